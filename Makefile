@@ -1,0 +1,49 @@
+# `make demo` and `make test` each do their own set-up; nothing needs the network once `make setup` is done.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: help setup demo test lint bench soak lock clean
+
+help:
+	@echo "make demo   plan an example problem, compare the policies, draw the result"
+	@echo "make test   ruff, mypy and the test suite"
+	@echo "make bench  the benchmarks (minutes), results in out/"
+	@echo "make soak   the long campaigns that CI leaves out"
+	@echo "make lock   resolve requirements.lock anew (needs the network)"
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Mooring needs Python 3.11 or newer; found " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup
+	$(BIN)/python examples/demo.py
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest -n 2 -m "not soak"
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+soak: setup
+	$(BIN)/pytest -m soak
+
+lock:
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/pip install --quiet pip-tools
+	$(VENV)-lock/bin/pip-compile --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-emit-options --no-header --allow-unsafe --all-build-deps --extra dev --output-file requirements.lock pyproject.toml
+	rm -rf $(VENV)-lock
+
+clean:
+	rm -rf $(VENV) build out *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

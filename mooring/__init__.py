@@ -1,0 +1,3 @@
+"""Mooring decides where each operator of a streaming pipeline runs."""
+
+__version__ = "0.1.0"

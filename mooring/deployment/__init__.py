@@ -1,0 +1,1 @@
+"""Runnable pieces: the engine protocol, and later fragments, channels and ordered moves."""

@@ -1,0 +1,72 @@
+"""Every error Mooring raises on purpose, split by whose fault it is.
+
+The command line turns them into one message and an exit code; nothing else in the library decides exit codes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class MooringError(Exception):
+    """Base of all. `remedy` says what the reader can do about it."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return self.message if self.remedy is None else f"{self.message} ({self.remedy})"
+
+    def as_json(self) -> dict[str, object]:
+        return {"kind": type(self).__name__, "message": self.message, "remedy": self.remedy}
+
+
+class InputError(MooringError):
+    """The user's input is wrong: a file, a field of it, or an argument."""
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: Path | str | None = None,
+        field: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__(message, remedy=remedy)
+        self.file = None if file is None else str(file)
+        self.field = field
+
+    def __str__(self) -> str:
+        where = ": ".join(part for part in (self.file, self.field) if part)
+        return f"{where}: {super().__str__()}" if where else super().__str__()
+
+    def as_json(self) -> dict[str, object]:
+        return {**super().as_json(), "file": self.file, "field": self.field}
+
+
+class UnsupportedError(InputError):
+    """The request is well formed, but this policy or metric cannot answer it."""
+
+
+class InfeasibleError(MooringError):
+    """No placement can satisfy what was asked for."""
+
+    exit_code = 3
+
+
+class PeerError(MooringError):
+    """Another site or process sent something it should not have, or went away."""
+
+    exit_code = 4
+
+
+class EngineError(MooringError):
+    """The engine that runs the operators failed or could not be reached."""
+
+    exit_code = 4

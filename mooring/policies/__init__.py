@@ -1,0 +1,1 @@
+"""The catalogue: every policy by its name."""
