@@ -1,1 +1,1 @@
-"""What is to be placed and where it may go: streams, operators, queries, sites, the network, and their files."""
+"""What is to be placed and where it may go: streams, operators, queries, sites, network, files."""
