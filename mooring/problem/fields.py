@@ -1,0 +1,135 @@
+"""Checks for single fields of a problem file: each returns the value or says what was found and expected."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import reprlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import NoReturn
+
+from mooring.errors import InputError
+
+Check = Callable[[object, str], object]
+"""(value, path of the field) -> the value, cleaned; raises `InputError`."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word closest to `word`, if any is close."""
+    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def shown(value: object) -> str:
+    """A value as an error message shows it: short, and on one line."""
+    if isinstance(value, Mapping):
+        return f"a mapping with {len(value)} keys" if value else "an empty mapping"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}" if value else "an empty list"
+    return "nothing" if value is None else reprlib.repr(value)
+
+
+def fail(path: str, expected: str, value: object, *, remedy: str | None = None) -> NoReturn:
+    raise InputError(f"found {shown(value)}, expected {expected}", field=path, remedy=remedy)
+
+
+def number(value: object, path: str) -> float:
+    """Finite and not negative."""
+    if type(value) is not float and type(value) is not int:
+        fail(path, "a number", value, remedy="write it without quotes" if isinstance(value, str) else None)
+    if not (value >= 0.0 and math.isfinite(value)):
+        fail(path, "a finite number that is not negative", value)
+    return float(value)
+
+
+def positive(value: object, path: str) -> float:
+    result = number(value, path)
+    if result == 0.0:
+        fail(path, "a number above zero", value)
+    return result
+
+
+def whole(value: object, path: str) -> int:
+    """A count of at least one, bounded so that nothing can be asked to allocate without limit."""
+    if type(value) is not int or not 1 <= value <= 1_000_000:
+        fail(path, "a whole number from 1 to 1000000", value)
+    return value
+
+
+def boolean(value: object, path: str) -> bool:
+    if type(value) is not bool:
+        fail(path, "true or false", value)
+    return value
+
+
+def name(value: object, path: str) -> str:
+    if not isinstance(value, str):
+        remedy = "put it in quotes" if isinstance(value, int | float) else None
+        fail(path, "a name", value, remedy=remedy)
+    if not value or len(value) > 200 or not value.isprintable() or value != value.strip():
+        fail(path, "a name of 1 to 200 printable characters without space at either end", value)
+    return value
+
+
+def own_name(value: object, path: str) -> str:
+    """A name the file gives to something, where `#` is kept for the instances of split operators."""
+    result = name(value, path)
+    if "#" in result:
+        fail(path, "a name without '#' (it numbers the instances of split operators)", value)
+    return result
+
+
+def names(value: object, path: str) -> tuple[str, ...]:
+    if isinstance(value, str):
+        fail(path, "a list of names", value, remedy=f"write [{value}]")
+    if not isinstance(value, list | tuple) or not value:
+        fail(path, "a list of names", value)
+    return tuple(name(item, f"{path}[{i}]") for i, item in enumerate(value))
+
+
+def mapping(value: object, path: str, expected: str = "a mapping") -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        fail(path, expected, value)
+    return value
+
+
+def one_of(*words: str) -> Check:
+    def check(value: object, path: str) -> str:
+        if value not in words or not isinstance(value, str):
+            closest = nearest(value, words) if isinstance(value, str) else None
+            fail(
+                path,
+                f"one of {', '.join(words)}",
+                value,
+                remedy=f"did you mean {closest}?" if closest else None,
+            )
+        return value
+
+    return check
+
+
+def read_fields(raw: object, checks: Mapping[str, Check], path: str) -> dict[str, object]:
+    """Every field of a mapping, checked; unknown keys are refused by name, with the nearest known one."""
+    if not isinstance(raw, Mapping):
+        fail(path, "a mapping of fields", raw)
+    result: dict[str, object] = {}
+    for key, value in raw.items():
+        check = checks.get(key) if isinstance(key, str) else None
+        if check is None:
+            refuse_key(key, checks, path)
+        result[key] = check(value, f"{path}.{key}" if path else key)
+    return result
+
+
+def refuse_key(key: object, known: Iterable[str], path: str) -> NoReturn:
+    known = sorted(known)
+    closest = nearest(key, known) if isinstance(key, str) else None
+    remedy = f"did you mean {closest!r}?" if closest else f"known here: {', '.join(known)}"
+    raise InputError(f"found the unknown key {shown(key)}", field=path or None, remedy=remedy)
+
+
+def refuse_reference(value: str, known: Iterable[str], path: str, expected: str) -> NoReturn:
+    known = list(known)
+    closest = nearest(value, known)
+    few = ", ".join(sorted(known)[:8]) + (", ..." if len(known) > 8 else "")
+    fail(path, expected, value, remedy=f"did you mean {closest!r}?" if closest else f"known: {few or 'none'}")

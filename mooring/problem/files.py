@@ -1,0 +1,76 @@
+"""Problem files: bytes on disk to plain data, and plain data to a problem. Files are treated as hostile."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from mooring.errors import InputError
+from mooring.problem.problem import Problem
+from mooring.problem.schema import problem_from_data
+from mooring.problem.yaml12 import MAX_DEPTH, parse_yaml
+
+MAX_BYTES = 1 << 30
+"""A problem of several million operators; anything larger is not a problem file."""
+
+
+def load_problem(path: Path) -> Problem:
+    data = load_data(path)
+    try:
+        return problem_from_data(data, folder=path.parent)
+    except InputError as error:
+        error.file = error.file or str(path)
+        raise
+
+
+def load_data(path: Path) -> object:
+    """Plain data from a YAML or JSON file, by its suffix (no suffix: YAML, which contains JSON)."""
+    text = read_text(path)
+    try:
+        return parse_json(text) if path.suffix.lower() == ".json" else parse_yaml(text)
+    except InputError as error:
+        error.file = str(path)
+        raise
+
+
+def read_text(path: Path) -> str:
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise InputError(f"found {size} bytes, expected at most {MAX_BYTES}", file=path)
+        if not path.is_file():
+            raise InputError("is not a regular file, expected a problem file", file=path)
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"found a byte that is not UTF-8 at offset {error.start}, expected text", file=path
+        ) from None
+    except FileNotFoundError:
+        raise InputError("no such file", file=path, remedy="check the path") from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=path) from None
+
+
+def parse_json(text: str) -> object:
+    """JSON with repeated keys refused; NaN and Infinity are let through for the field's own check to name them."""
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=float, parse_int=_integer)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
+    except RecursionError:
+        raise InputError(f"found nesting deeper than {MAX_DEPTH} levels") from None
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise InputError(f"found the key {twice!r} twice", remedy="remove or rename one of them")
+    return result
+
+
+def _integer(text: str) -> int | float:
+    return int(text) if len(text) < 16 else float(text)

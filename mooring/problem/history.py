@@ -1,0 +1,69 @@
+"""Past rates of streams, read from the CSV file that a stream's `rates` names."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.errors import InputError
+
+MAX_ROWS = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class RateHistory:
+    """Rates of all streams of a problem at common instants; a stream without a history keeps its present rate."""
+
+    rates: npt.NDArray[np.float64]
+    """Samples x streams, tuples per second."""
+
+    @property
+    def peaks(self) -> npt.NDArray[np.float64]:
+        return np.asarray(self.rates.max(axis=0))
+
+
+def read_history_columns(path: Path) -> dict[str, npt.NDArray[np.float64]]:
+    """The columns of a history file: a header of names, then one row of rates per instant.
+
+    A column `time_s` is allowed and left out, since the samples only have to be taken together.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = csv.reader(file)
+            header = [cell.strip() for cell in next(rows, [])]
+            if len(set(header)) != len(header) or not all(header):
+                raise InputError(
+                    "found a header with empty or repeated names", file=path, remedy="name every column once"
+                )
+            values = _read_rows(rows, header, path)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"cannot be read: {error}", file=path) from None
+    return {name: values[:, k] for k, name in enumerate(header) if name != "time_s"}
+
+
+def _read_rows(rows: object, header: list[str], path: Path) -> npt.NDArray[np.float64]:
+    values: list[list[float]] = []
+    for line, row in enumerate(rows, start=2):  # type: ignore[arg-type, var-annotated]
+        if not row:
+            continue
+        if len(row) != len(header):
+            raise InputError(f"found {len(row)} columns in line {line}, expected {len(header)}", file=path)
+        if len(values) >= MAX_ROWS:
+            raise InputError(f"found more than {MAX_ROWS} rows", file=path, remedy="use longer bins")
+        try:
+            numbers = [float(cell) for cell in row]
+        except ValueError:
+            raise InputError(f"found text in line {line}, expected numbers", file=path) from None
+        if not all(math.isfinite(value) and value >= 0 for value in numbers):
+            raise InputError(f"found a negative or not finite rate in line {line}", file=path)
+        values.append(numbers)
+    if not values:
+        raise InputError(
+            "found no rows", file=path, remedy="a header of stream names, then one row per instant"
+        )
+    return np.array(values)

@@ -1,0 +1,119 @@
+"""A problem: what is to be placed, where it may go, and what is known about rates and the network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from mooring.problem.graph import QueryGraph
+from mooring.problem.network import Network
+from mooring.problem.operator import Operator
+from mooring.problem.query import Query
+from mooring.problem.site import Site
+from mooring.problem.stream import Stream
+
+if TYPE_CHECKING:
+    from mooring.problem.history import RateHistory
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Immutable. Build one with `Problem.load`, `Problem.from_dict` or a generator, all of which validate."""
+
+    sites: tuple[Site, ...]
+    streams: tuple[Stream, ...]
+    operators: tuple[Operator, ...]
+    """Operators split by key stand here as their instances."""
+    queries: tuple[Query, ...] = ()
+    network: Network = Network()
+    history: RateHistory | None = None
+    """Past rates of the streams that have any, sampled together."""
+
+    @staticmethod
+    def load(path: str | Path) -> Problem:
+        """Read a problem file, YAML or JSON. Raises `InputError` naming file and field."""
+        from mooring.problem.files import load_problem
+
+        return load_problem(Path(path))
+
+    @staticmethod
+    def from_dict(data: Mapping[str, object]) -> Problem:
+        """The same from plain data, as a problem file would hold it.
+
+        >>> problem = Problem.from_dict({
+        ...     "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}},
+        ...     "streams": {"packets": {"rate": 100}},
+        ...     "operators": {"count": {"inputs": ["packets"], "cost_us": 50}},
+        ... })
+        >>> problem.operators[0].cost_us
+        50.0
+        """
+        from mooring.problem.schema import problem_from_data
+
+        return problem_from_data(data)
+
+    @cached_property
+    def graph(self) -> QueryGraph:
+        return QueryGraph.build(self.streams, self.operators)
+
+    @cached_property
+    def site_index(self) -> dict[str, int]:
+        return {site.name: i for i, site in enumerate(self.sites)}
+
+    @cached_property
+    def stream_index(self) -> dict[str, int]:
+        return {stream.name: k for k, stream in enumerate(self.streams)}
+
+    @cached_property
+    def operator_index(self) -> dict[str, int]:
+        return {operator.name: j for j, operator in enumerate(self.operators)}
+
+    @cached_property
+    def fragments(self) -> tuple[tuple[int, ...], ...]:
+        """Operators that always run together, in the order of their first member."""
+        groups: dict[str, list[int]] = {}
+        for j, operator in enumerate(self.operators):
+            key = f"operator {operator.name}" if operator.fragment is None else f"label {operator.fragment}"
+            groups.setdefault(key, []).append(j)
+        return tuple(map(tuple, groups.values()))
+
+    @cached_property
+    def fragment_names(self) -> tuple[str, ...]:
+        firsts = (self.operators[members[0]] for members in self.fragments)
+        return tuple(first.name if first.fragment is None else first.fragment for first in firsts)
+
+    @property
+    def capacity_cores(self) -> npt.NDArray[np.float64]:
+        return np.array([site.capacity for site in self.sites])
+
+    @property
+    def rates(self) -> npt.NDArray[np.float64]:
+        """Present rates, tuples per second."""
+        return np.array([stream.rate for stream in self.streams])
+
+    @property
+    def min_rates(self) -> npt.NDArray[np.float64]:
+        return np.array([stream.min_rate for stream in self.streams])
+
+    def with_rates(self, rates: npt.ArrayLike) -> Problem:
+        """The same problem at other present rates."""
+        changed = tuple(
+            msgspec.structs.replace(stream, rate=float(rate))
+            for stream, rate in zip(self.streams, np.asarray(rates, dtype=float), strict=True)
+        )
+        return replace(self, streams=changed)
+
+    def with_min_rates(self, min_rates: npt.ArrayLike) -> Problem:
+        """The same problem under other lower bounds on the rates."""
+        changed = tuple(
+            msgspec.structs.replace(stream, min_rate=float(rate))
+            for stream, rate in zip(self.streams, np.asarray(min_rates, dtype=float), strict=True)
+        )
+        return replace(self, streams=changed)

@@ -1,0 +1,364 @@
+"""Plain data to a problem: the schema of problem files, one table of fields per section."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mooring.errors import InputError
+from mooring.problem.fields import (
+    Check,
+    boolean,
+    fail,
+    mapping,
+    name,
+    names,
+    number,
+    one_of,
+    own_name,
+    positive,
+    read_fields,
+    refuse_reference,
+    whole,
+)
+from mooring.problem.history import RateHistory, read_history_columns
+from mooring.problem.matrices import read_network
+from mooring.problem.operator import KINDS, InputStatistics, Operator, split_by_key
+from mooring.problem.problem import Problem
+from mooring.problem.query import Query
+from mooring.problem.site import Site
+from mooring.problem.stream import Stream
+
+VERSION = 1
+
+
+def _anything(value: object, path: str) -> object:
+    return value
+
+
+def _version(value: object, path: str) -> object:
+    if value != VERSION or isinstance(value, bool):
+        fail(path, f"{VERSION}, the only version", value)
+    return value
+
+
+def _shares(value: object, path: str) -> tuple[float, ...]:
+    if not isinstance(value, list | tuple) or not value:
+        fail(path, "a list of numbers", value)
+    return tuple(number(item, f"{path}[{i}]") for i, item in enumerate(value))
+
+
+def _coefficients(value: object, path: str) -> dict[str, float]:
+    given = mapping(value, path, "a mapping of streams to cores per tuple per second")
+    if not given:
+        fail(path, "at least one stream", value)
+    return {stream: number(coefficient, f"{path}.{stream}") for stream, coefficient in given.items()}
+
+
+def _per_input(value: object, path: str) -> dict[str, InputStatistics]:
+    given = mapping(value, path, "a mapping of inputs to cost_us and selectivity")
+    checks: dict[str, Check] = {"cost_us": number, "selectivity": number}
+    return {key: InputStatistics(**read_fields(raw, checks, f"{path}.{key}")) for key, raw in given.items()}  # type: ignore[arg-type]
+
+
+def _reuse(value: object, path: str) -> object:
+    return value if value is False else name(value, path)
+
+
+_SECTIONS: dict[str, Check] = {
+    "version": _version,
+    "sites": mapping,
+    "latency_ms": mapping,
+    "network": mapping,
+    "streams": mapping,
+    "operators": mapping,
+    "queries": mapping,
+}
+_SITE: dict[str, Check] = {"capacity": positive, "memory_mb": positive, "connect": name}
+_STREAM: dict[str, Check] = {
+    "site": name,
+    "rate": number,
+    "min_rate": number,
+    "max_rate": number,
+    "bytes": number,
+    "rates": name,
+}
+_OPERATOR: dict[str, Check] = {
+    "inputs": names,
+    "kind": one_of(*KINDS),
+    "cost_us": number,
+    "selectivity": number,
+    "per_input": _per_input,
+    "window_s": positive,
+    "variable": boolean,
+    "site": name,
+    "load": _coefficients,
+    "bytes": number,
+    "memory_mb": number,
+    "state_bytes": number,
+    "movable": boolean,
+    "fragment": own_name,
+    "fixed_cores": number,
+    "reuse": _reuse,
+    "error": number,
+    "instances": whole,
+    "shares": _shares,
+}
+_QUERY: dict[str, Check] = {"reads": name, "site": name, "max_latency_ms": positive}
+_NOT_WITH_LOAD = (
+    "inputs",
+    "cost_us",
+    "selectivity",
+    "per_input",
+    "window_s",
+    "variable",
+    "kind",
+    "instances",
+    "shares",
+)
+
+
+def problem_from_data(data: object, folder: Path | None = None) -> Problem:
+    """Validate and build. `folder` is where files named by the problem are looked for; None: nowhere."""
+    if not isinstance(data, Mapping) or not data:
+        fail("", "a problem: a mapping with sites, streams and operators", data)
+    sections = read_fields(data, _SECTIONS, "")
+    for section in ("sites", "streams", "operators"):
+        if not sections.get(section):
+            fail(section, "at least one entry", sections.get(section))
+    sites = _read_sites(sections["sites"])
+    known_sites = {site.name for site in sites}
+    columns = _HistoryFiles(folder)
+    streams = tuple(
+        _read_stream(key, raw, known_sites, columns) for key, raw in _entries(sections["streams"], "streams")
+    )
+    operators = _read_operators(sections["operators"], {s.name for s in streams}, known_sites)
+    problem = Problem(
+        sites=sites,
+        streams=streams,
+        operators=operators,
+        queries=_read_queries(sections.get("queries") or {}, operators, known_sites),
+        network=read_network(sections.get("latency_ms"), sections.get("network"), sites, folder),
+        history=columns.history(streams),
+    )
+    _ = problem.graph  # finds cycles
+    _check_fragments(problem)
+    return problem
+
+
+def _entries(section: Any, path: str) -> list[tuple[str, object]]:
+    return [(own_name(key, f"{path}.{key}"), raw) for key, raw in section.items()]
+
+
+def _read_sites(section: Any) -> tuple[Site, ...]:
+    sites = []
+    for key, raw in _entries(section, "sites"):
+        fields: dict[str, Any] = read_fields(raw, _SITE, f"sites.{key}")
+        if "capacity" not in fields:
+            fail(f"sites.{key}.capacity", "the site's capacity in cores", None)
+        sites.append(Site(name=key, **fields))
+    return tuple(sites)
+
+
+def _check_site(fields: Mapping[str, object], known: set[str], path: str) -> None:
+    site = fields.get("site")
+    if site is not None and site not in known:
+        refuse_reference(str(site), known, f"{path}.site", "a site")
+
+
+@dataclass
+class _HistoryFiles:
+    """History files named by streams, each read once, and the samples they hold of each stream."""
+
+    folder: Path | None
+
+    def __post_init__(self) -> None:
+        self._files: dict[str, dict[str, Any]] = {}
+        self._columns: dict[str, Any] = {}
+
+    def read(self, file: str, stream: str, path: str) -> Any:
+        if file not in self._files:
+            self._files[file] = read_history_columns(companion_file(self.folder, file, path))
+        columns = self._files[file]
+        column = columns.get(stream, next(iter(columns.values())) if len(columns) == 1 else None)
+        if column is None:
+            refuse_reference(stream, columns, path, f"a file with a column named after the stream, in {file}")
+        self._columns[stream] = column
+        return column
+
+    def history(self, streams: tuple[Stream, ...]) -> RateHistory | None:
+        if not self._columns:
+            return None
+        rows = min(len(column) for column in self._columns.values())
+        return RateHistory(
+            np.column_stack([self._columns.get(s.name, np.full(rows, s.rate))[:rows] for s in streams])
+        )
+
+
+def companion_file(folder: Path | None, file: str, path: str) -> Path:
+    """A file named inside a problem file: only beside it or below, since problem files may come from strangers."""
+    if folder is None:
+        fail(path, "no file names, since this problem did not come from a file", file)
+    target = (folder / file).resolve()
+    if not target.is_relative_to(folder.resolve()):
+        fail(path, "a file in the folder of the problem file or below", file)
+    if not target.is_file():
+        fail(path, "an existing file beside the problem file", file)
+    return target
+
+
+def _read_stream(key: str, raw: object, sites: set[str], columns: _HistoryFiles) -> Stream:
+    path = f"streams.{key}"
+    fields: dict[str, Any] = read_fields(raw, _STREAM, path)
+    _check_site(fields, sites, path)
+    if "rates" in fields:
+        mean = float(np.mean(columns.read(fields["rates"], key, f"{path}.rates")))
+        fields.setdefault("rate", mean)
+    elif "rate" not in fields:
+        fail(f"{path}.rate", "the present rate in tuples per second (or rates: history.csv)", None)
+    low, high, rate = fields.get("min_rate", 0.0), fields.get("max_rate"), fields["rate"]
+    if high is not None and high < low:
+        fail(f"{path}.max_rate", f"at least min_rate, {low:g}", high)
+    if not low <= rate <= (np.inf if high is None else high):
+        fail(f"{path}.rate", "a rate between min_rate and max_rate", rate)
+    return Stream(name=key, **fields)
+
+
+def _read_operators(section: Any, streams: set[str], sites: set[str]) -> tuple[Operator, ...]:
+    result: list[Operator] = []
+    instances: dict[str, tuple[str, int]] = {}  # per fragment label: who has it, and how often it is split
+    sources = streams | section.keys()
+    unreadable = {key for key, raw in section.items() if isinstance(raw, Mapping) and "load" in raw}
+    for key, raw in section.items():
+        path = f"operators.{key}"
+        own_name(key, path)
+        if key in streams:
+            raise InputError(
+                f"found the name {key!r} for a stream and an operator", field=path, remedy="rename one"
+            )
+        fields: dict[str, Any] = read_fields(raw, _OPERATOR, path)
+        _check_site(fields, sites, path)
+        (_check_direct_load if "load" in fields else _check_step)(fields, sources, streams, unreadable, path)
+        shares = _read_shares(fields, path)
+        label = fields.get("fragment")
+        if label is not None:
+            first, count = instances.setdefault(label, (key, len(shares)))
+            if count != len(shares):
+                fail(
+                    f"{path}.instances",
+                    f"{count}, as in operator {first!r} of the same fragment",
+                    len(shares),
+                )
+        operator = Operator(name=key, **fields)
+        result.extend([operator] if len(shares) == 1 else split_by_key(operator, shares))
+    return tuple(result)
+
+
+def _check_direct_load(
+    fields: dict[str, Any], sources: set[str], streams: set[str], unreadable: set[str], path: str
+) -> None:
+    both = [key for key in _NOT_WITH_LOAD if key in fields]
+    if both:
+        raise InputError(
+            f"found both load and {both[0]}, expected one of them",
+            field=path,
+            remedy="load gives the coefficients directly; remove it to have them computed",
+        )
+    for stream in fields["load"]:
+        if stream not in streams:
+            refuse_reference(stream, streams, f"{path}.load", "a stream")
+
+
+def _check_step(
+    fields: dict[str, Any], sources: set[str], streams: set[str], unreadable: set[str], path: str
+) -> None:
+    inputs = fields.get("inputs")
+    if inputs is None:
+        fail(f"{path}.inputs", "a list of streams or operators", None)
+    if "cost_us" not in fields and not _costs_every_input(fields, inputs):
+        fail(f"{path}.cost_us", "CPU microseconds per input tuple (0 if it really costs nothing)", None)
+    for i, source in enumerate(inputs):
+        if source not in sources:
+            refuse_reference(source, sources, f"{path}.inputs[{i}]", "a stream or an operator")
+        if source in unreadable:
+            fail(
+                f"{path}.inputs[{i}]",
+                "an operator with cost_us: one with a direct load has no output rate",
+                source,
+            )
+    if len(set(inputs)) < len(inputs) and fields.get("kind") != "join":
+        fail(f"{path}.inputs", "every input once", list(inputs))
+    for source in fields.get("per_input") or ():
+        if source not in inputs:
+            refuse_reference(source, inputs, f"{path}.per_input", "one of the operator's inputs")
+    _check_window(fields, path)
+
+
+def _costs_every_input(fields: dict[str, Any], inputs: tuple[str, ...]) -> bool:
+    given: dict[str, InputStatistics] = fields.get("per_input") or {}
+    return all(source in given and given[source].cost_us is not None for source in inputs)
+
+
+def _check_window(fields: dict[str, Any], path: str) -> None:
+    kind = fields.get("kind", "map")
+    if kind == "join":
+        if len(fields["inputs"]) != 2:
+            fail(f"{path}.inputs", "two inputs, since kind is join", list(fields["inputs"]))
+        if "window_s" not in fields:
+            fail(f"{path}.window_s", "the join's window in seconds", None)
+        if fields.get("per_input"):
+            fail(
+                f"{path}.per_input",
+                "no per_input, since a join's cost and selectivity are per pair",
+                "per_input",
+            )
+    elif "window_s" in fields and kind != "aggregate":
+        fail(f"{path}.window_s", "window_s only where kind is join or aggregate", fields["window_s"])
+
+
+def _read_shares(fields: dict[str, Any], path: str) -> tuple[float, ...]:
+    count: int = fields.pop("instances", 1)
+    shares: tuple[float, ...] | None = fields.pop("shares", None)
+    if shares is None:
+        return (1.0 / count,) * count
+    if len(shares) != count:
+        fail(f"{path}.shares", f"{count} shares, one per instance", list(shares))
+    if abs(sum(shares) - 1.0) > 1e-6:
+        fail(f"{path}.shares", "shares that add up to 1", sum(shares))
+    return tuple(share / sum(shares) for share in shares)
+
+
+def _read_queries(section: Any, operators: tuple[Operator, ...], sites: set[str]) -> tuple[Query, ...]:
+    readable = {operator.logical_name for operator in operators if operator.load is None}
+    queries = []
+    for key, raw in _entries(section, "queries"):
+        path = f"queries.{key}"
+        fields: dict[str, Any] = read_fields(raw, _QUERY, path)
+        for needed, expected in (("reads", "the operator it consumes"), ("site", "the site it runs at")):
+            if needed not in fields:
+                fail(f"{path}.{needed}", expected, None)
+        _check_site(fields, sites, path)
+        if fields["reads"] not in readable:
+            refuse_reference(fields["reads"], readable, f"{path}.reads", "an operator with an output")
+        queries.append(Query(name=key, **fields))
+    return tuple(queries)
+
+
+def _check_fragments(problem: Problem) -> None:
+    """A fragment can be pinned to one site only."""
+    for label, members in zip(problem.fragment_names, problem.fragments, strict=True):
+        if len(members) == 1:
+            continue
+        pins = {problem.operators[j].site: problem.operators[j].name for j in members}
+        pins.pop(None, None)
+        if len(pins) > 1:
+            (site_a, a), (site_b, b) = list(pins.items())[:2]
+            raise InputError(
+                f"found fragment {label!r} pinned to two sites: {a!r} to {site_a!r}, {b!r} to {site_b!r}",
+                field=f"operators.{b}.site",
+                remedy="give them different fragments or the same site",
+            )
