@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import math
 import reprlib
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import NoReturn
 
@@ -13,9 +13,14 @@ from mooring.errors import InputError
 Check = Callable[[object, str], object]
 """(value, path of the field) -> the value, cleaned; raises `InputError`."""
 
+_LONGEST_NAME = 200
+_LARGEST = sys.float_info.max
+
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word closest to `word`, if any is close."""
+    if len(word) > _LONGEST_NAME:
+        return None
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return found[0] if found else None
 
@@ -26,7 +31,15 @@ def shown(value: object) -> str:
         return f"a mapping with {len(value)} keys" if value else "an empty mapping"
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}" if value else "an empty list"
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return "a whole number of more than 300 digits"
     return "nothing" if value is None else reprlib.repr(value)
+
+
+def child(path: str, key: object) -> str:
+    """The path of a field below `path`. Keys that were not checked yet are shown as values are."""
+    plain = isinstance(key, str) and key.isprintable() and 0 < len(key) <= _LONGEST_NAME
+    return f"{path}.{key if plain else shown(key)}"
 
 
 def fail(path: str, expected: str, value: object, *, remedy: str | None = None) -> NoReturn:
@@ -37,7 +50,7 @@ def number(value: object, path: str) -> float:
     """Finite and not negative."""
     if type(value) is not float and type(value) is not int:
         fail(path, "a number", value, remedy="write it without quotes" if isinstance(value, str) else None)
-    if not (value >= 0.0 and math.isfinite(value)):
+    if not 0.0 <= value <= _LARGEST:
         fail(path, "a finite number that is not negative", value)
     return float(value)
 
@@ -66,7 +79,7 @@ def name(value: object, path: str) -> str:
     if not isinstance(value, str):
         remedy = "put it in quotes" if isinstance(value, int | float) else None
         fail(path, "a name", value, remedy=remedy)
-    if not value or len(value) > 200 or not value.isprintable() or value != value.strip():
+    if not value or len(value) > _LONGEST_NAME or not value.isprintable() or value != value.strip():
         fail(path, "a name of 1 to 200 printable characters without space at either end", value)
     return value
 
@@ -80,11 +93,15 @@ def own_name(value: object, path: str) -> str:
 
 
 def names(value: object, path: str) -> tuple[str, ...]:
+    """A list of names of other things; whether they exist is for the caller to find out."""
     if isinstance(value, str):
         fail(path, "a list of names", value, remedy=f"write [{value}]")
     if not isinstance(value, list | tuple) or not value:
         fail(path, "a list of names", value)
-    return tuple(name(item, f"{path}[{i}]") for i, item in enumerate(value))
+    for i, item in enumerate(value):
+        if type(item) is not str:
+            name(item, f"{path}[{i}]")
+    return tuple(value)
 
 
 def mapping(value: object, path: str, expected: str = "a mapping") -> Mapping[str, object]:
@@ -110,7 +127,7 @@ def one_of(*words: str) -> Check:
 
 def read_fields(raw: object, checks: Mapping[str, Check], path: str) -> dict[str, object]:
     """Every field of a mapping, checked; unknown keys are refused by name, with the nearest known one."""
-    if not isinstance(raw, Mapping):
+    if type(raw) is not dict and not isinstance(raw, Mapping):
         fail(path, "a mapping of fields", raw)
     result: dict[str, object] = {}
     for key, value in raw.items():
@@ -124,8 +141,12 @@ def read_fields(raw: object, checks: Mapping[str, Check], path: str) -> dict[str
 def refuse_key(key: object, known: Iterable[str], path: str) -> NoReturn:
     known = sorted(known)
     closest = nearest(key, known) if isinstance(key, str) else None
-    remedy = f"did you mean {closest!r}?" if closest else f"known here: {', '.join(known)}"
-    raise InputError(f"found the unknown key {shown(key)}", field=path or None, remedy=remedy)
+    remedy = f"did you mean {closest!r}?" if closest else None
+    raise InputError(
+        f"found the unknown key {shown(key)}, expected one of {', '.join(known)}",
+        field=path or None,
+        remedy=remedy,
+    )
 
 
 def refuse_reference(value: str, known: Iterable[str], path: str, expected: str) -> NoReturn:

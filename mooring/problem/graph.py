@@ -14,6 +14,9 @@ from mooring.errors import InputError
 from mooring.problem.operator import Operator
 from mooring.problem.stream import Stream
 
+MAX_ARCS = 20_000_000
+"""Two operators of 10,000 instances each have five times as many arcs; no engine runs that."""
+
 
 @dataclass(frozen=True, eq=False)
 class QueryGraph:
@@ -32,7 +35,9 @@ class QueryGraph:
         for j, operator in enumerate(operators, start=len(streams)):
             instances.setdefault(operator.logical_name, []).append(j)
         producers.update((name, tuple(nodes)) for name, nodes in instances.items())
-        ports = tuple(tuple(producers[name] for name in operator.inputs) for operator in operators)
+        ports = tuple(tuple([producers[name] for name in operator.inputs]) for operator in operators)
+        if len(instances) < len(operators):
+            _check_arcs(ports)
         readers: list[list[int]] = [[] for _ in range(len(streams) + len(operators))]
         for j, operator_ports in enumerate(ports):
             for port in operator_ports:
@@ -40,6 +45,16 @@ class QueryGraph:
                     readers[node].append(j)
         order = _topological_order(len(streams), operators, ports, readers)
         return cls(len(streams), ports, order, tuple(map(tuple, readers)))
+
+
+def _check_arcs(ports: Sequence[Sequence[Sequence[int]]]) -> None:
+    arcs = sum(len(port) for own in ports for port in own)
+    if arcs > MAX_ARCS:
+        raise InputError(
+            f"found {arcs} arcs between instances of split operators, expected at most {MAX_ARCS}",
+            field="operators",
+            remedy="use fewer instances: each one reads every instance of its inputs",
+        )
 
 
 def _topological_order(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def read_history_columns(path: Path) -> dict[str, npt.NDArray[np.float64]]:
     A column `time_s` is allowed and left out, since the samples only have to be taken together.
     """
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file)
             header = [cell.strip() for cell in next(rows, [])]
             if len(set(header)) != len(header) or not all(header):
@@ -46,9 +47,9 @@ def read_history_columns(path: Path) -> dict[str, npt.NDArray[np.float64]]:
     return {name: values[:, k] for k, name in enumerate(header) if name != "time_s"}
 
 
-def _read_rows(rows: object, header: list[str], path: Path) -> npt.NDArray[np.float64]:
+def _read_rows(rows: Iterable[list[str]], header: list[str], path: Path) -> npt.NDArray[np.float64]:
     values: list[list[float]] = []
-    for line, row in enumerate(rows, start=2):  # type: ignore[arg-type, var-annotated]
+    for line, row in enumerate(rows, start=2):
         if not row:
             continue
         if len(row) != len(header):

@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.errors import InputError
+from mooring.problem.companion import companion_file
 from mooring.problem.fields import (
     Check,
+    child,
     fail,
     mapping,
     names,
@@ -26,6 +28,9 @@ from mooring.problem.network import Network
 from mooring.problem.site import Site
 
 Matrix = npt.NDArray[np.float64]
+
+MAX_SITES = 10_000
+"""A matrix between more sites than this would not fit in memory."""
 
 
 def _either(value: object, path: str) -> object:
@@ -43,6 +48,8 @@ _NETWORK: dict[str, Check] = {
 def read_network(latency: Any, network: Any, sites: tuple[Site, ...], folder: Path | None) -> Network:
     fields: dict[str, Any] = read_fields(network or {}, _NETWORK, "network")
     index = {site.name: i for i, site in enumerate(sites)}
+    if len(sites) > MAX_SITES and (latency is not None or "bandwidth" in fields):
+        fail("sites", f"at most {MAX_SITES} where latencies or bandwidths are given", len(sites))
     latency_ms = None if latency is None else _read_latency(latency, index, folder)
     return Network(
         latency_ms=latency_ms,
@@ -56,8 +63,6 @@ def read_network(latency: Any, network: Any, sites: tuple[Site, ...], folder: Pa
 def _read_latency(raw: Mapping[str, object], index: dict[str, int], folder: Path | None) -> Matrix:
     file = raw.get("file")
     if isinstance(file, str):
-        from mooring.problem.schema import companion_file
-
         if len(raw) > 1:
             fail("latency_ms", "either file or latencies, not both", raw)
         matrix = _read_matrix_file(companion_file(folder, file, "latency_ms.file"), index)
@@ -73,7 +78,7 @@ def _fill(raw: Mapping[str, object], index: dict[str, int], path: str) -> Matrix
     for a, row in raw.items():
         i = _site(a, index, path)
         for b, value in mapping(row, f"{path}.{a}", "a mapping of sites to numbers").items():
-            matrix[i, _site(b, index, f"{path}.{a}")] = number(value, f"{path}.{a}.{b}")
+            matrix[i, _site(b, index, f"{path}.{a}")] = number(value, child(f"{path}.{a}", b))
     return matrix
 
 
@@ -106,7 +111,7 @@ def _complete(matrix: Matrix, index: dict[str, int], path: str) -> None:
 def _read_matrix_file(path: Path, index: dict[str, int]) -> Matrix:
     """A CSV file: site names after one corner cell, then one row per site. Other sites are left out."""
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             rows = [row for row in csv.reader(file) if row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot be read: {error}", file=path) from None

@@ -78,10 +78,13 @@ class Problem:
     @cached_property
     def fragments(self) -> tuple[tuple[int, ...], ...]:
         """Operators that always run together, in the order of their first member."""
-        groups: dict[str, list[int]] = {}
+        groups: dict[str | int, list[int]] = {}
         for j, operator in enumerate(self.operators):
-            key = f"operator {operator.name}" if operator.fragment is None else f"label {operator.fragment}"
-            groups.setdefault(key, []).append(j)
+            label = operator.fragment
+            if label is None:
+                groups[j] = [j]
+            else:
+                groups.setdefault(label, []).append(j)
         return tuple(map(tuple, groups.values()))
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from mooring.errors import InputError
+from mooring.problem.companion import companion_file
 from mooring.problem.fields import (
     Check,
     boolean,
+    child,
     fail,
     mapping,
     name,
@@ -23,6 +26,7 @@ from mooring.problem.fields import (
     positive,
     read_fields,
     refuse_reference,
+    shown,
     whole,
 )
 from mooring.problem.history import RateHistory, read_history_columns
@@ -34,6 +38,8 @@ from mooring.problem.site import Site
 from mooring.problem.stream import Stream
 
 VERSION = 1
+MAX_OPERATORS = 5_000_000
+"""Instances counted; keeps a short file from asking for all memory."""
 
 
 def _anything(value: object, path: str) -> object:
@@ -56,13 +62,24 @@ def _coefficients(value: object, path: str) -> dict[str, float]:
     given = mapping(value, path, "a mapping of streams to cores per tuple per second")
     if not given:
         fail(path, "at least one stream", value)
-    return {stream: number(coefficient, f"{path}.{stream}") for stream, coefficient in given.items()}
+    return {stream: number(coefficient, child(path, stream)) for stream, coefficient in given.items()}
 
 
 def _per_input(value: object, path: str) -> dict[str, InputStatistics]:
     given = mapping(value, path, "a mapping of inputs to cost_us and selectivity")
     checks: dict[str, Check] = {"cost_us": number, "selectivity": number}
-    return {key: InputStatistics(**read_fields(raw, checks, f"{path}.{key}")) for key, raw in given.items()}  # type: ignore[arg-type]
+    fields: dict[str, dict[str, Any]] = {
+        key: read_fields(raw, checks, child(path, key)) for key, raw in given.items()
+    }
+    return {key: InputStatistics(**own) for key, own in fields.items()}
+
+
+def _address(value: object, path: str) -> str:
+    """A Spark Connect address. It may carry a token, so what was found is described and not shown."""
+    if not isinstance(value, str) or not value.startswith("sc://") or not value.isprintable():
+        found = f"a text of {len(value)} characters" if isinstance(value, str) else shown(value)
+        raise InputError(f"found {found}, expected an address such as sc://host:port", field=path)
+    return value
 
 
 def _reuse(value: object, path: str) -> object:
@@ -78,7 +95,7 @@ _SECTIONS: dict[str, Check] = {
     "operators": mapping,
     "queries": mapping,
 }
-_SITE: dict[str, Check] = {"capacity": positive, "memory_mb": positive, "connect": name}
+_SITE: dict[str, Check] = {"capacity": positive, "memory_mb": positive, "connect": _address}
 _STREAM: dict[str, Check] = {
     "site": name,
     "rate": number,
@@ -151,7 +168,7 @@ def problem_from_data(data: object, folder: Path | None = None) -> Problem:
 
 
 def _entries(section: Any, path: str) -> list[tuple[str, object]]:
-    return [(own_name(key, f"{path}.{key}"), raw) for key, raw in section.items()]
+    return [(own_name(key, child(path, key)), raw) for key, raw in section.items()]
 
 
 def _read_sites(section: Any) -> tuple[Site, ...]:
@@ -199,18 +216,6 @@ class _HistoryFiles:
         )
 
 
-def companion_file(folder: Path | None, file: str, path: str) -> Path:
-    """A file named inside a problem file: only beside it or below, since the problem may be a stranger's."""
-    if folder is None:
-        fail(path, "no file names, since this problem did not come from a file", file)
-    target = (folder / file).resolve()
-    if not target.is_relative_to(folder.resolve()):
-        fail(path, "a file in the folder of the problem file or below", file)
-    if not target.is_file():
-        fail(path, "an existing file beside the problem file", file)
-    return target
-
-
 def _read_stream(key: str, raw: object, sites: set[str], columns: _HistoryFiles) -> Stream:
     path = f"streams.{key}"
     fields: dict[str, Any] = read_fields(raw, _STREAM, path)
@@ -231,11 +236,11 @@ def _read_stream(key: str, raw: object, sites: set[str], columns: _HistoryFiles)
 def _read_operators(section: Any, streams: set[str], sites: set[str]) -> tuple[Operator, ...]:
     result: list[Operator] = []
     instances: dict[str, tuple[str, int]] = {}  # per fragment label: who has it, and how often it is split
+    entries = _entries(section, "operators")
     sources = streams | section.keys()
-    unreadable = {key for key, raw in section.items() if isinstance(raw, Mapping) and "load" in raw}
-    for key, raw in section.items():
+    unreadable = {key for key, raw in entries if isinstance(raw, Mapping) and "load" in raw}
+    for key, raw in entries:
         path = f"operators.{key}"
-        own_name(key, path)
         if key in streams:
             raise InputError(
                 f"found the name {key!r} for a stream and an operator", field=path, remedy="rename one"
@@ -254,7 +259,12 @@ def _read_operators(section: Any, streams: set[str], sites: set[str]) -> tuple[O
                     len(shares),
                 )
         operator = Operator(name=key, **fields)
-        result.extend([operator] if len(shares) == 1 else split_by_key(operator, shares))
+        if len(shares) == 1:
+            result.append(operator)
+        elif len(result) + len(shares) > MAX_OPERATORS:
+            fail(f"{path}.instances", f"at most {MAX_OPERATORS} operators and instances in all", len(shares))
+        else:
+            result.extend(split_by_key(operator, shares))
     return tuple(result)
 
 
@@ -270,7 +280,7 @@ def _check_direct_load(
         )
     for stream in fields["load"]:
         if stream not in streams:
-            refuse_reference(stream, streams, f"{path}.load", "a stream")
+            refuse_reference(str(stream), streams, f"{path}.load", "a stream")
 
 
 def _check_step(
@@ -294,7 +304,7 @@ def _check_step(
         fail(f"{path}.inputs", "every input once", list(inputs))
     for source in fields.get("per_input") or ():
         if source not in inputs:
-            refuse_reference(source, inputs, f"{path}.per_input", "one of the operator's inputs")
+            refuse_reference(str(source), inputs, f"{path}.per_input", "one of the operator's inputs")
     _check_window(fields, path)
 
 
@@ -327,9 +337,11 @@ def _read_shares(fields: dict[str, Any], path: str) -> tuple[float, ...]:
         return (1.0 / count,) * count
     if len(shares) != count:
         fail(f"{path}.shares", f"{count} shares, one per instance", list(shares))
-    if abs(sum(shares) - 1.0) > 1e-6:
-        fail(f"{path}.shares", "shares that add up to 1", sum(shares))
-    return tuple(share / sum(shares) for share in shares)
+    total = math.fsum(shares)
+    if abs(total - 1.0) > 1e-6:
+        fail(f"{path}.shares", "shares that add up to 1", total)
+    # Rounded shares such as .333 are stretched; exact ones stay as they are to the last bit.
+    return shares if abs(total - 1.0) < 1e-9 else tuple(share / total for share in shares)
 
 
 def _read_queries(section: Any, operators: tuple[Operator, ...], sites: set[str]) -> tuple[Query, ...]:
