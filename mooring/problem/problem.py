@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ class Problem:
     operators: tuple[Operator, ...]
     """Operators split by key stand here as their instances."""
     queries: tuple[Query, ...] = ()
-    network: Network = Network()
+    network: Network = field(default_factory=Network)
     history: RateHistory | None = None
     """Past rates of the streams that have any, sampled together."""
 
