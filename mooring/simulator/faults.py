@@ -147,7 +147,7 @@ def _window(generator: np.random.Generator, params: FaultParams) -> tuple[float,
     ones.
     """
     at_ms = int(generator.random() * (params.horizon_ms - 1))
-    length_ms = (params.horizon_ms - at_ms) ** generator.random()
+    length_ms = (params.horizon_ms - at_ms) ** np.sqrt(generator.random())
     return float(at_ms), float(at_ms + int(length_ms))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ["traces.md"]
+DOCUMENTS = ["control-plane-harness.md", "traces.md"]
 WITH_EXAMPLES = [
     *(f"mooring.simulator.traces.{name}" for name in ("read", "counts", "packets", "substreams", "rates")),
 ]

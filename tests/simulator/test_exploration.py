@@ -15,7 +15,7 @@ from mooring.protocols.protocol import Asked, Data, Effect, Event, Persist, Rece
 from mooring.simulator.checkers import Step, World
 from mooring.simulator.exploration import Subject, explore
 from mooring.simulator.faults import Noise
-from mooring.simulator.gossip_invariants import gossip_checkers, gossip_scenarios
+from mooring.simulator.gossip_invariants import draw_publications, gossip_checkers, gossip_scenarios
 from mooring.simulator.scenario import Request, Scenario, draw_scenario
 
 PARAMS = GossipParams()
@@ -37,6 +37,17 @@ def test_a_thousand_random_fault_schedules_break_nothing() -> None:
     assert result.scenarios == 1000
     # Work was done: a schedule that stalls would pass every check of safety.
     assert result.steps > 300_000
+
+
+def test_a_third_of_the_time_is_not_enough_to_converge() -> None:
+    """The bound is not idle, and the checker that watches it can fail."""
+
+    def impatient(seed: int) -> Scenario:
+        return draw_scenario(seed, draw_publications, lambda *size: PARAMS.convergence_ms(*size) / 3)
+
+    finding = explore(GOSSIP, impatient, range(1000), most_shrinking_runs=0).finding
+    assert finding is not None
+    assert finding.violation.checker == "sites converge"
 
 
 @pytest.mark.soak
