@@ -83,9 +83,9 @@ def _zstandard_stream(raw: IO[bytes], path: Path) -> Any:
 
 
 def as_text(content: bytes, path: Path) -> io.StringIO:
-    """Traces are ASCII; anything else is the wrong file."""
+    """Traces are text in UTF-8 (names of streams may be in any script); anything else is the wrong file."""
     try:
-        return io.StringIO(content.decode("ascii"))
+        return io.StringIO(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise InputError(
             f"is not text: byte {error.start} is {content[error.start]:#04x}",

@@ -98,7 +98,10 @@ def write_rates(path: Path, table: RateTable) -> None:
 
 def read_rates(path: Path) -> RateTable:
     """A table that `write_rates` wrote or that follows its form; says which line is wrong."""
-    rows = list(csv.reader(as_text(read_expanded(path), path)))
+    try:
+        rows = list(csv.reader(as_text(read_expanded(path), path)))
+    except csv.Error as error:
+        raise InputError(f"is no CSV: {error}", file=path, remedy="time_s,<stream>,... per line") from None
     if not rows or len(rows[0]) < 2 or rows[0][0] != "time_s":
         raise InputError("the header must be time_s,<stream>,...", file=path, field="line 1")
     streams = tuple(rows[0][1:])

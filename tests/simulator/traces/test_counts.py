@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import types
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from mooring.errors import InputError
 from mooring.simulator.traces import bounded
@@ -19,7 +22,7 @@ THREE_MINUTES = "period,count\n1998-04-30 21:30:00,2\n1998-04-30 21:31:00,11\n19
 
 def written(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "counts.csv"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     return path
 
 
@@ -63,7 +66,11 @@ def test_compressed_counts_are_the_same_counts(tmp_path: Path, monkeypatch: pyte
         ("period,count\n1998-04-30 21:30:00,-2\n", "line 2"),
         ("period,count\n1998-04-30 21:30:00,nan\n", "line 2"),
         ("period,count\n1998-04-30 21:30:00\n", "line 2"),
-        ("period,count\nyesterday,3\n", "first column"),
+        ("period,count\nyesterday,3\n", "line 2"),
+        ("period,count\nnow,3\n", "line 2"),
+        ("period,count\nNaT,3\n", "line 2"),
+        ("period,count\n1998-13-30 21:30:00,2\n", "first column"),
+        ("period,count\n1998-04-30 21:30:00,\u00b2\n", "line 2"),
         ("period,count\n1998-04-30 21:30:00,2\n1998-04-30 21:30:00,2\n", "line 3"),
         ("period,count\n1998-04-30 21:30:00,2\n1998-04-30 21:30:30,2\n", "line 3"),
         ("period,count\n1900-01-01 00:00:00,2\n1998-04-30 21:30:00,2\n", "at most"),
@@ -73,6 +80,18 @@ def test_compressed_counts_are_the_same_counts(tmp_path: Path, monkeypatch: pyte
 def test_wrong_counts_are_refused_with_their_line(tmp_path: Path, text: str, what: str) -> None:
     with pytest.raises(InputError, match=what):
         read_counts(written(tmp_path, text))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(noise=st.binary(max_size=60), at=st.integers(0, 80), cut=st.integers(0, 80))
+def test_damaged_counts_never_raise_anything_but_an_input_error(
+    tmp_path: Path, noise: bytes, at: int, cut: int
+) -> None:
+    path = tmp_path / "counts.csv"
+    whole = THREE_MINUTES.encode()
+    path.write_bytes(whole[:at] + noise + whole[at + cut :])
+    with contextlib.suppress(InputError):
+        assert (read_counts(path).counts >= 0).all()
 
 
 def test_drawn_instants_give_the_counts_back() -> None:

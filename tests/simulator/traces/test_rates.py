@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,7 @@ def test_correlation_agrees_with_numpy_and_survives_a_constant_stream() -> None:
 @given(rates=arrays(np.float64, st.tuples(st.integers(1, 20), st.integers(1, 4)), elements=st.floats(0, 1e9)))
 def test_a_table_survives_its_csv(tmp_path: Path, rates: np.ndarray) -> None:
     path = tmp_path / "history.csv"
-    names = tuple(f"stream, {column}" for column in range(rates.shape[1]))
+    names = tuple(f"strøm, {column}" for column in range(rates.shape[1]))
     write_rates(path, RateTable(np.arange(rates.shape[0]) * 60.0, names, rates))
     back = read_rates(path)
     assert back.streams == names
@@ -74,6 +75,18 @@ def test_a_wrong_table_is_refused_with_its_line(tmp_path: Path, text: str, what:
     path.write_text(text)
     with pytest.raises(InputError, match=what):
         read_rates(path)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(noise=st.binary(max_size=40), at=st.integers(0, 40), cut=st.integers(0, 40))
+def test_a_damaged_table_never_raises_anything_but_an_input_error(
+    tmp_path: Path, noise: bytes, at: int, cut: int
+) -> None:
+    path = tmp_path / "history.csv"
+    whole = b"time_s,a,b\n0,1,2.5\n0.5,0,1000000\n1,4,4\n"
+    path.write_bytes(whole[:at] + noise + whole[at + cut :])
+    with contextlib.suppress(InputError):
+        assert (read_rates(path).rates >= 0).all()
 
 
 def test_bins_without_meaning_are_refused() -> None:
