@@ -2,7 +2,7 @@
 
 Arrivals are kept as whole ticks between them (the instants are rounded to ticks, not the gaps, so rounding
 does not add up), in a numpy archive with the low and the high bytes apart: high bytes are nearly all zero,
-so apart they pack a tenth better. `data/SOURCE.md` says where each comes from and under which terms.
+so apart they pack a sixth better. `data/SOURCE.md` says where each comes from and under which terms.
 """
 
 from __future__ import annotations

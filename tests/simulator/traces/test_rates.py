@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from mooring.errors import InputError
+from mooring.problem.history import read_history_columns
 from mooring.simulator.traces.rates import RateTable, rate_series, rate_table, read_rates, write_rates
 
 
@@ -53,6 +54,15 @@ def test_the_csv_is_the_documented_one(tmp_path: Path) -> None:
     path = tmp_path / "history.csv"
     write_rates(path, RateTable(np.array([0.0, 0.5]), ("a", "b"), np.array([[1.0, 2.5], [0.0, 1e6]])))
     assert path.read_text() == "time_s,a,b\n0,1,2.5\n0.5,0,1000000\n"
+
+
+def test_problem_files_read_the_same_rates(tmp_path: Path) -> None:
+    path = tmp_path / "history.csv"
+    table = rate_table({"packets": np.arange(0, 60, 0.3), "dns": np.arange(0, 60, 1.7)}, bin_s=10.0)
+    write_rates(path, table)
+    columns = read_history_columns(path)
+    assert tuple(columns) == table.streams
+    np.testing.assert_allclose(np.column_stack(list(columns.values())), table.rates)
 
 
 @pytest.mark.parametrize(
