@@ -173,9 +173,9 @@ def _arcs(
         for j in instances[query.reads]:
             rows.append((int(fragment_of[j]), -1, -1, problem.site_index[query.site]))
             rates.append(forms.outputs[graph.stream_count + j])
-    source, source_site, target, target_site = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+    ends = np.array(rows, dtype=np.int64).reshape(-1, 4)
     per_variable = _sparse_rows(rates, len(forms.variables))
-    return Arcs(source, source_site, target, target_site, per_variable, problem.network.comm_us)
+    return Arcs(ends[:, 0], ends[:, 1], ends[:, 2], ends[:, 3], per_variable, problem.network.comm_us)
 
 
 def _sum(forms: Iterable[SparseVector]) -> SparseVector:
