@@ -52,7 +52,7 @@ def read_text(path: Path) -> str:
 
 
 def parse_json(text: str) -> object:
-    """JSON with repeated keys refused; NaN and Infinity are let through for the field's own check to name them."""
+    """JSON with repeated keys refused; NaN and Infinity pass, so that the field's own check can name them."""
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=float, parse_int=_integer)
     except json.JSONDecodeError as error:

@@ -17,7 +17,7 @@ MAX_ROWS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class RateHistory:
-    """Rates of all streams of a problem at common instants; a stream without a history keeps its present rate."""
+    """Rates of all streams at common instants; a stream without a history keeps its present rate."""
 
     rates: npt.NDArray[np.float64]
     """Samples x streams, tuples per second."""

@@ -97,14 +97,14 @@ def _complete(matrix: Matrix, index: dict[str, int], path: str) -> None:
         known = list(index)
         a, b = known[gaps[0][0]], known[gaps[0][1]]
         raise InputError(
-            f"found no latency between {a!r} and {b!r} ({len(gaps) // 2} pairs of sites have none), expected all pairs",
+            f"found no latency between {a!r} and {b!r} ({len(gaps) // 2} pairs lack one), expected all pairs",
             field=path,
             remedy=f"add {path}: {{{a}: {{{b}: ...}}}}",
         )
 
 
 def _read_matrix_file(path: Path, index: dict[str, int]) -> Matrix:
-    """A CSV file: a header of site names after one corner cell, then one row per site. Other sites are left out."""
+    """A CSV file: site names after one corner cell, then one row per site. Other sites are left out."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = [row for row in csv.reader(file) if row]

@@ -200,7 +200,7 @@ class _HistoryFiles:
 
 
 def companion_file(folder: Path | None, file: str, path: str) -> Path:
-    """A file named inside a problem file: only beside it or below, since problem files may come from strangers."""
+    """A file named inside a problem file: only beside it or below, since the problem may be a stranger's."""
     if folder is None:
         fail(path, "no file names, since this problem did not come from a file", file)
     target = (folder / file).resolve()

@@ -1,8 +1,8 @@
 """YAML 1.2 (core schema) to plain data, straight from the parser's events.
 
-PyYAML resolves scalars by YAML 1.1, where `no` is false and `1e6` is text, and silently keeps the last of two
-equal keys. Building the data from events instead fixes both, is faster than PyYAML's own node tree, and leaves
-nothing in between that could run code: tags beyond the core schema are refused.
+PyYAML resolves scalars by YAML 1.1, where `no` is false and `1e6` is text, and silently keeps the last of
+two equal keys. Building the data from events instead fixes both, is faster than PyYAML's own node tree, and
+leaves nothing in between that could run code: tags beyond the core schema are refused.
 """
 
 from __future__ import annotations
