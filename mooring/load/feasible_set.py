@@ -130,7 +130,9 @@ class FeasibleSet:
             return Estimate(0.0)
         if not self.variables:
             return Estimate(1.0)
-        planes = np.vstack([self.weights_above_lower(), np.ones(len(self.variables))])  # last: the ideal plane
+        planes = np.vstack(
+            [self.weights_above_lower(), np.ones(len(self.variables))]
+        )  # last: the ideal plane
         nearest = planes.max(axis=0)
         shrink = float(np.prod(1.0 / nearest))
         if len(self.variables) == 1:
