@@ -1,4 +1,4 @@
-"""The load model agrees with the paper's examples and with rates followed tuple by tuple through the graph."""
+"""The load model agrees with the paper's examples and with rates followed through the graph."""
 
 from __future__ import annotations
 
