@@ -76,6 +76,14 @@ class Problem:
         return {operator.name: j for j, operator in enumerate(self.operators)}
 
     @cached_property
+    def nodes_by_name(self) -> dict[str, list[int]]:
+        """Graph nodes (streams, then operators) by the name used in the problem file: all instances."""
+        result: dict[str, list[int]] = {stream.name: [k] for k, stream in enumerate(self.streams)}
+        for node, operator in enumerate(self.operators, start=len(self.streams)):
+            result.setdefault(operator.logical_name, []).append(node)
+        return result
+
+    @cached_property
     def fragments(self) -> tuple[tuple[int, ...], ...]:
         """Operators that always run together, in the order of their first member."""
         groups: dict[str | int, list[int]] = {}

@@ -1,0 +1,59 @@
+"""How fast ROD is, once warm: `python benchmarks/rod.py`.
+
+Figures are for the array-level function, so that reading a problem and building its load model stay out.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from mooring.load.model import LoadModel
+from mooring.placement.rod import rod_assign
+
+Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+
+def dense(fragments: int, sites: int, streams: int, rng: np.random.Generator) -> LoadModel:
+    return LoadModel.from_coefficients(rng.random((fragments, streams)), np.ones(sites))
+
+
+def one_stream_each(fragments: int, sites: int, streams: int, rng: np.random.Generator) -> LoadModel:
+    """Every fragment reads one stream: a shared one, or its own when there are as many streams."""
+    own = np.arange(fragments) if streams == fragments else rng.integers(0, streams, fragments)
+    rows = csr_array((rng.random(fragments), own, np.arange(fragments + 1)), shape=(fragments, streams))
+    return LoadModel.from_coefficients(rows, np.ones(sites))
+
+
+def seconds(make: Callable[[], LoadModel], repeats: int) -> float:
+    best = np.inf
+    for _ in range(repeats):
+        model = make()
+        start = time.perf_counter()
+        rod_assign(model)
+        best = min(best, time.perf_counter() - start)
+    return float(best)
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    cases: list[tuple[str, Callable[..., LoadModel], tuple[int, int, int], int, float]] = [
+        ("200 operators x 10 sites, 5 dense streams", dense, (200, 10, 5), 50, 0.001),
+        ("100,000 x 100, 5 dense streams", dense, (100_000, 100, 5), 3, 0.2),
+        ("1,000,000 x 1000, 50 streams, one each", one_stream_each, (1_000_000, 1000, 50), 1, 5.0),
+        ("1,000,000 x 1000, a stream of its own each", one_stream_each, (1_000_000, 1000, 1_000_000), 1, 5.0),
+    ]
+    rod_assign(dense(20, 2, 2, rng))
+    for title, make, sizes, repeats, limit_s in cases:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        took = seconds(lambda make=make, sizes=sizes: make(*sizes, rng), repeats)
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+        print(f"{title:45s} {took * 1e3:10.3f} ms (limit {limit_s * 1e3:g} ms), peak memory +{grown:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Directions spread evenly over the unit simplex, along which feasible sets are measured.
+
+A direction uniform on {u >= 0, sum u = 1} needs K - 1 independent uniforms: break a stick of length one, each time at
+the point that leaves the rest distributed as the sum of what is still to come. Fed with a scrambled Sobol net instead
+of independent uniforms, the directions fill the simplex far more evenly than chance, and differ by seed.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import qmc
+
+from mooring.errors import InputError
+
+# Each block of a Sobol net is a net of its own, so their spread tells the error. Sixteen keep Student's quantile near
+# the normal one (2.13 against 1.96) and leave 1024 points to a block of the default net.
+BLOCKS = 16
+LEAST_POINTS = 2 * BLOCKS
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """Points of the unit simplex, variable by variable so that compiled loops read them in order."""
+
+    values: NDArray[np.float64]  # (dimensions, points), read-only
+
+    @classmethod
+    def draw(cls, dimensions: int, points: int, seed: int) -> Directions:
+        """A scrambled Sobol net of a power of two `points` on the simplex in `dimensions` variables."""
+        check_points(points)
+        if dimensions < 1:
+            raise InputError(
+                f"directions in {dimensions} dimensions asked for; there must be at least 1",
+                remedy="a feasible set without variables is everything and needs no sampling",
+            )
+        values = np.ones((1, points))
+        if dimensions > 1:
+            net = qmc.Sobol(dimensions - 1, rng=np.random.default_rng(seed)).random(points)
+            values = break_sticks(net)
+        values.setflags(write=False)
+        return cls(values)
+
+    @property
+    def dimensions(self) -> int:
+        return int(self.values.shape[0])
+
+    @property
+    def points(self) -> int:
+        return int(self.values.shape[1])
+
+
+@dataclass(eq=False)
+class DirectionCache:
+    """Keeps the last few nets for a caller that measures many placements; a net takes longer to draw than to use."""
+
+    limit: int = 8
+    _nets: OrderedDict[tuple[int, int, int], Directions] = field(default_factory=OrderedDict)
+
+    def get(self, dimensions: int, points: int, seed: int) -> Directions:
+        key = (dimensions, points, seed)
+        if key in self._nets:
+            self._nets.move_to_end(key)
+        else:
+            self._nets[key] = Directions.draw(dimensions, points, seed)
+            if len(self._nets) > self.limit:
+                self._nets.popitem(last=False)
+        return self._nets[key]
+
+
+def break_sticks(uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Map (points, K - 1) uniforms to (K, points) coordinates on the unit simplex, preserving uniformity."""
+    points, breaks = uniforms.shape
+    values = np.empty((breaks + 1, points))
+    rest = np.ones(points)
+    for k in range(breaks):
+        kept = (1.0 - uniforms[:, k]) ** (1.0 / (breaks - k))
+        values[k] = rest * (1.0 - kept)
+        rest *= kept
+    values[breaks] = rest
+    return values
+
+
+def check_points(points: int) -> None:
+    """Sobol nets are balanced at powers of two only, and the error needs a few points in every block."""
+    if points < LEAST_POINTS or points & (points - 1):
+        raise InputError(
+            f"{points} sample points asked for, expected a power of two of at least {LEAST_POINTS}",
+            field="points",
+            remedy="use 2**14 for everyday work, 2**16 for many streams with few operators each",
+        )

@@ -1,0 +1,35 @@
+"""A number that was sampled rather than computed, with how far off it may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student_t
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its standard error, which was itself estimated from few blocks.
+
+    Because of that the interval takes Student's quantile at `degrees_of_freedom` (blocks - 1), not the normal one.
+    """
+
+    value: float
+    standard_error: float = 0.0
+    degrees_of_freedom: int = 0  # 0: the value is exact, its standard error zero
+
+    @classmethod
+    def of_blocks(cls, means: NDArray[np.float64]) -> Estimate:
+        """The mean of equally large blocks of one sample, and the error their spread admits to."""
+        blocks = len(means)
+        error = float(means.std(ddof=1)) / np.sqrt(blocks)
+        return cls(float(means.mean()), float(error), blocks - 1)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The range that holds the truth with probability `level`, for a quantity between 0 and 1."""
+        if self.degrees_of_freedom == 0:
+            return self.value, self.value
+        half = float(student_t.ppf((1 + level) / 2, self.degrees_of_freedom)) * self.standard_error
+        return max(0.0, self.value - half), min(1.0, self.value + half)

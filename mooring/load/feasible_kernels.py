@@ -1,0 +1,98 @@
+"""Compiled loops of the feasible set: the largest site load along many directions, without storing the loads.
+
+A matrix product would write sites x directions numbers only to reduce them again. Here a tile of directions stays in
+the first-level cache while every site passes over it, and the innermost loop runs along the directions, which lie next
+to one another in memory, so that it becomes vector instructions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+TILE = 512  # directions: two buffers of 4 KB each beside the tile itself
+
+
+@njit(cache=True, fastmath=True)
+def _largest_loads(
+    weights: NDArray[np.float64],
+    directions: NDArray[np.float64],
+    start: int,
+    stop: int,
+    load: NDArray[np.float64],
+    largest: NDArray[np.float64],
+) -> None:
+    """Set largest[b] to max_i weights[i] . directions[:, start + b]."""
+    sites, variables = weights.shape
+    size = stop - start
+    for b in range(size):
+        largest[b] = 0.0
+    for i in range(sites):
+        first = weights[i, 0]
+        column = directions[0, start:stop]
+        for b in range(size):
+            load[b] = first * column[b]
+        for k in range(1, variables - 1):
+            weight = weights[i, k]
+            column = directions[k, start:stop]
+            for b in range(size):
+                load[b] += weight * column[b]
+        last = weights[i, variables - 1] if variables > 1 else 0.0
+        column = directions[variables - 1, start:stop]
+        for b in range(size):
+            largest[b] = max(largest[b], load[b] + last * column[b])
+
+
+@njit(cache=True, fastmath=True)
+def mean_radii_to_the_power(
+    weights: NDArray[np.float64], directions: NDArray[np.float64], power: int, blocks: int
+) -> NDArray[np.float64]:
+    """Per block of consecutive directions, the mean of (max_i weights[i] . u) ** -power."""
+    points = directions.shape[1]
+    block_size = points // blocks
+    load = np.empty(TILE)
+    largest = np.empty(TILE)
+    means = np.zeros(blocks)
+    for block in range(blocks):
+        total = 0.0
+        end = (block + 1) * block_size
+        for start in range(block * block_size, end, TILE):
+            stop = min(start + TILE, end)
+            size = stop - start
+            _largest_loads(weights, directions, start, stop, load, largest)
+            for b in range(size):
+                largest[b] = 1.0 / largest[b]
+                load[b] = 1.0
+            remaining = power
+            while remaining > 0:
+                if remaining & 1:
+                    for b in range(size):
+                        load[b] *= largest[b]
+                remaining >>= 1
+                if remaining > 0:
+                    for b in range(size):
+                        largest[b] *= largest[b]
+            for b in range(size):
+                total += load[b]
+        means[block] = total / block_size
+    return means
+
+
+@njit(cache=True)
+def count_first_to_saturate(
+    weights: NDArray[np.float64], directions: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """How many directions each site is the first to saturate in; the lowest index wins a tie."""
+    sites, variables = weights.shape
+    counts = np.zeros(sites, dtype=np.int64)
+    for b in range(directions.shape[1]):
+        first, most = 0, -1.0
+        for i in range(sites):
+            load = 0.0
+            for k in range(variables):
+                load += weights[i, k] * directions[k, b]
+            if load > most:
+                first, most = i, load
+        counts[first] += 1
+    return counts

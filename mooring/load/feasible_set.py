@@ -1,0 +1,190 @@
+"""The feasible set of a placement: the rate combinations under which no site is overloaded.
+
+In the paper's normalised space (section 3.3, x_k = l_k r_k / C_T) the ideal set of Theorem 1 is the unit simplex, and
+a placement cuts it with one plane W_i . x = 1 per site. What remains, relative to the simplex, is the feasible ratio,
+the yardstick every placement is judged by.
+
+It is measured radially. Along a direction u on the simplex the set reaches from the lower bound (section 6.1) to the
+nearest plane, a fraction 1 / max_i V_i . u of the way to the ideal plane, where V_i is W_i seen from the lower bound.
+Integrating that radius exactly leaves ratio = E[(max_i V_i . u)^-K], a far smoother integrand than hit or miss. First
+every axis is stretched until the nearest plane meets it at one, which changes the ratio by a known factor: it lets
+streams that are placed badly and streams that are placed well be sampled equally well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mooring.errors import InfeasibleError, InputError
+from mooring.load.directions import BLOCKS, Directions, check_points
+from mooring.load.estimate import Estimate
+from mooring.load.feasible_kernels import count_first_to_saturate, mean_radii_to_the_power
+from mooring.load.model import LoadModel
+
+DEFAULT_POINTS = 2**14
+
+
+@dataclass(frozen=True, eq=False)
+class FeasibleSet:
+    """A placement's site planes in normalised space.
+
+    `weights[i, k]` is w_ik (Table 1): site i's part of variable k's load over its part of the capacity left. The weights
+    of a site that is overloaded at any rate are infinite.
+    """
+
+    weights: NDArray[np.float64]  # (n sites, K variables)
+    lower: NDArray[np.float64]  # (K,), B' of section 6.1
+    variables: tuple[str, ...]  # (K,), names
+    # (n,), sites that fixed load alone overloads, or that have load and no capacity left; none unless given
+    overloaded: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+
+    def __post_init__(self) -> None:
+        weights = np.array(self.weights, dtype=np.float64, ndmin=2)
+        lower = np.array(self.lower, dtype=np.float64, ndmin=1)
+        _check_shapes(weights, lower, self.variables)
+        overloaded = np.isinf(weights).any(axis=1)
+        if self.overloaded.size:
+            overloaded |= self.overloaded
+        for name, values in (("weights", weights), ("lower", lower), ("overloaded", overloaded)):
+            values.setflags(write=False)
+            object.__setattr__(self, name, values)
+
+    @classmethod
+    def of(cls, model: LoadModel, site_of_fragment: ArrayLike) -> FeasibleSet:
+        """The feasible set of a placement; variables that load nothing are left out."""
+        total_left = float(model.capacity_left_cores)
+        if total_left <= 0:
+            raise InfeasibleError(
+                f"the fixed load leaves {total_left:g} cores on all sites together, so no rate is feasible",
+                remedy="add capacity, or lower fixed_cores",
+            )
+        active = np.asarray(model.active, dtype=np.intp)
+        totals = np.asarray(model.totals)[active]
+        sites = np.asarray(site_of_fragment, dtype=np.intp)
+        parts = np.asarray(model.site_coefficients(sites))[:, active] / totals
+        capacity_parts = np.asarray(model.site_capacity_left(sites)) / total_left
+        overloaded = (capacity_parts < 0) | ((capacity_parts == 0) & parts.any(axis=1))
+        # Idle sites without capacity weigh nothing.
+        weights = np.divide(
+            parts, capacity_parts[:, None], out=np.zeros_like(parts), where=capacity_parts[:, None] > 0
+        )
+        weights[overloaded] = np.inf
+        names = tuple(model.variables[k].name for k in active)
+        return cls(weights, model.lower[active] * totals / total_left, names, overloaded)
+
+    @property
+    def axis_distances(self) -> NDArray[np.float64]:
+        """Per variable, how far the nearest site plane meets its axis: min_i 1 / w_ik (section 4.1); ideally 1."""
+        with np.errstate(divide="ignore"):
+            distances: NDArray[np.float64] = 1.0 / self.weights.max(axis=0)
+        return distances
+
+    @property
+    def plane_distances(self) -> NDArray[np.float64]:
+        """Per site, (1 - W_i . B') / ||W_i|| (section 6.1).
+
+        Infinite where nothing is placed, negative where the lower bound overloads the site, zero where fixed load does.
+        """
+        norms = np.linalg.norm(self._finite_weights, axis=1)
+        with np.errstate(divide="ignore"):
+            distances = (1.0 - self._finite_weights @ self.lower) / norms
+        return np.where(self.overloaded, 0.0, distances)
+
+    @property
+    def plane_distance(self) -> float:
+        """The radius of the largest partial hypersphere around the lower bound in the set (section 4.2)."""
+        return float(self.plane_distances.min())
+
+    @property
+    def overloaded_at_lower(self) -> NDArray[np.bool_]:
+        """Per site, whether it is overloaded at the lower bound already."""
+        return self.overloaded | (self._finite_weights @ self.lower >= 1.0)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether some site is overloaded at the lower bound already, which leaves nothing above it."""
+        return bool(self.overloaded_at_lower.any())
+
+    def weights_above_lower(self) -> NDArray[np.float64]:
+        """V_i = W_i (1 - sum B') / (1 - W_i . B'): the planes in units of the ideal set above the lower bound."""
+        if self.is_empty:
+            raise InfeasibleError(
+                "a site is overloaded at the lower bound, so the set above it is empty",
+                remedy="lower min_rate or fixed_cores, or place differently",
+            )
+        room = 1.0 - self.weights @ self.lower
+        above: NDArray[np.float64] = self.weights * ((1.0 - self.lower.sum()) / room)[:, None]
+        return above
+
+    def ratio(
+        self, points: int = DEFAULT_POINTS, seed: int = 0, *, directions: Directions | None = None
+    ) -> Estimate:
+        """The size of the set above the lower bound, relative to the ideal set above it.
+
+        Pass `directions` (then `points` and `seed` are not used) to measure many sets along the same ones.
+        """
+        if self.is_empty:
+            return Estimate(0.0)
+        if not self.variables:
+            return Estimate(1.0)
+        planes = np.vstack(
+            [self.weights_above_lower(), np.ones(len(self.variables))]
+        )  # last: the ideal plane
+        nearest = planes.max(axis=0)
+        shrink = float(np.prod(1.0 / nearest))
+        if len(self.variables) == 1:
+            return Estimate(shrink)
+        net = self._net(points, seed, directions)
+        means = mean_radii_to_the_power(planes / nearest, net.values, net.dimensions, BLOCKS)
+        return Estimate.of_blocks(np.minimum(means * shrink, 1.0))
+
+    def binding_shares(
+        self, points: int = DEFAULT_POINTS, seed: int = 0, *, directions: Directions | None = None
+    ) -> NDArray[np.float64]:
+        """Per site, the share of directions (uniform in normalised space) in which it is the first to saturate.
+
+        Where fixed load or the lower bound overloads sites already, these share the whole equally.
+        """
+        if self.is_empty:
+            return self.overloaded_at_lower / self.overloaded_at_lower.sum()
+        if not self.variables:
+            return np.zeros(len(self.weights))
+        net = self._net(points, seed, directions)
+        counts: NDArray[np.int64] = count_first_to_saturate(self.weights_above_lower(), net.values)
+        return counts / net.points
+
+    @property
+    def _finite_weights(self) -> NDArray[np.float64]:
+        return np.where(self.overloaded[:, None], 0.0, self.weights)
+
+    def _net(self, points: int, seed: int, directions: Directions | None) -> Directions:
+        if directions is None:
+            return Directions.draw(len(self.variables), points, seed)
+        check_points(directions.points)
+        if directions.dimensions != len(self.variables):
+            raise InputError(
+                f"directions in {directions.dimensions} dimensions for {len(self.variables)} active variables",
+                remedy="draw them with Directions.draw(len(feasible_set.variables), ...)",
+            )
+        return directions
+
+
+def _check_shapes(
+    weights: NDArray[np.float64], lower: NDArray[np.float64], variables: tuple[str, ...]
+) -> None:
+    count = len(variables)
+    if weights.ndim != 2 or weights.shape[1] != count or lower.shape != (count,):
+        raise InputError(
+            f"weights of shape {weights.shape} and lower bounds of shape {lower.shape} for {count} variables",
+            remedy="give weights as sites x variables and one lower bound per variable",
+        )
+    if np.isnan(weights).any() or (weights < 0).any() or not np.isfinite(lower).all() or (lower < 0).any():
+        raise InputError("weights and lower bounds must be numbers of at least zero")
+    if lower.sum() >= 1.0:
+        raise InfeasibleError(
+            f"the minimum rates alone need {lower.sum():.6g} of the total capacity left, so no placement is feasible",
+            remedy="lower min_rate, or add capacity",
+        )

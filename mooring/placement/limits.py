@@ -1,0 +1,96 @@
+"""What no placement may exceed: each site's memory, and its capacity for load that is there at rate zero.
+
+Rates may fall, so the load per tuple never forbids a placement; fixed load and memory do. Every policy keeps to
+these limits while it places, and says who lacked what when nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.errors import InfeasibleError
+from mooring.load.model import LoadModel
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+# Relative to a site's capacity: rounding in a sum must not forbid a site that is exactly full.
+SLACK = 1e-9
+
+
+class SiteLimits:
+    """Capacity and memory left on every site while fragments are placed one by one."""
+
+    def __init__(self, model: LoadModel) -> None:
+        self._model = model
+        self.capacity_left_cores = model.capacity_cores.astype(np.float64)
+        self.memory_left_mb = model.memory_limit_mb.astype(np.float64)
+        self._slack_cores = SLACK * model.capacity_cores
+
+    def allowed(self, fragment: int) -> Bools:
+        """Which sites can still take this fragment; a pinned fragment only its own."""
+        fits = self.capacity_left_cores - self._model.fixed_cores[fragment] >= -self._slack_cores
+        fits &= self.memory_left_mb >= self._model.memory_mb[fragment] * (1.0 - SLACK)
+        pin = int(self._model.pinned_site[fragment])
+        if pin >= 0:
+            fits &= np.arange(len(fits)) == pin
+        return np.asarray(fits)
+
+    def take(self, fragment: int, site: int) -> None:
+        self.capacity_left_cores[site] -= self._model.fixed_cores[fragment]
+        self.memory_left_mb[site] -= self._model.memory_mb[fragment]
+
+
+def pinned_first(model: LoadModel, order: Ints) -> Ints:
+    """The same order with pinned fragments in front: they have no choice, the others can go around them."""
+    pinned = model.pinned_site[order] >= 0
+    return np.concatenate([order[pinned], order[~pinned]])
+
+
+def first_that_fits(model: LoadModel, preferred: Ints, attempt: Callable[[Ints], Ints]) -> Ints:
+    """Place in the preferred order; where that paints itself into a corner, hardest to fit first.
+
+    A policy's own order looks at load per tuple, which says nothing about memory and fixed load. Only when
+    these run out is its order given up, for the usual one of bin packing.
+    """
+    try:
+        return attempt(pinned_first(model, preferred))
+    except InfeasibleError as first_error:
+        demand = np.maximum(
+            model.fixed_cores / max(float(model.capacity_cores.max()), 1e-300),
+            model.memory_mb / max(float(model.memory_limit_mb.max()), 1e-300),
+        )
+        hardest = preferred[np.argsort(-demand[preferred], kind="stable")]
+        try:
+            return attempt(pinned_first(model, hardest))
+        except InfeasibleError:
+            raise first_error from None
+
+
+def no_room(
+    model: LoadModel,
+    fragment: int,
+    capacity_left_cores: Floats,
+    memory_left_mb: Floats,
+    names: Sequence[str] | None = None,
+) -> InfeasibleError:
+    """The error for a fragment that no site can take: what it needs, and what the sites have left."""
+    name = f"number {fragment}" if names is None else repr(names[fragment])
+    needs = [f"{model.fixed_cores[fragment]:.4g} cores at rate zero"]
+    left = [f"at most {max(float(capacity_left_cores.max()), 0.0):.4g} cores"]
+    if model.memory_mb[fragment] > 0.0:
+        needs.append(f"{model.memory_mb[fragment]:.4g} MB")
+        left.append(f"at most {max(float(memory_left_mb.max()), 0.0):.4g} MB")
+    pin = int(model.pinned_site[fragment])
+    where = "any site has" if pin < 0 else f"site {pin} has"
+    if pin >= 0:
+        left = [f"{capacity_left_cores[pin]:.4g} cores"]
+        left += [f"{memory_left_mb[pin]:.4g} MB"] if len(needs) > 1 else []
+    return InfeasibleError(
+        f"fragment {name} needs {' and '.join(needs)}; {where} {' and '.join(left)} left",
+        remedy="add capacity or memory, or place less fixed load (fewer, fuller fragments)",
+    )

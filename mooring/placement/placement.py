@@ -1,0 +1,70 @@
+"""A placement: the site of every fragment, and so of every operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.errors import InputError
+from mooring.problem.fields import refuse_reference
+from mooring.problem.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    problem: Problem
+    site_of_fragment: npt.NDArray[np.int64]
+    """Index into the problem's sites, per fragment of the problem."""
+
+    def __post_init__(self) -> None:
+        sites = np.array(self.site_of_fragment, dtype=np.int64)
+        if sites.shape != (len(self.problem.fragments),):
+            raise ValueError(f"{sites.shape} sites for {len(self.problem.fragments)} fragments")
+        sites.flags.writeable = False
+        object.__setattr__(self, "site_of_fragment", sites)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Placement) and np.array_equal(self.site_of_fragment, other.site_of_fragment)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def site_of_operator(self) -> npt.NDArray[np.int64]:
+        result = np.empty(len(self.problem.operators), dtype=np.int64)
+        for members, site in zip(self.problem.fragments, self.site_of_fragment, strict=True):
+            result[list(members)] = site
+        return result
+
+    def as_dict(self) -> dict[str, str]:
+        """Operator -> site, in the problem's order."""
+        sites = self.site_of_operator
+        return {o.name: self.problem.sites[sites[j]].name for j, o in enumerate(self.problem.operators)}
+
+    @classmethod
+    def from_dict(cls, problem: Problem, sites: Mapping[str, str]) -> Placement:
+        """Every operator placed once, on a known site, with its fragment; `InputError` otherwise."""
+        for name in sites:
+            if name not in problem.operator_index:
+                refuse_reference(
+                    name, problem.operator_index, f"placement.{name}", "an operator of the problem"
+                )
+        result = np.empty(len(problem.fragments), dtype=np.int64)
+        for f, members in enumerate(problem.fragments):
+            names = [problem.operators[j].name for j in members]
+            for name in names:
+                if name not in sites:
+                    raise InputError(f"found no site for operator {name!r}", field="placement")
+                if sites[name] not in problem.site_index:
+                    refuse_reference(str(sites[name]), problem.site_index, f"placement.{name}", "a site")
+            apart = next((name for name in names if sites[name] != sites[names[0]]), None)
+            if apart is not None:
+                raise InputError(
+                    f"found {names[0]!r} at {sites[names[0]]!r} and {apart!r} at {sites[apart]!r}, "
+                    f"expected fragment {problem.fragment_names[f]!r} together",
+                    field=f"placement.{apart}",
+                )
+            result[f] = problem.site_index[sites[names[0]]]
+        return cls(problem, result)

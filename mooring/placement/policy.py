@@ -1,0 +1,56 @@
+"""What a policy is: a frozen dataclass of parameters that turns a problem into a placement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from mooring.load.build import build_load_model
+from mooring.load.model import LoadModel
+from mooring.placement.placement import Placement
+from mooring.problem.problem import Problem
+
+
+def never() -> bool:
+    """The deadline of a policy that has none."""
+    return False
+
+
+def silent(done: float, message: str) -> None:
+    """Progress for nobody."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a policy may use beside the problem. It never looks at a clock or draws its own randomness."""
+
+    load: LoadModel
+    rng: np.random.Generator
+    expired: Callable[[], bool] = never
+    """Whether the time budget is used up; anytime policies ask between steps."""
+    steps: int | None = None
+    """The most improvement steps an anytime policy takes, for results that do not depend on speed."""
+    progress: Callable[[float, str], None] = silent
+    """Called with the part done (0 to 1) and a word on what is going on."""
+    current: Placement | None = None
+    """The placement that runs now, if any."""
+    max_moves: int | None = None
+    """The most fragments that may leave their present site."""
+
+    @classmethod
+    def of(cls, problem: Problem, seed: int = 0) -> Context:
+        return cls(load=build_load_model(problem), rng=np.random.default_rng(seed))
+
+
+@runtime_checkable
+class Policy(Protocol):
+    name: ClassVar[str]
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """Why this policy cannot place this problem; None if it can."""
+        ...
+
+    def place(self, problem: Problem, context: Context) -> Placement: ...

@@ -1,0 +1,122 @@
+"""Resilient operator distribution: keep the feasible set large without ever computing it (ROD paper, section 5).
+
+Fragments are placed greedily, those with the largest (normalised) load coefficients first. A site is in class I
+when its hyperplane, the candidate included, stays above the ideal one: taking it costs nothing. Otherwise the
+site whose hyperplane stays farthest from the origin is taken, or from the lower bound where minimum rates are
+known (section 6.1).
+
+Departures from the paper: Figure 10 ends with `min`, which must be `max`; fragments are sorted by the norm of
+their normalised coefficients, so that units do not matter; fixed load uses up a site's capacity as it is placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.errors import InfeasibleError
+from mooring.load.model import LoadModel
+from mooring.placement import rod_kernels
+from mooring.placement.limits import first_that_fits, no_room
+from mooring.placement.placement import Placement
+from mooring.placement.policy import Context
+from mooring.problem.problem import Problem
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+ClassOne = Literal["plane_distance", "fewest_crossings", "random"]
+
+_CLASS_ONE = {
+    "plane_distance": rod_kernels.BY_PLANE_DISTANCE,
+    "fewest_crossings": rod_kernels.BY_CROSSINGS,
+    "random": rod_kernels.AT_RANDOM,
+}
+
+
+def rod_assign(
+    model: LoadModel,
+    class_one: ClassOne = "plane_distance",
+    rng: np.random.Generator | None = None,
+    names: Sequence[str] | None = None,
+) -> Ints:
+    """The site of every fragment, from arrays alone. Communication is not looked at (see clustering).
+
+    >>> model = LoadModel.from_coefficients([[14, 0], [6, 0], [0, 9], [0, 7]], capacity_cores=[1, 1])
+    >>> rod_assign(model)
+    array([0, 1, 1, 0])
+    """
+    total_left_cores = model.capacity_left_cores
+    if total_left_cores <= 0.0:
+        raise InfeasibleError(
+            f"the fixed load of all fragments is {model.fixed_cores.sum():.4g} cores; "
+            f"the sites have {model.capacity_cores.sum():.4g}",
+            remedy="add capacity, or place less fixed load (fewer, fuller fragments)",
+        )
+    if class_one == "random" and rng is None:
+        raise ValueError("class_one='random' needs a random generator")
+    parts = normalised_parts(model)
+    arc_start, arc_neighbour, arc_fixed_end = _adjacency(model, class_one)
+    matrix = model.coefficients
+    indptr = matrix.indptr.astype(np.int64, copy=False)
+    indices = matrix.indices.astype(np.int64, copy=False)
+    counts = np.bincount(indices, minlength=len(model.variables))
+    draws = np.zeros(0) if class_one != "random" or rng is None else rng.random(model.fragment_count)
+
+    def attempt(order: Ints) -> Ints:
+        room = model.capacity_cores / total_left_cores
+        memory_left_mb = model.memory_limit_mb.copy()
+        sites, stuck = rod_kernels.assign(
+            order, indptr, indices, parts,
+            model.fixed_cores / total_left_cores, model.memory_mb, model.pinned_site,
+            room, memory_left_mb, model.lower * model.totals / total_left_cores, counts,
+            _CLASS_ONE[class_one], draws, arc_start, arc_neighbour, arc_fixed_end,
+        )  # fmt: skip
+        if stuck >= 0:
+            raise no_room(model, stuck, room * total_left_cores, memory_left_mb, names)
+        return np.asarray(sites)
+
+    norms = rod_kernels.row_squares(indptr, parts)
+    return first_that_fits(model, np.argsort(-norms, kind="stable"), attempt)
+
+
+def normalised_parts(model: LoadModel) -> Floats:
+    """p_jk = l_jk / l_k for every stored coefficient: the part of a variable's load that a fragment makes."""
+    totals = np.where(model.totals > 0.0, model.totals, 1.0)
+    return np.asarray(model.coefficients.data / totals[model.coefficients.indices])
+
+
+def _adjacency(model: LoadModel, class_one: ClassOne) -> tuple[Ints, Ints, Ints]:
+    """Per fragment: the fragments (or -1 and a fixed site) at the other ends of its arcs."""
+    if class_one != "fewest_crossings":
+        return np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    arcs = model.arcs
+    own = np.concatenate([arcs.source_fragment, arcs.target_fragment])
+    other = np.concatenate([arcs.target_fragment, arcs.source_fragment])
+    fixed_end = np.concatenate([arcs.target_site, arcs.source_site])
+    by_owner = np.argsort(own, kind="stable")
+    by_owner = by_owner[own[by_owner] >= 0]
+    start = np.zeros(model.fragment_count + 1, np.int64)
+    np.cumsum(np.bincount(own[by_owner], minlength=model.fragment_count), out=start[1:])
+    return start, other[by_owner], fixed_end[by_owner]
+
+
+@dataclass(frozen=True)
+class Rod:
+    """Policy `rod`."""
+
+    name: ClassVar[str] = "rod"
+
+    class_one: ClassOne = "plane_distance"
+    """Which class I site is taken (section 5.2): the one with the largest candidate plane distance, the one
+    with the fewest crossing streams, or any."""
+
+    def unsupported(self, problem: Problem) -> str | None:
+        return None
+
+    def place(self, problem: Problem, context: Context) -> Placement:
+        sites = rod_assign(context.load, self.class_one, context.rng, problem.fragment_names)
+        return Placement(problem, sites)

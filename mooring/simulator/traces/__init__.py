@@ -1,0 +1,1 @@
+"""Real arrivals: read, completed with addresses and sizes, split into sub-streams, and measured."""

@@ -1,0 +1,84 @@
+"""The extracts that come with Mooring, so that examples work in a bare clone, and their compact format.
+
+Arrivals are kept as whole ticks between them (the instants are rounded to ticks, not the gaps, so rounding
+does not add up), in a numpy archive with the low and the high bytes apart: high bytes are nearly all zero,
+so apart they pack a sixth better. `data/SOURCE.md` says where each comes from and under which terms.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.errors import InputError
+
+DATA = Path(__file__).parent / "data"
+
+ARRIVALS_NAME = "bc-paug89-extract"
+COUNTS_NAME = "worldcup98-extract"
+_FILES = {ARRIVALS_NAME: "bc-paug89-extract.npz", COUNTS_NAME: "worldcup98-extract.csv.gz"}
+
+_FIELDS = ("tick_us", "gap_low", "gap_high")
+_MAX_FIELD_BYTES = 32 * 2**20
+_LARGEST_GAP_TICKS = 2**16 - 1
+
+_BROKEN = (OSError, EOFError, KeyError, ValueError, NotImplementedError, MemoryError, OverflowError)
+
+
+def extract_path(name: str | Path) -> Path | None:
+    """Where the shipped extract of this name lies; None if it is no extract's name."""
+    file = _FILES.get(str(name))
+    return None if file is None else DATA / file
+
+
+def extract_names() -> list[str]:
+    return sorted(_FILES)
+
+
+def write_extract(path: Path, instants_s: NDArray[np.float64], tick_us: int) -> None:
+    """Keep the instants, counted from the first, to the nearest tick."""
+    ticks = np.rint((instants_s - instants_s[0]) * (1e6 / tick_us)).astype(np.int64)
+    gaps = np.diff(ticks)
+    if gaps.size and (gaps.min() < 0 or gaps.max() > _LARGEST_GAP_TICKS):
+        raise InputError(
+            f"gaps of {gaps.min()} to {gaps.max()} ticks do not fit in two bytes",
+            file=path,
+            remedy="sort the instants, or take a longer tick",
+        )
+    low, high = (gaps & 255).astype(np.uint8), (gaps >> 8).astype(np.uint8)
+    np.savez_compressed(path, tick_us=np.int64(tick_us), gap_low=low, gap_high=high)
+
+
+def read_extract(path: Path) -> NDArray[np.float64]:
+    """The instants in seconds of an extract, the first at zero."""
+    try:
+        tick_us, low, high = _fields(path)
+    except FileNotFoundError:
+        raise InputError("no such trace file", file=path, remedy="give the path of a trace") from None
+    except (*_BROKEN, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(
+            f"is no trace extract: {error}", file=path, remedy="write it with write_extract"
+        ) from error
+    if tick_us.shape != () or tick_us.dtype.kind not in "iu" or int(tick_us) <= 0:
+        raise InputError(f"found {tick_us}, expected whole microseconds", file=path, field="tick_us")
+    if low.dtype != np.uint8 or high.dtype != np.uint8 or low.ndim != 1 or low.shape != high.shape:
+        raise InputError(
+            "gap_low and gap_high must be byte vectors of one length", file=path, field="gap_low"
+        )
+    ticks = np.cumsum(low.astype(np.int64) + 256 * high.astype(np.int64))
+    return np.concatenate([[0], ticks]) * (int(tick_us) / 1e6)
+
+
+def _fields(path: Path) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]]:
+    """Sizes are checked in the archive's directory first: zipfile never expands more than that says."""
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if member.file_size > _MAX_FIELD_BYTES:
+                raise ValueError(f"{member.filename} expands to {member.file_size} bytes")
+    with np.load(path, allow_pickle=False) as archive:
+        tick_us, low, high = (archive[field] for field in _FIELDS)
+    return tick_us, low, high

@@ -1,0 +1,39 @@
+"""One trace cut into sub-streams by source address, as in section 7.3.5 of the ROD paper.
+
+Each sub-stream has the same number of addresses, not of packets: their rates differ and move independently,
+which is why cutting the data evenly does not balance the load.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.errors import InputError
+from mooring.simulator.traces.packets import DEFAULT_PARAMS, PacketParams, draw_packets
+
+
+def substream_of(source: NDArray[np.int32], substreams: int) -> NDArray[np.int32]:
+    """The sub-stream of each address. Addresses carry no order, so the remainder deals them evenly."""
+    if substreams < 1:
+        raise InputError(f"is {substreams}, expected at least 1", field="substreams")
+    return source % np.int32(substreams)
+
+
+def split(
+    instants_s: NDArray[np.float64],
+    seed: int | np.random.Generator,
+    substreams: int = 10,
+    params: PacketParams = DEFAULT_PARAMS,
+) -> list[NDArray[np.float64]]:
+    """The arrival instants of each sub-stream, of packets drawn for these instants.
+
+    >>> parts = split(np.arange(0, 60, 0.01), seed=7)
+    >>> len(parts), sum(part.size for part in parts)
+    (10, 6000)
+    """
+    packets = draw_packets(instants_s, seed, params)
+    part = substream_of(packets.source, substreams)
+    order = np.argsort(part, kind="stable")
+    edges = np.searchsorted(part[order], np.arange(1, substreams))
+    return np.split(packets.instant_s[order], edges)

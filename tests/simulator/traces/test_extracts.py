@@ -1,0 +1,77 @@
+"""The shipped extracts: small, found by name, and like the traces they were cut from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mooring.errors import InputError
+from mooring.simulator.traces.counts import read_counts
+from mooring.simulator.traces.extracts import DATA, extract_names, extract_path, read_extract, write_extract
+from mooring.simulator.traces.rates import rate_series
+from mooring.simulator.traces.read import arrival_instants
+from mooring.simulator.traces.self_similarity import hurst
+
+
+def test_the_extracts_take_less_than_300_kilobytes_and_come_with_their_terms() -> None:
+    assert sum(path.stat().st_size for path in DATA.iterdir()) < 300_000
+    source = (DATA / "SOURCE.md").read_text()
+    for name in extract_names():
+        path = extract_path(name)
+        assert path is not None
+        assert path.is_file()
+        assert path.name in source
+    assert "HEWLETT-PACKARD COMPANY WILL NOT IN ANY EVENT BE LIABLE" in source
+
+
+def test_ten_minutes_of_bellcore_traffic_are_as_bursty_as_source_md_says() -> None:
+    instants_s = arrival_instants("bc-paug89-extract")
+    rates = rate_series(instants_s, 1.0, span_s=600.0)
+    assert instants_s.size == 192_475
+    assert rates.mean() == pytest.approx(320.8, abs=0.1)
+    assert rates.std() == pytest.approx(121.0, abs=0.5)
+    assert hurst(rate_series(instants_s, 0.01)) == pytest.approx(0.816, abs=0.01)
+
+
+def test_a_week_of_world_cup_requests_adds_up() -> None:
+    counts = read_counts("worldcup98-extract")
+    assert counts.start == "1998-06-24T00:00:00"
+    assert counts.counts.size == 7 * 24 * 60
+    assert counts.counts.sum() == 345_374_586
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(gaps_us=st.lists(st.integers(0, 500_000), max_size=50), tick_us=st.integers(8, 100))
+def test_rounding_moves_no_instant_by_more_than_half_a_tick(
+    tmp_path: Path, gaps_us: list[int], tick_us: int
+) -> None:
+    instants_s = np.cumsum([0, *gaps_us]) / 1e6
+    path = tmp_path / "extract.npz"
+    write_extract(path, instants_s, tick_us)
+    np.testing.assert_allclose(read_extract(path), instants_s, rtol=0, atol=tick_us / 2e6 + 1e-12)
+
+
+def test_gaps_that_do_not_fit_are_refused_when_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="ticks"):
+        write_extract(tmp_path / "a.npz", np.array([0.0, 100.0]), tick_us=20)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tick_us": 0, "gap_low": np.ones(2, np.uint8), "gap_high": np.ones(2, np.uint8)},
+        {"tick_us": 20, "gap_low": np.ones(2, np.uint8), "gap_high": np.ones(3, np.uint8)},
+        {"tick_us": 20, "gap_low": np.ones(2), "gap_high": np.ones(2, np.uint8)},
+        {"gap_low": np.ones(2, np.uint8)},
+        {"tick_us": np.array([{}], dtype=object), "gap_low": np.ones(2), "gap_high": np.ones(2)},
+    ],
+)
+def test_a_malformed_extract_is_refused(tmp_path: Path, fields: dict[str, np.ndarray]) -> None:
+    path = tmp_path / "bad.npz"
+    np.savez(path, **fields)
+    with pytest.raises(InputError):
+        read_extract(path)
