@@ -361,7 +361,14 @@ def _read_queries(section: Any, operators: tuple[Operator, ...], sites: set[str]
 
 
 def _check_fragments(problem: Problem) -> None:
-    """A fragment can be pinned to one site only."""
+    """A fragment can be pinned to one site only, and its label names nothing else."""
+    if len(set(problem.fragment_names)) < len(problem.fragment_names):
+        label = next(o.fragment for o in problem.operators if o.fragment in problem.operator_index)
+        raise InputError(
+            f"found the name {label!r} for a fragment and for an operator outside of it",
+            field="operators",
+            remedy="rename the fragment",
+        )
     for label, members in zip(problem.fragment_names, problem.fragments, strict=True):
         if len(members) == 1:
             continue
