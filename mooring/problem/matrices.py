@@ -15,7 +15,6 @@ from mooring.errors import InputError
 from mooring.problem.companion import companion_file
 from mooring.problem.fields import (
     Check,
-    child,
     fail,
     mapping,
     names,
@@ -78,7 +77,8 @@ def _fill(raw: Mapping[str, object], index: dict[str, int], path: str) -> Matrix
     for a, row in raw.items():
         i = _site(a, index, path)
         for b, value in mapping(row, f"{path}.{a}", "a mapping of sites to numbers").items():
-            matrix[i, _site(b, index, f"{path}.{a}")] = number(value, child(f"{path}.{a}", b))
+            j = _site(b, index, f"{path}.{a}")
+            matrix[i, j] = number(value, f"{path}.{a}.{b}")
     return matrix
 
 

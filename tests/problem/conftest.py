@@ -43,6 +43,18 @@ def optional(draw: st.DrawFn, **fields: st.SearchStrategy[Any]) -> Data:
 
 
 @st.composite
+def stream(draw: st.DrawFn, sites: list[str]) -> Data:
+    rate = draw(figures)
+    return {"rate": rate} | optional(
+        draw,
+        site=st.sampled_from(sites),
+        min_rate=st.just(rate / 2),
+        max_rate=st.just(rate * 2),
+        bytes=figures,
+    )
+
+
+@st.composite
 def shares(draw: st.DrawFn) -> Data:
     count = draw(st.integers(2, 5))
     if draw(st.booleans()):
@@ -113,16 +125,14 @@ def problems(draw: st.DrawFn) -> Data:
             operators[name] = {"load": {draw(st.sampled_from(streams)): draw(figures)}}
         else:
             operators[name] = draw(step(sources, sites))
+            operators[name] |= optional(draw, fragment=st.just(f"fragment of {name}"))
             sources.append(name)
     data: Data = {
         "sites": {
             site: {"capacity": draw(above_zero), **optional(draw, memory_mb=above_zero)} for site in sites
         },
         **draw(network(sites)),
-        "streams": {
-            stream: {"rate": draw(figures), **optional(draw, site=st.sampled_from(sites), bytes=figures)}
-            for stream in streams
-        },
+        "streams": {name: draw(stream(sites)) for name in streams},
         "operators": operators,
     }
     readable = [name for name in sources if name not in streams]
