@@ -1,8 +1,9 @@
 """How far one can go along a ray of rates before some load exceeds its capacity.
 
-Loads are polynomials in the rates with coefficients of at least zero, so along a ray they rise and bend upwards. The
-chord from 0 to 1 therefore lies above them before 1 and below them beyond: where it meets the capacity is the answer
-if the loads are linear, and otherwise the answer is between there and 1, where bisection finds it.
+Loads are polynomials in the rates with coefficients of at least zero, so along a ray they rise and bend
+upwards. The chord from 0 to 1 therefore lies above them before 1 and below them beyond: where it meets the
+capacity is the answer if the loads are linear, and otherwise the answer is between there and 1, where
+bisection finds it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ def largest_multiples(
 ) -> Floats:
     """Per ray, the largest t >= 0 at which no load exceeds its capacity.
 
-    `loads_at` maps one t per ray to (rays, capacities). Infinite where no load grows along the ray; zero where a
-    capacity is exceeded at the ray's start.
+    `loads_at` maps one t per ray to (rays, capacities). Infinite where no load grows along the ray; zero
+    where a capacity is exceeded at the ray's start.
     """
     start = loads_at(np.zeros(rays))
     growth = loads_at(np.ones(rays)) - start

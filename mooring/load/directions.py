@@ -1,9 +1,9 @@
 """Directions spread evenly over the unit simplex, along which feasible sets are measured.
 
-A direction uniform on {u >= 0, sum u = 1} needs K - 1 independent uniforms: break a stick of length one, each
-time at the point that leaves the rest distributed as the sum of what is still to come. Fed with a scrambled Sobol
-net instead of independent uniforms, the directions fill the simplex far more evenly than chance, and differ by
-seed.
+A direction uniform on {u >= 0, sum u = 1} needs K - 1 independent uniforms: break a stick of length one,
+each time at the point that leaves the rest distributed as the sum of what is still to come. Fed with a
+scrambled Sobol net instead of independent uniforms, the directions fill the simplex far more evenly than
+chance, and differ by seed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from scipy.stats import qmc
 
 from mooring.errors import InputError
 
-# Consecutive blocks of a Sobol net are nets themselves, and their spread tells the error. It tells too much rather
-# than too little, since together they are more even than apart (measured: twice the true error at d = 5, more
-# below); independent scramblings of as many points are honest to the percent, but twice as far off. Sixteen blocks
-# keep Student's quantile near the normal one (2.13 against 1.96).
+# Consecutive blocks of a Sobol net are nets themselves, and their spread tells the error. It tells too much
+# rather than too little, since together they are more even than apart (measured: twice the true error at d
+# = 5, more below); independent scramblings of as many points are honest to the percent, but twice as far
+# off. Sixteen blocks keep Student's quantile near the normal one (2.13 against 1.96).
 BLOCKS = 16
 LEAST_POINTS = 2 * BLOCKS
 
@@ -58,7 +58,7 @@ class Directions:
 
 @dataclass(eq=False)
 class DirectionCache:
-    """Keeps the last few nets for a caller that measures many sets: a net takes longer to draw than to use."""
+    """Keeps the last few nets for a caller that measures many sets: drawing one takes longer than using it."""
 
     limit: int = 8
     _nets: OrderedDict[tuple[int, int, int], Directions] = field(default_factory=OrderedDict)

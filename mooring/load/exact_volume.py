@@ -1,7 +1,7 @@
 """The feasible ratio in few dimensions, exactly: the oracle that the sampled one is tested against.
 
-The set is a polytope. Its corners come from the halfspaces by duality and its volume from their convex hull, both
-through qhull, whose cost grows so fast with the dimension that this is no way to plan.
+The set is a polytope. Its corners come from the halfspaces by duality and its volume from their convex
+hull, both through qhull, whose cost grows so fast with the dimension that this is no way to plan.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def exact_ratio(weights: ArrayLike, lower: ArrayLike | None = None) -> float:
     bound = np.zeros(variables) if lower is None else np.asarray(lower, dtype=np.float64)
     if variables > MOST_VARIABLES:
         raise UnsupportedError(
-            f"the exact volume in {variables} dimensions is out of reach, at most {MOST_VARIABLES} are supported",
+            f"{variables} dimensions are out of reach of the exact volume, at most {MOST_VARIABLES} are not",
             remedy="use FeasibleSet.ratio, which reports its error",
         )
     planes = FeasibleSet(rows, bound, tuple(f"x{k + 1}" for k in range(variables)))

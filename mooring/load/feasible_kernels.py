@@ -1,8 +1,8 @@
 """Compiled loops of the feasible set: the largest site load along many directions, without storing the loads.
 
-A matrix product would write sites x directions numbers only to reduce them again. Here a tile of directions stays
-in the first-level cache while every site passes over it, and the innermost loop runs along the directions, which
-lie next to one another in memory, so that it becomes vector instructions.
+A matrix product would write sites x directions numbers only to reduce them again. Here a tile of directions
+stays in the first-level cache while every site passes over it, and the innermost loop runs along the
+directions, which lie next to one another in memory, so that it becomes vector instructions.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """The feasible set of a placement: the rate combinations under which no site is overloaded.
 
-In the paper's normalised space (section 3.3, x_k = l_k r_k / C_T) the ideal set of Theorem 1 is the unit simplex,
-and a placement cuts it with one plane W_i . x = 1 per site. What remains, relative to the simplex, is the feasible
-ratio, the yardstick every placement is judged by.
+In the paper's normalised space (section 3.3, x_k = l_k r_k / C_T) the ideal set of Theorem 1 is the unit
+simplex, and a placement cuts it with one plane W_i . x = 1 per site. What remains, relative to the simplex,
+is the feasible ratio, the yardstick every placement is judged by.
 
-It is measured radially. Along a direction u on the simplex the set reaches from the lower bound (section 6.1) to
-the nearest plane, a fraction 1 / max_i V_i . u of the way to the ideal plane, where V_i is W_i seen from the lower
-bound. Integrating that radius exactly leaves ratio = E[(max_i V_i . u)^-K], far smoother than hit or miss. First
-every axis is stretched until the nearest plane meets it at one, which changes the ratio by a known factor: streams
-that are placed badly and streams that are placed well are then sampled equally well.
+It is measured radially. Along a direction u on the simplex the set reaches from the lower bound (section
+6.1) to the nearest plane, a fraction 1 / max_i V_i . u of the way to the ideal plane, where V_i is W_i seen
+from the lower bound. Integrating that radius exactly leaves ratio = E[(max_i V_i . u)^-K], far smoother
+than hit or miss. First every axis is stretched until the nearest plane meets it at one, which changes the
+ratio by a known factor: streams that are placed badly and streams that are placed well are then sampled
+equally well.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ LEAST_NETS = 8
 class FeasibleSet:
     """A placement's site planes in normalised space.
 
-    `weights[i, k]` is w_ik (Table 1): site i's part of variable k's load over its part of the capacity left. The
-    weights of a site that is overloaded at any rate are infinite.
+    `weights[i, k]` is w_ik (Table 1): site i's part of variable k's load over its part of the capacity
+    left. The weights of a site that is overloaded at any rate are infinite.
     """
 
     weights: NDArray[np.float64]  # (n sites, K variables)
@@ -78,7 +79,7 @@ class FeasibleSet:
 
     @property
     def axis_distances(self) -> NDArray[np.float64]:
-        """Per variable, where the nearest site plane meets its axis: min_i 1 / w_ik (section 4.1), ideally 1."""
+        """Per variable, where the nearest plane meets its axis: min_i 1 / w_ik (section 4.1), ideally 1."""
         with np.errstate(divide="ignore"):
             distances: NDArray[np.float64] = 1.0 / self.weights.max(axis=0)
         return distances
@@ -87,8 +88,8 @@ class FeasibleSet:
     def plane_distances(self) -> NDArray[np.float64]:
         """Per site, (1 - W_i . B') / ||W_i|| (section 6.1).
 
-        Infinite where nothing is placed, negative where the lower bound overloads the site, zero where fixed load
-        does.
+        Infinite where nothing is placed, negative where the lower bound overloads the site, zero where
+        fixed load does.
         """
         norms = np.linalg.norm(self._finite_weights, axis=1)
         with np.errstate(divide="ignore"):
@@ -137,8 +138,9 @@ class FeasibleSet:
     ) -> Estimate:
         """The ratio, sampled until half its 95% interval is at most `relative_error` of it.
 
-        For many variables with few operators each, whose ratio hangs on few directions. Independent nets are added,
-        at least eight; after `most_points` the estimate is returned as it is, with the error it has.
+        For many variables with few operators each, whose ratio hangs on few directions. Independent nets
+        are added, at least eight; after `most_points` the estimate is returned as it is, with the error it
+        has.
         """
         if self.is_empty or len(self.variables) < 2:
             return Estimate(self._exact_ratio_below_two())
@@ -161,7 +163,7 @@ class FeasibleSet:
         Where fixed load or the lower bound overloads sites already, these share the whole equally.
         """
         if self.is_empty:
-            return self.overloaded_at_lower / self.overloaded_at_lower.sum()
+            return np.asarray(self.overloaded_at_lower / self.overloaded_at_lower.sum())
         if not self.variables:
             return np.zeros(len(self.weights))
         net = self._net(points, seed, directions)
@@ -169,7 +171,7 @@ class FeasibleSet:
         return np.asarray(counts / net.points)
 
     def _stretched_planes(self) -> tuple[NDArray[np.float64], float]:
-        """The site planes and the ideal one with every axis stretched to reach one, and by what that shrank."""
+        """The site planes and the ideal one, every axis stretched to reach one, and the factor left out."""
         planes = np.vstack([self.weights_above_lower(), np.ones(len(self.variables))])
         nearest = planes.max(axis=0)
         return planes / nearest, float(np.prod(1.0 / nearest))
@@ -212,6 +214,6 @@ def _check_shapes(
         raise InputError("weights and lower bounds must be numbers of at least zero")
     if lower.sum() >= 1.0:
         raise InfeasibleError(
-            f"the minimum rates need {lower.sum():.6g} of the total capacity left, so no placement is feasible",
+            f"the minimum rates need {lower.sum():.6g} of all capacity left, so no placement is feasible",
             remedy="lower min_rate, or add capacity",
         )

@@ -1,4 +1,4 @@
-"""Headroom: how far the present rates are from the edge of the feasible set, and which site is at that edge."""
+"""How far the present rates are from the edge of the feasible set, and which site is at that edge."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ Floats = npt.NDArray[np.float64]
 class Growth:
     """The factor by which rates can grow until the first site saturates.
 
-    Below one when a site is overloaded now. Zero when it would be even without what grows. Infinite, without a site,
-    when nothing that grows loads any site; a rate of zero cannot be scaled and so counts as that.
+    Below one when a site is overloaded now. Zero when it would be even without what grows. Infinite,
+    without a site, when nothing that grows loads any site; a rate of zero cannot be scaled and so counts as
+    that.
     """
 
     factor: float
@@ -34,7 +35,7 @@ class Headroom:
 def headroom(
     model: LoadModel, site_of_fragment: npt.ArrayLike, rates: npt.ArrayLike | None = None
 ) -> Headroom:
-    """Growth until saturation by true loads (joins count quadratically), communication and fixed load included.
+    """Growth until saturation by true loads: joins count quadratically, communication and fixed load too.
 
     `rates` are the streams' present rates unless given.
 
@@ -57,7 +58,8 @@ def headroom(
     scalable = np.concatenate([[True], now > 0.0])
     slack = capacity - loads_at(np.where(np.isfinite(factors), factors, 0.0))
     moving = loads_at(np.ones(len(grows))) > loads_at(np.zeros(len(grows)))
-    # A site at its edge whose load does not move along the ray is not what limits it, unless it is overloaded.
+    # A site at its edge whose load does not move along the ray is not what limits it, unless it is
+    # overloaded.
     limiting = np.where(moving | (slack < 0.0), slack, np.inf).argmin(axis=1)
     growths = [
         Growth(float(factor), int(site)) if can and np.isfinite(factor) else Growth(float("inf"), None)

@@ -1,9 +1,10 @@
 """The true feasible set of graphs that are not linear, in the space of stream rates.
 
-Linearisation (section 6.2) gives joins and variable operators rates of their own, as if they could move freely. Here
-they are what the streams make them: the set of stream rates, above the minimum rates, at which no site is overloaded,
-relative to those at which the total load fits the total capacity. Both are star-shaped around the minimum rates (loads
-only rise with rates), so both are measured along the same directions, by how far each reaches.
+Linearisation (section 6.2) gives joins and variable operators rates of their own, as if they could move
+freely. Here they are what the streams make them: the set of stream rates, above the minimum rates, at which
+no site is overloaded, relative to those at which the total load fits the total capacity. Both are
+star-shaped around the minimum rates (loads only rise with rates), so both are measured along the same
+directions, by how far each reaches.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ Ints = npt.NDArray[np.int64]
 def true_ratio(
     model: LoadModel, site_of_fragment: npt.ArrayLike, points: int = 2**14, seed: int = 0
 ) -> Estimate:
-    """The size of the true feasible set relative to where the total true load fits the total capacity left."""
+    """The size of the true feasible set, relative to where the total load fits the total capacity left."""
     sites = np.asarray(site_of_fragment, dtype=np.int64)
     placed = _Limits(model, model.site_coefficients(sites), model.site_capacity_left(sites))
     ideal = _Limits(model, model.totals[None, :], np.array([model.capacity_left_cores]))
     start = model.lower[: model.stream_count]
     if not ideal.fits(start):
         raise InfeasibleError(
-            "the minimum rates and the fixed load need more than the total capacity, so no placement is feasible",
+            "the minimum rates and the fixed load need more than all capacity, so no placement is feasible",
             remedy="lower min_rate or fixed_cores, or add capacity",
         )
     if not placed.fits(start):
@@ -55,7 +56,7 @@ def true_ratio(
 
 
 def loading_streams(model: LoadModel) -> Ints:
-    """Streams that some load depends on, directly or through introduced variables; the others are left out."""
+    """Streams that some load depends on, directly or through introduced variables."""
     sources: list[set[int]] = [{k} for k in range(model.stream_count)]
     sources += [set() for _ in model.definitions]
     for definition in model.definitions:
@@ -96,7 +97,7 @@ def _axis_reaches(model: LoadModel, ideal: _Limits, start: Floats, streams: Ints
     unbounded = [model.variables[k].name for k in streams[np.isinf(reaches)]]
     if unbounded:
         raise UnsupportedError(
-            f"the true feasible set is unbounded: alone above the minimum rates, {', '.join(unbounded)} loads nothing",
+            f"the true feasible set is unbounded: at the minimum rates, {', '.join(unbounded)} loads nothing",
             remedy="give the streams it is joined with a min_rate above zero",
         )
     return axes * reaches[:, None]
