@@ -58,7 +58,7 @@ class Directions:
 
 @dataclass(eq=False)
 class DirectionCache:
-    """Keeps the last few nets for a caller that measures many sets: drawing one takes longer than using it."""
+    """Keeps the last few nets for a caller that measures many sets: drawing takes longer than using."""
 
     limit: int = 8
     _nets: OrderedDict[tuple[int, int, int], Directions] = field(default_factory=OrderedDict)

@@ -22,10 +22,10 @@ class Estimate:
 
     @classmethod
     def of_blocks(cls, means: NDArray[np.float64]) -> Estimate:
-        """The mean of equally large blocks of one sample, and the error their spread admits to."""
+        """The mean, at most 1, of equally large blocks of one sample, and the error their spread admits."""
         blocks = len(means)
         error = float(means.std(ddof=1)) / np.sqrt(blocks)
-        return cls(float(means.mean()), float(error), blocks - 1)
+        return cls(min(1.0, float(means.mean())), float(error), blocks - 1)
 
     def half_width(self, level: float = 0.95) -> float:
         """How far the interval reaches to either side."""

@@ -55,9 +55,12 @@ def _largest_loads(
 
 @njit(cache=True, fastmath=True)
 def mean_radii_to_the_power(
-    weights: NDArray[np.float64], directions: NDArray[np.float64], power: int, blocks: int
+    weights: NDArray[np.float64], directions: NDArray[np.float64], scale: float, power: int, blocks: int
 ) -> NDArray[np.float64]:
-    """Per block of consecutive directions, the mean of (max_i weights[i] . u) ** -power."""
+    """Per block of consecutive directions, the mean of (scale / max_i weights[i] . u) ** power.
+
+    The scale goes under the power because in hundreds of dimensions neither factor alone is a float64.
+    """
     points = directions.shape[1]
     block_size = points // blocks
     load = np.empty(TILE)
@@ -71,7 +74,7 @@ def mean_radii_to_the_power(
             size = stop - start
             _largest_loads(weights, directions, start, stop, load, largest)
             for b in range(size):
-                largest[b] = 1.0 / largest[b]
+                largest[b] = scale / largest[b]
                 load[b] = 1.0
             remaining = power
             while remaining > 0:

@@ -171,19 +171,23 @@ class FeasibleSet:
         return np.asarray(counts / net.points)
 
     def _stretched_planes(self) -> tuple[NDArray[np.float64], float]:
-        """The site planes and the ideal one, every axis stretched to reach one, and the factor left out."""
+        """The site planes and the ideal one, every axis stretched to reach one, and by how much on average.
+
+        The average is the geometric one; to the power of the variables it is what stretching did to volumes.
+        """
         planes = np.vstack([self.weights_above_lower(), np.ones(len(self.variables))])
         nearest = planes.max(axis=0)
-        return planes / nearest, float(np.prod(1.0 / nearest))
+        return planes / nearest, float(np.exp(-np.log(nearest).mean()))
 
     def _block_ratios(self, net: Directions) -> NDArray[np.float64]:
-        planes, shrink = self._stretched_planes()
-        means = mean_radii_to_the_power(planes, net.values, net.dimensions, BLOCKS)
-        return np.minimum(means * shrink, 1.0)
+        planes, scale = self._stretched_planes()
+        return np.asarray(mean_radii_to_the_power(planes, net.values, scale, net.dimensions, BLOCKS))
 
     def _exact_ratio_below_two(self) -> float:
         """The ratio where nothing has to be sampled: an empty set, no variable, or a single one."""
-        return 0.0 if self.is_empty else self._stretched_planes()[1]
+        if self.is_empty:
+            return 0.0
+        return float(1.0 / self.weights_above_lower().max(initial=1.0))
 
     @property
     def _finite_weights(self) -> NDArray[np.float64]:
