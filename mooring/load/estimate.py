@@ -13,7 +13,7 @@ from scipy.stats import t as student_t
 class Estimate:
     """A value with its standard error, which was itself estimated from few blocks.
 
-    Because of that the interval takes Student's quantile at `degrees_of_freedom` (blocks - 1), not the normal one.
+    Because of that the interval takes Student's quantile at `degrees_of_freedom` (blocks - 1).
     """
 
     value: float
@@ -22,14 +22,18 @@ class Estimate:
 
     @classmethod
     def of_blocks(cls, means: NDArray[np.float64]) -> Estimate:
-        """The mean of equally large blocks of one sample, and the error their spread admits to."""
+        """The mean, at most 1, of equally large blocks of one sample, and the error their spread admits."""
         blocks = len(means)
         error = float(means.std(ddof=1)) / np.sqrt(blocks)
-        return cls(float(means.mean()), float(error), blocks - 1)
+        return cls(min(1.0, float(means.mean())), float(error), blocks - 1)
+
+    def half_width(self, level: float = 0.95) -> float:
+        """How far the interval reaches to either side."""
+        if self.degrees_of_freedom == 0:
+            return 0.0
+        return float(student_t.ppf((1 + level) / 2, self.degrees_of_freedom)) * self.standard_error
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The range that holds the truth with probability `level`, for a quantity between 0 and 1."""
-        if self.degrees_of_freedom == 0:
-            return self.value, self.value
-        half = float(student_t.ppf((1 + level) / 2, self.degrees_of_freedom)) * self.standard_error
+        half = self.half_width(level)
         return max(0.0, self.value - half), min(1.0, self.value + half)

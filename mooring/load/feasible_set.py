@@ -1,14 +1,15 @@
 """The feasible set of a placement: the rate combinations under which no site is overloaded.
 
-In the paper's normalised space (section 3.3, x_k = l_k r_k / C_T) the ideal set of Theorem 1 is the unit simplex, and
-a placement cuts it with one plane W_i . x = 1 per site. What remains, relative to the simplex, is the feasible ratio,
-the yardstick every placement is judged by.
+In the paper's normalised space (section 3.3, x_k = l_k r_k / C_T) the ideal set of Theorem 1 is the unit
+simplex, and a placement cuts it with one plane W_i . x = 1 per site. What remains, relative to the simplex,
+is the feasible ratio, the yardstick every placement is judged by.
 
-It is measured radially. Along a direction u on the simplex the set reaches from the lower bound (section 6.1) to the
-nearest plane, a fraction 1 / max_i V_i . u of the way to the ideal plane, where V_i is W_i seen from the lower bound.
-Integrating that radius exactly leaves ratio = E[(max_i V_i . u)^-K], a far smoother integrand than hit or miss. First
-every axis is stretched until the nearest plane meets it at one, which changes the ratio by a known factor: it lets
-streams that are placed badly and streams that are placed well be sampled equally well.
+It is measured radially. Along a direction u on the simplex the set reaches from the lower bound (section
+6.1) to the nearest plane, a fraction 1 / max_i V_i . u of the way to the ideal plane, where V_i is W_i seen
+from the lower bound. Integrating that radius exactly leaves ratio = E[(max_i V_i . u)^-K], far smoother
+than hit or miss. First every axis is stretched until the nearest plane meets it at one, which changes the
+ratio by a known factor: streams that are placed badly and streams that are placed well are then sampled
+equally well.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ from mooring.load.feasible_kernels import count_first_to_saturate, mean_radii_to
 from mooring.load.model import LoadModel
 
 DEFAULT_POINTS = 2**14
+LEAST_NETS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class FeasibleSet:
     """A placement's site planes in normalised space.
 
-    `weights[i, k]` is w_ik (Table 1): site i's part of variable k's load over its part of the capacity left. The weights
-    of a site that is overloaded at any rate are infinite.
+    `weights[i, k]` is w_ik (Table 1): site i's part of variable k's load over its part of the capacity
+    left. The weights of a site that is overloaded at any rate are infinite.
     """
 
     weights: NDArray[np.float64]  # (n sites, K variables)
@@ -77,7 +79,7 @@ class FeasibleSet:
 
     @property
     def axis_distances(self) -> NDArray[np.float64]:
-        """Per variable, how far the nearest site plane meets its axis: min_i 1 / w_ik (section 4.1); ideally 1."""
+        """Per variable, where the nearest plane meets its axis: min_i 1 / w_ik (section 4.1), ideally 1."""
         with np.errstate(divide="ignore"):
             distances: NDArray[np.float64] = 1.0 / self.weights.max(axis=0)
         return distances
@@ -86,7 +88,8 @@ class FeasibleSet:
     def plane_distances(self) -> NDArray[np.float64]:
         """Per site, (1 - W_i . B') / ||W_i|| (section 6.1).
 
-        Infinite where nothing is placed, negative where the lower bound overloads the site, zero where fixed load does.
+        Infinite where nothing is placed, negative where the lower bound overloads the site, zero where
+        fixed load does.
         """
         norms = np.linalg.norm(self._finite_weights, axis=1)
         with np.errstate(divide="ignore"):
@@ -109,7 +112,7 @@ class FeasibleSet:
         return bool(self.overloaded_at_lower.any())
 
     def weights_above_lower(self) -> NDArray[np.float64]:
-        """V_i = W_i (1 - sum B') / (1 - W_i . B'): the planes in units of the ideal set above the lower bound."""
+        """V_i = W_i (1 - sum B') / (1 - W_i . B'): the planes in units of the ideal set above the bound."""
         if self.is_empty:
             raise InfeasibleError(
                 "a site is overloaded at the lower bound, so the set above it is empty",
@@ -126,35 +129,65 @@ class FeasibleSet:
 
         Pass `directions` (then `points` and `seed` are not used) to measure many sets along the same ones.
         """
-        if self.is_empty:
-            return Estimate(0.0)
-        if not self.variables:
-            return Estimate(1.0)
-        planes = np.vstack(
-            [self.weights_above_lower(), np.ones(len(self.variables))]
-        )  # last: the ideal plane
-        nearest = planes.max(axis=0)
-        shrink = float(np.prod(1.0 / nearest))
-        if len(self.variables) == 1:
-            return Estimate(shrink)
-        net = self._net(points, seed, directions)
-        means = mean_radii_to_the_power(planes / nearest, net.values, net.dimensions, BLOCKS)
-        return Estimate.of_blocks(np.minimum(means * shrink, 1.0))
+        if self.is_empty or len(self.variables) < 2:
+            return Estimate(self._exact_ratio_below_two())
+        return Estimate.of_blocks(self._block_ratios(self._net(points, seed, directions)))
+
+    def ratio_within(
+        self, relative_error: float = 0.02, seed: int = 0, *, most_points: int = 2**22
+    ) -> Estimate:
+        """The ratio, sampled until half its 95% interval is at most `relative_error` of it.
+
+        For many variables with few operators each, whose ratio hangs on few directions. Independent nets
+        are added, at least eight; after `most_points` the estimate is returned as it is, with the error it
+        has.
+        """
+        if self.is_empty or len(self.variables) < 2:
+            return Estimate(self._exact_ratio_below_two())
+        means: list[float] = []
+        while True:
+            net = Directions.draw(len(self.variables), DEFAULT_POINTS, (seed, len(means)))
+            means.append(float(self._block_ratios(net).mean()))
+            if len(means) < LEAST_NETS:
+                continue
+            estimate = Estimate.of_blocks(np.array(means))
+            enough = estimate.half_width() <= relative_error * estimate.value
+            if enough or (len(means) + 1) * DEFAULT_POINTS > most_points:
+                return estimate
 
     def binding_shares(
         self, points: int = DEFAULT_POINTS, seed: int = 0, *, directions: Directions | None = None
     ) -> NDArray[np.float64]:
-        """Per site, the share of directions (uniform in normalised space) in which it is the first to saturate.
+        """Per site, the share of directions (uniform in normalised space) in which it saturates first.
 
         Where fixed load or the lower bound overloads sites already, these share the whole equally.
         """
         if self.is_empty:
-            return self.overloaded_at_lower / self.overloaded_at_lower.sum()
+            return np.asarray(self.overloaded_at_lower / self.overloaded_at_lower.sum())
         if not self.variables:
             return np.zeros(len(self.weights))
         net = self._net(points, seed, directions)
-        counts: NDArray[np.int64] = count_first_to_saturate(self.weights_above_lower(), net.values)
-        return counts / net.points
+        counts = count_first_to_saturate(self.weights_above_lower(), net.values)
+        return np.asarray(counts / net.points)
+
+    def _stretched_planes(self) -> tuple[NDArray[np.float64], float]:
+        """The site planes and the ideal one, every axis stretched to reach one, and by how much on average.
+
+        The average is the geometric one; to the power of the variables it is what stretching did to volumes.
+        """
+        planes = np.vstack([self.weights_above_lower(), np.ones(len(self.variables))])
+        nearest = planes.max(axis=0)
+        return planes / nearest, float(np.exp(-np.log(nearest).mean()))
+
+    def _block_ratios(self, net: Directions) -> NDArray[np.float64]:
+        planes, scale = self._stretched_planes()
+        return np.asarray(mean_radii_to_the_power(planes, net.values, scale, net.dimensions, BLOCKS))
+
+    def _exact_ratio_below_two(self) -> float:
+        """The ratio where nothing has to be sampled: an empty set, no variable, or a single one."""
+        if self.is_empty:
+            return 0.0
+        return float(1.0 / self.weights_above_lower().max(initial=1.0))
 
     @property
     def _finite_weights(self) -> NDArray[np.float64]:
@@ -166,7 +199,7 @@ class FeasibleSet:
         check_points(directions.points)
         if directions.dimensions != len(self.variables):
             raise InputError(
-                f"directions in {directions.dimensions} dimensions for {len(self.variables)} active variables",
+                f"directions in {directions.dimensions} dimensions for {len(self.variables)} variables",
                 remedy="draw them with Directions.draw(len(feasible_set.variables), ...)",
             )
         return directions
@@ -185,6 +218,6 @@ def _check_shapes(
         raise InputError("weights and lower bounds must be numbers of at least zero")
     if lower.sum() >= 1.0:
         raise InfeasibleError(
-            f"the minimum rates alone need {lower.sum():.6g} of the total capacity left, so no placement is feasible",
+            f"the minimum rates need {lower.sum():.6g} of all capacity left, so no placement is feasible",
             remedy="lower min_rate, or add capacity",
         )
