@@ -1,14 +1,13 @@
 """Balance the load while keeping connected operators together (ROD paper, section 7.2).
 
-A site is filled along the arcs: it gets the heaviest fragment that is left, then fragments connected to what it
-holds, as long as its load stays below its share of the total load ("the average load" read as total load over
-nodes; in proportion to capacity where sites differ). Then the least loaded site is next.
+A site is filled along the arcs: it gets the heaviest fragment that is left, then fragments connected to what
+it holds, as long as its load stays below its share of the total load ("the average load" read as total load
+over nodes; in proportion to capacity where sites differ). Then the least loaded site is next.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,22 +15,22 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.load.model import LoadModel
-from mooring.placement.limits import SiteLimits, first_that_fits, no_room
 from mooring.placement.llf import fragment_loads
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
+from mooring.placement.site_limits import SiteLimits, first_that_fits, no_room
 from mooring.problem.problem import Problem
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-def connected_assign(model: LoadModel, values: Floats, names: Sequence[str] | None = None) -> Ints:
+def connected_assign(model: LoadModel, values: Floats, problem: Problem | None = None) -> Ints:
     loads = fragment_loads(model, values)
     neighbours = fragment_neighbours(model)
 
     def attempt(order: Ints) -> Ints:
-        return _Filling(model, loads, neighbours, names).run(order)
+        return _Filling(model, loads, neighbours, problem).run(order)
 
     return first_that_fits(model, np.argsort(-loads, kind="stable"), attempt)
 
@@ -48,9 +47,9 @@ def fragment_neighbours(model: LoadModel) -> list[list[int]]:
 
 class _Filling:
     def __init__(
-        self, model: LoadModel, loads: Floats, neighbours: list[list[int]], names: Sequence[str] | None
+        self, model: LoadModel, loads: Floats, neighbours: list[list[int]], problem: Problem | None
     ) -> None:
-        self._model, self._loads, self._neighbours, self._names = model, loads, neighbours, names
+        self._model, self._loads, self._neighbours, self._problem = model, loads, neighbours, problem
         self._limits = SiteLimits(model)
         self._average = float(loads.sum() / model.capacity_cores.sum())
         self._relative_load = np.zeros(model.site_count)
@@ -65,7 +64,7 @@ class _Filling:
             if not allowed.any():
                 limits = self._limits
                 raise no_room(
-                    self._model, j, limits.capacity_left_cores, limits.memory_left_mb, self._names
+                    self._model, j, limits.capacity_left_cores, limits.memory_left_mb, self._problem
                 )
             site = int(np.argmin(np.where(allowed, self._relative_load, np.inf)))
             self._put(j, site)
@@ -106,5 +105,5 @@ class Connected:
         return None
 
     def place(self, problem: Problem, context: Context) -> Placement:
-        sites = connected_assign(context.load, context.load.present, problem.fragment_names)
+        sites = connected_assign(context.load, context.load.present, problem)
         return Placement(problem, sites)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.load.model import LoadModel
-from mooring.placement.limits import SiteLimits, first_that_fits, no_room
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
+from mooring.placement.site_limits import SiteLimits, first_that_fits, no_room
 from mooring.problem.problem import Problem
 
 Floats = npt.NDArray[np.float64]
@@ -24,7 +23,7 @@ def fragment_loads(model: LoadModel, values: Floats) -> Floats:
     return np.asarray(model.coefficients @ values + model.fixed_cores)
 
 
-def least_loaded_assign(model: LoadModel, values: Floats, names: Sequence[str] | None = None) -> Ints:
+def least_loaded_assign(model: LoadModel, values: Floats, problem: Problem | None = None) -> Ints:
     """Fragments by descending load, each to the site that is least loaded for its capacity."""
     loads = fragment_loads(model, values)
 
@@ -35,7 +34,7 @@ def least_loaded_assign(model: LoadModel, values: Floats, names: Sequence[str] |
         for j in order:
             allowed = limits.allowed(j)
             if not allowed.any():
-                raise no_room(model, j, limits.capacity_left_cores, limits.memory_left_mb, names)
+                raise no_room(model, j, limits.capacity_left_cores, limits.memory_left_mb, problem)
             chosen = int(np.argmin(np.where(allowed, relative_load, np.inf)))
             sites[j] = chosen
             relative_load[chosen] += loads[j] / model.capacity_cores[chosen]
@@ -55,5 +54,5 @@ class LargestLoadFirst:
         return None
 
     def place(self, problem: Problem, context: Context) -> Placement:
-        sites = least_loaded_assign(context.load, context.load.present, problem.fragment_names)
+        sites = least_loaded_assign(context.load, context.load.present, problem)
         return Placement(problem, sites)

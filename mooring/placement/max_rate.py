@@ -19,7 +19,8 @@ def highest_rates(problem: Problem) -> npt.NDArray[np.float64]:
     peaks = problem.rates if problem.history is None else problem.history.peaks
     stated = [stream.max_rate for stream in problem.streams]
     return np.array(
-        [peak if limit is None else limit for limit, peak in zip(stated, peaks, strict=True)], dtype=np.float64
+        [peak if limit is None else limit for limit, peak in zip(stated, peaks, strict=True)],
+        dtype=np.float64,
     )
 
 
@@ -34,4 +35,4 @@ class MaxRate:
 
     def place(self, problem: Problem, context: Context) -> Placement:
         values = context.load.variable_values(highest_rates(problem))
-        return Placement(problem, least_loaded_assign(context.load, values, problem.fragment_names))
+        return Placement(problem, least_loaded_assign(context.load, values, problem))

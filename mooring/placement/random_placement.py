@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.load.model import LoadModel
-from mooring.placement.limits import SiteLimits, first_that_fits, no_room
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
+from mooring.placement.site_limits import SiteLimits, first_that_fits, no_room
 from mooring.problem.problem import Problem
 
 Ints = npt.NDArray[np.int64]
 
 
 def random_assign(
-    model: LoadModel, rng: np.random.Generator, balanced: bool = True, names: Sequence[str] | None = None
+    model: LoadModel, rng: np.random.Generator, balanced: bool = True, problem: Problem | None = None
 ) -> Ints:
     """Every fragment, in random order, on a random site among those allowed.
 
@@ -33,7 +32,7 @@ def random_assign(
         for j in order:
             candidates = np.flatnonzero(limits.allowed(j))
             if not len(candidates):
-                raise no_room(model, j, limits.capacity_left_cores, limits.memory_left_mb, names)
+                raise no_room(model, j, limits.capacity_left_cores, limits.memory_left_mb, problem)
             if balanced:
                 counts = held[candidates]
                 candidates = candidates[counts == counts.min()]
@@ -53,11 +52,11 @@ class Random:
     name: ClassVar[str] = "random"
 
     balanced: bool = True
-    """Equal numbers of fragments on all sites, as in the paper; false: each site equally likely every time."""
+    """Equal numbers of fragments on all sites, as in the paper; false: every site equally likely."""
 
     def unsupported(self, problem: Problem) -> str | None:
         return None
 
     def place(self, problem: Problem, context: Context) -> Placement:
-        sites = random_assign(context.load, context.rng, self.balanced, problem.fragment_names)
+        sites = random_assign(context.load, context.rng, self.balanced, problem)
         return Placement(problem, sites)

@@ -1,29 +1,29 @@
-"""Resilient operator distribution: keep the feasible set large without ever computing it (ROD paper, section 5).
+"""Resilient operator distribution: a large feasible set without ever computing one (ROD paper, section 5).
 
-Fragments are placed greedily, those with the largest (normalised) load coefficients first. A site is in class I
-when its hyperplane, the candidate included, stays above the ideal one: taking it costs nothing. Otherwise the
-site whose hyperplane stays farthest from the origin is taken, or from the lower bound where minimum rates are
-known (section 6.1).
+Fragments are placed greedily, those with the largest (normalised) load coefficients first. A site is in class
+I when its hyperplane, the candidate included, stays above the ideal one: taking it costs nothing. Otherwise
+the site whose hyperplane stays farthest from the origin is taken, or from the lower bound where minimum rates
+are known (section 6.1).
 
 Departures from the paper: Figure 10 ends with `min`, which must be `max`; fragments are sorted by the norm of
-their normalised coefficients, so that units do not matter; fixed load uses up a site's capacity as it is placed.
+their normalised coefficients, so that units do not matter; fixed load uses up capacity as it is placed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from mooring.errors import InfeasibleError
+from mooring.load.limits import require_some_capacity
 from mooring.load.model import LoadModel
 from mooring.placement import rod_kernels
-from mooring.placement.limits import first_that_fits, no_room
+from mooring.placement.adjacency import adjacency
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
+from mooring.placement.site_limits import first_that_fits, no_room
 from mooring.problem.problem import Problem
 
 Floats = npt.NDArray[np.float64]
@@ -35,13 +35,14 @@ _CLASS_ONE = {
     "fewest_crossings": rod_kernels.BY_CROSSINGS,
     "random": rod_kernels.AT_RANDOM,
 }
+_NO_ARCS = (np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def rod_assign(
     model: LoadModel,
     class_one: ClassOne = "plane_distance",
     rng: np.random.Generator | None = None,
-    names: Sequence[str] | None = None,
+    problem: Problem | None = None,
 ) -> Ints:
     """The site of every fragment, from arrays alone. Communication is not looked at (see clustering).
 
@@ -49,17 +50,14 @@ def rod_assign(
     >>> rod_assign(model)
     array([0, 1, 1, 0])
     """
+    require_some_capacity(model)
     total_left_cores = model.capacity_left_cores
-    if total_left_cores <= 0.0:
-        raise InfeasibleError(
-            f"the fixed load of all fragments is {model.fixed_cores.sum():.4g} cores; "
-            f"the sites have {model.capacity_cores.sum():.4g}",
-            remedy="add capacity, or place less fixed load (fewer, fuller fragments)",
-        )
     if class_one == "random" and rng is None:
         raise ValueError("class_one='random' needs a random generator")
     parts = normalised_parts(model)
-    arc_start, arc_neighbour, arc_fixed_end = _adjacency(model, class_one)
+    arc_start, arc_neighbour, arc_fixed_end = _NO_ARCS
+    if class_one == "fewest_crossings":
+        arc_start, arc_neighbour, arc_fixed_end, _ = adjacency(model)
     matrix = model.coefficients
     indptr = matrix.indptr.astype(np.int64, copy=False)
     indices = matrix.indices.astype(np.int64, copy=False)
@@ -76,7 +74,7 @@ def rod_assign(
             _CLASS_ONE[class_one], draws, arc_start, arc_neighbour, arc_fixed_end,
         )  # fmt: skip
         if stuck >= 0:
-            raise no_room(model, stuck, room * total_left_cores, memory_left_mb, names)
+            raise no_room(model, stuck, room * total_left_cores, memory_left_mb, problem)
         return np.asarray(sites)
 
     norms = rod_kernels.row_squares(indptr, parts)
@@ -87,21 +85,6 @@ def normalised_parts(model: LoadModel) -> Floats:
     """p_jk = l_jk / l_k for every stored coefficient: the part of a variable's load that a fragment makes."""
     totals = np.where(model.totals > 0.0, model.totals, 1.0)
     return np.asarray(model.coefficients.data / totals[model.coefficients.indices])
-
-
-def _adjacency(model: LoadModel, class_one: ClassOne) -> tuple[Ints, Ints, Ints]:
-    """Per fragment: the fragments (or -1 and a fixed site) at the other ends of its arcs."""
-    if class_one != "fewest_crossings":
-        return np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
-    arcs = model.arcs
-    own = np.concatenate([arcs.source_fragment, arcs.target_fragment])
-    other = np.concatenate([arcs.target_fragment, arcs.source_fragment])
-    fixed_end = np.concatenate([arcs.target_site, arcs.source_site])
-    by_owner = np.argsort(own, kind="stable")
-    by_owner = by_owner[own[by_owner] >= 0]
-    start = np.zeros(model.fragment_count + 1, np.int64)
-    np.cumsum(np.bincount(own[by_owner], minlength=model.fragment_count), out=start[1:])
-    return start, other[by_owner], fixed_end[by_owner]
 
 
 @dataclass(frozen=True)
@@ -118,5 +101,5 @@ class Rod:
         return None
 
     def place(self, problem: Problem, context: Context) -> Placement:
-        sites = rod_assign(context.load, self.class_one, context.rng, problem.fragment_names)
+        sites = rod_assign(context.load, self.class_one, context.rng, problem)
         return Placement(problem, sites)

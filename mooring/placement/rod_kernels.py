@@ -1,13 +1,13 @@
 """The inner loops of ROD, over arrays only.
 
 Everything is kept in parts of the whole: `q[i, k]` is the part of variable k's load that site i carries, and
-`room[i]` the part of the capacity left that is site i's, so that the weights of the paper are q / room. Then a
-candidate's plane distance is (room - q.B) / |q|, and adding a fragment with parts `p` changes |q|^2 by
+`room[i]` the part of the capacity left that is site i's, so that the weights of the paper are q / room. Then
+a candidate's plane distance is (room - q.B) / |q|, and adding a fragment with parts `p` changes |q|^2 by
 2 q.p + |p|^2: only the fragment's own variables are touched, whatever the number of variables.
 
 The columns of q are stored by how often they are touched. A variable that loads at least as many fragments as
-there are sites gets a dense column, contiguous over the sites, so that the loops over sites vectorise; the others
-get a list of (site, q) with room for each of their fragments. Memory is linear in the input either way.
+there are sites gets a dense column, contiguous over the sites, so that the loops over sites vectorise; the
+others get a list of (site, q) with room for each of their fragments. Memory is linear in the input.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOT_ALLOWED = -1e300
 # Rounding in sums of up to a million parts must not turn a site that is exactly full into an overloaded one.
 SLACK = 1e-9
 
-# `ninf` and `nnan` hold (the sentinels are finite); reassociation and contraction let the site loops vectorise.
+# `ninf` and `nnan` hold (the sentinels are finite); the others let the loops over sites vectorise.
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
 
 

@@ -1,18 +1,19 @@
 """What no placement may exceed: each site's memory, and its capacity for load that is there at rate zero.
 
-Rates may fall, so the load per tuple never forbids a placement; fixed load and memory do. Every policy keeps to
-these limits while it places, and says who lacked what when nothing is left.
+Rates may fall, so the load per tuple never forbids a placement; fixed load and memory do. Every policy keeps
+to these limits while it places, and says who lacked what when nothing is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from mooring.errors import InfeasibleError
 from mooring.load.model import LoadModel
+from mooring.problem.problem import Problem
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -76,21 +77,22 @@ def no_room(
     fragment: int,
     capacity_left_cores: Floats,
     memory_left_mb: Floats,
-    names: Sequence[str] | None = None,
+    problem: Problem | None = None,
 ) -> InfeasibleError:
     """The error for a fragment that no site can take: what it needs, and what the sites have left."""
-    name = f"number {fragment}" if names is None else repr(names[fragment])
-    needs = [f"{model.fixed_cores[fragment]:.4g} cores at rate zero"]
-    left = [f"at most {max(float(capacity_left_cores.max()), 0.0):.4g} cores"]
-    if model.memory_mb[fragment] > 0.0:
-        needs.append(f"{model.memory_mb[fragment]:.4g} MB")
-        left.append(f"at most {max(float(memory_left_mb.max()), 0.0):.4g} MB")
+    fragment_name = f"number {fragment}" if problem is None else repr(problem.fragment_names[fragment])
     pin = int(model.pinned_site[fragment])
-    where = "any site has" if pin < 0 else f"site {pin} has"
-    if pin >= 0:
-        left = [f"{capacity_left_cores[pin]:.4g} cores"]
-        left += [f"{memory_left_mb[pin]:.4g} MB"] if len(needs) > 1 else []
+    if pin < 0:
+        where, most = "no site has more than", (capacity_left_cores.max(), memory_left_mb.max())
+    else:
+        site = f"site number {pin}" if problem is None else f"site {problem.sites[pin].name!r}"
+        where, most = f"{site}, where it is pinned, has", (capacity_left_cores[pin], memory_left_mb[pin])
+    needs = f"{model.fixed_cores[fragment]:.4g} cores at rate zero"
+    left = f"{max(float(most[0]), 0.0):.4g} cores"
+    if model.memory_mb[fragment] > 0.0:
+        needs += f" and {model.memory_mb[fragment]:.4g} MB"
+        left += f" and {max(float(most[1]), 0.0):.4g} MB"
     return InfeasibleError(
-        f"fragment {name} needs {' and '.join(needs)}; {where} {' and '.join(left)} left",
-        remedy="add capacity or memory, or place less fixed load (fewer, fuller fragments)",
+        f"fragment {fragment_name} needs {needs}; with the others placed, {where} {left} left",
+        remedy="add capacity or memory, unpin something, or have fewer, fuller fragments",
     )
