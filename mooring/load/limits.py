@@ -13,7 +13,7 @@ def require_some_capacity(model: LoadModel) -> None:
     capacity, fixed = float(model.capacity_cores.sum()), float(model.fixed_cores.sum())
     if fixed >= capacity:
         raise InfeasibleError(
-            f"the fixed load of all fragments is {fixed:.3g} cores, but all sites have {capacity:.3g} together",
+            f"the fixed load of all fragments is {fixed:.3g} cores, but the sites have {capacity:.3g} in all",
             remedy="add capacity, or have fewer, fuller fragments",
         )
     least = float(model.totals @ model.lower)

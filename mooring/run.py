@@ -1,0 +1,122 @@
+"""The story in one page: problem -> load model -> placement -> verdict.
+
+Every front end (the command line, notebooks, later the Spark data plane) comes through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mooring.errors import InfeasibleError, UnsupportedError
+from mooring.load.build import build_load_model
+from mooring.load.limits import require_some_capacity
+from mooring.load.model import LoadModel
+from mooring.placement.checker import violations
+from mooring.placement.evaluation import DEFAULT_POINTS, evaluate_placement
+from mooring.placement.explanation import Explanation, explain
+from mooring.placement.placement import Placement
+from mooring.placement.policy import Context, Policy, never, silent
+from mooring.policies.catalogue import make_policy
+from mooring.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A placement with the reasons to believe in it."""
+
+    problem: Problem
+    policy: str
+    placement: Placement
+    metrics: dict[str, object]
+    bound: float
+    """No placement of this problem has a larger feasible ratio."""
+    explanation: Explanation
+
+
+def plan(
+    problem: Problem,
+    policy: str | Policy = "rod",
+    *,
+    seed: int = 0,
+    settings: Mapping[str, str] | None = None,
+    steps: int | None = None,
+    expired: Callable[[], bool] = never,
+    progress: Callable[[float, str], None] = silent,
+    current: Placement | None = None,
+    max_moves: int | None = None,
+) -> Plan:
+    """Place a problem's operators and judge the result.
+
+    >>> problem = Problem.from_dict({
+    ...     "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}},
+    ...     "streams": {"x": {"rate": 100}, "y": {"rate": 100}},
+    ...     "operators": {
+    ...         "x1": {"inputs": ["x"], "cost_us": 50}, "x2": {"inputs": ["x"], "cost_us": 50},
+    ...         "y1": {"inputs": ["y"], "cost_us": 50}, "y2": {"inputs": ["y"], "cost_us": 50},
+    ...     },
+    ... })
+    >>> round(plan(problem, "rod").metrics["feasible_ratio"], 3)
+    1.0
+    """
+    chosen = make_policy(policy, settings or {}) if isinstance(policy, str) else policy
+    reason = chosen.unsupported(problem)
+    if reason is not None:
+        raise UnsupportedError(f"policy {chosen.name} cannot place this problem: {reason}")
+    model = build_load_model(problem)
+    require_some_capacity(model)
+    context = Context(
+        load=model,
+        rng=np.random.default_rng(seed),
+        expired=expired,
+        steps=steps,
+        progress=progress,
+        current=current,
+        max_moves=max_moves,
+    )
+    placement = chosen.place(problem, context)
+    wrong = violations(problem, model, placement)
+    if wrong:
+        raise InfeasibleError(f"policy {chosen.name} found no allowed placement: {wrong[0]}")
+    metrics = evaluate_placement(model, placement, seed=seed)
+    return Plan(problem, chosen.name, placement, metrics, 1.0, explain(model, placement, metrics, seed))
+
+
+def evaluate(
+    problem: Problem, placement: Placement, *, points: int = DEFAULT_POINTS, seed: int = 0
+) -> dict[str, object]:
+    """The metrics of any placement of the problem."""
+    return evaluate_placement(build_load_model(problem), placement, points=points, seed=seed)
+
+
+def compare(
+    problem: Problem,
+    policies: Sequence[str],
+    *,
+    seed: int = 0,
+    progress: Callable[[float, str], None] = silent,
+) -> dict[str, Plan | str]:
+    """Several policies on one problem; a policy that refuses or finds nothing is reported in words."""
+    results: dict[str, Plan | str] = {}
+    for done, name in enumerate(policies):
+        progress(done / len(policies), name)
+        try:
+            results[name] = plan(problem, name, seed=seed)
+        except (UnsupportedError, InfeasibleError) as error:
+            results[name] = str(error)
+    progress(1.0, "done")
+    return results
+
+
+def headroom(problem: Problem, placement: Placement) -> dict[str, object]:
+    """By what factor all rates, and each stream's alone, can grow before which site saturates."""
+    result = evaluate(problem, placement, points=2**6)["headroom"]
+    assert isinstance(result, dict)
+    return result
+
+
+def load_model(problem: Problem) -> LoadModel:
+    """What each fragment needs and what the sites have, in arrays."""
+    return build_load_model(problem)
