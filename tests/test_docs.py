@@ -1,0 +1,95 @@
+"""Every example in the documents and docstrings runs.
+
+In a document, a yaml block that begins with `# problem` is a problem file (`# problem: NAME` also gives it a
+name), a csv block lies beside it under the name after `csv`, and prompts (`>>>`) are run in that folder.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from mooring.problem import matrices, schema
+from mooring.problem.problem import Problem
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SOURCES = [
+    path
+    for path in sorted((ROOT / "mooring").rglob("*.py"))
+    if ">>> " in path.read_text() and "spark" not in path.relative_to(ROOT).parts
+]
+BLOCK = re.compile(r"^```(\w+)[ \t]*(\S*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def blocks(document: Path) -> list[tuple[str, str, str]]:
+    """(language, name after it, content) of every block."""
+    return BLOCK.findall(document.read_text())
+
+
+def problem_files(document: Path) -> dict[str, str]:
+    found = {}
+    for number, (language, _, content) in enumerate(blocks(document), start=1):
+        first = content.split("\n", 1)[0]
+        if language in ("yaml", "yml") and re.fullmatch(r"# problem(: \S+)?", first):
+            found[first.removeprefix("# problem").removeprefix(": ") or f"block{number}.yaml"] = content
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A folder with the files that a document shows."""
+    document: Path = request.getfixturevalue("document")
+    for language, name, content in blocks(document):
+        if language == "csv" and name:
+            (tmp_path / name).write_text(content)
+    for name, content in problem_files(document).items():
+        (tmp_path / name).write_text(content)
+    return tmp_path
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_problem_files_of_a_document_load(document: Path, folder: Path) -> None:
+    for name in problem_files(document):
+        assert Problem.load(folder / name).operators
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_prompts_of_a_document_print_what_they_show(
+    document: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    examples = "\n".join(content for _, _, content in blocks(document) if ">>> " in content)
+    test = doctest.DocTestParser().get_doctest(examples, {}, document.name, str(document), 0)
+    complaints: list[str] = []
+    results = doctest.DocTestRunner().run(test, out=complaints.append)
+    assert results.failed == 0, "".join(complaints)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_examples_of_a_docstring_hold(source: Path) -> None:
+    name = ".".join(source.relative_to(ROOT).with_suffix("").parts)
+    results = doctest.testmod(importlib.import_module(name.removesuffix(".__init__")))
+    assert results.attempted > 0
+    assert results.failed == 0
+
+
+def test_the_document_of_problem_files_names_every_field() -> None:
+    text = (ROOT / "docs" / "problem-files.md").read_text()
+    tables = (
+        schema._SECTIONS,
+        schema._SITE,
+        schema._STREAM,
+        schema._OPERATOR,
+        schema._QUERY,
+        matrices._NETWORK,
+    )
+    assert not [field for table in tables for field in table if f"`{field}`" not in text]
+
+
+def test_the_document_of_problem_files_has_examples_at_all() -> None:
+    assert "pipeline.yaml" in problem_files(ROOT / "docs" / "problem-files.md")
