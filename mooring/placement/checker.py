@@ -44,7 +44,8 @@ def _limits(problem: Problem, model: LoadModel, placement: Placement) -> list[st
         fixed_cores, memory_mb = float(model.fixed_cores[here].sum()), float(model.memory_mb[here].sum())
         if fixed_cores > site.capacity * (1.0 + SLACK):
             found.append(
-                f"site {site.name!r} has {site.capacity:.4g} cores, its fragments need {fixed_cores:.4g} at rate zero"
+                f"site {site.name!r} has {site.capacity:.4g} cores, "
+                f"its fragments need {fixed_cores:.4g} at rate zero"
             )
         if site.memory_mb is not None and memory_mb > site.memory_mb * (1.0 + SLACK):
             found.append(

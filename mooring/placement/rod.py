@@ -17,10 +17,12 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from mooring.errors import InfeasibleError, InputError
 from mooring.load.limits import require_some_capacity
 from mooring.load.model import LoadModel
 from mooring.placement import rod_kernels
 from mooring.placement.adjacency import adjacency
+from mooring.placement.clustering import Clustering, cluster, clustered, plane_distance, sweep
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
 from mooring.placement.site_limits import first_that_fits, no_room
@@ -29,6 +31,7 @@ from mooring.problem.problem import Problem
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 ClassOne = Literal["plane_distance", "fewest_crossings", "random"]
+Order = Literal["normalised", "coefficients"]
 
 _CLASS_ONE = {
     "plane_distance": rod_kernels.BY_PLANE_DISTANCE,
@@ -43,6 +46,7 @@ def rod_assign(
     class_one: ClassOne = "plane_distance",
     rng: np.random.Generator | None = None,
     problem: Problem | None = None,
+    order: Order = "normalised",
 ) -> Ints:
     """The site of every fragment, from arrays alone. Communication is not looked at (see clustering).
 
@@ -77,7 +81,7 @@ def rod_assign(
             raise no_room(model, stuck, room * total_left_cores, memory_left_mb, problem)
         return np.asarray(sites)
 
-    norms = rod_kernels.row_squares(indptr, parts)
+    norms = rod_kernels.row_squares(indptr, parts if order == "normalised" else matrix.data)
     return first_that_fits(model, np.argsort(-norms, kind="stable"), attempt)
 
 
@@ -85,6 +89,18 @@ def normalised_parts(model: LoadModel) -> Floats:
     """p_jk = l_jk / l_k for every stored coefficient: the part of a variable's load that a fragment makes."""
     totals = np.where(model.totals > 0.0, model.totals, 1.0)
     return np.asarray(model.coefficients.data / totals[model.coefficients.indices])
+
+
+def clustered_rod_assign(
+    model: LoadModel,
+    how: Clustering,
+    class_one: ClassOne = "plane_distance",
+    rng: np.random.Generator | None = None,
+    order: Order = "normalised",
+) -> Ints:
+    """ROD over clusters instead of fragments (section 6.3)."""
+    cluster_of = cluster(model, how)
+    return rod_assign(clustered(model, cluster_of), class_one, rng, order=order)[cluster_of]
 
 
 @dataclass(frozen=True)
@@ -96,10 +112,51 @@ class Rod:
     class_one: ClassOne = "plane_distance"
     """Which class I site is taken (section 5.2): the one with the largest candidate plane distance, the one
     with the fewest crossing streams, or any."""
+    order: Order = "normalised"
+    """By which norm the fragments are sorted (section 5.1): of their normalised coefficients, which does not
+    depend on units, or of the coefficients as they are, as Figure 10 has it."""
+    clustering: Literal["none", "ratio", "weight", "sweep"] = "sweep"
+    """Which fragments are clustered first (section 6.3): none, along the arcs that are costliest to cut, the
+    lightest pairs, or the best of both approaches over several thresholds and caps. Where crossing is free
+    (`comm_us` 0) there is nothing to cluster, and all are the same."""
+    threshold: float = 0.1
+    """For ratio and weight: the least clustering ratio that merges; the paper gives none."""
+    weight_cap: float = 3.0
+    """For ratio and weight: the heaviest cluster, in node shares; between two and four pay off."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.threshold < np.inf:
+            raise InputError(f"found {self.threshold}, expected a number of at least 0", field="threshold")
+        if not 0.0 < self.weight_cap < np.inf:
+            raise InputError(f"found {self.weight_cap}, expected a number above 0", field="weight_cap")
 
     def unsupported(self, problem: Problem) -> str | None:
         return None
 
     def place(self, problem: Problem, context: Context) -> Placement:
-        sites = rod_assign(context.load, self.class_one, context.rng, problem)
-        return Placement(problem, sites)
+        model = context.load
+        if self.clustering == "none" or model.arcs.comm_us == 0.0:
+            return Placement(problem, rod_assign(model, self.class_one, context.rng, problem, self.order))
+        if self.clustering == "sweep":
+            return Placement(problem, self._best_of_sweep(problem, context))
+        how = Clustering(self.clustering, self.threshold, self.weight_cap)
+        return Placement(problem, clustered_rod_assign(model, how, self.class_one, context.rng, self.order))
+
+    def _best_of_sweep(self, problem: Problem, context: Context) -> Ints:
+        """The plan with the largest plane distance, the one without clustering included."""
+        model = context.load
+        best = rod_assign(model, self.class_one, context.rng, problem, self.order)
+        farthest = plane_distance(model, best)
+        ways = list(sweep(model))
+        for number, how in enumerate(ways):
+            if context.expired():
+                break
+            context.progress(number / len(ways), f"clustering by {how.approach}")
+            try:
+                sites = clustered_rod_assign(model, how, self.class_one, context.rng, self.order)
+            except InfeasibleError:
+                continue  # these clusters are too bulky for the sites; smaller ones may do
+            distance = plane_distance(model, sites)
+            if distance > farthest:
+                best, farthest = sites, distance
+        return best

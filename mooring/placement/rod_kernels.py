@@ -65,6 +65,7 @@ def candidate_scores(
     largest: Floats,
     margin: Floats,
     room: Floats,
+    overdraft: Floats,
     cross: Floats,
     top: Floats,
     parts_square: float,
@@ -84,13 +85,27 @@ def candidate_scores(
         distance = margin[i] - parts_lower - fixed
         norm = max(squares[i] + 2.0 * cross[i] + parts_square, 1e-290)
         value = distance * abs(distance) / norm
-        value = value if left >= -SLACK else NOT_ALLOWED
+        value = value if left >= overdraft[i] else NOT_ALLOWED
         score[i] = value
         one = value if max(largest[i], top[i]) <= left + SLACK else NOT_ALLOWED
         class_one_score[i] = one
         best_one = max(best_one, one)
         best_any = max(best_any, value)
     return best_one, best_any
+
+
+@njit(cache=True, fastmath=FAST)
+def start_with(column: Floats, part: float, least: float, cross: Floats, top: Floats) -> None:
+    for i in range(len(cross)):
+        cross[i] = part * column[i]
+        top[i] = max(least, column[i] + part)
+
+
+@njit(cache=True)
+def start_empty(least: float, cross: Floats, top: Floats) -> None:
+    for i in range(len(cross)):
+        cross[i] = 0.0
+        top[i] = least
 
 
 @njit(cache=True, fastmath=FAST)
@@ -178,6 +193,7 @@ def assign(
     squares = np.zeros(sites)
     largest = np.zeros(sites)
     margin = room.copy()
+    overdraft = -SLACK * room
     cross = np.empty(sites)
     top = np.empty(sites)
     score = np.empty(sites)
@@ -194,9 +210,13 @@ def assign(
             parts_square += parts[a] * parts[a]
             parts_lower += parts[a] * lower[indices[a]]
             parts_top = max(parts_top, parts[a])
-        cross[:] = 0.0
-        top[:] = parts_top
-        for a in range(indptr[j], indptr[j + 1]):
+        first = indptr[j]
+        if first < indptr[j + 1] and slot[indices[first]] >= 0:
+            start_with(dense[slot[indices[first]]], parts[first], parts_top, cross, top)
+            first += 1
+        else:
+            start_empty(parts_top, cross, top)
+        for a in range(first, indptr[j + 1]):
             k = indices[a]
             if slot[k] >= 0:
                 add_dense(dense[slot[k]], parts[a], cross, top)
@@ -208,11 +228,11 @@ def assign(
 
         if pinned[j] >= 0:
             chosen = pinned[j]
-            if room[chosen] - fixed[j] < -SLACK or memory_left_mb[chosen] < memory_mb[j]:
+            if room[chosen] - fixed[j] < overdraft[chosen] or memory_left_mb[chosen] < memory_mb[j]:
                 return site_of, j
         else:
             best_one, best_any = candidate_scores(
-                squares, largest, margin, room, cross, top,
+                squares, largest, margin, room, overdraft, cross, top,
                 parts_square, parts_lower, fixed[j], score, class_one_score,
             )  # fmt: skip
             if limited and memory_mb[j] > 0.0:
