@@ -15,7 +15,7 @@ from typing import Protocol
 
 from mooring import __version__
 from mooring.cli import check, compare, evaluate, experiment, generate, headroom, plan, policies
-from mooring.cli.parsing import Parser, Verbs
+from mooring.cli.parsing import Parser, Run, Verbs
 from mooring.cli.terminal import Terminal
 from mooring.errors import MooringError
 
@@ -57,8 +57,8 @@ def main(argv: Sequence[str]) -> int:
 def _run(argv: Sequence[str], terminal: Terminal) -> int:
     try:
         args = build_parser().parse_args(argv)
-        verb: Verb = args.verb
-        return verb.run(args, terminal)
+        run: Run = args.run
+        return run(args, terminal)
     except SystemExit as stop:  # --help and --version
         return int(stop.code or 0)
     except MooringError as error:

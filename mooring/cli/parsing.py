@@ -6,10 +6,11 @@ import argparse
 import difflib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
+from mooring.cli.terminal import Terminal
 from mooring.errors import InputError
 
 MAX_SEED = 2**63 - 1
@@ -26,6 +27,8 @@ class Parser(argparse.ArgumentParser):
 
 
 Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"
+Run: TypeAlias = Callable[[argparse.Namespace, Terminal], int]
+"""Does a verb's work and returns the exit code."""
 
 
 def _with_nearest(message: str) -> str:
@@ -38,10 +41,10 @@ def _with_nearest(message: str) -> str:
     return f"{message}; did you mean {near[0]}?" if near else message
 
 
-def add_verb(verbs: Verbs, name: str, verb: object, summary: str, description: str = "") -> Parser:
+def add_verb(verbs: Verbs, name: str, run: Run, summary: str, description: str = "") -> Parser:
     """A verb's parser with the options that every verb has."""
     parser: Parser = verbs.add_parser(name, help=summary, description=description or summary)
-    parser.set_defaults(verb=verb)
+    parser.set_defaults(run=run)
     parser.add_argument("--json", action="store_true", help="print one JSON document with stable keys")
     parser.add_argument("--seed", type=seed, default=0, help="of everything random (default 0)")
     return parser
