@@ -54,7 +54,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     terminal.print(f"[bold]{escape(str(args.problem))}[/bold]: " + _sentence(counts))
     terminal.print(GraphTree(problem).build())
     for stream in left_out:
-        terminal.print(f"[yellow]left out of the feasible set:[/yellow] {escape(stream)}, which loads nothing")
+        terminal.print(
+            f"[yellow]left out of the feasible set:[/yellow] {escape(stream)}, which loads nothing"
+        )
     for warning in warnings:
         terminal.print(f"[yellow]note:[/yellow] {escape(warning)}")
     if reason is not None:
@@ -86,15 +88,12 @@ def _sentence(counts: dict[str, object]) -> str:
 
 def infeasibility(model: LoadModel) -> str | None:
     """Why no placement whatever can do, or None."""
-    left = model.capacity_left_cores
-    if left <= 0.0:
-        return (
-            f"the fixed load is {model.fixed_cores.sum():.3g} cores, beyond all capacity "
-            f"({model.capacity_cores.sum():.3g} cores)"
-        )
-    lowest = float(model.totals @ model.lower)
-    if lowest > left:
-        return f"the min_rates alone load {lowest:.3g} cores, beyond the {left:.3g} that the sites have left"
+    from mooring.load.limits import require_some_capacity
+
+    try:
+        require_some_capacity(model)
+    except InfeasibleError as error:
+        return str(error)
     return None
 
 
@@ -118,4 +117,3 @@ def find_warnings(problem: Problem, model: LoadModel) -> list[str]:
     if problem.network.latency_ms is None and any(query.max_latency_ms for query in problem.queries):
         warnings.append("queries have latency limits but latency_ms is not stated")
     return warnings
-

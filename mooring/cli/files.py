@@ -7,8 +7,14 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mooring.errors import InputError
+from mooring.problem.fields import shown
+
+if TYPE_CHECKING:
+    from mooring.placement.placement import Placement
+    from mooring.problem.problem import Problem
 
 
 def write_text(path: Path, text: str) -> None:
@@ -48,19 +54,29 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot be made: {error.strerror}", file=path, remedy="choose another --output") from None
+        raise InputError(
+            f"cannot be made: {error.strerror}", file=path, remedy="choose another --output"
+        ) from None
 
 
-def read_plan(path: Path) -> Mapping[str, object]:
-    """The `placement` of a plan file, or a bare mapping of operators to sites."""
+def read_placement(path: Path, problem: Problem) -> Placement:
+    """From a plan file, or from a bare mapping of operators to sites, for this problem."""
+    from mooring.placement.placement import Placement
     from mooring.problem.files import load_data
 
     data = load_data(path)
-    if isinstance(data, Mapping):
-        placement = data.get("placement", data)
-        if isinstance(placement, Mapping) and all(isinstance(site, str) for site in placement.values()):
-            return placement
-    raise InputError(
-        "found no placement, expected a plan as `mooring plan --json` prints it, or a mapping of operators to sites",
-        file=path,
-    )
+    sites = data.get("placement", data) if isinstance(data, Mapping) else None
+    if not isinstance(sites, Mapping):
+        raise InputError(
+            "found no placement, expected a plan or a mapping of operators to sites",
+            file=path,
+            remedy="`mooring plan FILE --output PLAN.json` writes one",
+        )
+    try:
+        for operator, site in sites.items():
+            if not isinstance(site, str):
+                raise InputError(f"found {shown(site)}, expected a site", field=f"placement.{operator}")
+        return Placement.from_dict(problem, sites)
+    except InputError as error:
+        error.file = error.file or str(path)
+        raise

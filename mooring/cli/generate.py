@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from mooring.cli.files import write_text
 from mooring.cli.parsing import Verbs, add_verb, count, number, numbers, positive_count
@@ -51,8 +52,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     from mooring.problem.document import problem_data, problem_json, problem_yaml
     from mooring.problem.generate import GraphParameters, generate_problem
 
-    given = {name.replace("-", "_"): None for name, *_ in OPTIONS} | {"rates": None}
-    given = {name: value for name in given if (value := getattr(args, name)) is not None}
+    names = [option.replace("-", "_") for option, *_ in OPTIONS] + ["rates"]
+    given: dict[str, Any] = {name: value for name in names if (value := getattr(args, name)) is not None}
     if "children" in given:
         given["children"] = tuple(map(int, given["children"]))
     problem = generate_problem(GraphParameters(**given), np.random.default_rng(args.seed))

@@ -6,7 +6,6 @@ and returns an exit code. It imports the libraries it needs when it runs, so tha
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import traceback
@@ -27,8 +26,6 @@ BUG = 1
 
 class Verb(Protocol):
     def add_parser(self, verbs: Verbs) -> None: ...
-
-    def run(self, args: argparse.Namespace, terminal: Terminal) -> int: ...
 
 
 VERBS: tuple[Verb, ...] = (check, plan, evaluate, compare, headroom, generate, policies, experiment)
@@ -75,7 +72,8 @@ def _run(argv: Sequence[str], terminal: Terminal) -> int:
 
 def build_parser() -> Parser:
     parser = Parser(
-        prog="mooring", description="Decides where each operator of a streaming pipeline runs, and explains it."
+        prog="mooring",
+        description="Decides where each operator of a streaming pipeline runs, and explains it.",
     )
     parser.add_argument("--version", action="version", version=f"mooring {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", required=True, title="verbs")

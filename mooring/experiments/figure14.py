@@ -88,7 +88,7 @@ def _with_random_rates(base: Problem, totals: np.ndarray, rng: np.random.Generat
 
 
 def _ratio(policy: str, problem: Problem, model: LoadModel, seed: int) -> float:
-    placement = make_policy(policy, {}).place(problem, Context.of(problem, seed=seed, load=model))
+    placement = make_policy(policy, {}).place(problem, Context(load=model, rng=np.random.default_rng(seed)))
     return FeasibleSet.of(model, placement.site_of_fragment).ratio(POINTS).value
 
 

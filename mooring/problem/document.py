@@ -1,4 +1,4 @@
-"""A problem back to plain data, and to the text of a problem file: what reading it again turns into the same problem.
+"""A problem back to plain data and to the text of a problem file; reading that again gives the same problem.
 
 Histories stay in their own files: a stream read from one is written with the name of that file.
 """
@@ -97,7 +97,9 @@ def _operator(instances: list[Operator]) -> dict[str, Any]:
     if first.part_of is not None:
         for key in ("part_of", "share", "memory_mb", "state_bytes"):
             fields.pop(key, None)
-        whole = {key: math.fsum(getattr(each, key) for each in instances) for key in ("memory_mb", "state_bytes")}
+        whole = {
+            key: math.fsum(getattr(each, key) for each in instances) for key in ("memory_mb", "state_bytes")
+        }
         fields |= {key: value for key, value in whole.items() if value}
         fields |= {"instances": len(instances), "shares": [each.share for each in instances]}
         if first.fragment is not None:
