@@ -23,7 +23,7 @@ def add_parser(verbs: Verbs) -> None:
             "check",
             run,
             "validate a problem file and show what is in it",
-            "Validates a problem file, names the field and the remedy where it is wrong, and shows a summary.",
+            "Validates a problem file, names field and remedy where it is wrong, and shows a summary.",
         )
     )
 

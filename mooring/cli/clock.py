@@ -1,4 +1,4 @@
-"""The wall clock: how long planning took, and when its budget is used up. Nothing above this room looks at one."""
+"""The wall clock: how long planning took, and when its budget is used up. No room above looks at one."""
 
 from __future__ import annotations
 

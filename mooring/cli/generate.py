@@ -1,4 +1,4 @@
-"""`mooring generate`: a random problem file, with the graphs and parameters of section 7.1 of the ROD paper."""
+"""`mooring generate`: a random problem file with the graphs of section 7.1 of the ROD paper."""
 
 from __future__ import annotations
 
@@ -58,8 +58,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         given["children"] = tuple(map(int, given["children"]))
     problem = generate_problem(GraphParameters(**given), np.random.default_rng(args.seed))
     if args.output is None:
-        terminal.document(problem_data(problem))
-        if not terminal.as_json:
+        if terminal.as_json:
+            terminal.document(problem_data(problem))
+        else:
             terminal.raw(problem_yaml(problem))
         return 0
     is_json = args.output.suffix.lower() == ".json"

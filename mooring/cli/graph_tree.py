@@ -22,47 +22,59 @@ class GraphTree:
         for query in problem.queries:
             self._queries.setdefault(query.reads, []).append(f"{query.name} at {query.site}")
         self._shown: set[str] = set()
-        self._lines_left = max_lines
+        self._max_lines = max_lines
 
     def build(self) -> Tree:
         root = Tree("[bold]streams and their operators[/bold]", guide_style="dim")
-        for stream in self._problem.streams:
+        streams = self._problem.streams
+        for k, stream in enumerate(streams[: self._max_lines]):
             at = f" at {stream.site}" if stream.site else ""
             label = f"[cyan]{escape(stream.name)}[/cyan] {stream.rate:g}/s{escape(at)}"
-            self._grow(root, label, self._readers.get(stream.name, []))
+            # What earlier streams did not need is there for the later ones.
+            self._max_lines -= self._grow(
+                root, label, stream.name, max(2, self._max_lines // (len(streams) - k))
+            )
         for name, instances in self._instances.items():
-            if name not in self._shown and instances[0].load is not None:
-                self._grow(root, self._label(name), [])
+            if instances[0].load is not None and self._max_lines > 0:
+                root.add(self._label(name))
+                self._max_lines -= 1
         missing = len(self._instances) - len(self._shown)
         if missing:
             root.add(f"[dim]... and {missing} operators more[/dim]")
         return root
 
-    def _grow(self, root: Tree, root_label: str, first_readers: list[str]) -> None:
-        """Depth first with a stack of its own: graphs may be deeper than Python recurses."""
-        stack = [(root, root_label, first_readers)]
-        while stack and self._lines_left > 0:
-            branch, label, readers = stack.pop()
-            while len(readers) == 1 and readers[0] not in self._shown:
-                label += f" [dim]→[/dim] {self._label(readers[0])}"
-                readers = self._readers.get(readers[0], [])
-            self._lines_left -= 1
-            node = branch.add(label)
-            new: list[tuple[Tree, str, list[str]]] = []
-            for reader in readers:
-                if reader in self._shown:
-                    node.add(f"[dim]→ {escape(reader)}, shown elsewhere[/dim]")
-                    self._lines_left -= 1
-                else:
-                    new.append((node, self._label(reader), self._readers.get(reader, [])))
-            stack += reversed(new)
+    def _grow(self, root: Tree, label: str, stream: str, lines: int) -> int:
+        """The lines used. Depth first with a stack of its own: graphs may be deeper than Python recurses."""
+        node, pending = self._add(root, label, stream)
+        stack = [(node, name) for name in reversed(pending)]
+        used = 1
+        while stack and used < lines:
+            branch, name = stack.pop()
+            if name in self._shown:
+                branch.add(f"[dim]{escape(name)} (elsewhere)[/dim]")
+            else:
+                node, pending = self._add(branch, self._label(name), name)
+                stack += [(node, reader) for reader in reversed(pending)]
+            used += 1
+        return used
+
+    def _add(self, branch: Tree, label: str, name: str) -> tuple[Tree, list[str]]:
+        """One line for a node and the chain below it; what it forks into is left to the caller."""
+        readers = self._readers.get(name, [])
+        while len(readers) == 1 and readers[0] not in self._shown:
+            label += f" [dim]→[/dim] {self._label(readers[0])}"
+            readers = self._readers.get(readers[0], [])
+        known = [escape(reader) for reader in readers if reader in self._shown]
+        if known:
+            label += f" [dim]→ {', '.join(known)} (elsewhere)[/dim]"
+        return branch.add(label), [reader for reader in readers if reader not in self._shown]
 
     def _label(self, name: str) -> str:
         self._shown.add(name)
         instances = self._instances[name]
         first, label = instances[0], escape(name)
         if len(instances) > 1:
-            label += f" [dim]×{len(instances)}[/dim]"
+            label += f" [dim]x{len(instances)}[/dim]"
         if first.kind == "join":
             label += " [magenta]join[/magenta]"
         if first.variable:

@@ -1,4 +1,4 @@
-"""Command lines to values: argparse whose complaints are ordinary input errors, and the options verbs share."""
+"""Command lines to values: argparse whose complaints are ordinary input errors, and shared options."""
 
 from __future__ import annotations
 

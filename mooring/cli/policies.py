@@ -24,7 +24,7 @@ def add_parser(verbs: Verbs) -> None:
         "policies",
         run,
         "list the policies and their parameters",
-        "Lists every policy and the parameters that `mooring plan --policy NAME --set PARAMETER=VALUE` takes.",
+        "Lists every policy and the parameters that `plan --policy NAME --set PARAMETER=VALUE` takes.",
     )
 
 

@@ -121,7 +121,7 @@ def headroom_table(room: Mapping[str, Any]) -> Table:
 def _factor(factor: float | None) -> Text:
     if factor is None:
         return Text("no limit", style="green")
-    return Text(f"{factor:.3g} ×", style="red" if factor < 1 else "yellow" if factor < 1.25 else "")
+    return Text(f"{factor:.3g} x", style="red" if factor < 1 else "yellow" if factor < 1.25 else "")
 
 
 def comparison_table(results: Mapping[str, Mapping[str, Any]]) -> Table:

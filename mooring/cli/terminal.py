@@ -1,4 +1,4 @@
-"""What a verb prints on: tables for people on standard output, or one JSON document; progress on standard error."""
+"""What a verb prints on: tables or one JSON document on standard output, progress on standard error."""
 
 from __future__ import annotations
 

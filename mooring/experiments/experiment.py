@@ -18,7 +18,7 @@ class Run(Protocol):
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure or table of a paper. `draw` sees only the rows, so a figure can be drawn again from its CSV."""
+    """One figure or table of a paper. `draw` sees only the rows: a figure can be drawn from its CSV."""
 
     name: str
     title: str

@@ -1,8 +1,8 @@
-"""Figure 14 of the ROD paper: how large a feasible set each policy reaches, relative to the ideal set and to ROD.
+"""Figure 14 of the ROD paper: how large each policy's feasible set is, against the ideal and against ROD's.
 
-Section 7.3.1: ten sites, five streams, random trees with more and more operators. Every policy but ROD depends on
-rates or chance, so it is repeated (ten times in the paper) with random rates, random rate histories (correlation) or
-another seed (random), and averaged.
+Section 7.3.1: ten sites, five streams, random trees of more and more operators. Every policy but ROD depends
+on rates or chance, so it is repeated (ten times in the paper) with random rates, random rate histories
+(correlation) or another seed (random), and averaged.
 """
 
 from __future__ import annotations

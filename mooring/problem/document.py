@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from functools import cache
 from itertools import groupby
 from typing import Any
 
@@ -72,13 +73,17 @@ def problem_yaml(problem: Problem) -> str:
 
 def _fields(struct: msgspec.Struct) -> dict[str, Any]:
     """What differs from the defaults, the name aside."""
-    result: dict[str, Any] = {}
-    for field in msgspec.structs.fields(struct):
-        value = getattr(struct, field.name)
-        if field.name == "name" or (not field.required and value == field.default):
-            continue
-        result[field.name] = list(value) if isinstance(value, tuple) else value
-    return result
+    values = ((name, getattr(struct, name), default) for name, default in _defaults(type(struct)))
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value, default in values
+        if value != default
+    }
+
+
+@cache
+def _defaults(kind: type[msgspec.Struct]) -> list[tuple[str, object]]:
+    return [(field.name, field.default) for field in msgspec.structs.fields(kind) if field.name != "name"]
 
 
 def _operators(problem: Problem) -> dict[str, Any]:
