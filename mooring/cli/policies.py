@@ -44,7 +44,6 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def describe(name: str, policy: type) -> dict[str, Any]:
-    summary = (inspect.getdoc(policy) or "").partition("\n\n")[0].replace("\n", " ")
     documentation = field_documentation(policy)
     parameters = [
         {
@@ -55,7 +54,13 @@ def describe(name: str, policy: type) -> dict[str, Any]:
         }
         for field in dataclasses.fields(policy)
     ]
-    return {"name": name, "summary": summary, "parameters": parameters}
+    return {"name": name, "summary": summary_of(policy), "parameters": parameters}
+
+
+def summary_of(policy: type) -> str:
+    """What the module of a policy says it does, in its first paragraph."""
+    module = inspect.getmodule(policy)
+    return " ".join((inspect.getdoc(module) or "").partition("\n\n")[0].split())
 
 
 def _shown(value: object) -> str:

@@ -20,17 +20,48 @@ CROWDED, FULL = 0.8, 1.0
 """Utilisation from which a bar turns yellow, and red."""
 
 COMPARED = (
-    # metric, heading, the better direction (+1: more is better), as a share
-    ("feasible_ratio", "feasible\nratio", +1, False),
-    ("true_feasible_ratio", "true\nratio", +1, False),
-    ("plane_distance", "plane\ndistance", +1, False),
-    ("headroom", "headroom\nall rates", +1, False),
-    ("survived_share", "survived", +1, True),
-    ("max_utilisation", "max\nutilisation", -1, True),
-    ("bandwidth", "bandwidth\nbytes/s", -1, False),
-    ("network_usage", "network\nusage", -1, False),
-    ("qos_met", "limits\nmet", +1, True),
+    # metric, heading, the better direction (+1: more is better), how it is written
+    ("feasible_ratio", "feasible\nratio", +1, "{:.3f}"),
+    ("true_feasible_ratio", "true\nratio", +1, "{:.3f}"),
+    ("plane_distance", "plane\ndistance", +1, "{:.3f}"),
+    ("headroom", "headroom", +1, "{:.2f} x"),
+    ("survived_share", "survived", +1, "{:.0%}"),
+    ("max_utilisation", "busiest\nsite", -1, "{:.0%}"),
+    ("bandwidth", "band-\nwidth", -1, "B/s"),
+    ("network_usage", "in\nflight", -1, "B"),
+    ("qos_met", "limits\nmet", +1, "{:.0%}"),
 )
+"""The metrics that policies are compared by."""
+
+DESCRIBED = {
+    # metric: its meaning, how it is written
+    "feasible_ratio": ("of the ideal feasible set is feasible", "{:.1%}"),
+    "true_feasible_ratio": ("of the rates that all sites together could carry are feasible", "{:.1%}"),
+    "plane_distance": ("plane distance, from the lower bound to the nearest overload", "{:.3f}"),
+    "survived_share": ("of the rate history is survived", "{:.1%}"),
+    "max_utilisation": ("of the busiest site is used at the present rates", "{:.0%}"),
+    "bandwidth": ("cross between sites", "B/s"),
+    "network_usage": ("are in flight between sites", "B"),
+    "delay_penalty": ("times the direct latency, on average", "{:.2f}"),
+    "qos_met": ("of the latency limits are met", "{:.0%}"),
+}
+
+
+def quantity(value: float, unit: str) -> str:
+    """With three digits and a prefix.
+
+    >>> quantity(2_190_000, "B/s"), quantity(12.5, "B")
+    ('2.19 MB/s', '12.5 B')
+    """
+    for prefix in ("", "k", "M", "G", "T"):
+        if abs(value) < 999.5:
+            break
+        value /= 1000
+    return f"{value:.3g} {prefix}{unit}"
+
+
+def written(value: float, form: str) -> str:
+    return form.format(value) if "{" in form else quantity(value, form)
 
 
 def bar(share: float, width: int = BAR_WIDTH) -> Text:
@@ -80,16 +111,16 @@ def shortened(names: Sequence[str], most: int = NAMES_SHOWN) -> str:
 
 
 def metric_lines(metrics: Mapping[str, Any]) -> Table:
-    """The metrics that are one number, with their meaning."""
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(style="dim")
-    table.add_column(justify="right")
-    for key, value in metrics.items():
-        error = metrics.get(f"{key}_error")
-        if key.endswith("_error") or isinstance(value, Mapping) or value is None:
+    """The metrics that are one number, each with its meaning."""
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column()
+    for key, (meaning, form) in DESCRIBED.items():
+        if metrics.get(key) is None:
             continue
-        shown = f"{value:.4g}" if isinstance(value, float) else str(value)
-        table.add_row(key.replace("_", " "), f"{shown} ± {1.96 * error:.1g}" if error else shown)
+        error = metrics.get(f"{key}_error")
+        interval = f"  (± {1.96 * error:.1%})" if error and error > 5e-4 else ""
+        table.add_row(written(metrics[key], form), Text(meaning + interval, style="dim"))
     return table
 
 
@@ -129,24 +160,18 @@ def comparison_table(results: Mapping[str, Mapping[str, Any]]) -> Table:
 
     `results` holds per policy either `metrics` and `plan_seconds`, or a `reason` why there are none.
     """
-    values = {
-        name: _compared_values(result["metrics"]) for name, result in results.items() if "metrics" in result
-    }
+    placed = {name: result for name, result in results.items() if "metrics" in result}
+    values = {name: _compared_values(result["metrics"]) for name, result in placed.items()}
     columns = [c for c in COMPARED if any(c[0] in own for own in values.values())]
-    best = {
-        key: max((sign * own[key] for own in values.values() if key in own), default=0.0)
-        for key, _, sign, _ in columns
-    }
-    table = Table(box=SIMPLE_HEAD, header_style="bold")
-    table.add_column("policy")
+    best = {key: max(sign * own[key] for own in values.values() if key in own) for key, _, sign, _ in columns}
+    table = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1))
+    table.add_column("policy", no_wrap=True)
     for _, heading, _, _ in columns:
-        table.add_column(heading, justify="right")
-    table.add_column("plan\nseconds", justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("plan\nseconds", justify="right", no_wrap=True)
     for name, own in values.items():
-        cells = [
-            _compared_cell(own.get(key), sign, best[key], is_share) for key, _, sign, is_share in columns
-        ]
-        table.add_row(Text(name), *cells, f"{results[name]['plan_seconds']:.3f}")
+        cells = [_compared_cell(own.get(key), sign, best[key], form) for key, _, sign, form in columns]
+        table.add_row(Text(name), *cells, f"{placed[name]['plan_seconds']:.3f}")
     return table
 
 
@@ -156,12 +181,12 @@ def _compared_values(metrics: Mapping[str, Any]) -> dict[str, float]:
     return {key: float(value) for key, value in values.items() if value is not None}
 
 
-def _compared_cell(value: float | None, sign: int, best: float, is_share: bool) -> Text:
+def _compared_cell(value: float | None, sign: int, best: float, form: str) -> Text:
     if value is None:
         return Text("")
     is_best = sign * value >= best - 1e-3 * abs(best)
-    return Text(f"{value:.1%}" if is_share else f"{value:.4g}", style="bold green" if is_best else "")
+    return Text(written(value, form), style="bold green" if is_best else "")
 
 
 def sentences(lines: Sequence[str]) -> str:
-    return "\n".join(f"• {escape(line)}" for line in lines)
+    return "\n".join(f"[dim]•[/dim] {escape(line)}" for line in lines)

@@ -63,7 +63,7 @@ def test_a_problem_with_network_joins_and_queries_has_the_metrics_that_need_them
     [
         (("check", "FILE"), CHECK_KEYS),
         (("evaluate", "FILE", "--placement", "PLAN"), ["version", "problem", "placement", "metrics", "violations"]),
-        (("compare", "FILE", "--policies", "rod,llf"), ["version", "problem", "policies", "best"]),
+        (("compare", "FILE", "--policies", "rod,llf"), ["version", "problem", "policies", "best", "best_by"]),
         (("headroom", "FILE"), ["version", "problem", "placement", "headroom"]),
         (("headroom", "FILE", "--placement", "PLAN"), ["version", "problem", "placement", "headroom"]),
         (("generate", "--operators", "5"), ["version", "sites", "streams", "operators"]),
