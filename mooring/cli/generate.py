@@ -49,7 +49,7 @@ def add_parser(verbs: Verbs) -> None:
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     import numpy as np
 
-    from mooring.problem.document import problem_data, problem_json, problem_yaml
+    from mooring.problem.write import problem_to_data, problem_to_json, problem_to_yaml
     from mooring.problem.generate import GraphParameters, generate_problem
 
     names = [option.replace("-", "_") for option, *_ in OPTIONS] + ["rates"]
@@ -59,12 +59,12 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     problem = generate_problem(GraphParameters(**given), np.random.default_rng(args.seed))
     if args.output is None:
         if terminal.as_json:
-            terminal.document(problem_data(problem))
+            terminal.document(problem_to_data(problem))
         else:
-            terminal.raw(problem_yaml(problem))
+            terminal.raw(problem_to_yaml(problem))
         return 0
     is_json = args.output.suffix.lower() == ".json"
-    write_text(args.output, problem_json(problem) if is_json else problem_yaml(problem))
+    write_text(args.output, problem_to_json(problem) if is_json else problem_to_yaml(problem))
     counts = {name: len(getattr(problem, name)) for name in ("sites", "streams", "operators", "queries")}
     terminal.document({"version": 1, "file": str(args.output), **counts})
     terminal.print(f"Wrote {args.output}: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
