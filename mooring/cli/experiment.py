@@ -1,0 +1,111 @@
+"""`mooring experiment`: a figure or table of the papers, computed anew, as CSV and PNG."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table
+
+from mooring.cli.files import make_folder, write_text
+from mooring.cli.parsing import Verbs, add_verb
+from mooring.cli.terminal import Terminal
+from mooring.errors import InputError
+
+if TYPE_CHECKING:
+    from mooring.experiments.experiment import Experiment
+    from mooring.experiments.trials import Row
+
+
+def add_parser(verbs: Verbs) -> None:
+    parser = add_verb(
+        verbs,
+        "experiment",
+        run,
+        "run an experiment of the papers; without a name, list them",
+        "Runs an experiment of the papers, prints its table and writes NAME.csv and NAME.png.",
+    )
+    parser.add_argument("name", metavar="NAME", nargs="?", help="which one; without it, all are listed")
+    parser.add_argument("--quick", action="store_true", help="fewer trials: seconds instead of minutes")
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", default=Path("out"), help="where the files go (default out)"
+    )
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> int:
+    from mooring.experiments.registry import EXPERIMENTS, find_experiment
+
+    if args.name is None:
+        _list(EXPERIMENTS.values(), terminal)
+        return 0
+    experiment = find_experiment(args.name)
+    make_folder(args.output)
+    with terminal.progress(experiment.title) as report:
+        rows = experiment.run(seed=args.seed, quick=args.quick, report=report)
+    table, figure = args.output / f"{experiment.name}.csv", args.output / f"{experiment.name}.png"
+    write_text(table, csv_text(experiment, rows))
+    _save(experiment, rows, figure)
+    terminal.document(
+        {
+            "version": 1,
+            "experiment": experiment.name,
+            "title": experiment.title,
+            "source": experiment.source,
+            "seed": args.seed,
+            "quick": args.quick,
+            "columns": experiment.columns,
+            "rows": rows,
+            "files": [str(table), str(figure)],
+        }
+    )
+    terminal.print(rows_table(experiment, rows))
+    terminal.print(f"Wrote {escape(str(table))} and {escape(str(figure))}")
+    return 0
+
+
+def _list(known: Collection[Experiment], terminal: Terminal) -> None:
+    fields = ("name", "title", "source")
+    terminal.document(
+        {"version": 1, "experiments": [{key: getattr(each, key) for key in fields} for each in known]}
+    )
+    table = Table(box=None, header_style="bold")
+    for key in fields:
+        table.add_column(key)
+    for each in known:
+        table.add_row(*(escape(getattr(each, key)) for key in fields))
+    terminal.print(table)
+
+
+def csv_text(experiment: Experiment, rows: Sequence[Row]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(experiment.columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def rows_table(experiment: Experiment, rows: Sequence[Row]) -> Table:
+    table = Table(title=f"{experiment.title}\n{experiment.source}", title_style="bold", box=None)
+    for column in experiment.columns:
+        is_text = bool(rows) and isinstance(rows[0][column], str)
+        table.add_column(column.replace("_", " "), justify="left" if is_text else "right")
+    for row in rows:
+        table.add_row(*(_cell(row[column]) for column in experiment.columns))
+    return table
+
+
+def _cell(value: str | int | float) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else escape(str(value))
+
+
+def _save(experiment: Experiment, rows: Sequence[Row], path: Path) -> None:
+    try:
+        # No date or version inside: the same rows give the same bytes.
+        experiment.draw(rows).savefig(path, dpi=150, metadata={"Software": None})
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=path) from None

@@ -1,0 +1,82 @@
+"""Files that verbs write and read besides problem files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mooring.errors import InputError
+from mooring.problem.fields import shown
+
+if TYPE_CHECKING:
+    from mooring.placement.placement import Placement
+    from mooring.problem.problem import Problem
+
+
+def write_text(path: Path, text: str) -> None:
+    """All or nothing: the text is renamed into place, so a full disk or Ctrl-C leaves no half file."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():  # such as /dev/stdout, which cannot be renamed over
+            path.write_text(text, encoding="utf-8")
+            return
+        _replace(path, text)
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror}", file=path, remedy="choose another --output"
+        ) from None
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(beside, 0o666 & ~_umask())
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot be made: {error.strerror}", file=path, remedy="choose another --output"
+        ) from None
+
+
+def read_placement(path: Path, problem: Problem) -> Placement:
+    """From a plan file, or from a bare mapping of operators to sites, for this problem."""
+    from mooring.placement.placement import Placement
+    from mooring.problem.files import load_data
+
+    data = load_data(path)
+    sites = data.get("placement", data) if isinstance(data, Mapping) else None
+    if not isinstance(sites, Mapping):
+        raise InputError(
+            "found no placement, expected a plan or a mapping of operators to sites",
+            file=path,
+            remedy="`mooring plan FILE --output PLAN.json` writes one",
+        )
+    try:
+        for operator, site in sites.items():
+            if not isinstance(site, str):
+                raise InputError(f"found {shown(site)}, expected a site", field=f"placement.{operator}")
+        return Placement.from_dict(problem, sites)
+    except InputError as error:
+        error.file = error.file or str(path)
+        raise

@@ -1,0 +1,49 @@
+"""`mooring headroom`: how far the present rates are from overload."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mooring.cli.files import read_placement
+from mooring.cli.parsing import Verbs, add_problem, add_verb
+from mooring.cli.terminal import Terminal
+
+
+def add_parser(verbs: Verbs) -> None:
+    parser = add_verb(
+        verbs,
+        "headroom",
+        run,
+        "how far the rates are from overload",
+        "By what factor all rates together, and each stream alone, can grow before which site is full.",
+    )
+    add_problem(parser)
+    parser.add_argument(
+        "--placement", type=Path, metavar="PLAN.json", help="of this placement (default: the one `rod` makes)"
+    )
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> int:
+    from mooring.cli.tables import headroom_table
+    from mooring.problem.fingerprint import fingerprint
+    from mooring.problem.problem import Problem
+    from mooring.run import headroom, plan
+
+    problem = Problem.load(args.problem)
+    if args.placement is None:
+        placement = plan(problem, "rod", seed=args.seed).placement
+        terminal.note("no --placement given: headroom of the placement that rod makes")
+    else:
+        placement = read_placement(args.placement, problem)
+    room = headroom(problem, placement)
+    terminal.document(
+        {
+            "version": 1,
+            "problem": fingerprint(problem),
+            "placement": placement.as_dict(),
+            "headroom": room,
+        }
+    )
+    terminal.print(headroom_table(room))
+    return 0

@@ -1,0 +1,192 @@
+"""Tables that several verbs print: sites with their load, policies side by side, headroom per stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from mooring.load.model import LoadModel
+    from mooring.placement.placement import Placement
+
+BAR_WIDTH = 20
+NAMES_SHOWN = 6
+CROWDED, FULL = 0.8, 1.0
+"""Utilisation from which a bar turns yellow, and red."""
+
+COMPARED = (
+    # metric, heading, the better direction (+1: more is better), how it is written
+    ("feasible_ratio", "feasible\nratio", +1, "{:.3f}"),
+    ("true_feasible_ratio", "true\nratio", +1, "{:.3f}"),
+    ("plane_distance", "plane\ndistance", +1, "{:.3f}"),
+    ("headroom", "headroom", +1, "{:.2f} x"),
+    ("survived_share", "survived", +1, "{:.0%}"),
+    ("max_utilisation", "busiest\nsite", -1, "{:.0%}"),
+    ("bandwidth", "band-\nwidth", -1, "B/s"),
+    ("network_usage", "in\nflight", -1, "B"),
+    ("qos_met", "limits\nmet", +1, "{:.0%}"),
+)
+"""The metrics that policies are compared by."""
+
+DESCRIBED = {
+    # metric: its meaning, how it is written
+    "feasible_ratio": ("of the ideal feasible set is feasible", "{:.1%}"),
+    "true_feasible_ratio": ("of the rates that all sites together could carry are feasible", "{:.1%}"),
+    "plane_distance": ("plane distance, from the lower bound to the nearest overload", "{:.3f}"),
+    "survived_share": ("of the rate history is survived", "{:.1%}"),
+    "max_utilisation": ("of the busiest site is used at the present rates", "{:.0%}"),
+    "bandwidth": ("cross between sites", "B/s"),
+    "network_usage": ("are in flight between sites", "B"),
+    "delay_penalty": ("times the direct latency, on average", "{:.2f}"),
+    "qos_met": ("of the latency limits are met", "{:.0%}"),
+}
+
+
+def quantity(value: float, unit: str) -> str:
+    """With three digits and a prefix.
+
+    >>> quantity(2_190_000, "B/s"), quantity(12.5, "B")
+    ('2.19 MB/s', '12.5 B')
+    """
+    for prefix in ("", "k", "M", "G", "T"):
+        if abs(value) < 999.5:
+            break
+        value /= 1000
+    return f"{value:.3g} {prefix}{unit}"
+
+
+def written(value: float, form: str) -> str:
+    return form.format(value) if "{" in form else quantity(value, form)
+
+
+def bar(share: float, width: int = BAR_WIDTH) -> Text:
+    """A share of a capacity as a bar; what is beyond it is marked, not drawn."""
+    filled = min(max(share, 0.0), 1.0) * width
+    whole = int(filled)
+    part = "▏▎▍▌▋▊▉"[int((filled - whole) * 8) - 1] if int((filled - whole) * 8) else ""
+    style = "red" if share > FULL else "yellow" if share >= CROWDED else "green"
+    rest = width - whole - len(part)
+    return Text.assemble((("█" * whole) + part, style), ("·" * rest, "dim"))
+
+
+def site_table(model: LoadModel, placement: Placement) -> Table:
+    """Load, capacity and what is left, site by site at the present rates."""
+    problem = placement.problem
+    loads = model.site_loads(placement.site_of_fragment, problem.rates)
+    table = Table(box=SIMPLE_HEAD, header_style="bold")
+    table.add_column("site")
+    table.add_column("load", justify="right")
+    table.add_column("of cores", justify="right")
+    table.add_column("used")
+    table.add_column("", justify="right")
+    table.add_column("runs", overflow="fold")
+    for i, site in enumerate(problem.sites):
+        used = float(loads[i]) / site.capacity
+        names = [
+            name
+            for name, at in zip(problem.fragment_names, placement.site_of_fragment, strict=True)
+            if at == i
+        ]
+        percent = Text(f"{used:.0%}", style="red bold" if used > FULL else "")
+        table.add_row(
+            Text(site.name),
+            f"{loads[i]:.3g}",
+            f"{site.capacity:g}",
+            bar(used),
+            percent,
+            Text(shortened(names)),
+        )
+    return table
+
+
+def shortened(names: Sequence[str], most: int = NAMES_SHOWN) -> str:
+    if not names:
+        return "nothing"
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def metric_lines(metrics: Mapping[str, Any]) -> Table:
+    """The metrics that are one number, each with its meaning."""
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column()
+    for key, (meaning, form) in DESCRIBED.items():
+        if metrics.get(key) is None:
+            continue
+        error = metrics.get(f"{key}_error")
+        interval = f"  (± {1.96 * error:.1%})" if error and error > 5e-4 else ""
+        table.add_row(written(metrics[key], form), Text(meaning + interval, style="dim"))
+    return table
+
+
+def latency_table(metrics: Mapping[str, Any]) -> Table | None:
+    """Latency per query, where the problem has what it takes."""
+    latencies = metrics.get("latency_ms")
+    if not isinstance(latencies, Mapping) or not latencies:
+        return None
+    table = Table(box=SIMPLE_HEAD, header_style="bold")
+    table.add_column("query")
+    table.add_column("latency ms", justify="right")
+    for query, latency in latencies.items():
+        table.add_row(Text(query), "unknown" if latency is None else f"{latency:.4g}")
+    return table
+
+
+def headroom_table(room: Mapping[str, Any]) -> Table:
+    """By what factor each stream alone, and all together, can grow, and which site is then full."""
+    table = Table(box=SIMPLE_HEAD, header_style="bold")
+    table.add_column("rates of")
+    table.add_column("can grow to", justify="right")
+    table.add_column("then full")
+    table.add_row(Text("all streams", style="bold"), _factor(room["factor"]), Text(room["site"] or ""))
+    for stream, growth in room["streams"].items():
+        table.add_row(Text(stream), _factor(growth["factor"]), Text(growth["site"] or ""))
+    return table
+
+
+def _factor(factor: float | None) -> Text:
+    if factor is None:
+        return Text("no limit", style="green")
+    return Text(f"{factor:.3g} x", style="red" if factor < 1 else "yellow" if factor < 1.25 else "")
+
+
+def comparison_table(results: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Policies in rows, metrics in columns, the best of each column highlighted.
+
+    `results` holds per policy either `metrics` and `plan_seconds`, or a `reason` why there are none.
+    """
+    placed = {name: result for name, result in results.items() if "metrics" in result}
+    values = {name: _compared_values(result["metrics"]) for name, result in placed.items()}
+    columns = [c for c in COMPARED if any(c[0] in own for own in values.values())]
+    best = {key: max(sign * own[key] for own in values.values() if key in own) for key, _, sign, _ in columns}
+    table = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1))
+    table.add_column("policy", no_wrap=True)
+    for _, heading, _, _ in columns:
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("plan\nseconds", justify="right", no_wrap=True)
+    for name, own in values.items():
+        cells = [_compared_cell(own.get(key), sign, best[key], form) for key, _, sign, form in columns]
+        table.add_row(Text(name), *cells, f"{placed[name]['plan_seconds']:.3f}")
+    return table
+
+
+def _compared_values(metrics: Mapping[str, Any]) -> dict[str, float]:
+    values = {key: metrics.get(key) for key, *_ in COMPARED}
+    values["headroom"] = metrics["headroom"]["factor"] if "headroom" in metrics else None
+    return {key: float(value) for key, value in values.items() if value is not None}
+
+
+def _compared_cell(value: float | None, sign: int, best: float, form: str) -> Text:
+    if value is None:
+        return Text("")
+    is_best = sign * value >= best - 1e-3 * abs(best)
+    return Text(written(value, form), style="bold green" if is_best else "")
+
+
+def sentences(lines: Sequence[str]) -> str:
+    return "\n".join(f"[dim]•[/dim] {escape(line)}" for line in lines)

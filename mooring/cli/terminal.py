@@ -1,0 +1,108 @@
+"""What a verb prints on: tables or one JSON document on standard output, progress on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from mooring.errors import MooringError
+
+Report = Callable[[float, str], None]
+"""Takes the part that is done, 0 to 1, and what is being done."""
+
+PIPE_WIDTH = 110
+"""Columns when the output is no terminal: the same bytes whoever reads them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Terminal:
+    """Carries the one decision every verb shares: tables or JSON."""
+
+    out: Console
+    err: Console
+    as_json: bool
+
+    @classmethod
+    def of(cls, stdout: IO[str], stderr: IO[str], as_json: bool) -> Terminal:
+        return cls(_console(stdout), _console(stderr), as_json)
+
+    def print(self, *parts: object) -> None:
+        """For people; silent under --json, whose document is all that standard output may hold."""
+        if not self.as_json:
+            self.out.print(*parts)
+
+    def document(self, document: Mapping[str, object]) -> None:
+        """For programs; silent without --json."""
+        if self.as_json:
+            self.out.file.write(as_json_text(document))
+
+    def raw(self, text: str) -> None:
+        """Text as it is, such as a generated problem file."""
+        self.out.file.write(text)
+
+    def note(self, text: str) -> None:
+        """A remark on standard error: never part of the result."""
+        self.err.print(text, style="dim", markup=False, highlight=False)
+
+    def error(self, error: MooringError) -> None:
+        self.document({"error": error.as_json()})
+        if not self.as_json:
+            self.err.print(f"mooring: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+
+    @contextlib.contextmanager
+    def progress(self, task: str) -> Iterator[Report]:
+        """A bar on standard error while long work runs; nothing where that is no terminal."""
+        if not self.err.is_terminal:
+            yield _silent
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=self.err, transient=True) as bars:
+            bar = bars.add_task(task, total=1.0)
+
+            def report(done: float, what: str) -> None:
+                bars.update(bar, completed=min(max(done, 0.0), 1.0), description=what or task)
+
+            yield report
+
+
+def _silent(done: float, what: str) -> None:
+    pass
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Rich would exit with code 1 here; the one place that decides exit codes is `main`."""
+        raise BrokenPipeError
+
+
+def _console(file: IO[str]) -> Console:
+    width = None if file.isatty() else PIPE_WIDTH
+    return _Console(file=file, width=width, highlight=False, emoji=False)
+
+
+def as_json_text(document: object) -> str:
+    """Indented JSON, keys in the order given. What JSON cannot say (infinity, not a number) becomes null."""
+    return json.dumps(plain(document), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def plain(value: object) -> object:
+    """Arrays, tuples and numpy's numbers to what JSON knows."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

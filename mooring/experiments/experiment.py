@@ -1,0 +1,31 @@
+"""What an experiment is: rows computed from a seed, and a figure drawn from the rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from mooring.experiments.trials import Report, Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Run(Protocol):
+    def __call__(self, *, seed: int, quick: bool, report: Report) -> list[Row]: ...
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One figure or table of a paper. `draw` sees only the rows: a figure can be drawn from its CSV."""
+
+    name: str
+    title: str
+    source: str
+    """The paper, and the figure or table in it."""
+    columns: dict[str, str]
+    """The columns of the rows in order, each with its meaning."""
+    run: Run
+    """`quick` runs fewer trials: the same shape with more noise, in seconds."""
+    draw: Callable[[Sequence[Row]], Figure]

@@ -1,0 +1,22 @@
+"""Every experiment by name: the figures and tables of the papers, each in a file of its own."""
+
+from __future__ import annotations
+
+import difflib
+
+from mooring.errors import InputError
+from mooring.experiments.experiment import Experiment
+from mooring.experiments.figure14 import FIGURE_14
+
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (FIGURE_14,)}
+
+
+def find_experiment(name: str) -> Experiment:
+    if name not in EXPERIMENTS:
+        near = difflib.get_close_matches(name, EXPERIMENTS, n=1) or sorted(EXPERIMENTS)
+        raise InputError(
+            f"found {name!r}, expected an experiment",
+            field="NAME",
+            remedy=f"did you mean {near[0]}? `mooring experiment` lists them",
+        )
+    return EXPERIMENTS[name]

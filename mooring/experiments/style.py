@@ -1,0 +1,29 @@
+"""How figures look: one colour per policy everywhere, nothing drawn that carries no information."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_COLOURS = {
+    "rod": "#1b6ca8",
+    "correlation": "#d9822b",
+    "llf": "#3a9d5d",
+    "random": "#8a8a8a",
+    "connected": "#b5403c",
+    "max_rate": "#7d5ba6",
+    "optimal": "#222222",
+}
+_OTHER = "#5aa7b5"
+
+
+def colour_of(policy: str) -> str:
+    return _COLOURS.get(policy, _OTHER)
+
+
+def tidy(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", alpha=0.25, linewidth=0.6)
+    axes.set_axisbelow(True)
