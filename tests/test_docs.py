@@ -68,6 +68,7 @@ def test_the_prompts_of_a_document_print_what_they_show(
     complaints: list[str] = []
     results = doctest.DocTestRunner().run(test, out=complaints.append)
     assert results.failed == 0, "".join(complaints)
+    assert results.attempted == len(re.findall(r"^>>> ", examples, re.MULTILINE))
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))

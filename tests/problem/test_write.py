@@ -86,6 +86,17 @@ def test_a_split_operator_is_written_as_one_entry() -> None:
     assert uneven["operators"]["o"]["fragment"] == "f"
 
 
+def test_what_was_divided_among_instances_is_found_again_to_the_last_bit() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        weights = rng.uniform(0.1, 1.0, rng.integers(2, 6))
+        shares = (weights / weights.sum()).tolist()
+        problem = small(
+            instances=len(shares), shares=shares, memory_mb=rng.uniform(1, 1e4), state_bytes=rng.uniform()
+        )
+        assert_same(Problem.from_dict(problem_to_data(problem, with_connect=True)), problem)
+
+
 def test_a_symmetric_matrix_is_written_once() -> None:
     problem = Problem(
         sites=(Site(name="a", capacity=1.0), Site(name="b", capacity=1.0)),
