@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from mooring.errors import InputError
 from mooring.problem.network import Network
@@ -88,15 +89,13 @@ def problem_to_yaml(problem: Problem, *, with_connect: bool = False) -> str:
 def write_problem(problem: Problem, path: Path, *, with_connect: bool = False) -> None:
     """Write a problem file, YAML or JSON by its suffix; past rates go to a CSV file beside it."""
     if problem.history is not None:
-        problem = _write_history(problem, path.with_name(f"{path.stem}.rates.csv"))
+        problem = _write_history(problem, problem.history.rates, path.with_name(f"{path.stem}.rates.csv"))
     to_text = problem_to_json if path.suffix.lower() == ".json" else problem_to_yaml
     path.write_text(to_text(problem, with_connect=with_connect), encoding="utf-8")
 
 
-def _write_history(problem: Problem, path: Path) -> Problem:
+def _write_history(problem: Problem, rates: npt.NDArray[np.float64], path: Path) -> Problem:
     """The same problem with the streams that have past rates pointing to the file written."""
-    assert problem.history is not None
-    rates = problem.history.rates
     told = [
         k
         for k, stream in enumerate(problem.streams)
