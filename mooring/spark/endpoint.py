@@ -9,9 +9,12 @@ from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from mooring.errors import EngineError, InputError
 
+_RETRIES = DefaultPolicy(max_retries=6, initial_backoff=50, max_backoff=2000)
+"""About five seconds: enough for a hiccup, short enough to notice a dead site."""
 _SECRETS = ("token", "x-api-key", "authorization")
 
 
@@ -65,6 +68,8 @@ def open_session(endpoint: Endpoint, session_id: str | None = None) -> SparkSess
             # gRPC and pandas versions are the user's; their deprecations are not ours to raise.
             warnings.simplefilter("ignore")
             session: SparkSession = SparkSession.builder.remote(url).create()  # type: ignore[attr-defined]
+            # The client's own policy retries for ten minutes, even while the process ends.
+            session.client.set_retry_policies([_RETRIES])  # type: ignore[attr-defined]
             _ = session.version
     except PySparkException as failure:
         raise EngineError(
