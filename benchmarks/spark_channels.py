@@ -2,9 +2,9 @@
 
     python -m benchmarks.spark_channels [ROWS] [BATCHES]
 
-Each alternative drains the same backlog of parquet files (one file per micro-batch) into a channel, and a second
-query drains the channel into a no-op sink; both on one embedded site whose process tree is measured. A first, unmeasured
-drain of each kind warms the JVM up. docs/decisions/ has the figures and the choice.
+Each alternative drains the same backlog of parquet files (one file per micro-batch) into a channel, and a
+second query drains the channel into a no-op sink; both on one embedded site whose process tree is measured. A
+first, unmeasured drain of each kind warms the JVM up. docs/decisions/ has the figures and the choice.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
     DataSource,
-    DataSourceStreamReader,
     DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
 )
@@ -38,7 +38,10 @@ def make_backlog(session: SparkSession, folder: Path, rows: int, batches: int) -
     per_file = rows // batches
     for batch in range(batches):
         frame = session.range(batch * per_file, (batch + 1) * per_file, 1, 1).selectExpr(
-            "timestamp_micros(id * 100) as at", "id % 1000 as source", "id % 7919 as target", "cast(id % 1500 as int) as size"
+            "timestamp_micros(id * 100) as at",
+            "id % 1000 as source",
+            "id % 7919 as target",
+            "cast(id % 1500 as int) as size",
         )
         frame.write.mode("append").parquet(str(folder))
 
@@ -95,7 +98,9 @@ class SegmentReader(DataSourceStreamReader):
         return {"segment": 0}
 
     def latestOffset(self, *args):
-        self.next = min(self.next + 1, len([name for name in os.listdir(self.folder) if name.endswith(".arrow")]))
+        self.next = min(
+            self.next + 1, len([name for name in os.listdir(self.folder) if name.endswith(".arrow")])
+        )
         return {"segment": self.next}
 
     def partitions(self, start, end):
@@ -106,7 +111,10 @@ class SegmentReader(DataSourceStreamReader):
         import pyarrow as pa
 
         with pa.memory_map(partition.path) as source:
-            yield from (pa.ipc.open_file(source).get_batch(i) for i in range(pa.ipc.open_file(source).num_record_batches))
+            yield from (
+                pa.ipc.open_file(source).get_batch(i)
+                for i in range(pa.ipc.open_file(source).num_record_batches)
+            )
 
 
 class Segments(DataSource):
@@ -171,7 +179,8 @@ def drain(site: EmbeddedSite, writer, checkpoint: Path, expected: int) -> tuple[
         rows, batches = sum(p.numInputRows for p in progress), len([p for p in progress if p.numInputRows])
     took, after = time.monotonic() - start, site.usage()
     query.stop()
-    assert before is not None and after is not None
+    assert before is not None
+    assert after is not None
     return took, after.cpu_s - before.cpu_s, batches
 
 

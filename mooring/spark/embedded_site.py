@@ -1,7 +1,8 @@
 """A site that Mooring starts itself: a small Spark Connect server as a child process, on the loopback only.
 
-It binds to a port the system picks (told by its log, so there is no race for it) and asks for a token made for this
-run, so that other users of the machine cannot use it. Its files, temporary ones included, stay in one folder.
+It binds to a port the system picks (told by its log, so there is no race for it) and asks for a token made
+for this run, so that other users of the machine cannot use it. Its files, temporary ones included, stay in
+one folder.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ logger.server.level = info
 
 @dataclass(frozen=True)
 class EmbeddedOptions:
-    """How an embedded server is made. The defaults are the leanest that run comfortably (measured, docs/spark.md)."""
+    """How an embedded server is made. The defaults are the leanest that run comfortably (measured,
+    docs/spark.md).
+    """
 
     heap_mb: int = 512
     """Java heap; Spark refuses less than about 450 MiB."""
@@ -132,7 +135,7 @@ class EmbeddedSite:
         self._server_pid = int(answer)
 
     def wait_ready(self) -> Endpoint:
-        """Wait until the server listens; a server that ends or stays silent is an error with its last words."""
+        """Wait until it listens; a server that ends or stays silent is an error with its last words."""
         deadline = time.monotonic() + self._options.start_timeout_s
         while (match := _READY.search(self.log_file.read_bytes())) is None:
             if not self.is_alive():
@@ -141,7 +144,8 @@ class EmbeddedSite:
                 raise self._failed_start(f"did not start within {self._options.start_timeout_s:g} s")
             time.sleep(0.05)
         self._port = int(match[1])
-        if self._quota is not None:  # only now: under its quota a small site would take a minute to start
+        # Only now: under its quota a small site would take a minute to start.
+        if self._quota is not None:
             self._quota.admit(self._server_pid or 0)
         return self.endpoint
 

@@ -20,7 +20,9 @@ _SECRETS = ("token", "x-api-key", "authorization")
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A Spark Connect URL: `sc://host:port/;token=...;use_ssl=true`. A token implies TLS unless the host is localhost."""
+    """A Spark Connect URL: `sc://host:port/;token=...;use_ssl=true`. A token implies TLS unless the host is
+    localhost.
+    """
 
     url: str
 
@@ -67,9 +69,9 @@ def open_session(endpoint: Endpoint, session_id: str | None = None) -> SparkSess
         with warnings.catch_warnings():
             # gRPC and pandas versions are the user's; their deprecations are not ours to raise.
             warnings.simplefilter("ignore")
-            session: SparkSession = SparkSession.builder.remote(url).create()  # type: ignore[attr-defined]
+            session: SparkSession = SparkSession.builder.remote(url).create()
             # The client's own policy retries for ten minutes, even while the process ends.
-            session.client.set_retry_policies([_RETRIES])  # type: ignore[attr-defined]
+            session.client.set_retry_policies([_RETRIES])
             _ = session.version
     except PySparkException as failure:
         raise EngineError(

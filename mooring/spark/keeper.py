@@ -1,10 +1,10 @@
 """A tiny parent for one embedded site, so that the site never outlives Mooring.
 
-Run as a script, with the standard library only. It starts the given command in a session of its own, appends its
-output to a log, and watches standard input: Mooring holds the other end of that pipe and never writes, so the pipe
-ends exactly when Mooring closes it or is gone, even by kill -9. Then the command's whole process group is asked to
-end, and after a grace period made to. Should the keeper itself be killed, Linux ends the command for it
-(PR_SET_PDEATHSIG; elsewhere that last case is not covered).
+Run as a script, with the standard library only. It starts the given command in a session of its own, appends
+its output to a log, and watches standard input: Mooring holds the other end of that pipe and never writes, so
+the pipe ends exactly when Mooring closes it or is gone, even by kill -9. Then the command's whole process
+group is asked to end, and after a grace period made to. Should the keeper itself be killed, Linux ends the
+command for it (PR_SET_PDEATHSIG; elsewhere that last case is not covered).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 _POLL_S = 0.2
@@ -27,7 +28,8 @@ _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def _die_with_parent(keeper: int) -> None:
     """Runs in the child, between fork and exec."""
-    for ignored in _IGNORED:  # an ignored signal stays ignored across exec, and a JVM then never hears SIGTERM
+    # An ignored signal stays ignored across exec, and a JVM then never hears SIGTERM.
+    for ignored in _IGNORED:
         signal.signal(ignored, signal.SIG_DFL)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -60,16 +62,14 @@ def _clean_up(scratch: str | None, cgroup: str | None) -> None:
             time.sleep(_POLL_S)
 
 
-def keep(order: dict[str, object]) -> int:
+def keep(order: dict[str, Any]) -> int:
     """Run the ordered command until it ends or standard input does; returns its exit code."""
     for ignored in _IGNORED:
         signal.signal(ignored, signal.SIG_IGN)
     keeper, group, scratch = os.getpid(), order["cgroup"], order["scratch"]
-    assert group is None or isinstance(group, str)
-    assert scratch is None or isinstance(scratch, str)
-    with open(str(order["log"]), "ab", buffering=0) as log:
+    with open(order["log"], "ab", buffering=0) as log:
         child = subprocess.Popen(
-            order["command"],  # type: ignore[call-overload]
+            order["command"],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -81,7 +81,7 @@ def keep(order: dict[str, object]) -> int:
         while child.poll() is None:
             if select.select([sys.stdin], [], [], _POLL_S)[0]:
                 break
-        _end_group(child, float(str(order["grace_s"])))
+        _end_group(child, order["grace_s"])
     _clean_up(scratch, group)
     return child.returncode if child.returncode is not None else 1
 

@@ -11,7 +11,9 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class TreeUsage:
-    """What a process tree has used so far (CPU, including ended children it waited for) and holds now (memory)."""
+    """What a process tree has used so far (CPU, including ended children it waited for) and holds now
+    (memory).
+    """
 
     cpu_s: float
     resident_mb: float

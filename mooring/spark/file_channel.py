@@ -1,0 +1,128 @@
+"""A channel of files: the writing flow's Spark file sink, read by Spark's file source, trimmed by Mooring.
+
+Chosen by measurement (docs/decisions/). One folder per writing flow, since two file sinks in one folder lose
+rows. A position counts files. Trimming first takes the files out of the sink's log, so that no reader to come
+is told of them, then deletes them, then shortens the readers' logs; an intent written beforehand lets it
+resume after a crash at any point.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mooring.deployment.channel import ChannelState, Trimmed
+from mooring.errors import EngineError
+from mooring.spark import stream_logs
+
+_SINK_LOG = "_spark_metadata"
+
+
+class FileChannel:
+    """The log of one flow. `checkpoint_of` tells where a reader's checkpoint lies."""
+
+    def __init__(self, name: str, folder: Path, checkpoint_of: Callable[[str], Path]) -> None:
+        self.name = name
+        self.folder = folder
+        self._checkpoint_of = checkpoint_of
+        self._note_file = folder.parent / f".{folder.name}.channel.json"
+
+    def create(self) -> None:
+        """Make the folder, since a reader may start before anything was written."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not self._note_file.exists():
+            self._write_note({"start": 0, "trimming": [], "readers": {}})
+
+    def register(self, reader: str) -> None:
+        """A reader registered once stays registered across runs; a new one starts at what is stored now."""
+        note = self._note()
+        if reader not in note["readers"]:
+            note["readers"][reader] = note["start"]
+            self._write_note(note)
+
+    def forget(self, reader: str) -> None:
+        note = self._note()
+        if note["readers"].pop(reader, None) is not None:
+            self._write_note(note)
+
+    def readers(self) -> list[str]:
+        return list(self._note()["readers"])
+
+    def state(self) -> ChannelState:
+        note = self._note()
+        stored = self._stored(note)
+        start = note["start"]
+        committed = {
+            reader: max(joined, start + self._read_prefix(reader, stored))
+            for reader, joined in note["readers"].items()
+        }
+        return ChannelState(
+            start=start,
+            end=start + len(stored),
+            committed=committed,
+            stored_bytes=sum(entry.size for entry in stored),
+        )
+
+    def trim(self) -> Trimmed:
+        note = self._note()
+        self._finish(note)
+        stored, state = self._stored(note), self.state()
+        doomed = stored[: state.trim_to() - state.start]
+        if not doomed:
+            return Trimmed(0, 0)
+        note["trimming"] = [str(entry.path) for entry in doomed]
+        note["start"] += len(doomed)
+        self._write_note(note)
+        self._finish(note)
+        return Trimmed(len(doomed), sum(entry.size for entry in doomed))
+
+    def has_data_of(self, batch: int | None) -> bool:
+        """Whether the sink's log goes beyond the writer's last batch, as after losing its checkpoint."""
+        last = stream_logs.last_sink_batch(self.folder / _SINK_LOG)
+        return last is not None and (batch is None or last > batch + 1)
+
+    def _finish(self, note: dict[str, Any]) -> None:
+        """Carry out the trimming that was decided, from wherever an earlier attempt stopped."""
+        if not note["trimming"]:
+            return
+        doomed = [Path(path) for path in note["trimming"]]
+        stream_logs.drop_entries(self.folder / _SINK_LOG, doomed)
+        for path in doomed:
+            path.unlink(missing_ok=True)
+        for reader in note["readers"]:
+            for log in sorted((self._checkpoint_of(reader) / "sources").glob("*")):
+                stream_logs.drop_entries(log, doomed)
+        note["trimming"] = []
+        self._write_note(note)
+
+    def _stored(self, note: dict[str, Any]) -> list[stream_logs.LogEntry]:
+        doomed = set(note["trimming"])
+        entries = stream_logs.sink_entries(self.folder / _SINK_LOG)
+        return [entry for entry in entries if str(entry.path) not in doomed]
+
+    def _read_prefix(self, reader: str, stored: list[stream_logs.LogEntry]) -> int:
+        """How many of the stored files, from the oldest on, the reader has committed without a gap."""
+        checkpoint = self._checkpoint_of(reader)
+        seen: set[Path] = set()
+        for number, batch in enumerate(stream_logs.committed_source_batches(checkpoint)):
+            entries = stream_logs.source_entries(checkpoint / "sources" / str(number), batch)
+            seen.update(entry.path for entry in entries)
+        for at, entry in enumerate(stored):
+            if entry.path not in seen:
+                return at
+        return len(stored)
+
+    def _note(self) -> dict[str, Any]:
+        try:
+            note: dict[str, Any] = json.loads(self._note_file.read_text())
+        except FileNotFoundError:
+            raise EngineError(f"the channel {self.name} has no {self._note_file}") from None
+        return note
+
+    def _write_note(self, note: dict[str, Any]) -> None:
+        fresh = self._note_file.with_suffix(".new")
+        fresh.write_text(json.dumps(note))
+        os.replace(fresh, self._note_file)
