@@ -183,7 +183,7 @@ def flow_failure(layout: Layout, fragment: str, site: str, failure: BaseExceptio
 def _cause(failure: BaseException | str) -> str:
     """The most telling line: of a Python traceback its last, else the first."""
     text = str(failure)
-    python = re.findall(r"^\s*(\w+(?:Error|Exception|Warning)?: .+)$", text, re.MULTILINE)
+    python = re.findall(r"^\s*([\w.]*(?:Error|Exception|Interrupt)\b.*)$", text, re.MULTILINE)
     if "Traceback (most recent call last)" in text and python:
         return str(python[-1])
     if isinstance(failure, PySparkException):

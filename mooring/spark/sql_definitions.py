@@ -23,6 +23,7 @@ StatementKind = Literal["table", "view", "flow", "materialized view", "auto cdc"
 _OPTIONAL = {"OR", "REFRESH", "REPLACE", "TEMP", "TEMPORARY", "IF", "NOT", "EXISTS", "LIVE", "PRIVATE"}
 _QUERY_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES, TokenType.L_PAREN}
 _STREAM_MARK = "mooring_stream_"
+_WINDOW_MARK = "mooring_window"
 
 
 @dataclass(frozen=True)
@@ -132,22 +133,40 @@ def _flow(text: str, tokens: list[Token], words: list[str], line: int, file: str
 
 def tables_read(query: str) -> list[TableRead]:
     """The tables a query reads, without those it defines itself (common table expressions)."""
-    tree = sqlglot.parse_one(_mark_streams(query), dialect="spark")
+    plain = _plain(query)
+    try:
+        tree = sqlglot.parse_one(plain, dialect="spark")
+    except SqlglotError:
+        return _tables_after_from(plain)
     own = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
-    reads = []
-    for table in tree.find_all(exp.Table):
-        name = ".".join(part.name for part in table.parts if isinstance(part, exp.Identifier))
-        streaming = name.startswith(_STREAM_MARK)
-        name = name.removeprefix(_STREAM_MARK)
-        if name and (streaming or name.lower() not in own):
-            reads.append(TableRead(name, streaming))
+    found = [
+        ".".join(part.name for part in table.parts if isinstance(part, exp.Identifier))
+        for table in tree.find_all(exp.Table)
+    ]
+    return _as_reads([name for name in found if name and name.lower() not in own])
+
+
+def _tables_after_from(plain: str) -> list[TableRead]:
+    """For a query that sqlglot cannot parse but Spark may: the names that follow FROM and JOIN."""
+    tokens = Spark().tokenize(plain)
+    found = [
+        _name_at(tokens, at + 1)[0]
+        for at, token in enumerate(tokens[:-1])
+        if token.token_type in (TokenType.FROM, TokenType.JOIN)
+        and tokens[at + 1].token_type is not TokenType.L_PAREN
+    ]
+    return _as_reads(found)
+
+
+def _as_reads(found: list[str]) -> list[TableRead]:
+    reads = [TableRead(name.removeprefix(_STREAM_MARK), name.startswith(_STREAM_MARK)) for name in found]
     return list(dict.fromkeys(reads))
 
 
 def keeps_state(query: str) -> bool:
     """Whether the query groups, joins, deduplicates or sets a watermark, so that Spark keeps state for it."""
     try:
-        tree = sqlglot.parse_one(_mark_streams(query), dialect="spark")
+        tree = sqlglot.parse_one(_plain(query), dialect="spark")
     except SqlglotError:
         return True
     return tree.find(exp.Group, exp.Join, exp.Distinct, exp.AggFunc) is not None
@@ -156,13 +175,13 @@ def keeps_state(query: str) -> bool:
 def normalised(query: str) -> str:
     """The query without comments and layout, so that only edits with a meaning change it."""
     try:
-        return sqlglot.parse_one(_mark_streams(query), dialect="spark").sql(dialect="spark", comments=False)
+        return sqlglot.parse_one(_plain(query), dialect="spark").sql(dialect="spark", comments=False)
     except SqlglotError:
         return query
 
 
-def _mark_streams(query: str) -> str:
-    """`STREAM x` and `STREAM(x)` are Spark's; rewrite both to one marked name that any parser takes."""
+def _plain(query: str) -> str:
+    """The query with what only Spark understands (`STREAM x`, `STREAM(x)`, `window(...)`) as plain names."""
     tokens, pieces, at, i = Spark().tokenize(query), [], 0, 0
     while i < len(tokens) - 1:
         follows = i > 0 and tokens[i - 1].token_type in (TokenType.FROM, TokenType.JOIN, TokenType.COMMA)
@@ -175,5 +194,9 @@ def _mark_streams(query: str) -> str:
             if tokens[first].token_type is not TokenType.ALIAS:
                 pieces += [query[at : tokens[i].start], f"{_STREAM_MARK}{name}"]
                 at, i = tokens[last].end + 1, last
+        elif tokens[i].text.upper() == "WINDOW" and tokens[i + 1].token_type is TokenType.L_PAREN:
+            # Spark's time window, a function; to sqlglot the word starts a WINDOW clause.
+            pieces += [query[at : tokens[i].start], _WINDOW_MARK]
+            at = tokens[i].end + 1
         i += 1
     return "".join([*pieces, query[at:]])
