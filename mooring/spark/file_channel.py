@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mooring.deployment.channel import ChannelState, Trimmed
+from mooring.deployment.channel_log import ChannelState, Trimmed
 from mooring.errors import EngineError
 from mooring.spark import stream_logs
 

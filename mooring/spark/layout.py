@@ -99,7 +99,7 @@ def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
             CutNode(
                 flow.name,
                 tuple(writer.name for dataset in flow.inputs for writer in pipeline.writers(dataset)),
-                pin_of(project, flow),
+                pin_of(project, flow, is_sink=pipeline.datasets[flow.dataset].kind == "sink"),
                 flow.stateful,
                 channel_after=shared or flow.dataset in kept or flow.dataset in settings.cuts,
             )
@@ -112,13 +112,16 @@ def query_datasets(project: Project) -> set[str]:
     return {str(fields.get("reads", name)) for name, fields in queries.items() if isinstance(fields, dict)}
 
 
-def pin_of(project: Project, flow: FlowNode) -> str | None:
+def pin_of(project: Project, flow: FlowNode, *, is_sink: bool) -> str | None:
     """The site a flow must run at: the user's pin, where its source is reachable, or where its sink is."""
     settings = project.settings
     for name in (flow.name, flow.dataset):
         if name in settings.pins:
             return settings.pins[name]
     sections = settings.problem_sections
+    if is_sink:
+        query = (sections.get("queries") or {}).get(flow.dataset)
+        return query.get("site") if isinstance(query, dict) else None
     if flow.outside:
         stream = (sections.get("streams") or {}).get(flow.dataset)
         return stream.get("site") if isinstance(stream, dict) else None

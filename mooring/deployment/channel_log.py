@@ -1,8 +1,8 @@
-"""A channel: the durable log between the fragments that write a dataset and those that read it.
+"""What a channel is kept in: the durable log of everything one flow has written into a dataset.
 
-It is offset-based. A position counts what one writer has appended since the channel began; a reader's
-committed position says what it will never ask for again. What every registered reader has committed past may
-be trimmed, and nothing else, so a reader however late loses nothing. How positions are stored is the
+It is offset-based. A position counts what the writer has appended since the log began; a reader's committed
+position says what it will never ask for again. What every registered reader has committed past may be
+trimmed, and nothing else, so a reader however late loses nothing. How positions are stored is the
 implementation's affair (files and Spark's logs now; topic offsets on Kafka).
 """
 
@@ -46,7 +46,7 @@ class Trimmed:
     freed_bytes: int
 
 
-class Channel(Protocol):
+class ChannelLog(Protocol):
     """One writing flow's log. Appending is the engine's: it happens inside the writer's streaming query."""
 
     name: str
