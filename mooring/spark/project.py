@@ -17,6 +17,8 @@ from pyspark.pipelines.cli import PipelineSpec
 from mooring.errors import InputError
 from mooring.problem.fields import Check, fail, mapping, name, names, positive, read_fields, refuse_key
 from mooring.problem.files import load_data
+from mooring.problem.schema import problem_from_data
+from mooring.problem.site import Site
 from mooring.spark.definitions import find_spec
 
 SETTINGS_FILE_NAMES = ("mooring.yml", "mooring.yaml", "mooring.json")
@@ -94,6 +96,18 @@ def load_project(folder: Path) -> Project:
         error.file = error.file or str(found[0])
         raise
     return Project(folder, spec_file, spec, found[0], settings)
+
+
+def read_sites(project: Project) -> list[Site]:
+    """The sites of `mooring.yml`, before the rest of it can be understood."""
+    stand_in = {"streams": {"x": {"rate": 0}}, "operators": {"x:ingest": {"inputs": ["x"], "cost_us": 0}}}
+    sections = {"sites": project.settings.problem_sections.get("sites") or {}}
+    try:
+        sites = problem_from_data({**sections, **stand_in}).sites
+    except InputError as error:
+        error.file = error.file or str(project.settings_file)
+        raise
+    return list(sites)
 
 
 def _read_settings(data: object, folder: Path) -> ProjectSettings:
