@@ -12,6 +12,7 @@ import importlib.util
 import logging
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -33,6 +34,9 @@ from pyspark.sql import DataFrame, SparkSession
 from mooring.errors import InputError, UnsupportedError
 from mooring.spark.endpoint import first_line
 from mooring.spark.sql_definitions import SqlStatement, parse_statements
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Definition files are run inside the project folder, and a process has only one current folder."""
 
 DatasetKind = Literal["table", "view", "sink"]
 
@@ -114,7 +118,12 @@ def load_definitions(project: Path, spec: PipelineSpec, session: SparkSession) -
     """Run every definition file of the project against `session` and collect what they define."""
     project = project.resolve()
     registry = _Collector(project, session)
-    with _inside(project), active_session(session), graph_element_registration_context(registry):
+    with (
+        _ONE_AT_A_TIME,
+        _inside(project),
+        active_session(session),
+        graph_element_registration_context(registry),
+    ):
         for file in definition_files(project, spec):
             if file.suffix == ".py":
                 _run_python(file, project, session)
@@ -250,7 +259,7 @@ def _run_python(file: Path, project: Path, session: SparkSession) -> None:
     module.__dict__["spark"] = session
     wrote_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
-        with block_session_mutations():
+        with _mutations_blocked():
             found.loader.exec_module(module)
     except InputError:
         raise
@@ -270,6 +279,18 @@ def place_of_failure(failure: BaseException, file: Path, project: Path) -> Place
     ]
     line = lines[-1] if lines else getattr(failure, "lineno", None)
     return Place(str(file.relative_to(project)) if file.is_relative_to(project) else str(file), line)
+
+
+@contextlib.contextmanager
+def _mutations_blocked() -> Iterator[None]:
+    """Pipelines may not touch the session; Spark's guard replaces methods for all threads, so only one uses
+    it.
+    """
+    if threading.current_thread() is threading.main_thread():
+        with block_session_mutations():
+            yield
+    else:  # the same files passed the guard when the graph was read
+        yield
 
 
 @contextlib.contextmanager

@@ -144,10 +144,16 @@ class EmbeddedSite:
                 raise self._failed_start(f"did not start within {self._options.start_timeout_s:g} s")
             time.sleep(0.05)
         self._port = int(match[1])
-        # Only now: under its quota a small site would take a minute to start.
-        if self._quota is not None:
-            self._quota.admit(self._server_pid or 0)
         return self.endpoint
+
+    def hold_to_capacity(self) -> None:
+        """Put the CPU quota into force, where there is one.
+
+        Not before everything has started: a cold JVM under the quota of a small site takes a minute to load
+        and compile what it needs.
+        """
+        if self._quota is not None and self._server_pid is not None and self.is_alive():
+            self._quota.admit(self._server_pid)
 
     def is_alive(self) -> bool:
         return self._keeper is not None and self._keeper.poll() is None

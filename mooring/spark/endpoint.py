@@ -83,10 +83,12 @@ def open_session(endpoint: Endpoint, session_id: str | None = None) -> SparkSess
 
 def close_session(session: SparkSession) -> None:
     """Release the session at its server; one that no longer answers is let go."""
-    try:
-        session.stop()
-    except Exception:  # the server may already be gone, in any of gRPC's ways
-        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            session.stop()
+        except Exception:  # the server may already be gone, in any of gRPC's ways
+            return
 
 
 def first_line(failure: BaseException) -> str:

@@ -197,7 +197,7 @@ class SparkEngine:
         return FragmentSnapshot(
             site=self.running[name].site,
             rows_in_per_s=sum(batch.rows_in for batch in meter.fresh) / seconds,
-            rows_out_per_s=sum(batch.rows_out or 0 for batch in meter.fresh) / seconds,
+            rows_out_per_s=sum(batch.rows_out for batch in meter.fresh) / seconds,
             rows_in=meter.rows_in,
             rows_out=meter.rows_out,
             batches=meter.count,
@@ -224,7 +224,7 @@ class SparkEngine:
             behind += sum(channels[writer].lag.get(name, 0) for writer in writers[name])
             frontier += writers[name]
         return QuerySnapshot(
-            rows_per_s=sum(batch.rows_out or 0 for batch in meter.fresh) / seconds,
+            rows_per_s=sum(batch.rows_out for batch in meter.fresh) / seconds,
             rows=meter.rows_out,
             latency_s=latency_s,
             files_behind=behind,

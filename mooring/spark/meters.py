@@ -27,7 +27,7 @@ class Batch:
     begin_s: float
     end_s: float
     rows_in: int
-    rows_out: int | None
+    rows_out: int
     state_rows: int
     add_batch_s: float
 
@@ -42,7 +42,7 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
         begin_s=begin,
         end_s=begin + durations.get("triggerExecution", 0) / 1000,
         rows_in=int(progress.get("numInputRows") or 0),
-        rows_out=None if observed is None else int(observed["rows"]),
+        rows_out=int((observed or {}).get("rows") or 0),
         state_rows=sum(int(state.get("numRowsTotal", 0)) for state in progress.get("stateOperators") or ()),
         add_batch_s=durations.get("addBatch", 0) / 1000,
     )
@@ -73,7 +73,7 @@ class FragmentMeter:
                 self.fresh.append(batch)
         for batch in self.fresh:
             self.rows_in += batch.rows_in
-            self.rows_out += batch.rows_out or 0
+            self.rows_out += batch.rows_out
             self.count += 1
             self.busy_s += batch.end_s - batch.begin_s
         self.batches = (self.batches + self.fresh)[-_KEPT:]
@@ -98,7 +98,7 @@ def hop_latency_s(reader: FragmentMeter, writers: Iterable[FragmentMeter], trigg
     for before, batch in zip(reader.batches, reader.batches[1:], strict=False):
         if batch.rows_in == 0:
             continue
-        ends = [up.end_s for source in sources for up in source.batches if (up.rows_out or 0) > 0]
+        ends = [up.end_s for source in sources for up in source.batches if up.rows_out > 0]
         took = [end for end in ends if before.begin_s < end <= batch.begin_s]
         waits += [batch.end_s - end for end in took]
     return sum(waits) / len(waits) if waits else taken[-1].end_s - taken[-1].begin_s

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,16 +35,36 @@ class PreparedRun:
     files: RunFiles
     ended_leftovers: list[str]
 
-    def engine(self, *, accept_edits: bool = False) -> SparkEngine:
+    @contextlib.contextmanager
+    def engine(self, *, accept_edits: bool = False) -> Iterator[SparkEngine]:
+        """An engine over the sites; whatever still runs when the block ends is stopped."""
         by_operator = {operator.name: operator.fragment for operator in self.problem.operators}
         queries = {query.name: str(by_operator[query.reads]) for query in self.problem.queries}
-        return SparkEngine(self.layout, self.sites, queries, accept_edits=accept_edits)
+        engine = SparkEngine(self.layout, self.sites, queries, accept_edits=accept_edits)
+        try:
+            yield engine
+        finally:
+            engine.stop_all(patience_s=0.0)
 
     def deploy(self, engine: SparkEngine, site_of_operator: Mapping[str, str]) -> None:
-        """Start every fragment where the placement has it, readers last; note the sessions as they open."""
+        """Start every fragment where the placement has it, all sites side by side."""
         sites = fragment_sites(self.problem, site_of_operator)
-        for fragment in self.layout.fragments:
-            engine.start(fragment, sites[fragment])
+        # Definition files are guarded in the main thread only, so it must be the one that reads the graph.
+        with ThreadPoolExecutor(max_workers=len(self.sites)) as pool:
+            waiting = [
+                pool.submit(
+                    self._start_at, engine, site, [f for f in self.layout.fragments if sites[f] == site]
+                )
+                for site in dict.fromkeys(sites.values())
+            ]
+            for outcome in waiting:
+                outcome.result()
+        for site in self.sites.values():
+            site.hold_to_capacity()
+
+    def _start_at(self, engine: SparkEngine, site: str, fragments: list[str]) -> None:
+        for fragment in fragments:
+            engine.start(fragment, site)
             self.files.note_sessions(list(engine.running.values()), self.sites)
 
 

@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -130,6 +131,6 @@ def _end_queries(endpoint: Endpoint, session_id: str) -> bool:
 
 
 def _replace(file: Path, text: str) -> None:
-    fresh = file.with_suffix(".new")
+    fresh = file.with_suffix(f".{threading.get_ident()}.new")
     fresh.write_text(text)
     os.replace(fresh, file)

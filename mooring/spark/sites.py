@@ -28,6 +28,11 @@ class SiteHandle:
         """None where the site's processes cannot be seen; its load is then an estimate."""
         return None if self.embedded is None else self.embedded.usage()
 
+    def hold_to_capacity(self) -> None:
+        """From now on an embedded site gets no more CPU than its capacity, where the machine allows it."""
+        if self.embedded is not None:
+            self.embedded.hold_to_capacity()
+
     def is_alive(self) -> bool:
         return self.embedded is None or self.embedded.is_alive()
 
