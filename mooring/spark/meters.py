@@ -36,13 +36,14 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
     """From a progress report as Spark gives it (JSON)."""
     begin = datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00")).timestamp()
     durations = progress.get("durationMs") or {}
-    observed = (progress.get("observedMetrics") or {}).get(OBSERVED)
+    observed = (progress.get("observedMetrics") or {}).get(OBSERVED) or {}
+    sources = progress.get("sources") or ()
     return Batch(
         number=int(progress["batchId"]),
         begin_s=begin,
         end_s=begin + durations.get("triggerExecution", 0) / 1000,
-        rows_in=int(progress.get("numInputRows") or 0),
-        rows_out=int((observed or {}).get("rows") or 0),
+        rows_in=sum(int(source.get("numInputRows") or 0) for source in sources),
+        rows_out=int((observed.get("values") or [0])[0] or 0),
         state_rows=sum(int(state.get("numRowsTotal", 0)) for state in progress.get("stateOperators") or ()),
         add_batch_s=durations.get("addBatch", 0) / 1000,
     )
