@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from mooring.cli.parsing import Verbs, add_problem, add_verb
+from mooring.cli.problem_source import load_problem
 from mooring.cli.terminal import Terminal
 from mooring.errors import InfeasibleError
 
@@ -32,9 +33,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     from mooring.cli.graph_tree import GraphTree
     from mooring.load.build import build_load_model
     from mooring.problem.fingerprint import fingerprint
-    from mooring.problem.problem import Problem
 
-    problem = Problem.load(args.problem)
+    problem = load_problem(args.problem)
     model = build_load_model(problem)
     counts = count_parts(problem, model)
     left_out = [model.variables[k].name for k in range(model.stream_count) if model.totals[k] == 0.0]

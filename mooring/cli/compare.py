@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from mooring.cli.clock import stopwatch
 from mooring.cli.parsing import Verbs, add_problem, add_verb, names
+from mooring.cli.problem_source import load_problem
 from mooring.cli.terminal import Report, Terminal
 from mooring.errors import InputError
 
@@ -32,12 +33,11 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     from mooring.cli.tables import comparison_table
     from mooring.policies.catalogue import POLICIES
     from mooring.problem.fingerprint import fingerprint
-    from mooring.problem.problem import Problem
 
     chosen = tuple(POLICIES) if args.policies is None else tuple(dict.fromkeys(args.policies))
     if not chosen:
         raise InputError("found no policy, expected at least one", field="--policies")
-    problem = Problem.load(args.problem)
+    problem = load_problem(args.problem)
     with terminal.progress("comparing policies") as report:
         results = compare_policies(problem, chosen, args.seed, report)
     placed = {name: result["metrics"] for name, result in results.items() if "metrics" in result}

@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from mooring.cli.files import read_placement
 from mooring.cli.parsing import Verbs, add_problem, add_verb
+from mooring.cli.problem_source import load_problem
 from mooring.cli.terminal import Terminal
 from mooring.errors import InfeasibleError
 
@@ -36,10 +37,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     from mooring.load.build import build_load_model
     from mooring.placement.checker import violations
     from mooring.problem.fingerprint import fingerprint
-    from mooring.problem.problem import Problem
     from mooring.run import evaluate
 
-    problem = Problem.load(args.problem)
+    problem = load_problem(args.problem)
     placement = read_placement(args.placement, problem)
     model = build_load_model(problem)
     wrong = violations(problem, model, placement)

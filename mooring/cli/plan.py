@@ -11,6 +11,7 @@ from rich.markup import escape
 from mooring.cli.clock import deadline, stopwatch
 from mooring.cli.files import read_placement, write_text
 from mooring.cli.parsing import Verbs, add_problem, add_verb, count, seconds, settings
+from mooring.cli.problem_source import load_problem
 from mooring.cli.terminal import Terminal, as_json_text
 
 if TYPE_CHECKING:
@@ -44,10 +45,9 @@ def add_parser(verbs: Verbs) -> None:
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     from mooring.cli.tables import latency_table, metric_lines, sentences, site_table
     from mooring.load.build import build_load_model
-    from mooring.problem.problem import Problem
     from mooring.run import plan
 
-    problem = Problem.load(args.problem)
+    problem = load_problem(args.problem)
     current = None if args.current is None else read_placement(args.current, problem)
     elapsed = stopwatch()
     with terminal.progress(f"planning with {args.policy}") as report:

@@ -88,6 +88,9 @@ class RunFiles:
             return None
         return status
 
+    def forget_status(self) -> None:
+        self._status.unlink(missing_ok=True)
+
     def note_sessions(self, running: Sequence[RunningFragment], sites: dict[str, SiteHandle]) -> None:
         """Remember sessions at sites that outlive us, so that the next run can end what they left running."""
         lasting = [
