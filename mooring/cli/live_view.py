@@ -81,7 +81,8 @@ def one_line(snapshot: Snapshot) -> str:
     )
     rows = sum(query.rows for query in snapshot.queries.values())
     behind = sum(sum(channel.lag.values()) for channel in snapshot.channels.values())
-    return f"{snapshot.since_start_s:6.0f} s  load {sites or 'not known yet'}; {rows} rows delivered, {behind} files waiting"
+    load = f"load {sites or 'not known yet'}"
+    return f"{snapshot.since_start_s:6.0f} s  {load}; {rows} rows delivered, {behind} files waiting"
 
 
 def site_headrooms(
