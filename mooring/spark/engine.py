@@ -57,6 +57,11 @@ class SparkEngine:
         for name, channel in self.layout.channels.items():
             self._channel_meters[name] = _ChannelMeter(end=channel.state().end)
 
+    @property
+    def _window_s(self) -> float:
+        """Rates are means over this long: a few micro-batches at least."""
+        return max(10.0, 3 * self.layout.project.settings.trigger_s)
+
     # Starting, stopping, moving
 
     def start(self, fragment: str, site: str) -> None:
@@ -158,9 +163,9 @@ class SparkEngine:
             at_s=now,
             since_start_s=now - self._began_s,
             sites=self._site_snapshots(now),
-            fragments={name: self._fragment_snapshot(name, seconds, channels) for name in self.running},
+            fragments={name: self._fragment_snapshot(name, now, channels) for name in self.running},
             queries={
-                query: self._query_snapshot(fragment, seconds, latencies.get(fragment), channels)
+                query: self._query_snapshot(fragment, now, latencies.get(fragment), channels)
                 for query, fragment in self.queries.items()
             },
             channels=channels,
@@ -185,10 +190,11 @@ class SparkEngine:
         }
 
     def _fragment_snapshot(
-        self, name: str, seconds: float, channels: Mapping[str, ChannelSnapshot]
+        self, name: str, now: float, channels: Mapping[str, ChannelSnapshot]
     ) -> FragmentSnapshot:
         meter, fragment = self.meters[name], self.layout.fragments[name]
         last = meter.batches[-1] if meter.batches else None
+        rows_in_per_s, rows_out_per_s = meter.rates_per_s(now, self._window_s)
         waiting = [
             channels[log.name].lag.get(name, 0)
             for dataset in self.layout.inputs_of(fragment)
@@ -196,8 +202,8 @@ class SparkEngine:
         ]
         return FragmentSnapshot(
             site=self.running[name].site,
-            rows_in_per_s=sum(batch.rows_in for batch in meter.fresh) / seconds,
-            rows_out_per_s=sum(batch.rows_out for batch in meter.fresh) / seconds,
+            rows_in_per_s=rows_in_per_s,
+            rows_out_per_s=rows_out_per_s,
             rows_in=meter.rows_in,
             rows_out=meter.rows_out,
             batches=meter.count,
@@ -209,7 +215,7 @@ class SparkEngine:
     def _query_snapshot(
         self,
         fragment: str,
-        seconds: float,
+        now: float,
         latency_s: float | None,
         channels: Mapping[str, ChannelSnapshot],
     ) -> QuerySnapshot:
@@ -224,7 +230,7 @@ class SparkEngine:
             behind += sum(channels[writer].lag.get(name, 0) for writer in writers[name])
             frontier += writers[name]
         return QuerySnapshot(
-            rows_per_s=sum(batch.rows_out for batch in meter.fresh) / seconds,
+            rows_per_s=meter.rates_per_s(now, self._window_s)[1],
             rows=meter.rows_out,
             latency_s=latency_s,
             files_behind=behind,

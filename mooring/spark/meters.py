@@ -79,6 +79,16 @@ class FragmentMeter:
             self.busy_s += batch.end_s - batch.begin_s
         self.batches = (self.batches + self.fresh)[-_KEPT:]
 
+    def rates_per_s(self, now_s: float, window_s: float) -> tuple[float, float]:
+        """Rows read and written per second, over the batches that ended in the last `window_s`.
+
+        Batches come every few seconds at most, so a shorter look would see all or nothing.
+        """
+        recent = [batch for batch in self.batches if batch.end_s > now_s - window_s]
+        span_s = min(window_s, now_s - self.batches[0].begin_s) if self.batches else window_s
+        rows_in, rows_out = sum(b.rows_in for b in recent), sum(b.rows_out for b in recent)
+        return rows_in / max(span_s, 1e-3), rows_out / max(span_s, 1e-3)
+
     def restarted(self) -> None:
         """After a move or a resume, batch numbers go on, so nothing is forgotten."""
         self.fresh = []
