@@ -13,7 +13,8 @@ Before that the axes are stretched, which changes the ratio by a known factor an
 like a simplex as it can, so that its radius varies little and no few directions decide. Two simplices offer
 themselves: the largest inside the set with its corners on the axes (section 4.1), and the smallest around
 it. Measured over random placements, a point a third of the way from the outer to the inner did best: at 20
-variables the worst relative error fell from .33 with the inner alone, and .70 without stretching, to .07.
+variables and 2^14 points the worst relative standard error fell from .33 with the inner alone, and .70
+without stretching, to .07.
 """
 
 from __future__ import annotations
@@ -185,9 +186,13 @@ class FeasibleSet:
         The average is the geometric one; to the power of the variables it is what stretching did to volumes.
         """
         planes = np.vstack([self.weights_above_lower(), np.ones(len(self.variables))])
-        outer = np.log(smallest_simplex_around(planes, SIMPLEX_ROUNDS))
-        inner = np.log(planes.max(axis=0))
-        stretch = outer + (inner - outer) / 3
+        nearest = planes.max(axis=0)
+        stretch = np.log(nearest)
+        if (
+            not (planes == nearest).all(axis=1).any()
+        ):  # else one plane is nearest throughout: a simplex already
+            outer = np.log(smallest_simplex_around(planes, SIMPLEX_ROUNDS))
+            stretch = outer + (stretch - outer) / 3
         return planes / np.exp(stretch), float(np.exp(-stretch.mean()))
 
     def _block_ratios(self, net: Directions) -> NDArray[np.float64]:

@@ -150,7 +150,7 @@ class TestBounds:
     @settings(max_examples=60, deadline=None)
     def test_the_product_of_axis_distances_is_a_lower_bound(self, feasible: FeasibleSet) -> None:
         """Section 4.1: the simplex through the nearest axis points lies inside the set."""
-        assert feasible.ratio(2**10).value >= np.prod(feasible.axis_distances) * (1 - 1e-9)
+        assert np.prod(feasible.axis_distances) <= exact_ratio(feasible.weights) * (1 + 1e-9)
 
     @given(sets(most_variables=4))
     @settings(max_examples=60, deadline=None)
@@ -370,16 +370,16 @@ class TestTheEstimatorsPromises:
     def test_twenty_streams_with_few_operators_are_within_two_percent_when_asked(self) -> None:
         """Coarse placements hang on few directions: sample on until it is small, or say it is not."""
         reached = 0
-        for seed in range(10):
+        for seed in range(8):
             feasible = random_set(20, seed)
-            truth = feasible.ratio_within(0.004, seed=1, most_points=2**21)
+            truth = feasible.ratio_within(0.005, seed=1, most_points=2**20)
             estimate = feasible.ratio_within(0.01, seed=2, most_points=2**19)
             if estimate.half_width() <= 0.01 * estimate.value:
                 reached += 1
                 assert estimate.value == pytest.approx(truth.value, rel=0.02)
             else:
                 assert abs(estimate.value - truth.value) <= 2 * estimate.half_width()
-        assert reached >= 7
+        assert reached >= 6
 
     def test_sampling_on_stops_at_the_most_points_and_reports_the_error_it_has(self) -> None:
         estimate = random_set(20, 0).ratio_within(1e-9, most_points=2**18)
