@@ -34,6 +34,7 @@ def add_parser(verbs: Verbs) -> None:
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     from mooring.cli.tables import latency_table, metric_lines, site_table
     from mooring.load.build import build_load_model
+    from mooring.load.limits import require_some_capacity
     from mooring.placement.checker import violations
     from mooring.problem.fingerprint import fingerprint
     from mooring.problem.problem import Problem
@@ -45,6 +46,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     wrong = violations(problem, model, placement)
     metrics: dict[str, object] = {}
     try:
+        require_some_capacity(model)
         metrics = evaluate(problem, placement, seed=args.seed)
     except InfeasibleError as error:
         wrong = [*wrong, str(error)]

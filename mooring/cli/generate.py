@@ -49,8 +49,8 @@ def add_parser(verbs: Verbs) -> None:
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     import numpy as np
 
-    from mooring.problem.write import problem_to_data, problem_to_json, problem_to_yaml
     from mooring.problem.generate import GraphParameters, generate_problem
+    from mooring.problem.write import problem_to_data, problem_to_json, problem_to_yaml
 
     names = [option.replace("-", "_") for option, *_ in OPTIONS] + ["rates"]
     given: dict[str, Any] = {name: value for name in names if (value := getattr(args, name)) is not None}

@@ -12,6 +12,7 @@ from mooring.cli.clock import deadline, stopwatch
 from mooring.cli.files import read_placement, write_text
 from mooring.cli.parsing import Verbs, add_problem, add_verb, count, seconds, settings
 from mooring.cli.terminal import Terminal, as_json_text
+from mooring.errors import InputError
 
 if TYPE_CHECKING:
     from mooring.run import Plan
@@ -47,6 +48,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     from mooring.problem.problem import Problem
     from mooring.run import plan
 
+    if args.max_moves is not None and args.current is None:
+        raise InputError("found no running placement", field="--max-moves", remedy="add --from PLAN.json")
     problem = Problem.load(args.problem)
     current = None if args.current is None else read_placement(args.current, problem)
     elapsed = stopwatch()

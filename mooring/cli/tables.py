@@ -53,11 +53,11 @@ def quantity(value: float, unit: str) -> str:
     >>> quantity(2_190_000, "B/s"), quantity(12.5, "B")
     ('2.19 MB/s', '12.5 B')
     """
-    for prefix in ("", "k", "M", "G", "T"):
-        if abs(value) < 999.5:
-            break
+    prefixes = ["", "k", "M", "G", "T"]
+    while abs(value) >= 999.5 and len(prefixes) > 1:
         value /= 1000
-    return f"{value:.3g} {prefix}{unit}"
+        prefixes.pop(0)
+    return f"{value:.3g} {prefixes[0]}{unit}"
 
 
 def written(value: float, form: str) -> str:

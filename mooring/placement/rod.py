@@ -91,18 +91,6 @@ def normalised_parts(model: LoadModel) -> Floats:
     return np.asarray(model.coefficients.data / totals[model.coefficients.indices])
 
 
-def clustered_rod_assign(
-    model: LoadModel,
-    how: Clustering,
-    class_one: ClassOne = "plane_distance",
-    rng: np.random.Generator | None = None,
-    order: Order = "normalised",
-) -> Ints:
-    """ROD over clusters instead of fragments (section 6.3)."""
-    cluster_of = cluster(model, how)
-    return rod_assign(clustered(model, cluster_of), class_one, rng, order=order)[cluster_of]
-
-
 @dataclass(frozen=True)
 class Rod:
     """Policy `rod`."""
@@ -139,21 +127,31 @@ class Rod:
             return Placement(problem, rod_assign(model, self.class_one, context.rng, problem, self.order))
         if self.clustering == "sweep":
             return Placement(problem, self._best_of_sweep(problem, context))
-        how = Clustering(self.clustering, self.threshold, self.weight_cap)
-        return Placement(problem, clustered_rod_assign(model, how, self.class_one, context.rng, self.order))
+        cluster_of = cluster(model, Clustering(self.clustering, self.threshold, self.weight_cap))
+        return Placement(problem, self._assign_clusters(cluster_of, context))
+
+    def _assign_clusters(self, cluster_of: Ints, context: Context) -> Ints:
+        """ROD over clusters instead of fragments (section 6.3)."""
+        merged = clustered(context.load, cluster_of)
+        return rod_assign(merged, self.class_one, context.rng, order=self.order)[cluster_of]
 
     def _best_of_sweep(self, problem: Problem, context: Context) -> Ints:
         """The plan with the largest plane distance, the one without clustering included."""
         model = context.load
         best = rod_assign(model, self.class_one, context.rng, problem, self.order)
         farthest = plane_distance(model, best)
+        tried: set[bytes] = set()
         ways = list(sweep(model))
         for number, how in enumerate(ways):
             if context.expired():
                 break
             context.progress(number / len(ways), f"clustering by {how.approach}")
+            cluster_of = cluster(model, how)
+            if cluster_of.tobytes() in tried:
+                continue
+            tried.add(cluster_of.tobytes())
             try:
-                sites = clustered_rod_assign(model, how, self.class_one, context.rng, self.order)
+                sites = self._assign_clusters(cluster_of, context)
             except InfeasibleError:
                 continue  # these clusters are too bulky for the sites; smaller ones may do
             distance = plane_distance(model, sites)

@@ -19,7 +19,9 @@ def test_the_exit_code_reaches_the_shell_and_standard_output_holds_only_json(sma
     good = subprocess.run([*COMMAND, "plan", small, "--json"], capture_output=True, text=True, check=False)
     assert (good.returncode, good.stderr) == (0, "")
     assert json.loads(good.stdout)["policy"] == "rod"
-    bad = subprocess.run([*COMMAND, "plan", "nowhere.yaml", "--json"], capture_output=True, text=True, check=False)
+    bad = subprocess.run(
+        [*COMMAND, "plan", "nowhere.yaml", "--json"], capture_output=True, text=True, check=False
+    )
     assert bad.returncode == 2
     assert json.loads(bad.stdout)["error"]["file"] == "nowhere.yaml"
 
