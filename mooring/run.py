@@ -15,7 +15,7 @@ from mooring.load.build import build_load_model
 from mooring.load.limits import require_some_capacity
 from mooring.load.model import LoadModel
 from mooring.placement.checker import violations
-from mooring.placement.evaluation import DEFAULT_POINTS, evaluate_placement
+from mooring.placement.evaluation import evaluate_placement
 from mooring.placement.explanation import Explanation, explain
 from mooring.placement.limited_moves import hold_immovable, limit_moves
 from mooring.placement.placement import Placement
@@ -90,7 +90,7 @@ def plan(
 
 
 def evaluate(
-    problem: Problem, placement: Placement, *, points: int = DEFAULT_POINTS, seed: int = 0
+    problem: Problem, placement: Placement, *, points: int | None = None, seed: int = 0
 ) -> dict[str, object]:
     """The metrics of any placement of the problem."""
     return evaluate_placement(build_load_model(problem), placement, points=points, seed=seed)
