@@ -57,8 +57,8 @@ def mean_ratios(operators: int, names: list[str], graphs: int = 20) -> dict[str,
 
 
 def test_rod_is_as_resilient_as_when_it_was_reproduced() -> None:
-    """An earlier reproduction's row, .080 .288 .585 .753 .811, less .03. Sorting by normalised coefficients, as
-    we do, is better from 100 operators up than the coefficients as they are, so there is no bound from above."""
+    """An earlier reproduction's row less .03. There is no bound from above, since sorting by normalised
+    coefficients, as we do, is better from 100 operators up than sorting by the coefficients as they are."""
     row = [mean_ratios(operators, ["rod"])["rod"] for operators in (25, 50, 100, 150, 200)]
     assert (np.array(row) > np.array([0.080, 0.288, 0.585, 0.753, 0.811]) - 0.03).all(), row
     assert row == sorted(row)
