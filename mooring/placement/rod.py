@@ -38,7 +38,7 @@ _CLASS_ONE = {
     "fewest_crossings": rod_kernels.BY_CROSSINGS,
     "random": rod_kernels.AT_RANDOM,
 }
-_NO_ARCS = (np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+_NO_ARCS = rod_kernels.Arcs(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def rod_assign(
@@ -59,24 +59,22 @@ def rod_assign(
     if class_one == "random" and rng is None:
         raise ValueError("class_one='random' needs a random generator")
     parts = normalised_parts(model)
-    arc_start, arc_neighbour, arc_fixed_end = _NO_ARCS
-    if class_one == "fewest_crossings":
-        arc_start, arc_neighbour, arc_fixed_end, _ = adjacency(model)
     matrix = model.coefficients
     indptr = matrix.indptr.astype(np.int64, copy=False)
     indices = matrix.indices.astype(np.int64, copy=False)
+    fragments = rod_kernels.Fragments(
+        indptr, indices, parts, model.fixed_cores / total_left_cores, model.memory_mb, model.pinned_site
+    )
+    arcs = rod_kernels.Arcs(*adjacency(model)[:3]) if class_one == "fewest_crossings" else _NO_ARCS
+    lower = model.lower * model.totals / total_left_cores
     counts = np.bincount(indices, minlength=len(model.variables))
     draws = np.zeros(0) if class_one != "random" or rng is None else rng.random(model.fragment_count)
 
-    def attempt(order: Ints) -> Ints:
-        room = model.capacity_cores / total_left_cores
-        memory_left_mb = model.memory_limit_mb.copy()
+    def attempt(by_norm: Ints) -> Ints:
+        room, memory_left_mb = model.capacity_cores / total_left_cores, model.memory_limit_mb.copy()
         sites, stuck = rod_kernels.assign(
-            order, indptr, indices, parts,
-            model.fixed_cores / total_left_cores, model.memory_mb, model.pinned_site,
-            room, memory_left_mb, model.lower * model.totals / total_left_cores, counts,
-            _CLASS_ONE[class_one], draws, arc_start, arc_neighbour, arc_fixed_end,
-        )  # fmt: skip
+            by_norm, fragments, room, memory_left_mb, lower, counts, _CLASS_ONE[class_one], draws, arcs
+        )
         if stuck >= 0:
             raise no_room(model, stuck, room * total_left_cores, memory_left_mb, problem)
         return np.asarray(sites)
