@@ -1,7 +1,7 @@
 """The command `mooring`: one file per verb, one place where errors become a message and an exit code.
 
 A verb file has `add_parser(verbs)`, which names its options, and `run(args, terminal)`, which does the work
-and returns an exit code. It imports the libraries it needs when it runs, so that `mooring --help` is quick.
+and returns an exit code.
 """
 
 from __future__ import annotations

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from mooring.load.model import LoadModel
-    from mooring.placement.placement import Placement
+from mooring.load.model import LoadModel
+from mooring.placement.placement import Placement
 
 BAR_WIDTH = 20
 NAMES_SHOWN = 6
@@ -188,5 +186,9 @@ def _compared_cell(value: float | None, sign: int, best: float, form: str) -> Te
     return Text(written(value, form), style="bold green" if is_best else "")
 
 
-def sentences(lines: Sequence[str]) -> str:
-    return "\n".join(f"[dim]•[/dim] {escape(line)}" for line in lines)
+def sentences(lines: Sequence[str]) -> Table:
+    """A list with a hanging indent."""
+    table = Table.grid(padding=(0, 1))
+    for line in lines:
+        table.add_row(Text("•", style="dim"), Text(line))
+    return table
