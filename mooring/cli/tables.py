@@ -58,6 +58,10 @@ def quantity(value: float, unit: str) -> str:
     return f"{value:.3g} {prefixes[0]}{unit}"
 
 
+def duration(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1000 * seconds:.2g} ms"
+
+
 def written(value: float, form: str) -> str:
     return form.format(value) if "{" in form else quantity(value, form)
 
@@ -166,10 +170,10 @@ def comparison_table(results: Mapping[str, Mapping[str, Any]]) -> Table:
     table.add_column("policy", no_wrap=True)
     for _, heading, _, _ in columns:
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("plan\nseconds", justify="right", no_wrap=True)
+    table.add_column("time to\nplan", justify="right", no_wrap=True)
     for name, own in values.items():
         cells = [_compared_cell(own.get(key), sign, best[key], form) for key, _, sign, form in columns]
-        table.add_row(Text(name), *cells, f"{placed[name]['plan_seconds']:.3f}")
+        table.add_row(Text(name), *cells, duration(placed[name]["plan_seconds"]))
     return table
 
 
