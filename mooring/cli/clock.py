@@ -10,7 +10,6 @@ from mooring.placement.placement import Placement
 from mooring.placement.policy import Context, Policy
 from mooring.problem.problem import Problem
 
-
 _TINY = {
     "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}},
     "streams": {"x": {"rate": 1}},

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.markup import escape
 
 from mooring.cli.files import write_text
 from mooring.cli.parsing import Verbs, add_verb, count, number, numbers, positive_count
@@ -67,5 +68,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     write_text(args.output, problem_to_json(problem) if is_json else problem_to_yaml(problem))
     counts = {name: len(getattr(problem, name)) for name in ("sites", "streams", "operators", "queries")}
     terminal.document({"version": 1, "file": str(args.output), **counts})
-    terminal.print(f"Wrote {args.output}: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+    terminal.print(
+        f"Wrote {escape(str(args.output))}: " + ", ".join(f"{count} {name}" for name, count in counts.items())
+    )
     return 0

@@ -6,6 +6,7 @@ and returns an exit code.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -33,6 +34,9 @@ VERBS: tuple[Verb, ...] = (check, plan, evaluate, compare, headroom, generate, p
 
 def entry() -> None:
     """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no bars still gets the figures
     sys.exit(main(sys.argv[1:]))
 
 

@@ -55,3 +55,10 @@ def test_a_bug_is_reported_as_one(mooring, small: Path, monkeypatch: pytest.Monk
     assert result.code == 1
     assert "Traceback" in result.err
     assert result.document["error"]["kind"] == "ZeroDivisionError"
+
+
+def test_a_terminal_without_unicode_still_gets_the_figures(small: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    run = subprocess.run([*COMMAND, "plan", small], capture_output=True, env=environment, check=False)
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert b"of the ideal feasible set" in run.stdout
