@@ -15,8 +15,9 @@ from mooring.load.build import build_load_model
 from mooring.load.limits import require_some_capacity
 from mooring.load.model import LoadModel
 from mooring.placement.checker import violations
-from mooring.placement.evaluation import DEFAULT_POINTS, evaluate_placement
+from mooring.placement.evaluation import evaluate_placement
 from mooring.placement.explanation import Explanation, explain
+from mooring.placement.limited_moves import hold_immovable, limit_moves
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context, Policy, never, silent
 from mooring.policies.catalogue import make_policy
@@ -67,6 +68,8 @@ def plan(
         raise UnsupportedError(f"policy {chosen.name} cannot place this problem: {reason}")
     model = build_load_model(problem)
     require_some_capacity(model)
+    if current is not None:
+        model = hold_immovable(model, current)
     context = Context(
         load=model,
         rng=np.random.default_rng(seed),
@@ -77,6 +80,8 @@ def plan(
         max_moves=max_moves,
     )
     placement = chosen.place(problem, context)
+    if current is not None and max_moves is not None:
+        placement = limit_moves(model, current, placement, max_moves)
     wrong = violations(problem, model, placement)
     if wrong:
         raise InfeasibleError(f"policy {chosen.name} found no allowed placement: {wrong[0]}")
@@ -85,7 +90,7 @@ def plan(
 
 
 def evaluate(
-    problem: Problem, placement: Placement, *, points: int = DEFAULT_POINTS, seed: int = 0
+    problem: Problem, placement: Placement, *, points: int | None = None, seed: int = 0
 ) -> dict[str, object]:
     """The metrics of any placement of the problem."""
     return evaluate_placement(build_load_model(problem), placement, points=points, seed=seed)

@@ -9,7 +9,6 @@ import functools
 import io
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
@@ -19,10 +18,9 @@ from mooring.cli.parsing import Verbs, add_verb
 from mooring.cli.problem_source import require_spark
 from mooring.cli.terminal import Terminal
 from mooring.errors import InputError
-
-if TYPE_CHECKING:
-    from mooring.experiments.experiment import Experiment
-    from mooring.experiments.trials import Row
+from mooring.experiments.experiment import Experiment
+from mooring.experiments.registry import EXPERIMENTS, find_experiment
+from mooring.experiments.trials import Row
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -47,7 +45,6 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    from mooring.experiments.registry import EXPERIMENTS, find_experiment
 
     if args.name is None:
         _list(EXPERIMENTS.values(), terminal)

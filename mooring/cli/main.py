@@ -1,11 +1,12 @@
 """The command `mooring`: one file per verb, one place where errors become a message and an exit code.
 
 A verb file has `add_parser(verbs)`, which names its options, and `run(args, terminal)`, which does the work
-and returns an exit code. It imports the libraries it needs when it runs, so that `mooring --help` is quick.
+and returns an exit code.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -48,6 +49,9 @@ VERBS: tuple[Verb, ...] = (
 
 def entry() -> None:
     """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no bars still gets the figures
     sys.exit(main(sys.argv[1:]))
 
 
