@@ -82,13 +82,19 @@ class Cpu:
         self._site = site
         self._start = self._now()
 
-    def _now(self) -> float:
+    def _now(self) -> tuple[float, float]:
         usage, own = self._site.usage(), os.times()
         assert usage is not None
-        return usage.cpu_s + own.user + own.system
+        return usage.cpu_s, own.user + own.system
 
-    def used(self) -> float:
-        return self._now() - self._start
+    def used(self, rows: int, seconds: float) -> dict[str, float]:
+        site, own = (now - start for now, start in zip(self._now(), self._start, strict=True))
+        return {
+            "rows_per_s": rows / seconds,
+            "rows_per_cpu_s": rows / (site + own),
+            "site_cores": site / seconds,
+            "own_cores": own / seconds,
+        }
 
 
 def by_mooring(folder: Path, seconds: float) -> dict[str, float]:
@@ -104,7 +110,7 @@ def by_mooring(folder: Path, seconds: float) -> dict[str, float]:
         watch(engine, record, run.files, over=lambda passed: passed >= seconds, show=lambda s: None)
         engine.snapshot()
         rows = sum(m.rows_in for m in engine.meters.values()) - before
-        return {"rows_per_s": rows / (time.monotonic() - began), "rows_per_cpu_s": rows / cpu.used()}
+        return cpu.used(rows, time.monotonic() - began)
 
 
 def by_hand(folder: Path, seconds: float) -> dict[str, float]:
@@ -121,7 +127,7 @@ def by_hand(folder: Path, seconds: float) -> dict[str, float]:
         before, cpu, began = sum(m.rows_in for m in meters.values()), Cpu(site), time.monotonic()
         poll(queries, meters, seconds)
         rows = sum(m.rows_in for m in meters.values()) - before
-        result = {"rows_per_s": rows / (time.monotonic() - began), "rows_per_cpu_s": rows / cpu.used()}
+        result = cpu.used(rows, time.monotonic() - began)
         for query in queries.values():
             query.stop()
         close_session(session)
@@ -134,7 +140,7 @@ def by_hand(folder: Path, seconds: float) -> dict[str, float]:
 def poll(queries, meters: dict[str, FragmentMeter], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        time.sleep(2.0)
+        time.sleep(5.0)
         for name, query in queries.items():
             meters[name].take([json.loads(report.json) for report in query.recentProgress])
 

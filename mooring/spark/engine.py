@@ -131,8 +131,8 @@ class SparkEngine:
                 raise EngineError(f"the site {site.name!r} ended by itself", remedy=f"see {log}")
         for name, fragment in self.running.items():
             try:
-                failure = None if fragment.query.isActive else fragment.query.exception()
                 over = not fragment.query.isActive
+                failure = fragment.query.exception() if over else None
             except PySparkException as lost:
                 raise EngineError(f"the site {fragment.site!r} does not answer: {lost}") from lost
             if failure is not None:
