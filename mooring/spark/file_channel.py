@@ -79,11 +79,10 @@ class FileChannel:
         self._finish(note)
         return Trimmed(len(doomed), sum(entry.size for entry in doomed))
 
-    def bytes_since(self, position: int) -> int:
-        """Bytes appended from `position` on, as far as they are still stored."""
+    def appended_since(self, position: int) -> list[stream_logs.LogEntry]:
+        """Files appended from `position` on, as far as they are still stored."""
         note = self._note()
-        stored = self._stored(note)
-        return sum(entry.size for entry in stored[max(0, position - note["start"]) :])
+        return self._stored(note)[max(0, position - note["start"]) :]
 
     def has_data_of(self, batch: int | None) -> bool:
         """Whether the sink's log goes beyond the writer's last batch, as after losing its checkpoint."""

@@ -33,6 +33,8 @@ class LogEntry:
     size: int
     batch: int
     """Only sources note it; -1 in a sink's log."""
+    modified_s: float = 0.0
+    """When it was written, in seconds since 1970."""
 
 
 def sink_entries(log: Path) -> list[LogEntry]:
@@ -100,7 +102,16 @@ def _entries(log: Path) -> Iterator[tuple[int, LogEntry]]:
             raise EngineError(f"{file} is of version {version!r}, expected {_VERSION!r}")
         for line in lines:
             fields = json.loads(line)
-            yield number, LogEntry(_local(fields["path"]), fields.get("size", 0), fields.get("batchId", -1))
+            modified_ms = fields.get("modificationTime", fields.get("timestamp", 0))
+            yield (
+                number,
+                LogEntry(
+                    _local(fields["path"]),
+                    fields.get("size", 0),
+                    fields.get("batchId", -1),
+                    modified_ms / 1000,
+                ),
+            )
 
 
 def _live_files(log: Path) -> list[tuple[int, Path]]:
