@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.simulator.records import HISTOGRAM_BINS, HISTOGRAM_FLOOR_S, HISTOGRAM_RATIO, Records
+from mooring.simulator.records import HISTOGRAM_FLOOR_S, HISTOGRAM_RATIO, Records
 
 
 @dataclass(frozen=True)
@@ -27,20 +27,13 @@ class Latency:
 
 
 def quantiles_s(histogram: NDArray[np.uint32], shares: tuple[float, ...]) -> list[float]:
-    """The latencies below which the given shares of the tuples stayed, in seconds."""
+    """The latencies below which the given shares of the tuples stayed, in seconds (0: below 1 us)."""
     cumulative = np.cumsum(histogram, dtype=np.float64)
     if cumulative[-1] == 0:
         return [float("nan")] * len(shares)
-    edges = HISTOGRAM_FLOOR_S * HISTOGRAM_RATIO ** np.arange(HISTOGRAM_BINS)
-    found = []
-    for share in shares:
-        wanted = share * cumulative[-1]
-        bin_ = int(np.searchsorted(cumulative, wanted))
-        before = cumulative[bin_ - 1] if bin_ else 0.0
-        within = (wanted - before) / histogram[bin_]
-        lower = edges[bin_ - 1] if bin_ else 0.0
-        found.append(float(lower + within * (edges[bin_] - lower)))
-    return found
+    bins = np.searchsorted(cumulative, np.array(shares) * cumulative[-1])
+    middles = HISTOGRAM_FLOOR_S * HISTOGRAM_RATIO ** (bins - 0.5)
+    return [float(middle) if bin_ else 0.0 for bin_, middle in zip(bins, middles, strict=True)]
 
 
 def latency_of(queries: Records, histogram: NDArray[np.uint32]) -> Latency:

@@ -1,7 +1,7 @@
 """Queues whose answers are known, to hold the simulator against.
 
-Each case is run with several seeds; the mean's 99.9% interval (Student's t over the seeds, which are independent) has
-to be narrow and to contain the theory's value.
+Each case is run with several seeds; the mean's 99.9% interval (Student's t over the independent
+seeds) has to be narrow and to contain the theory's value.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class Interval:
 def interval(samples: NDArray[np.float64], confidence: float = 0.999) -> Interval:
     """Student's interval for the mean of independent samples."""
     spread = float(np.std(samples, ddof=1)) / np.sqrt(len(samples))
-    return Interval(float(np.mean(samples)), float(stats.t.ppf((1 + confidence) / 2, len(samples) - 1)) * spread)
+    return Interval(
+        float(np.mean(samples)), float(stats.t.ppf((1 + confidence) / 2, len(samples) - 1)) * spread
+    )
 
 
 def run_case(case: Case, *, seeds: int = 16, warm_up: float = 0.05) -> Interval:
@@ -149,7 +151,9 @@ def overlay(sites: int = 6, chains: int = 12, length: int = 4, rho: float = 0.6)
 
 def cases() -> list[Case]:
     """The exact cases."""
-    mm1, md1, mh2 = (float(mg1_wait_s(rho, 1.0, scv)) + 1 for rho, scv in ((0.6, 1.0), (0.7, 0.0), (0.5, 4.0)))
+    mm1, md1, mh2 = (
+        float(mg1_wait_s(rho, 1.0, scv)) + 1 for rho, scv in ((0.6, 1.0), (0.7, 0.0), (0.5, 4.0))
+    )
     in_a_row = float(mm1_sojourn_s(0.5, 1.0) + mm1_sojourn_s(0.5, 1.2)) + 1
     return [
         Case("M/M/1", lambda: single_queue(0.6, 1.0), 1.2e6, mean_sojourn_s, mm1),

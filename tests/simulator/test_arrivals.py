@@ -72,7 +72,9 @@ def test_self_similar_arrivals_keep_bursting_at_every_scale_and_poisson_ones_do_
 
 def test_chunks_stay_small_however_high_the_rate() -> None:
     process = BinnedRates(np.array([1e6]), bin_s=60.0)
-    sizes = [len(chunk) for chunk, _ in zip(process.chunks(np.random.default_rng(0)), range(50), strict=False)]
+    sizes = [
+        len(chunk) for chunk, _ in zip(process.chunks(np.random.default_rng(0)), range(50), strict=False)
+    ]
     assert max(sizes) < 20_000
 
 
