@@ -50,6 +50,7 @@ def _record_latency(w: World, clock: Records, query: int, time: float, birth: fl
     record.count += weight
     record.sum += latency * weight
     record.max = max(record.max, latency)
+    record.recent_max = max(record.recent_max, latency)
     bin_ = 0
     if latency > HISTOGRAM_FLOOR_S:
         bin_ = min(1 + int(math.log(latency / HISTOGRAM_FLOOR_S) * _PER_BIN), HISTOGRAM_BINS - 1)
@@ -365,8 +366,10 @@ def advance(w: World, until: float) -> int:
         elif kind == ARRIVAL:
             _originate(w, clock, subject)
         elif kind == RELEASE:
+            key = event.key
             pop(w.heap, clock)
-            release(w, clock, subject)
+            if w.operators[subject].release_key == key:  # or it was held anew in the meantime
+                release(w, clock, subject)
         else:
             _change_capacity(w, clock)
         if clock.status != DONE:

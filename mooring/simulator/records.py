@@ -80,6 +80,7 @@ OPERATOR = np.dtype(
         ("taken", "f8"),  # tuples processed
         ("given", "f8"),  # tuples put out
         ("work", "f8"),  # core-seconds used
+        ("release_key", "i8"),  # the valid release; others in the heap are stale
         ("pane", "i8"),  # number of the aggregate's open pane
         ("pane_start", "i4"),  # its ring within the array of panes
         ("panes", "i4"),
@@ -125,7 +126,7 @@ LINK = np.dtype([("seconds_per_byte", "f8"), ("free", "f8"), ("bytes", "f8")], a
 SOURCE = np.dtype(
     [("weight", "f8"), ("emitted", "f8"), ("at", "i8"), ("filled", "i8"), ("ended", "i4")], align=True
 )
-QUERY = np.dtype([("count", "f8"), ("sum", "f8"), ("max", "f8")], align=True)
+QUERY = np.dtype([("count", "f8"), ("sum", "f8"), ("max", "f8"), ("recent_max", "f8")], align=True)
 CHANGE = np.dtype([("time", "f8"), ("capacity", "f8"), ("site", "i4")], align=True)
 
 CLOCK = np.dtype(

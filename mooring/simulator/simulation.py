@@ -110,13 +110,15 @@ class Simulation:
 
     def hold(self, operator: int) -> float:
         """Stop an operator; its input waits. Returns the tuples taken back from its site's queue."""
+        self.world.operators["release_key"][operator] = NONE
         return float(withdraw(self.world, operator))
 
     def release(self, operator: int, *, after_s: float = 0.0) -> None:
         """Let a held operator run again, at once or later."""
         self._room_in_heap()
         if after_s > 0:
-            push(self.world.heap, self.world.clock[0], self.now_s + after_s, RELEASE, operator)
+            key = push(self.world.heap, self.world.clock[0], self.now_s + after_s, RELEASE, operator)
+            self.world.operators["release_key"][operator] = key
         else:
             release(self.world, self.world.clock[0], operator)
 
@@ -132,6 +134,14 @@ class Simulation:
         record = self.world.arcs[arc : arc + 1]
         record["latency"], record["receive_work"] = reader.latency_s, reader.receive_work_us / 1e6
         record["link"] = NONE if reader.link is None else reader.link
+
+    def links_up_to(self, rates: list[float]) -> None:
+        """Add the links that a reroute needs beyond those of the model; `rates` lists all, bytes per
+        second.
+        """
+        fresh = np.zeros(len(rates) - len(self.world.links), self.world.links.dtype)
+        fresh["seconds_per_byte"] = [1 / rate if rate > 0 else 0.0 for rate in rates[len(self.world.links) :]]
+        self.world = self.world._replace(links=np.concatenate([self.world.links, fresh]))
 
     def open_arc(self, arc: int, is_open: bool) -> None:
         self.world.arcs["closed"][arc] = not is_open
