@@ -23,7 +23,7 @@ from mooring.deployment.engine import (
 from mooring.errors import EngineError, InputError
 from mooring.problem.problem import Problem
 from mooring.simulator.arrivals import Arrivals
-from mooring.simulator.binding import Arc, Behaviour, Binding
+from mooring.simulator.binding import Behaviour, Binding
 from mooring.simulator.overload import Limits, Overload
 from mooring.simulator.simulation import Simulation
 
@@ -66,30 +66,17 @@ class SimulatedEngine:
         model = self.binding.model(self._sites, arrivals)
         self.simulation = Simulation(model, rng, horizon_s=horizon_s, bins=bins, batch=batch, limits=limits)
         self._arcs_of: list[list[int]] = [[] for _ in problem.operators]
-        for index, arc in enumerate(self.binding.arcs):
-            for j in {arc.operator, arc.producer - self.binding.stream_count}:
-                if j is not None and j >= 0:
-                    self._arcs_of[j].append(index)
         self._arcs_between: dict[Channel, list[int]] = {}
         for index, arc in enumerate(self.binding.arcs):
-            channel = Channel(*self._ends(arc))
-            if channel.producer != channel.reader or arc.query is not None:
-                self._arcs_between.setdefault(channel, []).append(index)
+            for j in {arc.operator, arc.producer - self.binding.stream_count}:
+                if j is not None and 0 <= j < len(problem.operators):
+                    self._arcs_of[j].append(index)
+            if arc.channel is not None:
+                self._arcs_between.setdefault(Channel(*arc.channel), []).append(index)
                 self.simulation.open_arc(index, False)
         for j in range(len(problem.operators)):
             self.simulation.hold(j)
         self._before = self._counters()
-
-    def _ends(self, arc: Arc) -> tuple[str, str]:
-        names, operator = self.problem.fragment_names, arc.producer - self.binding.stream_count
-        producer = (
-            self.problem.streams[arc.producer].name
-            if operator < 0
-            else names[self.binding.fragment_of[operator]]
-        )
-        if arc.query is not None:
-            return producer, self.problem.queries[arc.query].name
-        return producer, names[self.binding.fragment_of[arc.operator or 0]]
 
     # The Engine protocol.
 
@@ -147,13 +134,7 @@ class SimulatedEngine:
             site.name: SiteReport(float(rate["busy"][i]), float(now.lengths[i]))
             for i, site in enumerate(self.problem.sites)
         }
-        queries = {}
-        for q, query in enumerate(self.problem.queries):
-            count = float(rate["count"][q])
-            mean, longest = (
-                (1e3 * rate["latency"][q] / count, 1e3 * now.recent_max[q]) if count else (None, None)
-            )
-            queries[query.name] = QueryReport(count, mean, longest)
+        queries = {sink.name: self._query_report(q, rate, now) for q, sink in enumerate(self.binding.sinks)}
         return Measurement(
             at_s=now.at_s,
             seconds=now.at_s - before.at_s,
@@ -227,7 +208,7 @@ class SimulatedEngine:
         for j in producers | set(members):
             if j >= 0:
                 work_us = self.binding.send_work_us(j, self._sites)
-                self.simulation.place(j, self._sites[j], send_work_us=work_us)
+                self.simulation.place(j, self.binding.site_of(j, self._sites), send_work_us=work_us)
 
     def _refresh_capacity(self, site: str) -> None:
         """What the fixed load of the fragments that run at a site leaves of its capacity."""
@@ -263,6 +244,13 @@ class SimulatedEngine:
             lengths=world.sites["length"].copy(),
             recent_max=world.queries["recent_max"].copy(),
         )
+
+    @staticmethod
+    def _query_report(q: int, rate: Mapping[str, NDArray[np.float64]], now: _Counters) -> QueryReport:
+        count = float(rate["count"][q])
+        if count == 0:
+            return QueryReport(0.0, None, None)
+        return QueryReport(count, 1e3 * float(rate["latency"][q]) / count, 1e3 * float(now.recent_max[q]))
 
     def _fragment_report(self, name: str, rate: Mapping[str, NDArray[np.float64]]) -> FragmentReport:
         members = list(self._fragments[name])
