@@ -1,6 +1,6 @@
 """Events per CPU second of the data-plane simulator, beside SimPy and a bare heapq loop in the same run.
 
-An event is one arrival at an operator or one completion, with batches of one, counted the same way everywhere.
+An event is one arrival at an operator or one completion, with batches of one, counted the same way for all.
 All simulate the same overlay: chains of operators spread evenly over sites, Poisson sources, exponential
 services, a network latency on every arc. Rounds alternate between them, and the median round counts.
 

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
-from mooring.simulator.records import CONSTANT, ERLANG, EXPONENTIAL, KERNEL, Records
+from mooring.simulator.records import CONSTANT, ERLANG, EXPONENTIAL, INLINED, Records
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -21,7 +21,7 @@ _30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 _TO_UNIT = 2.0**-53
 
 
-@njit(**KERNEL)
+@njit(**INLINED)
 def uniform(operator: Records) -> float:
     """A draw from (0, 1]: never zero, so that its logarithm exists."""
     operator.random += _STEP
@@ -32,7 +32,7 @@ def uniform(operator: Records) -> float:
     return (float(z >> _11) + 1.0) * _TO_UNIT
 
 
-@njit(**KERNEL)
+@njit(**INLINED)
 def service_factor(operator: Records) -> float:
     """The service time of one tuple relative to its mean."""
     kind = operator.service
@@ -51,7 +51,7 @@ def service_factor(operator: Records) -> float:
     return -mean * math.log(uniform(operator))
 
 
-@njit(**KERNEL)
+@njit(**INLINED)
 def outputs_of(operator: Records, selectivity: float, amount: float) -> int:
     """How many tuples come out for `amount` going in: drawn one by one, or spread evenly with the rest
     carried on.

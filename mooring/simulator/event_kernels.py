@@ -12,13 +12,12 @@ import math
 import numpy as np
 from numba import njit
 
+from mooring.simulator.calendar_kernels import cancel, next_slot, schedule, take_first
 from mooring.simulator.draw_kernels import outputs_of, service_factor, uniform
-from mooring.simulator.heap_kernels import pop, push, replace_top
 from mooring.simulator.queue_kernels import give_back, queue_put, queue_take, take
 from mooring.simulator.records import (
     AGGREGATE,
     ARRIVAL,
-    CAPACITY,
     COMPLETION,
     CONSTANT,
     DELIVERY,
@@ -101,10 +100,11 @@ def _start(w: World, clock: Records, site: Records, node: int) -> float:
 
 @njit(**INLINED)
 def _schedule(w: World, clock: Records, site_id: int, finish: float) -> None:
+    slot = clock.completion_slots + site_id
     if finish < math.inf:
-        w.sites[site_id].completion_key = push(w.heap, clock, finish, COMPLETION, site_id)
+        schedule(w.slots, w.buckets, clock, slot, finish)
     else:
-        w.sites[site_id].completion_key = NONE
+        cancel(w.slots, w.buckets, slot)
 
 
 @njit(**INLINED)
@@ -173,7 +173,7 @@ def _send(w: World, clock: Records, arc_id: int, weight: float, birth: float) ->
     tuple_.next = NONE
     if arc.head == NONE:
         arc.head = node
-        push(w.heap, clock, time, DELIVERY, arc_id)
+        schedule(w.slots, w.buckets, clock, clock.delivery_slots + arc_id, time)
     else:
         w.tuples[arc.tail].next = node
     arc.tail = node
@@ -203,7 +203,8 @@ def _emit(w: World, clock: Records, emitter_id: int, amount: int, birth: float) 
 
 
 @njit(**INLINED)
-def _complete(w: World, clock: Records, site_id: int) -> None:
+def _complete(w: World, clock: Records, site_id: int) -> tuple[int, int, float]:
+    """Finish a service and begin the next; return who sends how many tuples on, and how old they are."""
     clock.events += 1
     site = w.sites[site_id]
     node = site.current
@@ -224,37 +225,32 @@ def _complete(w: World, clock: Records, site_id: int) -> None:
     if waiting != NONE:
         finish = _start(w, clock, site, waiting)
     if finish < math.inf:
-        site.completion_key = replace_top(w.heap, clock, finish, COMPLETION, site_id)
-    else:
-        site.completion_key = NONE
-        pop(w.heap, clock)
+        schedule(w.slots, w.buckets, clock, clock.completion_slots + site_id, finish)
     w.operators[operator_id].given += outputs
-    _emit(w, clock, w.sources.shape[0] + operator_id, outputs, birth)
+    return w.sources.shape[0] + operator_id, outputs, birth
 
 
 @njit(**INLINED)
 def _deliver(w: World, clock: Records, arc_id: int) -> None:
+    """The first tuple on an arc arrives; the arc's next event is the one behind it."""
     arc = w.arcs[arc_id]
     node = arc.head
     arc.head = w.tuples[node].next
     if arc.head != NONE:
-        replace_top(w.heap, clock, w.tuples[arc.head].time, DELIVERY, arc_id)
-    else:
-        pop(w.heap, clock)
+        schedule(w.slots, w.buckets, clock, clock.delivery_slots + arc_id, w.tuples[arc.head].time)
     _arrive(w, clock, node)
 
 
 @njit(**INLINED)
-def _originate(w: World, clock: Records, source_id: int) -> None:
+def _originate(w: World, clock: Records, source_id: int) -> tuple[int, int, float]:
+    """A tuple (or a batch) enters; return who sends how many tuples on, and when they were born."""
     source = w.sources[source_id]
     birth = w.births[source_id, source.at]
     source.at += 1
     source.emitted += source.weight
     if source.at < source.filled:
-        replace_top(w.heap, clock, w.instants[source_id, source.at], ARRIVAL, source_id)
-    else:
-        pop(w.heap, clock)
-    _emit(w, clock, source_id, int(source.weight), birth)
+        schedule(w.slots, w.buckets, clock, source_id, w.instants[source_id, source.at])
+    return source_id, int(source.weight), birth
 
 
 @njit(**KERNEL)
@@ -278,9 +274,8 @@ def set_capacity(w: World, clock: Records, site_id: int, capacity: float) -> Non
 def _change_capacity(w: World, clock: Records) -> None:
     change = w.changes[clock.change]
     clock.change += 1
-    pop(w.heap, clock)
     if clock.change < w.changes.shape[0]:
-        push(w.heap, clock, w.changes[clock.change].time, CAPACITY, 0)
+        schedule(w.slots, w.buckets, clock, clock.capacity_slot, w.changes[clock.change].time)
     set_capacity(w, clock, change.site, change.capacity)
 
 
@@ -338,12 +333,12 @@ def advance(w: World, until: float) -> int:
     """Let virtual time pass up to and including `until`; say why it came back."""
     clock = w.clock[0]
     clock.status = DONE
-    while clock.heap_size > 0 and w.heap[0].time <= until:
-        event = w.heap[0]
+    while True:
+        slot = next_slot(w.slots, w.buckets, clock)
+        if slot == NONE or w.slots[slot].time > until:
+            break
+        event = w.slots[slot]
         time, kind, subject = event.time, event.kind, event.subject
-        if kind == COMPLETION and w.sites[subject].completion_key != event.key:
-            pop(w.heap, clock)  # made stale by a change of capacity
-            continue
         if (
             kind == ARRIVAL
             and not w.sources[subject].ended
@@ -359,19 +354,20 @@ def advance(w: World, until: float) -> int:
             close_bin(w, clock, end)
             end = clock.origin + (clock.bin + 1) * clock.bin_s
         clock.now = time
+        take_first(w.slots, w.buckets, clock, slot)
+        emitter, amount, birth = NONE, 0, 0.0
         if kind == COMPLETION:
-            _complete(w, clock, subject)
+            emitter, amount, birth = _complete(w, clock, subject)
         elif kind == DELIVERY:
             _deliver(w, clock, subject)
         elif kind == ARRIVAL:
-            _originate(w, clock, subject)
+            emitter, amount, birth = _originate(w, clock, subject)
         elif kind == RELEASE:
-            key = event.key
-            pop(w.heap, clock)
-            if w.operators[subject].release_key == key:  # or it was held anew in the meantime
-                release(w, clock, subject)
+            release(w, clock, subject)
         else:
             _change_capacity(w, clock)
+        if amount > 0:
+            _emit(w, clock, emitter, amount, birth)
         if clock.status != DONE:
             status: int = clock.status
             return status

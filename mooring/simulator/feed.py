@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.simulator.arrivals import Arrivals, Instants
-from mooring.simulator.heap_kernels import push
-from mooring.simulator.records import ARRIVAL, World
+from mooring.simulator.calendar_kernels import schedule
+from mooring.simulator.records import World
 
 
 class Feed:
@@ -21,10 +21,8 @@ class Feed:
     def prime(self, world: World) -> None:
         """Fill every buffer and schedule each source's first arrival."""
         self.refill(world)
-        clock = world.clock[0]
-        for index, source in enumerate(world.sources):
-            if source["filled"]:
-                _schedule(world, clock, index)
+        for index in np.flatnonzero(world.sources["filled"]):
+            schedule(world.slots, world.buckets, world.clock[0], int(index), world.instants[index, 0])
 
     def refill(self, world: World) -> None:
         """Top up every source that has used half of its buffer."""
@@ -63,7 +61,3 @@ class Feed:
         instants = np.concatenate(parts)
         self._left[index] = instants[count:]
         return instants[:count]
-
-
-def _schedule(world: World, clock: np.void, index: int) -> None:
-    push(world.heap, clock, world.instants[index, 0], ARRIVAL, index)

@@ -8,6 +8,7 @@ import numpy as np
 
 from mooring.errors import InputError
 from mooring.simulator import records
+from mooring.simulator.calendar_kernels import FIRST_CALIBRATION
 from mooring.simulator.model import Model, OperatorPart, Reader, service_parameters
 from mooring.simulator.records import NONE, Records, World
 
@@ -38,11 +39,11 @@ def lay_out(
     sources["weight"] = batch
     width = max(min(buffer, (1 << 21) // max(len(sources), 1)), 128)
     instants = np.zeros((len(sources), width))
+    clock = _clock(horizon_s, bins, batch, link_limit_s, lateness_s)
     world = World(
-        clock=_clock(horizon_s, bins, batch, link_limit_s, lateness_s),
-        heap=np.zeros(
-            len(sources) + len(arcs) + len(model.sites) + len(operators) + len(changes) + 64, records.EVENT
-        ),
+        clock=clock,
+        slots=_slots(clock, len(sources), len(arcs), len(model.sites), len(operators)),
+        buckets=np.zeros(0, records.BUCKET),
         tuples=np.zeros(0, records.TUPLE),
         sites=_sites(model, queue_limit),
         operators=operators,
@@ -60,7 +61,24 @@ def lay_out(
         site_series=np.zeros((bins, len(model.sites), 2)),
         query_series=np.zeros((bins, model.queries, 3)),
     )
+    buckets = np.full(1 << max(len(world.slots).bit_length(), 8), NONE, np.int32)
+    world = world._replace(buckets=np.stack([buckets, buckets], axis=1).view(records.BUCKET).ravel())
     return with_more_tuples(world, 1024)
+
+
+def _slots(clock: Records, sources: int, arcs: int, sites: int, operators: int) -> Records:
+    """One slot per source, arc, site and operator, and one for the capacity changes."""
+    counts = (sources, arcs, sites, operators, 1)
+    kinds = (records.ARRIVAL, records.DELIVERY, records.COMPLETION, records.RELEASE, records.CAPACITY)
+    slots = np.zeros(sum(counts), records.SLOT)
+    slots["kind"] = np.repeat(kinds, counts)
+    slots["subject"] = np.concatenate([np.arange(count) for count in counts])
+    firsts = np.cumsum(counts)[:-1]
+    for name, first in zip(
+        ("delivery_slots", "completion_slots", "release_slots", "capacity_slot"), firsts, strict=True
+    ):
+        clock[name] = first
+    return slots
 
 
 def with_more_tuples(world: World, count: int) -> World:
@@ -78,6 +96,7 @@ def with_more_tuples(world: World, count: int) -> World:
 def _clock(horizon_s: float, bins: int, batch: int, link_limit_s: float, lateness_s: float) -> Records:
     clock = np.zeros(1, records.CLOCK)
     clock["free"] = NONE
+    clock["days_per_s"], clock["calibration"] = 1000.0, FIRST_CALIBRATION
     clock["batch"] = batch
     clock["bin_s"] = horizon_s / bins
     clock["link_limit"] = link_limit_s
@@ -90,7 +109,7 @@ def _sites(model: Model, queue_limit: float) -> Records:
     sites["capacity"] = [site.capacity_cores for site in model.sites]
     sites["oldest_first"] = [site.oldest_first for site in model.sites]
     sites["limit"] = queue_limit
-    for name in ("current", "head", "tail", "completion_key"):
+    for name in ("current", "head", "tail"):
         sites[name] = NONE
     return sites
 

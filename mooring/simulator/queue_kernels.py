@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from numba import njit
 
-from mooring.simulator.records import KERNEL, NONE, Records
+from mooring.simulator.records import INLINED, KERNEL, NONE, Records
 
 
-@njit(**KERNEL)
+@njit(**INLINED)
 def take(clock: Records, tuples: Records) -> int:
     """A record from the free list; the caller has made sure that there is one."""
     node: int = clock.free
@@ -20,7 +20,7 @@ def take(clock: Records, tuples: Records) -> int:
     return node
 
 
-@njit(**KERNEL)
+@njit(**INLINED)
 def give_back(clock: Records, tuples: Records, node: int) -> None:
     tuples[node].next = clock.free
     clock.free = node
@@ -50,7 +50,7 @@ def _merge(tuples: Records, a: int, b: int) -> int:
     return root
 
 
-@njit(**KERNEL)
+@njit(**INLINED)
 def queue_put(site: Records, tuples: Records, node: int) -> None:
     tuples[node].next = NONE
     if site.oldest_first:
@@ -64,7 +64,7 @@ def queue_put(site: Records, tuples: Records, node: int) -> None:
         site.tail = node
 
 
-@njit(**KERNEL)
+@njit(**INLINED)
 def queue_take(site: Records, tuples: Records) -> int:
     """The next tuple to serve, or NONE."""
     node: int = site.head

@@ -22,15 +22,19 @@ INLINED: dict[str, Any] = {**KERNEL, "inline": "always"}
 Records: TypeAlias = Any  # an array of one of the types below; numpy's typing cannot name their fields
 NONE = -1
 
-EVENT = np.dtype(
+SLOT = np.dtype(
     [
         ("time", "f8"),
-        ("key", "i8"),  # priority << 56 | sequence: ties in time are broken in one way only
+        ("key", "i8"),  # kind << 56 | sequence: ties in time are broken in one way only
+        ("day", "i8"),
+        ("next", "i4"),  # in the same bucket
+        ("due", "i4"),  # 1: it has an event to come
         ("kind", "i4"),
         ("subject", "i4"),  # a source, arc, site or operator, by kind
     ],
     align=True,
 )
+BUCKET = np.dtype([("first", "i4"), ("last", "i4")], align=True)
 
 TUPLE = np.dtype(
     [
@@ -58,7 +62,6 @@ SITE = np.dtype(
         ("sojourn", "f8"),  # sum over completed tuples of time at the site
         ("completed", "f8"),
         ("longest", "f8"),
-        ("completion_key", "i8"),  # the valid completion; others in the heap are stale
         ("outputs", "i8"),  # of the tuple in service
         ("current", "i4"),  # tuple in service
         ("head", "i4"),  # queue: list head, or root of the heap by age
@@ -80,7 +83,6 @@ OPERATOR = np.dtype(
         ("taken", "f8"),  # tuples processed
         ("given", "f8"),  # tuples put out
         ("work", "f8"),  # core-seconds used
-        ("release_key", "i8"),  # the valid release; others in the heap are stale
         ("pane", "i8"),  # number of the aggregate's open pane
         ("pane_start", "i4"),  # its ring within the array of panes
         ("panes", "i4"),
@@ -134,7 +136,18 @@ CLOCK = np.dtype(
         ("now", "f8"),
         ("sequence", "i8"),
         ("events", "i8"),  # arrivals at operators and completions
-        ("heap_size", "i8"),
+        ("days_per_s", "f8"),  # of the calendar
+        ("today", "i8"),  # no event is due on an earlier day
+        ("taken", "i8"),  # events since the calendar was fitted, at
+        ("calibrated", "f8"),
+        ("calibration", "i8"),  # events after which it is fitted again
+        (
+            "delivery_slots",
+            "i4",
+        ),  # where the slots of arcs, sites and operators begin, and the one for changes
+        ("completion_slots", "i4"),
+        ("release_slots", "i4"),
+        ("capacity_slot", "i4"),
         ("free", "i4"),  # list of free tuple records
         ("free_count", "i8"),
         ("needed", "i8"),  # tuple records asked for when growth is due
@@ -170,7 +183,8 @@ class World(NamedTuple):
     """Every array of a run, handed to the kernels as one value."""
 
     clock: Records
-    heap: Records
+    slots: Records
+    buckets: Records
     tuples: Records
     sites: Records
     operators: Records

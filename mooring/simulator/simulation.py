@@ -7,15 +7,15 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.simulator.calendar_kernels import cancel, schedule
 from mooring.simulator.event_kernels import advance, close_bin, release, set_capacity
 from mooring.simulator.feed import Feed
-from mooring.simulator.heap_kernels import push
 from mooring.simulator.latency import Latency, latency_of
 from mooring.simulator.layout import lay_out, with_more_tuples
 from mooring.simulator.model import Model, Reader
 from mooring.simulator.move_kernels import withdraw
 from mooring.simulator.overload import Limits, Overload, growing_site
-from mooring.simulator.records import CAPACITY, DONE, GROW, LINK_OVERLOAD, NONE, REFILL, RELEASE, World
+from mooring.simulator.records import DONE, GROW, LINK_OVERLOAD, NONE, REFILL, World
 
 NO_LIMITS = Limits(site_tuples=np.inf, all_tuples=50_000_000, link_backlog_s=np.inf)
 
@@ -50,7 +50,7 @@ class Simulation:
         self._feed = Feed(model.sources, rng, batch)
         self._feed.prime(self.world)
         if len(self.world.changes):
-            push(self.world.heap, self.world.clock[0], self.world.changes["time"][0], CAPACITY, 0)
+            self._schedule(int(self.world.clock["capacity_slot"][0]), self.world.changes["time"][0])
 
     @property
     def now_s(self) -> float:
@@ -105,20 +105,17 @@ class Simulation:
     # What can be changed between two runs.
 
     def set_capacity(self, site: int, capacity_cores: float) -> None:
-        self._room_in_heap()
         set_capacity(self.world, self.world.clock[0], site, float(capacity_cores))
 
     def hold(self, operator: int) -> float:
         """Stop an operator; its input waits. Returns the tuples taken back from its site's queue."""
-        self.world.operators["release_key"][operator] = NONE
+        cancel(self.world.slots, self.world.buckets, int(self.world.clock["release_slots"][0]) + operator)
         return float(withdraw(self.world, operator))
 
     def release(self, operator: int, *, after_s: float = 0.0) -> None:
         """Let a held operator run again, at once or later."""
-        self._room_in_heap()
         if after_s > 0:
-            key = push(self.world.heap, self.world.clock[0], self.now_s + after_s, RELEASE, operator)
-            self.world.operators["release_key"][operator] = key
+            self._schedule(int(self.world.clock["release_slots"][0]) + operator, self.now_s + after_s)
         else:
             release(self.world, self.world.clock[0], operator)
 
@@ -146,10 +143,8 @@ class Simulation:
     def open_arc(self, arc: int, is_open: bool) -> None:
         self.world.arcs["closed"][arc] = not is_open
 
-    def _room_in_heap(self) -> None:
-        heap = self.world.heap
-        if self.world.clock["heap_size"][0] + 8 > len(heap):
-            self.world = self.world._replace(heap=np.concatenate([heap, np.zeros_like(heap)]))
+    def _schedule(self, slot: int, time: float) -> None:
+        schedule(self.world.slots, self.world.buckets, self.world.clock[0], slot, float(time))
 
     def restart_statistics(self) -> None:
         """Forget what has been counted so far (the warm-up); the time bins now cover what is left."""
