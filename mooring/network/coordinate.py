@@ -1,8 +1,8 @@
 """A network coordinate: a point, a height, and how far it can be trusted.
 
-The height stands for the access link that every path of a node has to take (section 5.4 of the Vivaldi paper):
-the predicted latency is the distance of the points plus both heights. A coordinate is a value; `VivaldiClient`
-owns one and replaces it with every measurement.
+The height stands for the access link that every path of a node has to take (section 5.4 of the Vivaldi
+paper): the predicted latency is the distance of the points plus both heights. A coordinate is a value;
+`VivaldiClient` owns one and replaces it with every measurement.
 """
 
 from __future__ import annotations

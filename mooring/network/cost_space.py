@@ -1,8 +1,9 @@
-"""The cost space of section 3.1.1: latency coordinates plus a load dimension, and the search for near nodes in it.
+"""The cost space of section 3.1.1: latency coordinates plus a load dimension, and the search for near nodes
+in it.
 
-The distance from a point to a node is sqrt(|x - p|^2 + load^2) + height: loaded nodes move away, and so do nodes
-behind a slow access link. It lies between 1 and sqrt(2) times the Euclidean distance in which load and height are two
-more axes, so a k-d tree over these finds the exact nearest nodes and looks at few others.
+The distance from a point to a node is sqrt(|x - p|^2 + load^2) + height: loaded nodes move away, and so do
+nodes behind a slow access link. It lies between 1 and sqrt(2) times the Euclidean distance in which load and
+height are two more axes, so a k-d tree over these finds the exact nearest nodes and looks at few others.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ class LoadScale:
     """Linear, as in section 3.1.1: a node at load 1 lies this much further away."""
 
     ms_per_load: float = 100.0
-    """Milliseconds of the load axis per unit of load (share of capacity in use). The paper gives load "equal weight":
-    on a network of a few hundred milliseconds a full node is then as far as the other end."""
+    """Milliseconds of the load axis per unit of load (share of capacity in use). The paper gives load "equal
+    weight": on a network of a few hundred milliseconds a full node is then as far as the other end."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.ms_per_load < float("inf"):

@@ -1,4 +1,5 @@
-"""Coordinates of all nodes at once: Vivaldi in a compiled loop, from a latency matrix or a few samples per node."""
+"""Coordinates of all nodes at once: Vivaldi in a compiled loop, from a latency matrix or a few samples per
+node."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from mooring.network.vivaldi_kernels import run_rounds
 NEIGHBOURS = 32
 """Nodes that each node measures; more change little (Vivaldi, section 4.3, and measured here)."""
 SETTLING = ((1.0, 1000), (0.2, 500), (0.04, 500))
-"""Phases: part of the position gain, and samples per node. Falling gains let coordinates settle: the median error on
-PlanetLab is .083 after the first phase and .078 after the last."""
+"""Phases: part of the position gain, and samples per node. Falling gains let coordinates settle: the median
+error on PlanetLab is .083 after the first phase and .078 after the last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +39,14 @@ class Embedding:
     def latency_ms(self, start: Ints | int, end: Ints | int) -> Floats:
         """Predicted latencies of pairs; zero from a node to itself."""
         apart = np.linalg.norm(self.position_ms[start] - self.position_ms[end], axis=-1)
-        return np.asarray(np.where(np.equal(start, end), 0.0, apart + self.height_ms[start] + self.height_ms[end]))
+        return np.asarray(
+            np.where(np.equal(start, end), 0.0, apart + self.height_ms[start] + self.height_ms[end])
+        )
 
     def from_points(self, points_ms: Floats) -> Floats:
         """Predicted latencies from points without height (rows) to all nodes (columns)."""
-        return np.linalg.norm(points_ms[..., None, :] - self.position_ms, axis=-1) + self.height_ms
+        apart = np.linalg.norm(points_ms[..., None, :] - self.position_ms, axis=-1)
+        return np.asarray(apart + self.height_ms)
 
 
 def start_embedding(nodes: int, rng: np.random.Generator, params: VivaldiParams) -> Embedding:
@@ -73,10 +77,11 @@ def refine(
     error = embedding.error.copy()
     gains = np.array([params.error_gain, params.position_gain])
     least_height = params.least_height_ms if params.height else -1.0
-    limits = np.array([least_height, params.least_latency_ms, params.largest_latency_ms, params.largest_error])
-    seed = int(rng.integers(2**31))
+    limits = np.array(
+        [least_height, params.least_latency_ms, params.largest_latency_ms, params.largest_error]
+    )
     refused = run_rounds(
-        position, height, error, neighbours, np.ascontiguousarray(latency_ms), rounds, gains, limits, seed
+        position, height, error, neighbours, np.ascontiguousarray(latency_ms), rounds, gains, limits, rng
     )
     return Embedding(position, height, error, embedding.refused + int(refused))
 

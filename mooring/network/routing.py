@@ -47,7 +47,7 @@ def route(topology: Topology) -> Routing:
         if not np.all(np.isfinite(distance)):
             lost = np.argwhere(~np.isfinite(distance))[0]
             raise InputError(
-                f"found no route between {topology.names[sources[lost[0]]]!r} and {topology.names[lost[1]]!r}",
+                f"found no route from {topology.names[sources[lost[0]]]!r} to {topology.names[lost[1]]!r}",
                 field="links",
                 remedy="connect the topology",
             )
@@ -73,7 +73,9 @@ def _link_matrices(topology: Topology) -> tuple[csr_array, csr_array]:
     return latency_of, csr_array((weight[kept], (a[kept], b[kept])), shape=shape)
 
 
-def _along_routes(latency_of: csr_array, sources: npt.NDArray[np.int64], previous: npt.NDArray[np.int32]) -> Floats:
+def _along_routes(
+    latency_of: csr_array, sources: npt.NDArray[np.int64], previous: npt.NDArray[np.int32]
+) -> Floats:
     nodes = previous.shape[1]
     columns = np.broadcast_to(np.arange(nodes), previous.shape)
     total = np.asarray(latency_of[previous.ravel(), columns.ravel()]).reshape(previous.shape)
@@ -83,5 +85,5 @@ def _along_routes(latency_of: csr_array, sources: npt.NDArray[np.int64], previou
         further = np.take_along_axis(ahead, ahead, axis=1)
         total = total + np.take_along_axis(total, ahead, axis=1)
         if np.array_equal(further, ahead):
-            return total
+            return np.asarray(total)
         ahead = further

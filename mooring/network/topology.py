@@ -1,4 +1,5 @@
-"""A network as a graph: nodes joined by links that have a latency, and a routing weight that need not follow it.
+"""A network as a graph: nodes joined by links that have a latency, and a routing weight that need not follow
+it.
 
 Routes in the Internet minimise policy weights and not latency, and that is why an overlay can beat them: the
 two are kept apart here from the start.
@@ -33,7 +34,11 @@ class Topology:
 
     def __post_init__(self) -> None:
         links, nodes = len(self.ends), len(self.names)
-        if self.latency_ms.shape != (links,) or self.weight.shape != (links,) or self.domain.shape != (nodes,):
+        if (
+            self.latency_ms.shape != (links,)
+            or self.weight.shape != (links,)
+            or self.domain.shape != (nodes,)
+        ):
             raise ValueError(f"{links} links and {nodes} nodes, but arrays of other lengths")
         if links and (self.ends.min() < 0 or self.ends.max() >= nodes):
             raise InputError(f"a link names a node beyond the {nodes} there are", field="ends")

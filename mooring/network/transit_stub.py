@@ -1,8 +1,10 @@
-"""Networks like the Internet of section 4.1: transit domains that carry traffic, and stub domains at their edge.
+"""Networks like the Internet of section 4.1: transit domains that carry traffic, and stub domains at their
+edge.
 
-Nodes lie on a plane and a link's latency is its length. Its routing weight follows policy instead: routes stay
-inside a domain while they can, cross as few domains as possible, and never use a stub domain as a shortcut.
-So routes are often longer than the shortest path, as in the topologies of the Georgia Tech generator.
+Nodes lie on a plane and a link's latency is its length. Its routing weight follows policy instead: routes
+stay inside a domain while they can, cross as few domains as possible, and never use a stub domain as a
+shortcut. So routes are often longer than the shortest path, as in the topologies of the Georgia Tech
+generator.
 """
 
 from __future__ import annotations
@@ -112,9 +114,7 @@ def _draw(rng: np.random.Generator, params: TransitStubParams) -> Topology:
     ends = np.array(links.ends, dtype=np.int64)
     latency = np.linalg.norm(where[ends[:, 0]] - where[ends[:, 1]], axis=1)
     transit = np.arange(len(domain)) < transit_count
-    names = tuple(
-        f"{'transit' if transit[i] else 'stub'}-{domain[i]}-{i}" for i in range(len(domain))
-    )
+    names = tuple(f"{'transit' if transit[i] else 'stub'}-{domain[i]}-{i}" for i in range(len(domain)))
     return Topology(names, ends, latency, np.array(links.weights), domain, transit)
 
 

@@ -1,12 +1,12 @@
 """Vivaldi (Dabek et al., SIGCOMM 2004): every node finds its coordinate by measuring a few others.
 
-Each measurement is a spring between two nodes whose rest length is the measured latency; the node moves a small
-way along the force. How far depends on whose coordinate is less certain: a node that joins moves fast, and does
-not drag along those who know where they are. `VivaldiClient` is one node's part; `embedding.py` runs thousands
-of nodes at once for planning and experiments.
+Each measurement is a spring between two nodes whose rest length is the measured latency; the node moves a
+small way along the force. How far depends on whose coordinate is less certain: a node that joins moves fast,
+and does not drag along those who know where they are. `VivaldiClient` is one node's part; `embedding.py` runs
+thousands of nodes at once for planning and experiments.
 
-Deployed systems were poisoned by samples that cannot be (NaN, zero, negative, absurd) from themselves or others.
-They are refused and counted by reason; nothing of them reaches the coordinate.
+Deployed systems were poisoned by samples that cannot be (NaN, zero, negative, absurd) from themselves or
+others. They are refused and counted by reason; nothing of them reaches the coordinate.
 """
 
 from __future__ import annotations
@@ -31,13 +31,15 @@ class VivaldiParams:
     error_gain: float = 0.25
     """c_e: how much a sample moves the running error (Vivaldi, section 3.4)."""
     position_gain: float = 0.25
-    """c_c: the largest part of the way to its rest position a node moves per sample (Vivaldi, section 3.4)."""
+    """c_c: the largest part of the way to its rest position a node moves per sample (Vivaldi, section
+    3.4)."""
     least_height_ms: float = 0.01
     """Heights stay positive, or a node could not leave the plane again."""
     least_latency_ms: float = 0.001
     """A measurement below this is not one: no two machines are closer."""
     largest_latency_ms: float = 60_000.0
-    """A measurement above this is a stopped clock or a lie; twenty times the largest in the PlanetLab data."""
+    """A measurement above this is a stopped clock or a lie; twenty times the largest in the PlanetLab
+    data."""
     largest_error: float = 2.0
     """The running error never grows beyond this, so that no single sample can freeze a node out."""
     filter: FilterParams = field(default_factory=FilterParams)
@@ -78,7 +80,10 @@ class VivaldiClient:
     def observe(self, peer: int, sample_ms: float, theirs: Coordinate) -> Coordinate:
         """A measurement to a peer, with the coordinate it reported. Returns this node's new coordinate."""
         why = self.params.refused(sample_ms)
-        if why is None and theirs.unusable(self.params.dimensions, self.params.largest_latency_ms) is not None:
+        if (
+            why is None
+            and theirs.unusable(self.params.dimensions, self.params.largest_latency_ms) is not None
+        ):
             why = "coordinate is impossible"
         if why is not None:
             self.refused[why] += 1

@@ -10,7 +10,7 @@ from numba import njit
 
 @njit(cache=True, fastmath=False)
 def run_rounds(  # type: ignore[no-untyped-def]
-    position, height, error, neighbours, latency, rounds, gains, limits, seed
+    position, height, error, neighbours, latency, rounds, gains, limits, rng
 ) -> int:
     """Every round, every node measures one random neighbour once. Returns how many samples were refused.
 
@@ -18,14 +18,13 @@ def run_rounds(  # type: ignore[no-untyped-def]
     measured and what is seen. gains: error, position. limits: least height (negative:
     no heights), least and largest latency, largest error.
     """
-    np.random.seed(seed)
     nodes, dimensions = position.shape
     degree = neighbours.shape[1]
     refused = 0
     apart = np.empty(dimensions)
     for _ in range(rounds):
         for i in range(nodes):
-            k = int(np.random.random() * degree)
+            k = int(rng.random() * degree)
             j, seen = neighbours[i, k], latency[i, k]
             if not (limits[1] <= seen <= limits[2]) or not math.isfinite(position[j, 0]):
                 refused += 1
@@ -38,7 +37,7 @@ def run_rounds(  # type: ignore[no-untyped-def]
             if length < 1e-9:
                 square = 0.0
                 for c in range(dimensions):
-                    apart[c] = np.random.random() - 0.5
+                    apart[c] = rng.random() - 0.5
                     square += apart[c] * apart[c]
                 length = math.sqrt(square)
             heights = height[i] + height[j]
