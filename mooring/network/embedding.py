@@ -14,7 +14,7 @@ from mooring.network.vivaldi_kernels import run_rounds
 
 NEIGHBOURS = 32
 """Nodes that each node measures; more change little (Vivaldi, section 4.3, and measured here)."""
-SETTLING = ((1.0, 1000), (0.2, 500), (0.04, 500))
+SETTLING = ((1.0, 2000), (0.2, 1000), (0.04, 500))
 """Phases: part of the position gain, and samples per node. Falling gains let coordinates settle: the median
 error on PlanetLab is .083 after the first phase and .078 after the last."""
 

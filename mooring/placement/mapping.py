@@ -201,16 +201,24 @@ class Mapper:
         endpoints = np.unique(ends)[: self.params.probes]
         endpoints = endpoints[self.sites.answering(endpoints)]
         endpoints = endpoints[~self.sites.lacking(operator, endpoints)]
-        rest = ranked[~np.isin(ranked, endpoints)]
-        probed = np.concatenate([endpoints, rest[: self.params.probes - len(endpoints)]])
+        rest = self._worth_probing(operator, ranked[~np.isin(ranked, endpoints)])
+        left = self.params.probes - len(endpoints)
+        probed = np.concatenate([endpoints, rest[:left]])
         cost = self.sites.measured_ms(probed, ends) @ rate[fixed]
         for end, flow in zip(other[~fixed].tolist(), rate[~fixed].tolist(), strict=True):
             cost = cost + flow * self.space.embedding.from_points(self.virtual_ms[end])[probed]
         self.report.probed += len(probed)
         self.report.most_probed = max(self.report.most_probed, len(probed))
-        return np.concatenate(
-            [probed[np.argsort(cost, kind="stable")], rest[self.params.probes - len(endpoints) :]]
-        )
+        return np.concatenate([probed[np.argsort(cost, kind="stable")], rest[left:]])
+
+    def _worth_probing(self, operator: int, ranked: Ints) -> Ints:
+        """Cheapest by estimate and nearest to the point by turns: where one is misled, the other seldom is."""
+        if self.params.ranking == "nearest" or not len(ranked):
+            return ranked
+        near = ranked[np.argsort(self.space.distance_ms(self.virtual_ms[operator], ranked), kind="stable")]
+        by_turns = np.stack([ranked, near], axis=1).ravel()
+        _, first = np.unique(by_turns, return_index=True)
+        return np.asarray(by_turns[np.sort(first)])
 
 
 class OpenSites:
