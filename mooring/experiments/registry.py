@@ -7,8 +7,9 @@ import difflib
 from mooring.errors import InputError
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.figure14 import FIGURE_14
+from mooring.experiments.sbon_table1 import SBON_TABLE_1
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (FIGURE_14,)}
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (FIGURE_14, SBON_TABLE_1)}
 
 
 def find_experiment(name: str) -> Experiment:

@@ -1,8 +1,8 @@
 """Table 1 and figures 8 and 9 of the SBON paper: network usage and delay of six ways to place operators.
 
-Section 4.1: 1000 queries of four producers, one operator and one consumer on a transit-stub network of 1550 nodes
-whose longest route takes 878 ms. Beside the paper's six there are three rows with what Mooring adds: ranking by
-estimated cost, and probes. The same on PlanetLab's latencies, where routes are not known.
+Section 4.1: 1000 queries of four producers, one operator and one consumer on a transit-stub network of 1550
+nodes whose longest route takes 878 ms. Beside the paper's six there are three rows with what Mooring adds:
+ranking by estimated cost, and probes. The same on PlanetLab's latencies, where routes are not known.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The queries of section 4.1 in arrays: some producers, one join-and-select operator, one consumer; many at once."""
+"""The queries of section 4.1 in arrays: some producers, one join-and-select operator, one consumer; many at
+once."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class StarQueries:
 
     @property
     def consumer_rate(self) -> float:
-        return self.producer_rate * self.producers.shape[1] * self.selectivity
+        return float(self.producer_rate * self.producers.shape[1] * self.selectivity)
 
     def springs(self) -> Springs:
         operators, width = np.arange(len(self)), self.producers.shape[1]
@@ -86,9 +87,7 @@ class StarQueries:
         """Every query's operator placed in turn by relaxation and mapping."""
         springs = self.springs()
         virtual_ms = virtual_positions(springs, space.embedding, rng, SpringParams())
-        mapper = Mapper(
-            springs, virtual_ms, space, sites or OpenSites(latency_ms), params or MappingParams()
-        )
+        mapper = Mapper(springs, virtual_ms, space, sites or OpenSites(latency_ms), params or MappingParams())
         for query in range(len(self)):
             mapper.place(query)
         return mapper.site_of, mapper.report

@@ -1,9 +1,9 @@
 """Latencies that somebody measured: readers for the forms in which such data is published.
 
-All give round-trip times in milliseconds as they were measured, errors and gaps included; `one_way_ms` cleans them
-up for planning. Ping folders: one file per source, lines `min/avg/max/mdev:destination` (AWS and GCP regions,
-from the fantoch project). Matrices: rows of numbers, tab- or comma-separated, or `.npy` (PlanetLab, Seattle, from
-NetLatency-Data); a series is a folder of them, numbered.
+All give round-trip times in milliseconds as they were measured, errors and gaps included; `one_way_ms` cleans
+them up for planning. Ping folders: one file per source, lines `min/avg/max/mdev:destination` (AWS and GCP
+regions, from the fantoch project). Matrices: rows of numbers, tab- or comma-separated, or `.npy` (PlanetLab,
+Seattle, from NetLatency-Data); a series is a folder of them, numbered.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Measured:
     def one_way_ms(self) -> Floats:
         """Half the round trip, the mean of both directions, zero on the diagonal.
 
-        What cannot be (zero, negative, missing) is taken from the other direction, and if that has nothing either,
-        from the best detour over a third node.
+        What cannot be (zero, negative, missing) is taken from the other direction, and if that has nothing
+        either, from the best detour over a third node.
         """
         rtt = np.where(self.rtt_ms > 0.0, self.rtt_ms, np.nan)
         rtt = np.where(np.isnan(rtt), rtt.T, rtt)
@@ -41,7 +41,9 @@ class Measured:
             one_way[i, j] = np.nanmin(one_way[i] + one_way[:, j], initial=np.inf)
         if not np.all(np.isfinite(one_way)):
             i, j = np.argwhere(~np.isfinite(one_way))[0]
-            raise InputError(f"found no latency between {self.names[i]!r} and {self.names[j]!r}, not even a detour")
+            raise InputError(
+                f"found no latency between {self.names[i]!r} and {self.names[j]!r}, not even a detour"
+            )
         return np.asarray(one_way)
 
 

@@ -39,7 +39,8 @@ def planetlab_series() -> Floats:
 
 
 def seattle_series() -> Floats:
-    """200 times x 40 nodes x 40 nodes: noisy, asymmetric round-trip times between home computers, as measured."""
+    """200 times x 40 nodes x 40 nodes: noisy, asymmetric round-trip times between home computers, as
+    measured."""
     with np.load(DATA / "seattle-series.npz", allow_pickle=False) as archive:
         return np.asarray(archive["ticks"].astype(np.float64) * float(archive["tick_ms"]))
 

@@ -1,7 +1,7 @@
 """Networks of the Internet Topology Zoo: GML files with the places of routers, from which latencies follow.
 
-A link's latency is the great circle between its ends at the speed of light in fibre; its routing weight is 1, since
-the files say nothing about policies. Nodes without a place are put in the middle of their neighbours.
+A link's latency is the great circle between its ends at the speed of light in fibre; its routing weight is 1,
+since the files say nothing about policies. Nodes without a place are put in the middle of their neighbours.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def read_gml(path: Path) -> Topology:
     kept = _largest_part(len(nodes), ends)
     number = np.cumsum(kept) - 1
     ends = ends[kept[ends[:, 0]] & (ends[:, 0] != ends[:, 1])]
-    latency = np.maximum(_great_circle_km(place[ends[:, 0]], place[ends[:, 1]]) / FIBRE_KM_PER_MS, LEAST_LATENCY_MS)
+    latency = np.maximum(
+        _great_circle_km(place[ends[:, 0]], place[ends[:, 1]]) / FIBRE_KM_PER_MS, LEAST_LATENCY_MS
+    )
     names = tuple(f"{nodes[i].get('label', 'node')}-{nodes[i]['id']}" for i in np.flatnonzero(kept))
     count = len(names)
     everywhere = np.zeros(count, dtype=np.int64)

@@ -212,7 +212,8 @@ class Mapper:
         return np.concatenate([probed[np.argsort(cost, kind="stable")], rest[left:]])
 
     def _worth_probing(self, operator: int, ranked: Ints) -> Ints:
-        """Cheapest by estimate and nearest to the point by turns: where one is misled, the other seldom is."""
+        """Cheapest by estimate and nearest to the point by turns: where one is misled, the other seldom
+        is."""
         if self.params.ranking == "nearest" or not len(ranked):
             return ranked
         near = ranked[np.argsort(self.space.distance_ms(self.virtual_ms[operator], ranked), kind="stable")]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -100,11 +101,19 @@ def virtual_positions(
     return position
 
 
-def problem_springs(problem: Problem, pinned_site: Ints) -> Springs:
-    """Springs between the fragments of a problem, its streams' sites and its queries' sites.
+class Link(NamedTuple):
+    """A flow of one node's output; an end is a fragment, or ~site where it is nailed down."""
 
-    Where some sizes of tuples are not known, all tuples count the same.
-    """
+    node: int
+    """The stream or operator whose output flows: readers of one node at one site get it once."""
+    source: int
+    target: int
+    rate: float
+    """Bytes per second; tuples per second where some sizes of tuples are not known."""
+
+
+def problem_links(problem: Problem, pinned_site: Ints) -> list[Link]:
+    """Every flow between the fragments of a problem, its streams' sites and its queries' sites."""
     graph = problem.graph
     out, sizes = output_rates(problem, None), node_bytes(problem)
     known = all(size is not None for size in sizes)
@@ -115,16 +124,21 @@ def problem_springs(problem: Problem, pinned_site: Ints) -> Springs:
         target = end_of[graph.stream_count + j]
         for node in (node for port in ports for node in port):
             source = end_of[node]
-            if source is not None and target is not None:
+            if source is not None and target is not None and source != target:
                 key = node, source, target
                 links[key] = min(links.get(key, 0.0) + flow[node] * problem.operators[j].share, flow[node])
     for query in problem.queries:
         for node in problem.nodes_by_name[query.reads]:
             source = end_of[node]
-            if source is not None:
+            if source is not None and source != ~problem.site_index[query.site]:
                 links[node, source, ~problem.site_index[query.site]] = flow[node]
-    ends = np.array([key[1:] for key in links], dtype=np.int64).reshape(-1, 2)
-    rates = np.fromiter(links.values(), float, len(links))
+    return [Link(*key, rate) for key, rate in links.items()]
+
+
+def problem_springs(problem: Problem, pinned_site: Ints) -> Springs:
+    links = problem_links(problem, pinned_site)
+    ends = np.array([(link.source, link.target) for link in links], dtype=np.int64).reshape(-1, 2)
+    rates = np.array([link.rate for link in links])
     return Springs.of(len(problem.fragments), ends[:, 0], ends[:, 1], rates)
 
 
