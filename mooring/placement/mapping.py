@@ -188,7 +188,7 @@ class Mapper:
         predicted = self.space.embedding.latency_ms(sites[:, None], fixed[None, :])
         off = np.abs(measured - predicted)
         wrong = (off > self.params.distrust * predicted) & (off > self.params.distrust_ms)
-        honest = wrong.mean(axis=1) <= 0.5
+        honest = wrong.mean(axis=1) < 0.5
         self.report.ignored["its latency contradicts its coordinate"] += int((~honest).sum())
         return np.asarray(sites[honest])
 

@@ -138,8 +138,9 @@ class IpMulticast:
                 on_all = way if on_all is None else on_all & way
             own = springs.of_operator(fragment)
             other = springs.other[own]
+            there = sites[np.maximum(other, 0)]
             # Readers that are not placed yet are on the way to the consumer.
-            known = np.where(other < 0, ~other, np.where(sites[other] >= 0, sites[other], consumer))
+            known = np.where(other < 0, ~other, np.where(there >= 0, there, consumer))
             candidates = np.array(sorted(on_all or {consumer}))
             cost = latency_ms[np.ix_(candidates, known)] @ springs.rate[own]
             sites[fragment] = candidates[np.argmin(cost)]
