@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mooring.network.coordinate import Coordinate
-from mooring.network.topology import Floats, Ints
+from mooring.network.topology import Bools, Floats, Ints
 from mooring.network.vivaldi import VivaldiParams
 from mooring.network.vivaldi_kernels import run_rounds
 
@@ -71,8 +71,13 @@ def refine(
     rng: np.random.Generator,
     params: VivaldiParams,
     rounds: int,
+    frozen: Bools | None = None,
 ) -> Embedding:
-    """Run Vivaldi further: `rounds` samples per node among its neighbours, seen with the latencies given."""
+    """Run Vivaldi further: `rounds` samples per node among its neighbours, seen with the latencies given.
+
+    Frozen nodes answer with the coordinate they have, true or not, and never move.
+    """
+    still = np.zeros(len(embedding), dtype=bool) if frozen is None else frozen
     position, height = embedding.position_ms.copy(), embedding.height_ms.copy()
     error = embedding.error.copy()
     gains = np.array([params.error_gain, params.position_gain])
@@ -81,7 +86,16 @@ def refine(
         [least_height, params.least_latency_ms, params.largest_latency_ms, params.largest_error]
     )
     refused = run_rounds(
-        position, height, error, neighbours, np.ascontiguousarray(latency_ms), rounds, gains, limits, rng
+        position,
+        height,
+        error,
+        neighbours,
+        np.ascontiguousarray(latency_ms),
+        rounds,
+        gains,
+        limits,
+        still,
+        rng,
     )
     return Embedding(position, height, error, embedding.refused + int(refused))
 
@@ -93,17 +107,40 @@ def embed(
     *,
     settling: tuple[tuple[float, int], ...] = SETTLING,
     neighbours: int = NEIGHBOURS,
+    start: Embedding | None = None,
+    frozen: Bools | None = None,
+    distrust: float | None = None,
 ) -> Embedding:
-    """Coordinates from a latency matrix of which each node sees only its neighbours' entries."""
+    """Coordinates from a latency matrix of which each node sees only its neighbours' entries.
+
+    With `distrust`, every node looks at its neighbours after each phase but the last: those whose answers do
+    not fit by more than this many times what is usual among them are not listened to in the next
+    (`unfitting`).
+    """
     params = params or VivaldiParams()
     nodes = len(latency_ms)
     peers = draw_neighbours(nodes, rng, neighbours)
     seen = latency_ms[np.arange(nodes)[:, None], peers]
-    result = start_embedding(nodes, rng, params)
+    result = start or start_embedding(nodes, rng, params)
+    heard = seen
     for part, rounds in settling:
         slower = replace(params, position_gain=params.position_gain * part)
-        result = refine(result, peers, seen, rng, slower, rounds)
+        result = refine(result, peers, heard, rng, slower, rounds, frozen)
+        if distrust is not None:
+            heard = np.where(unfitting(result, peers, seen, distrust), np.nan, seen)
     return result
+
+
+def unfitting(embedding: Embedding, peers: Ints, seen_ms: Floats, distrust: float) -> Bools:
+    """Per node and neighbour: does the neighbour contradict what the node sees far more than the others do?
+
+    Compared are relative errors with their median over the node's neighbours, which a minority cannot shift.
+    """
+    own = np.broadcast_to(np.arange(len(peers))[:, None], peers.shape)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        off = np.abs(embedding.latency_ms(own, peers) - seen_ms) / seen_ms
+    usual = np.nanmedian(np.where(np.isfinite(off), off, np.nan), axis=1, keepdims=True)
+    return np.asarray(~(off <= distrust * np.maximum(usual, 0.05)))
 
 
 def relative_errors(embedding: Embedding, latency_ms: Floats) -> Floats:

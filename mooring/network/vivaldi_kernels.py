@@ -10,13 +10,13 @@ from numba import njit
 
 @njit(cache=True, fastmath=False)
 def run_rounds(  # type: ignore[no-untyped-def]
-    position, height, error, neighbours, latency, rounds, gains, limits, rng
+    position, height, error, neighbours, latency, rounds, gains, limits, frozen, rng
 ) -> int:
     """Every round, every node measures one random neighbour once. Returns how many samples were refused.
 
     position (n, d), height (n,), error (n,) change in place; neighbours (n, k) and latency (n, k) say who is
     measured and what is seen. gains: error, position. limits: least height (negative:
-    no heights), least and largest latency, largest error.
+    no heights), least and largest latency, largest error. Frozen nodes answer but do not move.
     """
     nodes, dimensions = position.shape
     degree = neighbours.shape[1]
@@ -24,6 +24,8 @@ def run_rounds(  # type: ignore[no-untyped-def]
     apart = np.empty(dimensions)
     for _ in range(rounds):
         for i in range(nodes):
+            if frozen[i]:
+                continue
             k = int(rng.random() * degree)
             j, seen = neighbours[i, k], latency[i, k]
             if not (limits[1] <= seen <= limits[2]) or not math.isfinite(position[j, 0]):

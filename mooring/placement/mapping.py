@@ -135,6 +135,15 @@ class Mapper:
             if len(near):
                 self.report.reused += 1
                 return int(near[0])
+        # Contacting costs a message each way: a few at a time, and mostly the first few will do.
+        at_once = max(self.params.candidates, self.params.probes)
+        for first in range(0, len(ranked), at_once):
+            site = self._first_to_accept(operator, ranked[first : first + at_once])
+            if site is not None:
+                return site
+        return None
+
+    def _first_to_accept(self, operator: int, ranked: Ints) -> int | None:
         usable = self._contacted(operator, ranked)
         usable = usable[~self.sites.lacking(operator, usable)]
         if self.params.probes > 0 and len(usable):
@@ -146,10 +155,18 @@ class Mapper:
         return None
 
     def _ranked(self, operator: int, sites: Ints) -> Ints:
-        """By estimated cost of the operator's links, or as they come: nearest first."""
+        """By estimated cost of the operator's links, or as they come: nearest first.
+
+        To be probed, both by turns: where one ranking is misled, the other seldom is.
+        """
         if self.params.ranking == "nearest" or not len(sites):
             return sites
-        return sites[np.argsort(self._estimated_cost(operator, sites), kind="stable")]
+        cheapest = sites[np.argsort(self._estimated_cost(operator, sites), kind="stable")]
+        if self.params.probes == 0:
+            return cheapest
+        by_turns = np.stack([cheapest, sites], axis=1).ravel()
+        _, first = np.unique(by_turns, return_index=True)
+        return np.asarray(by_turns[np.sort(first)])
 
     def _estimated_cost(self, operator: int, sites: Ints) -> Floats:
         """Rate x predicted latency over the operator's links; neighbours not mapped yet are where springs put
@@ -201,7 +218,7 @@ class Mapper:
         endpoints = np.unique(ends)[: self.params.probes]
         endpoints = endpoints[self.sites.answering(endpoints)]
         endpoints = endpoints[~self.sites.lacking(operator, endpoints)]
-        rest = self._worth_probing(operator, ranked[~np.isin(ranked, endpoints)])
+        rest = ranked[~np.isin(ranked, endpoints)]
         left = self.params.probes - len(endpoints)
         probed = np.concatenate([endpoints, rest[:left]])
         cost = self.sites.measured_ms(probed, ends) @ rate[fixed]
@@ -210,16 +227,6 @@ class Mapper:
         self.report.probed += len(probed)
         self.report.most_probed = max(self.report.most_probed, len(probed))
         return np.concatenate([probed[np.argsort(cost, kind="stable")], rest[left:]])
-
-    def _worth_probing(self, operator: int, ranked: Ints) -> Ints:
-        """Cheapest by estimate and nearest to the point by turns: where one is misled, the other seldom
-        is."""
-        if self.params.ranking == "nearest" or not len(ranked):
-            return ranked
-        near = ranked[np.argsort(self.space.distance_ms(self.virtual_ms[operator], ranked), kind="stable")]
-        by_turns = np.stack([ranked, near], axis=1).ravel()
-        _, first = np.unique(by_turns, return_index=True)
-        return np.asarray(by_turns[np.sort(first)])
 
 
 class OpenSites:
