@@ -39,4 +39,9 @@ class LatencyFilter:
     def add(self, sample_ms: float) -> float:
         """Take a sample; returns the filtered latency."""
         self._samples.append(sample_ms)
+        return self.value
+
+    @property
+    def value(self) -> float:
+        """The filtered latency; there must have been a sample."""
         return sorted(self._samples)[self._params.rank(len(self._samples))]

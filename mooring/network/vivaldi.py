@@ -92,6 +92,11 @@ class VivaldiClient:
         self.coordinate = self._moved(theirs, link.add(sample_ms))
         return self.coordinate
 
+    def latency_ms(self, peer: int) -> float | None:
+        """The filtered latency to a peer as measured; None if it never was."""
+        link = self._filters.get(peer)
+        return None if link is None else link.value
+
     def forget(self, peer: int) -> None:
         """The peer left; when it comes back, its old samples mean nothing."""
         self._filters.pop(peer, None)
