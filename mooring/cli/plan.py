@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from mooring.cli.clock import deadline, stopwatch
+from mooring.cli.clock import deadline, spent_part, stopwatch
 from mooring.cli.files import read_placement, write_text
 from mooring.cli.parsing import Verbs, add_problem, add_verb, count, seconds, settings
 from mooring.cli.terminal import Terminal, as_json_text
@@ -61,6 +61,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             settings=settings(args.set),
             steps=args.steps,
             expired=deadline(args.budget),
+            spent=spent_part(args.budget),
             progress=report,
             current=current,
             max_moves=args.max_moves,

@@ -6,17 +6,19 @@ and plans that reach nearly all of it. The schedule follows the part of the budg
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from mooring.load.model import Ints, LoadModel
 from mooring.placement import search_kernels
-from mooring.placement.scenarios import Scenarios, crossings_cost
+from mooring.placement.budget import Used
+from mooring.placement.scenarios import ArcIndex, Scenarios
 
 STRETCH_STEPS = 20_000
 STRETCH_ACCEPTED = 400
+SWAP_SHARE = 0.6
+PROBE_STEPS = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,31 +48,6 @@ class MoveRules:
         return self.max_moves - int(((self.homes >= 0) & (site_of_fragment != self.homes)).sum())
 
 
-@dataclass(frozen=True, eq=False)
-class ArcIndex:
-    """The arcs of a model by fragment, for the kernels; empty where crossings cost nothing."""
-
-    start: Ints
-    of: Ints
-    ends: Ints
-
-    @classmethod
-    def build(cls, model: LoadModel) -> ArcIndex:
-        fragments = model.fragment_count
-        if not crossings_cost(model):
-            empty = np.empty(0, dtype=np.int64)
-            return cls(np.zeros(fragments + 1, dtype=np.int64), empty, np.empty((0, 4), dtype=np.int64))
-        arcs = model.arcs
-        ends = np.stack([arcs.source_fragment, arcs.source_site, arcs.target_fragment, arcs.target_site], 1)
-        numbers = np.arange(len(ends))
-        owner = np.concatenate([arcs.source_fragment, arcs.target_fragment])
-        arc = np.concatenate([numbers, numbers])[owner >= 0]
-        owner = owner[owner >= 0]
-        order = np.argsort(owner, kind="stable")
-        start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=fragments))])
-        return cls(start.astype(np.int64), arc[order], np.ascontiguousarray(ends))
-
-
 class Annealer:
     """One plan under improvement on one set of scenarios."""
 
@@ -92,13 +69,8 @@ class Annealer:
 
     def stretch(self, steps: int, hot: float, cold: float) -> int:
         """Anneal for so many steps at most; returns how many it took."""
+        value, taken, _ = self._kernel(steps, hot, cold)
         s, rules = self._scenarios, self._rules
-        value, taken, _, _ = search_kernels.anneal(
-            s.rows, s.base, s.weights, s.exponent, self._reference, s.capacity,
-            self._arcs.start, self._arcs.of, self._arcs.ends, rules.free, rules.homes, rules.cost,
-            rules.moves_left(self.sites), self._model.memory_mb, self._memory_left, self.sites,
-            SWAP_SHARE, hot, cold, steps, STRETCH_ACCEPTED, self._word,
-        )  # fmt: skip
         self.steps += taken
         if value > 0.0:
             self.score = float(np.log(value)) - s.exponent * float(np.log(self._reference))
@@ -107,18 +79,31 @@ class Annealer:
                 self.best_score = self.score
                 self.best[:] = self.sites
             # Keep the kernel's numbers near one, whatever part of the ideal set the plan reaches.
-            self._reference *= np.float32(value ** (-1.0 / s.exponent))
+            self._reference = np.float32(self._reference * value ** (-1.0 / s.exponent))
         return taken
 
-    def run(self, hot: float, cold: float, spent: Callable[[int], float]) -> None:
-        """Cool from hot to cold while `spent`, given the steps taken in this run, goes from 0 to 1."""
+    def acceptance(self, temperature: float) -> float:
+        """The share of candidates accepted at a temperature; the plan is left somewhere else."""
+        value, taken, accepted = self._kernel(PROBE_STEPS, temperature, temperature)
+        return accepted / taken if taken and value > 0.0 else 0.0
+
+    def _kernel(self, steps: int, hot: float, cold: float) -> tuple[float, int, int]:
+        s, rules = self._scenarios, self._rules
+        value, taken, accepted, _ = search_kernels.anneal(
+            s.rows, s.base, s.weights, s.exponent, self._reference, s.capacity,
+            self._arcs.start, self._arcs.of, self._arcs.ends, rules.free, rules.homes, rules.cost,
+            rules.moves_left(self.sites), self._model.memory_mb, self._memory_left, self.sites,
+            SWAP_SHARE, hot, cold, steps, STRETCH_ACCEPTED, self._word,
+        )  # fmt: skip
+        return float(value), int(taken), int(accepted)
+
+    def run(self, hot: float, cold: float, used: Used) -> None:
+        """Cool from hot to cold while the part of its budget that is used goes from 0 to 1."""
         begun = self.steps
         if len(self._rules.free) == 0 or not np.isfinite(self.score):
             return
-        while (part := spent(self.steps - begun)) < 1.0:
+        while (part := used(self.steps - begun)) < 1.0:
             temperature = hot * (cold / hot) ** part
-            if self.stretch(STRETCH_STEPS, temperature, temperature) == 0:
+            most = STRETCH_STEPS if used.steps is None else min(STRETCH_STEPS, used.steps // 20 + 1)
+            if self.stretch(most, temperature, temperature) == 0:
                 return
-
-
-SWAP_SHARE = 0.6

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from scipy.stats import qmc
 
-from mooring.load.model import Floats, LoadModel
+from mooring.load.model import Floats, Ints, LoadModel
+from mooring.placement import search_kernels
 
 Singles = npt.NDArray[np.float32]
 
@@ -42,10 +43,40 @@ class Scenarios:
     def count(self) -> int:
         return int(self.rows.shape[2])
 
-    def subset(self, chosen: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> Scenarios:
-        """Some of the scenarios with weights of their own."""
-        rows = np.ascontiguousarray(self.rows[:, :, chosen])
-        return Scenarios(rows, self.base, self.capacity, weights.astype(np.float32), self.exponent)
+
+@dataclass(frozen=True, eq=False)
+class ArcIndex:
+    """The arcs of a model by fragment, for the kernels; empty where crossings cost nothing."""
+
+    start: Ints
+    of: Ints
+    ends: Ints
+
+    @classmethod
+    def build(cls, model: LoadModel) -> ArcIndex:
+        fragments = model.fragment_count
+        if not crossings_cost(model):
+            empty = np.empty(0, dtype=np.int64)
+            return cls(np.zeros(fragments + 1, dtype=np.int64), empty, np.empty((0, 4), dtype=np.int64))
+        arcs = model.arcs
+        ends = np.stack([arcs.source_fragment, arcs.source_site, arcs.target_fragment, arcs.target_site], 1)
+        numbers = np.arange(len(ends))
+        owner = np.concatenate([arcs.source_fragment, arcs.target_fragment])
+        arc = np.concatenate([numbers, numbers])[owner >= 0]
+        owner = owner[owner >= 0]
+        order = np.argsort(owner, kind="stable")
+        start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=fragments))])
+        return cls(start.astype(np.int64), arc[order], np.ascontiguousarray(ends))
+
+
+def scenario_value(model: LoadModel, scenarios: Scenarios, site_of_fragment: Ints) -> float:
+    """The value of a plan on its scenarios; 0 where a site is overloaded at level zero."""
+    return float(
+        search_kernels.plan_value(
+            scenarios.rows, scenarios.base, scenarios.weights, scenarios.exponent, np.float32(1.0),
+            scenarios.capacity, ArcIndex.build(model).ends, np.asarray(site_of_fragment, dtype=np.int64),
+        )  # fmt: skip
+    )
 
 
 def simplex_directions(variables: int, count: int, rng: np.random.Generator) -> Floats:
@@ -63,8 +94,6 @@ def charged_rows(model: LoadModel) -> csr_array:
     """Cores per unit of every variable: of each fragment, then of one end of each arc if crossings cost."""
     if not crossings_cost(model):
         return model.coefficients
-    from scipy.sparse import vstack
-
     return csr_array(vstack([model.coefficients, model.arcs.rates * (model.arcs.comm_us / 1e6)]))
 
 
@@ -72,9 +101,9 @@ def crossings_cost(model: LoadModel) -> bool:
     return model.arcs.comm_us > 0.0 and len(model.arcs.source_site) > 0
 
 
-def base_of_rows(model: LoadModel, cores: csr_array) -> Floats:
-    """Load of every row at level zero as a part of the capacity left."""
-    at_lower = np.asarray(cores @ model.lower)
+def base_of_rows(model: LoadModel, cores: csr_array, lower: Floats) -> Floats:
+    """Load of every row at level zero, where the variables have these values, as a part of the capacity left."""
+    at_lower = np.asarray(cores @ lower)
     at_lower[: model.fragment_count] += model.fixed_cores
     return np.asarray(at_lower / model.capacity_left_cores)
 
@@ -107,7 +136,7 @@ def volume_scenarios(
     rows = np.asarray(parts @ steps.T, dtype=np.float32)
     return Scenarios(
         rows=np.ascontiguousarray(rows[:, None, :]),
-        base=base_of_rows(model, cores),
+        base=base_of_rows(model, cores, model.lower),
         capacity=model.capacity_cores / model.capacity_left_cores,
         weights=weights.astype(np.float32),
         exponent=exponent,

@@ -446,3 +446,37 @@ def anneal(
         rank_again(level, worst, site, i, j)
         value = sum_up(worst, site, weights, reference, exponent, now, gain_one, gain_two, power, spare)
     return value, step, accepted, moves_left
+
+
+@njit(cache=True)
+def plan_value(
+    rows: Singles, base: Floats, weights: Singles, exponent: int, reference: np.float32, capacity: Floats,
+    arc_ends: Ints, site_of: Ints,
+) -> float:  # fmt: skip
+    """The value of one plan; 0 where a site is overloaded at level zero."""
+    sites = len(capacity)
+    powers, scenarios = rows.shape[1], rows.shape[2]
+    loads = np.empty((sites, powers, scenarios), np.float32)
+    margin = np.empty(sites)
+    load_sites(rows, base, capacity, site_of, arc_ends, loads, margin)
+    zero = np.zeros((powers, BLOCK), np.float32)
+    out = np.empty(BLOCK, np.float32)
+    spare = np.empty(BLOCK, np.float32)
+    worst = np.empty(BLOCK, np.float32)
+    total = 0.0
+    for i in range(sites):
+        if margin[i] <= 0.0:
+            return 0.0
+    for low in range(0, scenarios, BLOCK):
+        high = min(low + BLOCK, scenarios)
+        worst[:] = ONE
+        for i in range(sites):
+            levels(loads[i], zero, margin[i], low, high, out)
+            for s in range(high - low):
+                worst[s] = max(worst[s], out[s])
+        for s in range(high - low):
+            worst[s] = reference / worst[s]
+        raise_to(worst, exponent, high - low, spare)
+        for s in range(high - low):
+            total += weights[low + s] * worst[s]
+    return total

@@ -15,12 +15,13 @@ from mooring.placement.max_rate import MaxRate
 from mooring.placement.optimal import Optimal
 from mooring.placement.policy import Policy
 from mooring.placement.random_placement import Random
+from mooring.placement.resilient import Resilient
 from mooring.placement.rod import Rod
 from mooring.problem.fields import refuse_reference
 
 POLICIES: dict[str, type[Any]] = {
     policy.name: policy
-    for policy in (Rod, Random, LargestLoadFirst, MaxRate, Connected, Correlation, Optimal)
+    for policy in (Rod, Resilient, Random, LargestLoadFirst, MaxRate, Connected, Correlation, Optimal)
 }
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
