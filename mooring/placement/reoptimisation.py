@@ -51,7 +51,7 @@ def improve_running(
         annealer = Annealer(model, scenarios, rules, sites, context.rng)
         if not np.isfinite(annealer.score):
             # Overloaded at the minimum rates already: start afresh, and let the caller limit the moves.
-            return max(greedy_plans(model, context.rng, context.expired), key=objective.judge)
+            return max(greedy_plans(problem, context), key=objective.judge)
         annealer.run(GREED * worth, GREED * worth, budget.part(number / ROUNDS, (number + 1) / ROUNDS))
         context.progress((number + 1) / ROUNDS, f"moves worth {worth:.2g} each")
         sites = annealer.sites

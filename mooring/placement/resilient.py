@@ -81,7 +81,7 @@ class Resilient:
             objective = self._objective(problem, model)
             sites = improve_running(self, problem, model, objective, context)
             return Placement(problem, sites)
-        plans = greedy_plans(model, context.rng, context.expired, problem.fragment_names)
+        plans = greedy_plans(problem, context)
         objective = self._objective(problem, model)
         if len(model.active) and (model.pinned_site < 0).any() and model.site_count > 1:
             plans = self._search(model, objective, plans, context)

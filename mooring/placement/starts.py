@@ -4,31 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from mooring.errors import InfeasibleError
 from mooring.load.model import Ints, LoadModel
 from mooring.placement.clustering import cluster, clustered, sweep
-from mooring.placement.rod import rod_assign
+from mooring.placement.policy import Context
+from mooring.placement.rod import Rod, rod_assign
 from mooring.placement.scenarios import Scenarios, crossings_cost, scenario_value
 from mooring.placement.surrogate import Surrogate
+from mooring.problem.problem import Problem
 
 CLIMB_STEPS_PER_FRAGMENT = 100
 MOST_CLUSTERED = 2_000
 """Fragments up to which the whole sweep of clusterings is tried."""
 
 
-def greedy_plans(
-    model: LoadModel,
-    rng: np.random.Generator,
-    expired: Callable[[], bool],
-    names: tuple[str, ...] | None = None,
-) -> list[Ints]:
+def greedy_plans(problem: Problem, context: Context) -> list[Ints]:
     """ROD's plan first (the search must not do worse), then others; `InfeasibleError` where nothing fits."""
+    model, rng, expired = context.load, context.rng, context.expired
     plans: list[Ints] = []
     refused: InfeasibleError | None = None
     try:
-        plans.append(rod_assign(model, names=names))
+        plans.append(Rod().place(problem, context).site_of_fragment)
     except InfeasibleError as error:
         refused = error
     if Surrogate.supports(model) and model.capacity_left_cores > 0.0 and not expired():
@@ -45,7 +41,7 @@ def greedy_plans(
 
 
 def clustered_plans(model: LoadModel, expired: Callable[[], bool]) -> list[Ints]:
-    """ROD over every clustering of the sweep (section 6.3), and everything on one site."""
+    """ROD over every clustering of the sweep (section 6.3)."""
     plans: list[Ints] = []
     known: set[bytes] = set()
     for how in sweep(model):
