@@ -17,6 +17,7 @@ from mooring.placement.optimal import Optimal
 from mooring.placement.policy import Policy
 from mooring.placement.random_placement import Random
 from mooring.placement.relaxation import Relaxation
+from mooring.placement.resilient import Resilient
 from mooring.placement.rod import Rod
 from mooring.problem.fields import refuse_reference
 
@@ -24,6 +25,7 @@ POLICIES: dict[str, type[Any]] = {
     policy.name: policy
     for policy in (
         Rod,
+        Resilient,
         Random,
         LargestLoadFirst,
         MaxRate,
