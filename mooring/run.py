@@ -20,6 +20,7 @@ from mooring.placement.explanation import Explanation, explain
 from mooring.placement.limited_moves import hold_immovable, limit_moves
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context, Policy, never, silent
+from mooring.placement.upper_bound import upper_bound
 from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
 
@@ -45,6 +46,7 @@ def plan(
     settings: Mapping[str, str] | None = None,
     steps: int | None = None,
     expired: Callable[[], bool] = never,
+    spent: Callable[[], float] | None = None,
     progress: Callable[[float, str], None] = silent,
     current: Placement | None = None,
     max_moves: int | None = None,
@@ -74,6 +76,7 @@ def plan(
         load=model,
         rng=np.random.default_rng(seed),
         expired=expired,
+        spent=spent,
         steps=steps,
         progress=progress,
         current=current,
@@ -86,7 +89,8 @@ def plan(
     if wrong:
         raise InfeasibleError(f"policy {chosen.name} found no allowed placement: {wrong[0]}")
     metrics = evaluate_placement(model, placement, seed=seed)
-    return Plan(problem, chosen.name, placement, metrics, 1.0, explain(model, placement, metrics, seed))
+    bound = upper_bound(model, placement.site_of_fragment)
+    return Plan(problem, chosen.name, placement, metrics, bound, explain(model, placement, metrics, seed))
 
 
 def evaluate(

@@ -48,3 +48,11 @@ def deadline(budget_seconds: float | None) -> Callable[[], bool]:
         return lambda: False
     end = time.monotonic() + budget_seconds
     return lambda: time.monotonic() >= end
+
+
+def spent_part(budget_seconds: float | None) -> Callable[[], float] | None:
+    """The part of the budget, which starts now, that is used up; None without a budget."""
+    if budget_seconds is None:
+        return None
+    elapsed = stopwatch()
+    return lambda: elapsed() / budget_seconds if budget_seconds > 0.0 else 1.0

@@ -47,13 +47,16 @@ def add_parser(verbs: Verbs) -> None:
     for option, kind, metavar, default, meaning in OPTIONS:
         said = meaning if default is None else f"{meaning} (default {default})"
         parser.add_argument(f"--{option}", type=kind, metavar=metavar, help=said)
+    parser.add_argument(
+        "--order", choices=("breadth_first", "random"), help="how trees grow (default breadth_first)"
+    )
     parser.add_argument("--rates", choices=("equal", "random"), help="present rates (default equal)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="problem file to write, .yaml or .json")
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
-    names = [option.replace("-", "_") for option, *_ in OPTIONS] + ["rates"]
+    names = [option.replace("-", "_") for option, *_ in OPTIONS] + ["order", "rates"]
     given: dict[str, Any] = {name: value for name in names if (value := getattr(args, name)) is not None}
     if "children" in given:
         given["children"] = tuple(map(int, given["children"]))

@@ -24,6 +24,7 @@ from mooring.cli import (
     plan,
     policies,
     run,
+    simulate,
     status,
     stop,
 )
@@ -42,7 +43,7 @@ class Verb(Protocol):
 
 
 VERBS: tuple[Verb, ...] = (
-    *(check, plan, evaluate, compare, headroom, generate, policies, experiment),
+    *(check, plan, evaluate, compare, headroom, simulate, generate, policies, experiment),
     *(run, status, stop),
 )
 

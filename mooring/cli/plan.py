@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from mooring.cli.clock import Timed, deadline
+from mooring.cli.clock import Timed, deadline, spent_part
 from mooring.cli.files import read_placement, write_text
 from mooring.cli.parsing import Verbs, add_problem, add_verb, count, seconds, settings
 from mooring.cli.problem_source import load_problem
@@ -58,6 +58,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             seed=args.seed,
             steps=args.steps,
             expired=deadline(args.budget),
+            spent=spent_part(args.budget),
             progress=report,
             current=current,
             max_moves=args.max_moves,

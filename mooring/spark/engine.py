@@ -9,6 +9,14 @@ from dataclasses import dataclass, field
 
 from pyspark.errors import PySparkException
 
+from mooring.deployment.engine import (
+    Channel,
+    FragmentReport,
+    Measurement,
+    MoveReport,
+    QueryReport,
+    SiteReport,
+)
 from mooring.errors import EngineError
 from mooring.spark.endpoint import close_session
 from mooring.spark.fragment_query import RunningFragment, flow_failure, start_fragment
@@ -47,7 +55,7 @@ class SparkEngine:
         self.layout.create()
         self._channel_meters: dict[str, ChannelMeter] = {}
         self._site_meters: dict[str, _SiteMeter] = {}
-        self._began_s = time.time()
+        self._last_measured_s = self._began_s = time.time()
         for name, channel in self.layout.channels.items():
             self._channel_meters[name] = ChannelMeter(end=channel.state().end)
 
@@ -92,13 +100,45 @@ class SparkEngine:
             if left:
                 time.sleep(0.05)
 
-    def move(self, fragment: str, to_site: str) -> float:
-        """Stop a fragment and start it elsewhere from the same checkpoint; returns the pause in seconds."""
+    def move(self, fragment: str, to_site: str) -> MoveReport:
+        """Stop a fragment and start it elsewhere from the same checkpoint.
+
+        A site that does not answer cannot be told to stop, so nothing is moved away from one here.
+        """
         self._site(to_site)
-        before = time.monotonic()
+        if fragment not in self.running:
+            raise EngineError(f"the fragment {fragment!r} does not run")
+        from_site, before = self.running[fragment].site, time.monotonic()
         self.stop(fragment)
         self.start(fragment, to_site)
-        return time.monotonic() - before
+        return MoveReport(fragment, from_site, to_site, time.monotonic() - before)
+
+    # Channels
+
+    def connect(self, channel: Channel) -> None:
+        """Keep for the reader, a fragment or a query, what the producer writes; streams keep their own."""
+        if (reader := self._reader(channel)) is not None:
+            self.layout.channels[channel.producer].register(reader)
+
+    def disconnect(self, channel: Channel) -> None:
+        """The reader is gone for good; nothing more is kept for it."""
+        if (reader := self._reader(channel)) is not None:
+            self.layout.channels[channel.producer].forget(reader)
+
+    def _reader(self, channel: Channel) -> str | None:
+        """How the producer's log knows the reader; None where there is no log.
+
+        A stream has the name of the fragment that brings it in, and a query may have that of the fragment it
+        reads: equal names are the first where there is such a stream.
+        """
+        if channel.producer not in self.layout.channels:
+            return None
+        if channel.reader in self.layout.fragments and channel.reader != channel.producer:
+            return channel.reader
+        flow = self.layout.pipeline.flows[channel.producer]
+        if flow.outside and channel.reader == channel.producer:
+            return None
+        return f"results {flow.dataset}"
 
     def _stopped(self, fragment: RunningFragment, *, force: bool) -> bool:
         try:
@@ -137,6 +177,30 @@ class SparkEngine:
     def trim(self) -> int:
         """Trim every channel behind its readers; returns the bytes freed."""
         return sum(channel.trim().freed_bytes for channel in self.layout.channels.values())
+
+    def measure(self) -> Measurement:
+        """What happened since the last call, in the words all engines share."""
+        seen, before = self.snapshot(), self._last_measured_s
+        self._last_measured_s = seen.at_s
+        flows = self.layout.pipeline.flows
+        streams = {
+            flow.dataset: seen.fragments[self.layout.home[flow.name]].rows_in_per_s
+            for flow in flows.values()
+            if flow.outside and self.layout.home[flow.name] in seen.fragments
+        }
+        return Measurement(
+            at_s=seen.at_s,
+            seconds=seen.at_s - before,
+            stream_rates=streams,
+            sites={n: SiteReport((s.load_cores or 0.0) / s.capacity_cores) for n, s in seen.sites.items()},
+            fragments={
+                name: FragmentReport(f.site, True, f.rows_in_per_s, f.rows_out_per_s, self._busy_cores(name))
+                for name, f in seen.fragments.items()
+            },
+            queries={
+                name: QueryReport(q.rows_per_s, _ms(q.latency_s), None) for name, q in seen.queries.items()
+            },
+        )
 
     def snapshot(self) -> Snapshot:
         """What happened since the last call."""
@@ -282,12 +346,17 @@ class SparkEngine:
 
     def _estimated_load(self, site: str) -> float:
         """Where processes cannot be seen: the share of time its fragments were inside a micro-batch."""
+        return sum(self._busy_cores(name) for name, made in self.running.items() if made.site == site)
+
+    def _busy_cores(self, fragment: str) -> float:
+        """An estimate: Spark tells how long a fragment's batches took, not how much CPU they used."""
+        recent = self.meters[fragment].batches[-5:]
+        if not recent:
+            return 0.0
+        busy = sum(batch.end_s - batch.begin_s for batch in recent)
         trigger_s = self.layout.project.settings.trigger_s
-        load = 0.0
-        for name, made in self.running.items():
-            recent = self.meters[name].batches[-5:]
-            if made.site == site and recent:
-                busy = sum(batch.end_s - batch.begin_s for batch in recent)
-                span = max(recent[-1].end_s - recent[0].begin_s, trigger_s * len(recent))
-                load += busy / span
-        return load
+        return busy / max(recent[-1].end_s - recent[0].begin_s, trigger_s * len(recent))
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else 1000.0 * seconds

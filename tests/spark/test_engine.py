@@ -11,8 +11,11 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.deployment.carry_out import carry_out
+from mooring.deployment.engine import Channel, Engine
 from mooring.errors import EngineError
 from mooring.spark.engine import SparkEngine
+from mooring.spark.pipeline_problem import problem_of
 from mooring.spark.project import load_project
 from mooring.spark.project_run import read_layout
 from mooring.spark.results import read_dataset
@@ -70,8 +73,9 @@ def test_a_moved_fragment_goes_on_with_its_state_and_its_place_in_the_channel(en
     for second in range(25):
         feed(folder, second)
     wait_until(engine, lambda: read_dataset(engine.layout, "counted").num_rows >= 1)
-    pause_s = engine.move("counted", "b")
-    assert pause_s > 0
+    moved = engine.move("counted", "b")
+    assert (moved.from_site, moved.to_site) == ("a", "b")
+    assert moved.pause_s > 0
     assert engine.running["counted"].site == "b"
     for second in range(25, 60):
         feed(folder, second)
@@ -90,6 +94,22 @@ def test_a_moved_fragment_goes_on_with_its_state_and_its_place_in_the_channel(en
     assert seen.channels["numbers"].crosses == ["b"]
     assert seen.channels["numbers"].bytes_written > 0
     assert seen.sites["b"].fragments == ["counted"]
+    measured = engine.measure()
+    assert measured.fragments["counted"].site == "b"
+    assert measured.stream_rates.keys() == {"numbers"}
+
+
+def test_it_is_an_engine_that_placements_are_carried_out_on(engine) -> None:
+    """The same calls that drive the simulator: connect, start, measure, disconnect."""
+    problem = problem_of(engine.layout)
+    typed: Engine = engine
+    carry_out(typed, problem, {"numbers:ingest": "a", "counted": "b"})
+    assert {name: made.site for name, made in engine.running.items()} == {"numbers": "a", "counted": "b"}
+    assert engine.layout.channels["numbers"].readers() == ["counted"]
+    assert engine.layout.channels["counted"].readers() == ["results counted"]
+    engine.stop("counted")
+    engine.disconnect(Channel("numbers", "counted"))
+    assert engine.layout.channels["numbers"].readers() == []
 
 
 def test_what_cannot_be_done_is_an_engine_error(engine) -> None:
