@@ -125,9 +125,9 @@ class Cpu:
 
 def by_mooring(folder: Path, packets: dict[str, int]) -> dict[str, float]:
     (folder / "mooring.yml").write_text(SETTINGS)
+    land(folder, 0, 1)
     with prepared_run(load_project(folder), fresh=True) as run, run.engine() as engine:
         placement = {operator.name: "one" for operator in run.problem.operators}
-        land(folder, 0, 1)
         run.deploy(engine, placement)
         record = RunRecord("bench", "none", placement, [], {}, {})
         embedded = run.sites["one"].embedded
