@@ -38,7 +38,7 @@ from feed import Feeder  # noqa: E402
 from truth import SITES, Traffic, demo_traffic  # noqa: E402
 
 TRIGGER_S = 1.0
-COPIES = 12
+COPIES = 20
 LOOK_S = 2.0
 SCHEMA = "at TIMESTAMP, source INT, destination INT, size_bytes INT"
 COUNTED = "since TIMESTAMP, source INT, packets BIGINT, bytes BIGINT, mean_bytes DOUBLE"
