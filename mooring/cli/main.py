@@ -14,7 +14,20 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from mooring import __version__
-from mooring.cli import check, compare, evaluate, experiment, generate, headroom, plan, policies, simulate
+from mooring.cli import (
+    check,
+    compare,
+    evaluate,
+    experiment,
+    generate,
+    headroom,
+    plan,
+    policies,
+    run,
+    simulate,
+    status,
+    stop,
+)
 from mooring.cli.parsing import Parser, Run, Verbs
 from mooring.cli.terminal import Terminal
 from mooring.errors import MooringError
@@ -29,7 +42,10 @@ class Verb(Protocol):
     def add_parser(self, verbs: Verbs) -> None: ...
 
 
-VERBS: tuple[Verb, ...] = (check, plan, evaluate, compare, headroom, simulate, generate, policies, experiment)
+VERBS: tuple[Verb, ...] = (
+    *(check, plan, evaluate, compare, headroom, simulate, generate, policies, experiment),
+    *(run, status, stop),
+)
 
 
 def entry() -> None:
@@ -58,8 +74,8 @@ def main(argv: Sequence[str]) -> int:
 def _run(argv: Sequence[str], terminal: Terminal) -> int:
     try:
         args = build_parser().parse_args(argv)
-        run: Run = args.run
-        return run(args, terminal)
+        work: Run = args.run
+        return work(args, terminal)
     except SystemExit as stop:  # --help and --version
         return int(stop.code or 0)
     except MooringError as error:

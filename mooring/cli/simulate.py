@@ -11,6 +11,7 @@ from rich.table import Table
 
 from mooring.cli.files import make_folder, read_placement
 from mooring.cli.parsing import Verbs, add_problem, add_verb, number, positive_count, seconds
+from mooring.cli.problem_source import load_problem
 from mooring.cli.terminal import Terminal
 from mooring.errors import InputError
 from mooring.problem.fingerprint import fingerprint
@@ -50,7 +51,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    problem = Problem.load(args.problem)
+    problem = load_problem(args.problem)
     placement = read_placement(args.placement, problem)
     if args.warm_up < 0:
         raise InputError(f"found {args.warm_up}, expected seconds >= 0", field="--warm-up")

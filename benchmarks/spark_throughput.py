@@ -1,0 +1,248 @@
+"""Does Mooring cost throughput? The demo's pipeline on one site, by Mooring and as plain streaming queries.
+
+    python -m benchmarks.spark_throughput [ROUNDS]
+
+Both sides have the same ten fragments, site settings, trigger and batch limits; the plain side is written by
+hand with Spark's own file sink and source. Each runs until it has drained a first small load, so that it is
+warm; then a backlog of about a minute lands, and what counts is how fast it is drained: by the clock, and per
+CPU second of the site and of this process. Rounds alternate.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from mooring.spark.embedded_site import EmbeddedSite
+from mooring.spark.endpoint import close_session, open_session
+from mooring.spark.java import find_java
+from mooring.spark.meters import FragmentMeter
+from mooring.spark.project import load_project
+from mooring.spark.project_run import prepared_run
+from mooring.spark.run_report import RunRecord
+from mooring.spark.watching import WatchOptions, watch
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "network_monitoring"
+sys.path.insert(0, str(EXAMPLE))
+
+from feed import Feeder  # noqa: E402
+from truth import SITES, Traffic, demo_traffic  # noqa: E402
+
+TRIGGER_S = 1.0
+COPIES = 12
+LOOK_S = 2.0
+SCHEMA = "at TIMESTAMP, source INT, destination INT, size_bytes INT"
+COUNTED = "since TIMESTAMP, source INT, packets BIGINT, bytes BIGINT, mean_bytes DOUBLE"
+SETTINGS = """\
+sites: {one: {capacity: 2}}
+streams:
+  packets_berlin: {site: one, rate: 10000}
+  packets_oslo: {site: one, rate: 10000}
+  packets_porto: {site: one, rate: 10000}
+queries:
+  source_seconds: {site: one}
+  busy_sources: {site: one}
+  pair_seconds: {site: one}
+  source_sliding: {site: one}
+  source_minutes: {site: one}
+  pair_minutes: {site: one}
+  totals: {site: one}
+trigger_s: 1
+"""
+
+
+def make_backlog(folder: Path) -> dict[str, int]:
+    """The trace again and again, each time ten minutes later; returns the packets per sub-stream."""
+    base = demo_traffic()
+    for copy in range(COPIES):
+        shifted = Traffic(
+            base.at_us + copy * 600_000_000, base.source, base.destination, base.size_bytes, base.part
+        )
+        feeder = Feeder(shifted, folder / "backlog", speed=float("inf"))
+        for number, chosen in enumerate(np.array_split(np.arange(shifted.at_us.size), 4)):
+            inside = np.zeros(shifted.at_us.size, dtype=bool)
+            inside[chosen] = True
+            for part in range(len(SITES)):
+                feeder._write(part, f"{copy:03d}-{number}", shifted.of(inside & (shifted.part == part)))
+    return {site: COPIES * int((base.part == part).sum()) for part, site in enumerate(SITES)}
+
+
+def land(folder: Path, first: int, last: int) -> None:
+    """Let some copies of the backlog land; links, so that every round has them."""
+    for site in SITES:
+        (folder / "landing" / site).mkdir(parents=True, exist_ok=True)
+        for file in sorted((folder / "backlog" / site).iterdir()):
+            if first <= int(file.name[:3]) < last:
+                os.link(file, folder / "landing" / site / file.name)
+
+
+def reads(packets: dict[str, int]) -> dict[str, int]:
+    """Rows each fragment has to read; busy_sources reads what windows give, so it is not counted."""
+    whole = sum(packets.values())
+    return {
+        **{f"packets_{site}": count for site, count in packets.items()},
+        "source_seconds": packets["berlin"],
+        "pair_seconds": packets["oslo"],
+        "source_sliding": packets["porto"],
+        **dict.fromkeys(("source_minutes", "pair_minutes", "totals"), whole),
+    }
+
+
+def drained(meters: dict[str, FragmentMeter], share: float, packets: dict[str, int]) -> bool:
+    return all(meters[name].rows_in >= share * rows for name, rows in reads(packets).items())
+
+
+class Cpu:
+    """CPU seconds of a site's process tree and of this process."""
+
+    def __init__(self, site: EmbeddedSite) -> None:
+        self._site = site
+        self._start = self._now()
+
+    def _now(self) -> tuple[float, float]:
+        usage, own = self._site.usage(), os.times()
+        assert usage is not None
+        return usage.cpu_s, own.user + own.system
+
+    def used(self, rows: int, seconds: float) -> dict[str, float]:
+        site, own = (now - start for now, start in zip(self._now(), self._start, strict=True))
+        return {
+            "rows_per_s": rows / seconds,
+            "rows_per_cpu_s": rows / (site + own),
+            "site_cores": site / seconds,
+            "own_cores": own / seconds,
+        }
+
+
+def by_mooring(folder: Path, packets: dict[str, int]) -> dict[str, float]:
+    (folder / "mooring.yml").write_text(SETTINGS)
+    with prepared_run(load_project(folder), fresh=True) as run, run.engine() as engine:
+        placement = {operator.name: "one" for operator in run.problem.operators}
+        land(folder, 0, 1)
+        run.deploy(engine, placement)
+        record = RunRecord("bench", "none", placement, [], {}, {})
+        embedded = run.sites["one"].embedded
+        assert embedded is not None
+
+        def until(share: float) -> None:
+            over = lambda passed: bool(engine.meters) and drained(engine.meters, share, packets)  # noqa: E731
+            watch(
+                engine, record, run.files, over=over, show=lambda s: None, options=WatchOptions(look_s=LOOK_S)
+            )
+
+        until(1 / COPIES)
+        cpu, began = Cpu(embedded), time.monotonic()
+        land(folder, 1, COPIES)
+        until(1.0)
+        rows = round(sum(reads(packets).values()) * (1 - 1 / COPIES))
+        return cpu.used(rows, time.monotonic() - began)
+
+
+def by_hand(folder: Path, packets: dict[str, int]) -> dict[str, float]:
+    site = EmbeddedSite("hand", folder / "hand", find_java(), capacity=2)
+    site.start()
+    try:
+        session = open_session(site.wait_ready())
+        session.conf.set("spark.sql.streaming.numRecentProgressUpdates", "100")
+        land(folder, 0, 1)
+        queries = {
+            name: plain_query(session, folder, name, frame) for name, frame in plain_flows(session, folder)
+        }
+        meters = {name: FragmentMeter() for name in queries}
+
+        def until(share: float) -> None:
+            while not drained(meters, share, packets):
+                time.sleep(LOOK_S)
+                for name, query in queries.items():
+                    meters[name].take([json.loads(report.json) for report in query.recentProgress])
+
+        until(1 / COPIES)
+        cpu, began = Cpu(site), time.monotonic()
+        land(folder, 1, COPIES)
+        until(1.0)
+        rows = round(sum(reads(packets).values()) * (1 - 1 / COPIES))
+        result = cpu.used(rows, time.monotonic() - began)
+        for query in queries.values():
+            query.stop()
+        close_session(session)
+        return result
+    finally:
+        site.stop()
+        shutil.rmtree(folder / "hand-data", ignore_errors=True)
+
+
+def plain_query(session: SparkSession, folder: Path, name: str, frame: DataFrame):
+    return (
+        frame.writeStream.format("parquet")
+        .option("path", str(folder / "hand-data" / name))
+        .option("checkpointLocation", str(folder / "hand-data" / f"{name}-checkpoint"))
+        .trigger(processingTime=f"{TRIGGER_S:g} seconds")
+        .start()
+    )
+
+
+def plain_flows(session: SparkSession, folder: Path):
+    """The demo's flows as anybody would write them without Mooring, each from files to files."""
+    data = folder / "hand-data"
+
+    def written(name: str, schema: str) -> DataFrame:
+        (data / name).mkdir(parents=True, exist_ok=True)
+        return session.readStream.schema(schema).option("maxFilesPerTrigger", 200).parquet(str(data / name))
+
+    def timed(*parts: str) -> DataFrame:
+        frames = [written(f"packets_{part}", SCHEMA).withWatermark("at", "5 seconds") for part in parts]
+        whole = frames[0]
+        for frame in frames[1:]:
+            whole = whole.union(frame)
+        return whole
+
+    def counted(frame: DataFrame, window, *keys: str) -> DataFrame:
+        sums = frame.groupBy(window.alias("span"), *keys).agg(
+            F.count("*").alias("packets"), F.sum("size_bytes").alias("bytes")
+        )
+        mean = (F.col("bytes") / F.col("packets")).alias("mean_bytes")
+        return sums.select(F.col("span.start").alias("since"), *keys, "packets", "bytes", mean)
+
+    for part in SITES:
+        landed = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 30)
+        yield f"packets_{part}", landed.parquet(str(folder / "landing" / part))
+    second, minute = F.window("at", "1 second"), F.window("at", "1 minute")
+    yield "source_seconds", counted(timed("berlin"), second, "source")
+    yield "busy_sources", written("source_seconds", COUNTED).filter("packets >= 20")
+    yield "pair_seconds", counted(timed("oslo"), second, "source", "destination")
+    yield "source_sliding", counted(timed("porto"), F.window("at", "60 seconds", "10 seconds"), "source")
+    yield "source_minutes", counted(timed(*SITES), minute, "source")
+    yield "pair_minutes", counted(timed(*SITES), minute, "source", "destination")
+    yield "totals", counted(timed(*SITES), second)
+
+
+def main(rounds: int = 2) -> None:
+    root = Path(tempfile.mkdtemp(prefix="mooring-throughput-"))
+    folder = root / "project"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", ".mooring", "landing"))
+    try:
+        packets = make_backlog(folder)
+        results: dict[str, list[dict[str, float]]] = {"hand": [], "mooring": []}
+        for _ in range(rounds):
+            for side, run in (("hand", by_hand), ("mooring", by_mooring)):
+                results[side].append(run(folder, packets))
+                shutil.rmtree(folder / "landing")
+                print(side, json.dumps(results[side][-1]), flush=True)
+        for measure in ("rows_per_s", "rows_per_cpu_s"):
+            means = {side: sum(r[measure] for r in found) / len(found) for side, found in results.items()}
+            print(f"{measure}: mooring / by hand = {means['mooring'] / means['hand']:.3f}")
+    finally:
+        shutil.rmtree(root)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:2]))

@@ -1,0 +1,76 @@
+"""Replays the packets as files landing at each site, faster than recorded, and closes every window."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+from truth import SITES, Traffic
+
+SPEED = 8.0
+"""Trace seconds per second."""
+FLUSH_S = 3600
+"""One packet this long after the last closes all windows before it; its own stays open, so it is never
+counted.
+"""
+
+
+class Feeder(threading.Thread):
+    """Writes one file per site and second of real time; `speed` infinite writes everything at once."""
+
+    def __init__(self, traffic: Traffic, landing: Path, speed: float = SPEED) -> None:
+        super().__init__(daemon=True)
+        self._traffic = traffic
+        self._landing = landing
+        self._speed = speed
+        self._halt = threading.Event()
+        for site in SITES:
+            (landing / site).mkdir(parents=True, exist_ok=True)
+
+    def run(self) -> None:
+        step_us = 8_000_000
+        first = int(self._traffic.at_us[0]) // step_us * step_us
+        last = int(self._traffic.at_us[-1])
+        for number, begin in enumerate(range(first, last + 1, step_us)):
+            inside = (self._traffic.at_us >= begin) & (self._traffic.at_us < begin + step_us)
+            for part in range(len(SITES)):
+                self._write(part, f"{number:05d}", self._traffic.of(inside & (self._traffic.part == part)))
+            if self._halt.wait(step_us / 1e6 / self._speed):
+                return
+        for part in range(len(SITES)):
+            one = self._traffic.of(np.arange(self._traffic.at_us.size) == 0)
+            flush = Traffic(
+                one.at_us * 0 + last + FLUSH_S * 1_000_000,
+                one.source,
+                one.destination,
+                one.size_bytes,
+                one.part,
+            )
+            self._write(part, "99999", flush)
+
+    def halt(self) -> None:
+        self._halt.set()
+
+    def _write(self, part: int, name: str, traffic: Traffic) -> None:
+        """Under a hidden name first, so that no reader ever sees half a file."""
+        table = pyarrow.table(
+            {
+                "at": pyarrow.array(traffic.at_us, pyarrow.timestamp("us", tz="UTC")),
+                "source": traffic.source,
+                "destination": traffic.destination,
+                "size_bytes": traffic.size_bytes,
+            }
+        )
+        hidden = self._landing / SITES[part] / f".{name}"
+        pyarrow.parquet.write_table(table, hidden)
+        os.replace(hidden, hidden.with_name(f"{name}.parquet"))
+
+
+def feed_everything(traffic: Traffic, landing: Path) -> None:
+    """The whole trace at once: a backlog."""
+    feeder = Feeder(traffic, landing, speed=float("inf"))
+    feeder.run()

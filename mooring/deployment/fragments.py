@@ -1,0 +1,87 @@
+"""Fragments: operators that always run together as one streaming query, cut once from the graph before
+placement.
+
+Every fragment costs a fixed part of a core per micro-batch, so operators are joined wherever that changes
+nothing else: along an edge whose producer nobody else reads, unless a pin, the user, or state stands against
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class CutNode:
+    """What cutting needs to know of one operator."""
+
+    name: str
+    inputs: tuple[str, ...] = ()
+    """Operators it reads."""
+    site: str | None = None
+    """Pinned here."""
+    stateful: bool = False
+    channel_after: bool = False
+    """Its output must be a channel: a query reads it, the user cut here, or several operators write the same
+    dataset.
+    """
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """Named after its last operator, the only one whose output leaves it."""
+
+    name: str
+    operators: tuple[str, ...]
+    """Each after those it reads."""
+    site: str | None = None
+    """Pinned here."""
+
+
+def cut(nodes: Collection[CutNode]) -> list[Fragment]:
+    """Fragments of a graph whose nodes come in an order where each follows what it reads."""
+    by_name = {node.name: node for node in nodes}
+    readers: dict[str, list[str]] = {name: [] for name in by_name}
+    for node in nodes:
+        for source in node.inputs:
+            readers[source].append(node.name)
+    label = {name: name for name in by_name}
+    members: dict[str, list[str]] = {name: [name] for name in by_name}
+    for node in reversed(list(nodes)):
+        if node.channel_after or len(readers[node.name]) != 1:
+            continue
+        (reader,) = readers[node.name]
+        joined = [by_name[name] for name in (*members[label[node.name]], *members[label[reader]])]
+        if _may_join(joined):
+            old, new = label[node.name], label[reader]
+            for name in members[old]:
+                label[name] = new
+            members[new] = members.pop(old) + members[new]
+    order = {node.name: at for at, node in enumerate(nodes)}
+    return [
+        Fragment(name, tuple(sorted(inside, key=order.__getitem__)), _pin([by_name[n] for n in inside]))
+        for name, inside in sorted(members.items(), key=lambda item: order[item[0]])
+    ]
+
+
+def _may_join(nodes: Collection[CutNode]) -> bool:
+    """One site for all (pinned and free operators stay apart), and state at most once per query."""
+    return len({node.site for node in nodes}) == 1 and sum(node.stateful for node in nodes) <= 1
+
+
+def _pin(nodes: Collection[CutNode]) -> str | None:
+    return next((node.site for node in nodes if node.site is not None), None)
+
+
+def channels_between(
+    fragments: Collection[Fragment], inputs: Mapping[str, Collection[str]]
+) -> set[tuple[str, str]]:
+    """Pairs (writing fragment, reading fragment) that a channel connects."""
+    home = {operator: fragment.name for fragment in fragments for operator in fragment.operators}
+    return {
+        (home[source], home[operator])
+        for operator in home
+        for source in inputs.get(operator, ())
+        if home[source] != home[operator]
+    }

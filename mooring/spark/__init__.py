@@ -1,0 +1,1 @@
+"""The data plane: sites, pipelines, fragments as streaming queries, and channels on Apache Spark."""

@@ -1,0 +1,261 @@
+"""A site that Mooring starts itself: a small Spark Connect server as a child process, on the loopback only.
+
+It binds to a port the system picks (told by its log, so there is no race for it) and asks for a token made
+for this run, so that other users of the machine cannot use it. Its files, temporary ones included, stay in
+one folder.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import secrets
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyspark
+
+import mooring
+from mooring.errors import EngineError
+from mooring.spark import keeper
+from mooring.spark.cpu_quota import CpuQuota, make_quota
+from mooring.spark.endpoint import Endpoint
+from mooring.spark.java import Java
+from mooring.spark.process_tree import TreeUsage, tree_usage
+
+_READY = re.compile(rb"Spark Connect server started at: \S*?:(\d+)")
+_MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_LOG_LINES_SHOWN = 12
+
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+logger.server.name = org.apache.spark.sql.connect.service.SparkConnectServer
+logger.server.level = info
+"""
+
+
+@dataclass(frozen=True)
+class EmbeddedOptions:
+    """How an embedded server is made. The defaults are the leanest that run comfortably (measured,
+    docs/spark.md).
+    """
+
+    heap_mb: int = 512
+    """Java heap; Spark refuses less than about 450 MiB."""
+    start_timeout_s: float = 90.0
+    grace_s: float = 8.0
+    """How long the server may take to end by itself before it is made to."""
+    class_archive: Path | None = None
+    """A class archive (see class_archive.py) that halves the start."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """Further Spark settings, which win over ours."""
+    jvm_flags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.heap_mb < 450:
+            raise ValueError(f"heap_mb is {self.heap_mb}; Spark refuses heaps under 450 MiB")
+
+
+class EmbeddedSite:
+    """One embedded server: started, watched, measured and stopped."""
+
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        java: Java,
+        *,
+        capacity: float = 1.0,
+        options: EmbeddedOptions | None = None,
+    ) -> None:
+        self.name = name
+        self.folder = folder.resolve()
+        self.capacity = capacity
+        self.threads = max(1, math.ceil(min(capacity, os.cpu_count() or 1)))
+        self.quota_note = ""
+        self._java = java
+        self._options = options or EmbeddedOptions()
+        self._token = secrets.token_hex(16)
+        self._keeper: subprocess.Popen[str] | None = None
+        self._server_pid: int | None = None
+        self._port: int | None = None
+        self._quota: CpuQuota | None = None
+
+    @property
+    def log_file(self) -> Path:
+        return self.folder / "server.log"
+
+    @property
+    def endpoint(self) -> Endpoint:
+        if self._port is None:
+            raise EngineError(f"site {self.name} has not started", remedy="call wait_ready() first")
+        # "localhost" by name: only then does the client send a token without TLS, over the loopback.
+        return Endpoint(f"sc://localhost:{self._port}/;token={self._token}")
+
+    def start(self) -> None:
+        """Spawn the server and return at once, so that several sites start side by side."""
+        scratch = self.folder / "scratch"
+        scratch.mkdir(parents=True, exist_ok=True)
+        if self.log_file.exists():
+            self.log_file.replace(self.folder / "server.log.1")
+        self.log_file.touch()
+        (self.folder / "log4j2.properties").write_text(_LOG4J)
+        self._quota = self._make_quota()
+        order = {
+            "command": self._command(scratch),
+            "log": str(self.log_file),
+            "scratch": str(scratch),
+            "cgroup": None if self._quota is None else str(self._quota.group),
+            "grace_s": self._options.grace_s,
+        }
+        self._keeper = subprocess.Popen(
+            [sys.executable, "-I", keeper.__file__, json.dumps(order)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            cwd=scratch,
+            env=self._environment(),
+        )
+        assert self._keeper.stdout is not None
+        answer = self._keeper.stdout.readline().strip()
+        if not answer.isdigit():
+            self.stop()
+            raise EngineError(f"site {self.name}: could not start {self._java.path}; see {self.log_file}")
+        self._server_pid = int(answer)
+
+    def wait_ready(self) -> Endpoint:
+        """Wait until it listens; a server that ends or stays silent is an error with its last words."""
+        deadline = time.monotonic() + self._options.start_timeout_s
+        while (match := _READY.search(self.log_file.read_bytes())) is None:
+            if not self.is_alive():
+                raise self._failed_start("ended while starting")
+            if time.monotonic() > deadline:
+                raise self._failed_start(f"did not start within {self._options.start_timeout_s:g} s")
+            time.sleep(0.05)
+        self._port = int(match[1])
+        return self.endpoint
+
+    def hold_to_capacity(self) -> None:
+        """Put the CPU quota into force, where there is one.
+
+        Not before everything has started: a cold JVM under the quota of a small site takes a minute to load
+        and compile what it needs.
+        """
+        if self._quota is not None and self._server_pid is not None and self.is_alive():
+            self._quota.admit(self._server_pid)
+
+    def is_alive(self) -> bool:
+        return self._keeper is not None and self._keeper.poll() is None
+
+    def usage(self) -> TreeUsage | None:
+        """CPU and memory of the server and all it started; None where that cannot be seen."""
+        return None if self._server_pid is None else tree_usage(self._server_pid)
+
+    def stop(self) -> None:
+        """End the server; close its sessions first, or their clients retry for minutes."""
+        if self._keeper is None:
+            return
+        assert self._keeper.stdin is not None
+        assert self._keeper.stdout is not None
+        self._keeper.stdin.close()
+        try:
+            self._keeper.wait(3 * self._options.grace_s + 5)
+        except subprocess.TimeoutExpired:
+            self._keeper.kill()  # its death takes the server along
+            self._keeper.wait()
+        self._keeper.stdout.close()
+        self._port = None
+
+    def _failed_start(self, what: str) -> EngineError:
+        self.stop()
+        lines = self.log_file.read_text(errors="replace").splitlines()[-_LOG_LINES_SHOWN:]
+        return EngineError(
+            f"site {self.name} {what}; the last lines of {self.log_file}:\n" + "\n".join(lines),
+            remedy="check the Java version and the memory left on this machine",
+        )
+
+    def _make_quota(self) -> CpuQuota | None:
+        """A quota where capacity is not a whole number of threads, or fewer than the machine's cores."""
+        if self.capacity >= (os.cpu_count() or 1):
+            self.quota_note = "no quota needed: the whole machine"
+            return None
+        quota = make_quota(self.name, self.capacity)
+        if isinstance(quota, str):
+            self.quota_note = f"no CPU quota ({quota}); {self.threads} thread(s) only"
+            return None
+        self.quota_note = f"CPU quota {self.capacity:g} cores"
+        return quota
+
+    def _environment(self) -> dict[str, str]:
+        mine = {
+            "SPARK_HOME": str(spark_home()),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_SCALA_VERSION": "2.13",
+            "SPARK_CONNECT_AUTHENTICATE_TOKEN": self._token,
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            # Functions that name Mooring's own modules must find the same ones in Spark's Python workers.
+            "PYTHONPATH": os.pathsep.join([str(_PACKAGE_ROOT), *_absolute_python_path()]),
+        }
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
+        return kept | mine
+
+    def _command(self, scratch: Path) -> list[str]:
+        options = self._options
+        flags = [f"-Xmx{options.heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k"]
+        flags += ["-XX:-UsePerfData", f"-Djava.io.tmpdir={scratch}", *self._java.module_options()]
+        if options.class_archive is not None and options.class_archive.exists():
+            name = "-XX:AOTCache" if self._java.major >= 24 else "-XX:SharedArchiveFile"
+            flags += [f"{name}={options.class_archive}"]
+        settings = site_settings(self.name, self.threads, scratch) | options.settings
+        flags += [f"-D{name}={value}" for name, value in settings.items()]
+        flags += [f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}", *options.jvm_flags]
+        return [str(self._java.path), *flags, "-cp", f"{spark_home()}/jars/*", _MAIN_CLASS]
+
+
+_PACKAGE_ROOT = Path(mooring.__file__).resolve().parent.parent
+
+
+def _absolute_python_path() -> list[str]:
+    given = os.environ.get("PYTHONPATH", "")
+    return [os.path.abspath(part) for part in given.split(os.pathsep) if part]
+
+
+def spark_home() -> Path:
+    """The Spark that came with the `pyspark` package."""
+    return Path(pyspark.__file__).parent
+
+
+def site_settings(name: str, threads: int, scratch: Path) -> dict[str, str]:
+    """Spark settings of an embedded site: small, private, and with short state and log histories."""
+    return {
+        "spark.app.name": f"mooring {name}",
+        "spark.master": f"local[{threads}]",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.shuffle.partitions": str(threads),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.streaming.minBatchesToRetain": "5",
+        # No checksum files beside every small file: halves the time of log commits (DESIGN.md).
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    }

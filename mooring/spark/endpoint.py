@@ -1,0 +1,96 @@
+"""Where a site's Spark answers, and how to open and close sessions there."""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.connect.client.retries import DefaultPolicy
+
+from mooring.errors import EngineError, InputError
+
+_RETRIES = DefaultPolicy(max_retries=6, initial_backoff=50, max_backoff=2000)
+"""About five seconds: enough for a hiccup, short enough to notice a dead site."""
+_SECRETS = ("token", "x-api-key", "authorization")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A Spark Connect URL: `sc://host:port/;token=...;use_ssl=true`. A token implies TLS unless the host is
+    localhost.
+    """
+
+    url: str
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme != "sc" or not parts.hostname:
+            raise InputError(
+                f"expected a Spark Connect URL, found {self.url!r}",
+                field="connect",
+                remedy="write it as sc://host:15002, with /;token=...;use_ssl=true after it where needed",
+            )
+        if parts.path not in ("", "/") and not parts.path.startswith("/;"):
+            raise InputError(
+                f"the URL {self.redacted()!r} has a path",
+                field="connect",
+                remedy="parameters follow '/;', as in sc://host:15002/;token=...",
+            )
+        if "session_id=" in self.url:
+            raise InputError(
+                f"the URL {self.redacted()!r} sets session_id, which Mooring chooses per fragment",
+                field="connect",
+                remedy="leave session_id out",
+            )
+
+    def with_session(self, session_id: str) -> str:
+        """The URL that opens, or finds again, the session of that id."""
+        base = self.url if "/;" in self.url else self.url.rstrip("/") + "/"
+        return f"{base.rstrip(';')};session_id={session_id}"
+
+    def redacted(self) -> str:
+        """The URL fit for logs and reports."""
+        head, *parameters = self.url.split(";")
+        shown = [
+            f"{name}=***" if (name := item.split("=", 1)[0]).lower() in _SECRETS else item
+            for item in parameters
+        ]
+        return ";".join([head, *shown])
+
+
+def open_session(endpoint: Endpoint, session_id: str | None = None) -> SparkSession:
+    """A new session of its own (never the process's default one), checked to answer."""
+    url = endpoint.with_session(session_id or str(uuid.uuid4()))
+    try:
+        with warnings.catch_warnings():
+            # gRPC and pandas versions are the user's; their deprecations are not ours to raise.
+            warnings.simplefilter("ignore")
+            session: SparkSession = SparkSession.builder.remote(url).create()
+            # The client's own policy retries for ten minutes, even while the process ends.
+            session.client.set_retry_policies([_RETRIES])
+            _ = session.version
+    except PySparkException as failure:
+        raise EngineError(
+            f"the site at {endpoint.redacted()} does not answer: {first_line(failure)}",
+            remedy="check that its Spark Connect server runs and is reachable, and the token",
+        ) from failure
+    return session
+
+
+def close_session(session: SparkSession) -> None:
+    """Release the session at its server; one that no longer answers is let go."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            session.stop()
+        except Exception:  # the server may already be gone, in any of gRPC's ways
+            return
+
+
+def first_line(failure: BaseException) -> str:
+    text = str(failure).strip()
+    return text.splitlines()[0] if text else type(failure).__name__

@@ -1,0 +1,362 @@
+"""Spark as an engine: fragments started, watched, moved and stopped over the sites of a run."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.errors import PySparkException
+
+from mooring.deployment.engine import (
+    Channel,
+    FragmentReport,
+    Measurement,
+    MoveReport,
+    QueryReport,
+    SiteReport,
+)
+from mooring.errors import EngineError
+from mooring.spark.endpoint import close_session
+from mooring.spark.fragment_query import RunningFragment, flow_failure, start_fragment
+from mooring.spark.layout import Layout
+from mooring.spark.meters import ChannelMeter, FragmentMeter, hop_latency_s, path_latency_s
+from mooring.spark.sites import SiteHandle
+from mooring.spark.snapshot import (
+    ChannelSnapshot,
+    FragmentSnapshot,
+    QuerySnapshot,
+    SiteSnapshot,
+    Snapshot,
+)
+
+
+@dataclass
+class _SiteMeter:
+    cpu_s: float
+    at_s: float
+    started_cpu_s: float = 0.0
+
+
+@dataclass
+class SparkEngine:
+    """Runs a layout's fragments. One engine owns a project's sessions at a time."""
+
+    layout: Layout
+    sites: Mapping[str, SiteHandle]
+    queries: Mapping[str, str]
+    """Query -> the fragment whose output it consumes."""
+    accept_edits: bool = False
+    running: dict[str, RunningFragment] = field(default_factory=dict)
+    meters: dict[str, FragmentMeter] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.layout.create()
+        self._channel_meters: dict[str, ChannelMeter] = {}
+        self._site_meters: dict[str, _SiteMeter] = {}
+        self._last_measured_s = self._began_s = time.time()
+        for name, channel in self.layout.channels.items():
+            self._channel_meters[name] = ChannelMeter(end=channel.state().end)
+
+    @property
+    def _window_s(self) -> float:
+        """Rates are means over this long: a few micro-batches at least."""
+        return max(10.0, 3 * self.layout.project.settings.trigger_s)
+
+    # Starting, stopping, moving
+
+    def start(self, fragment: str, site: str) -> None:
+        """Run a fragment at a site, from where it last committed."""
+        if fragment in self.running:
+            raise EngineError(f"the fragment {fragment!r} already runs at {self.running[fragment].site!r}")
+        handle = self._site(site)
+        made = start_fragment(
+            self.layout,
+            self.layout.fragments[fragment],
+            site,
+            handle.endpoint,
+            accept_edits=self.accept_edits,
+        )
+        self.running[fragment] = made
+        self.meters.setdefault(fragment, FragmentMeter()).restarted()
+
+    def stop(self, fragment: str, patience_s: float = 10.0) -> None:
+        """End a fragment between two of its micro-batches, or in the middle of one after `patience_s`."""
+        self.stop_all([fragment], patience_s)
+
+    def stop_all(self, fragments: list[str] | None = None, patience_s: float = 10.0) -> None:
+        """End fragments, each as soon as it is between two micro-batches."""
+        left = {
+            name: self.running[name] for name in (fragments or list(self.running)) if name in self.running
+        }
+        deadline = time.monotonic() + patience_s
+        while left:
+            for name, fragment in list(left.items()):
+                if self._stopped(fragment, force=time.monotonic() > deadline):
+                    self._read_progress(name)
+                    close_session(fragment.session)
+                    del left[name], self.running[name]
+            if left:
+                time.sleep(0.05)
+
+    def move(self, fragment: str, to_site: str) -> MoveReport:
+        """Stop a fragment and start it elsewhere from the same checkpoint.
+
+        A site that does not answer cannot be told to stop, so nothing is moved away from one here.
+        """
+        self._site(to_site)
+        if fragment not in self.running:
+            raise EngineError(f"the fragment {fragment!r} does not run")
+        from_site, before = self.running[fragment].site, time.monotonic()
+        self.stop(fragment)
+        self.start(fragment, to_site)
+        return MoveReport(fragment, from_site, to_site, time.monotonic() - before)
+
+    # Channels
+
+    def connect(self, channel: Channel) -> None:
+        """Keep for the reader, a fragment or a query, what the producer writes; streams keep their own."""
+        if (reader := self._reader(channel)) is not None:
+            self.layout.channels[channel.producer].register(reader)
+
+    def disconnect(self, channel: Channel) -> None:
+        """The reader is gone for good; nothing more is kept for it."""
+        if (reader := self._reader(channel)) is not None:
+            self.layout.channels[channel.producer].forget(reader)
+
+    def _reader(self, channel: Channel) -> str | None:
+        """How the producer's log knows the reader; None where there is no log.
+
+        A stream has the name of the fragment that brings it in, and a query may have that of the fragment it
+        reads: equal names are the first where there is such a stream.
+        """
+        if channel.producer not in self.layout.channels:
+            return None
+        if channel.reader in self.layout.fragments and channel.reader != channel.producer:
+            return channel.reader
+        flow = self.layout.pipeline.flows[channel.producer]
+        if flow.outside and channel.reader == channel.producer:
+            return None
+        return f"results {flow.dataset}"
+
+    def _stopped(self, fragment: RunningFragment, *, force: bool) -> bool:
+        try:
+            if not force and fragment.query.isActive and fragment.query.status["isTriggerActive"]:
+                return False
+            if fragment.query.isActive:
+                fragment.query.stop()
+        except PySparkException:  # the site no longer answers: nothing there can commit any more
+            return True
+        return True
+
+    def _site(self, name: str) -> SiteHandle:
+        if name not in self.sites:
+            raise EngineError(f"no site {name!r}; there are {', '.join(self.sites)}")
+        return self.sites[name]
+
+    # Watching
+
+    def check(self) -> None:
+        """Raise for the first dead site or failed fragment, naming it."""
+        for site in self.sites.values():
+            if not site.is_alive():
+                log = site.embedded.log_file if site.embedded else ""
+                raise EngineError(f"the site {site.name!r} ended by itself", remedy=f"see {log}")
+        for name, fragment in self.running.items():
+            try:
+                over = not fragment.query.isActive
+                failure = fragment.query.exception() if over else None
+            except PySparkException as lost:
+                raise EngineError(f"the site {fragment.site!r} does not answer: {lost}") from lost
+            if failure is not None:
+                raise flow_failure(self.layout, name, fragment.site, str(failure))
+            if over:
+                raise EngineError(f"the fragment {name!r} at {fragment.site!r} ended by itself")
+
+    def trim(self) -> int:
+        """Trim every channel behind its readers; returns the bytes freed."""
+        return sum(channel.trim().freed_bytes for channel in self.layout.channels.values())
+
+    def measure(self) -> Measurement:
+        """What happened since the last call, in the words all engines share."""
+        seen, before = self.snapshot(), self._last_measured_s
+        self._last_measured_s = seen.at_s
+        flows = self.layout.pipeline.flows
+        streams = {
+            flow.dataset: seen.fragments[self.layout.home[flow.name]].rows_in_per_s
+            for flow in flows.values()
+            if flow.outside and self.layout.home[flow.name] in seen.fragments
+        }
+        return Measurement(
+            at_s=seen.at_s,
+            seconds=seen.at_s - before,
+            stream_rates=streams,
+            sites={n: SiteReport((s.load_cores or 0.0) / s.capacity_cores) for n, s in seen.sites.items()},
+            fragments={
+                name: FragmentReport(f.site, True, f.rows_in_per_s, f.rows_out_per_s, self._busy_cores(name))
+                for name, f in seen.fragments.items()
+            },
+            queries={
+                name: QueryReport(q.rows_per_s, _ms(q.latency_s), None) for name, q in seen.queries.items()
+            },
+        )
+
+    def snapshot(self) -> Snapshot:
+        """What happened since the last call."""
+        now = time.time()
+        for name in self.running:
+            self._read_progress(name)
+        channels = self._channel_snapshots(now)
+        writers = self._writers_of_fragments()
+        trigger_s = self.layout.project.settings.trigger_s
+        hops = {
+            name: hop_latency_s(meter, self._written_s(writers[name]), trigger_s)
+            for name, meter in self.meters.items()
+        }
+        latencies = {name: path_latency_s(name, hops, writers) for name in self.meters}
+        return Snapshot(
+            at_s=now,
+            since_start_s=now - self._began_s,
+            sites=self._site_snapshots(now),
+            fragments={name: self._fragment_snapshot(name, now, channels) for name in self.running},
+            queries={
+                query: self._query_snapshot(fragment, now, latencies.get(fragment), channels)
+                for query, fragment in self.queries.items()
+            },
+            channels=channels,
+        )
+
+    def _written_s(self, writers: list[str]) -> list[float] | None:
+        """When the files that a fragment's channels hold were written; None if it reads from outside only."""
+        if not writers:
+            return None
+        return [at for name in writers for at, rows, _ in self._channel_meters[name].appended if rows > 0]
+
+    def _rows_out(self, fragment: str, now: float) -> tuple[int, float]:
+        """Rows written so far, and per second."""
+        if (channel := self._channel_meters.get(fragment)) is not None:
+            return channel.rows, channel.rates_per_s(now, self._window_s, self._began_s)[0]
+        meter = self.meters.get(fragment, FragmentMeter())
+        return meter.rows_out, meter.rows_per_s(now, self._window_s)[1]
+
+    def _read_progress(self, fragment: str) -> None:
+        try:
+            reports = self.running[fragment].query.recentProgress
+        except PySparkException:
+            return
+        self.meters[fragment].take([json.loads(report.json) for report in reports])
+
+    def _writers_of_fragments(self) -> dict[str, list[str]]:
+        """Fragment -> the fragments it reads from."""
+        return {
+            name: [
+                writer.name
+                for dataset in self.layout.inputs_of(f)
+                for writer in self.layout.writers_of(dataset)
+            ]
+            for name, f in self.layout.fragments.items()
+        }
+
+    def _fragment_snapshot(
+        self, name: str, now: float, channels: Mapping[str, ChannelSnapshot]
+    ) -> FragmentSnapshot:
+        meter, fragment = self.meters[name], self.layout.fragments[name]
+        last = meter.batches[-1] if meter.batches else None
+        rows_out, rows_out_per_s = self._rows_out(name, now)
+        waiting = [
+            channels[log.name].lag.get(name, 0)
+            for dataset in self.layout.inputs_of(fragment)
+            for log in self.layout.writers_of(dataset)
+        ]
+        return FragmentSnapshot(
+            site=self.running[name].site,
+            rows_in_per_s=meter.rows_per_s(now, self._window_s)[0],
+            rows_out_per_s=rows_out_per_s,
+            rows_in=meter.rows_in,
+            rows_out=rows_out,
+            batches=meter.count,
+            batch_s=None if last is None else last.end_s - last.begin_s,
+            state_rows=0 if last is None else last.state_rows,
+            files_waiting=sum(waiting),
+        )
+
+    def _query_snapshot(
+        self,
+        fragment: str,
+        now: float,
+        latency_s: float | None,
+        channels: Mapping[str, ChannelSnapshot],
+    ) -> QuerySnapshot:
+        rows, rows_per_s = self._rows_out(fragment, now)
+        behind, seen, frontier = 0, set(), [fragment]
+        writers = self._writers_of_fragments()
+        while frontier:
+            name = frontier.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            behind += sum(channels[writer].lag.get(name, 0) for writer in writers[name])
+            frontier += writers[name]
+        return QuerySnapshot(
+            rows_per_s=rows_per_s,
+            rows=rows,
+            latency_s=latency_s,
+            files_behind=behind,
+        )
+
+    def _channel_snapshots(self, now: float) -> dict[str, ChannelSnapshot]:
+        result = {}
+        for name, channel in self.layout.channels.items():
+            state, meter = channel.state(), self._channel_meters[name]
+            meter.take(channel.appended_since(meter.end))
+            lag = {reader: state.lag(reader) for reader in state.committed if reader in self.layout.fragments}
+            result[name] = ChannelSnapshot(
+                bytes_per_s=meter.rates_per_s(now, self._window_s, self._began_s)[1],
+                bytes_written=meter.bytes,
+                stored_bytes=state.stored_bytes,
+                lag=lag,
+                crosses=sorted(
+                    {
+                        self.running[reader].site
+                        for reader in lag
+                        if reader in self.running and name in self.running
+                        if self.running[reader].site != self.running[name].site
+                    }
+                ),
+            )
+        return result
+
+    def _site_snapshots(self, now: float) -> dict[str, SiteSnapshot]:
+        result = {}
+        for name, site in self.sites.items():
+            usage = site.usage()
+            load, resident = None, None
+            if usage is not None:
+                meter = self._site_meters.setdefault(name, _SiteMeter(usage.cpu_s, now, usage.cpu_s))
+                if now > meter.at_s:
+                    load = (usage.cpu_s - meter.cpu_s) / (now - meter.at_s)
+                meter.cpu_s, meter.at_s, resident = usage.cpu_s, now, usage.resident_mb
+            estimated = load is None and usage is None
+            if estimated:
+                load = self._estimated_load(name)
+            here = [fragment for fragment, made in self.running.items() if made.site == name]
+            result[name] = SiteSnapshot(load, estimated, site.capacity, resident, here)
+        return result
+
+    def _estimated_load(self, site: str) -> float:
+        """Where processes cannot be seen: the share of time its fragments were inside a micro-batch."""
+        return sum(self._busy_cores(name) for name, made in self.running.items() if made.site == site)
+
+    def _busy_cores(self, fragment: str) -> float:
+        """An estimate: Spark tells how long a fragment's batches took, not how much CPU they used."""
+        recent = self.meters[fragment].batches[-5:]
+        if not recent:
+            return 0.0
+        busy = sum(batch.end_s - batch.begin_s for batch in recent)
+        trigger_s = self.layout.project.settings.trigger_s
+        return busy / max(recent[-1].end_s - recent[0].begin_s, trigger_s * len(recent))
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else 1000.0 * seconds

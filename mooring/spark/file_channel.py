@@ -1,0 +1,155 @@
+"""A channel of files: the writing flow's Spark file sink, read by Spark's file source, trimmed by Mooring.
+
+Chosen by measurement (docs/decisions/). One folder per writing flow, since two file sinks in one folder lose
+rows. A position counts files. Trimming first takes the files out of the sink's log, so that no reader to come
+is told of them, then deletes them, then shortens the readers' logs; an intent written beforehand lets it
+resume after a crash at any point.
+
+Spark compacts its logs while we shorten them, so an entry can come back once, with the compaction that was
+under way. Entries taken out therefore stay in doubt, and are not counted as stored, until two more batches
+have passed without them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mooring.deployment.channel_log import ChannelState, Trimmed
+from mooring.errors import EngineError
+from mooring.spark import stream_logs
+
+_SINK_LOG = "_spark_metadata"
+
+
+class FileChannel:
+    """The log of one flow. `checkpoint_of` tells where a reader's checkpoint lies."""
+
+    def __init__(self, name: str, folder: Path, checkpoint_of: Callable[[str], Path]) -> None:
+        self.name = name
+        self.folder = folder
+        self._checkpoint_of = checkpoint_of
+        self._note_file = folder.parent / f".{folder.name}.channel.json"
+
+    def create(self) -> None:
+        """Make the folder, since a reader may start before anything was written."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not self._note_file.exists():
+            self._write_note({"start": 0, "trimming": [], "doubtful": {}, "readers": {}})
+
+    def register(self, reader: str) -> None:
+        """A reader registered once stays registered across runs; a new one starts at what is stored now."""
+        note = self._note()
+        if reader not in note["readers"]:
+            note["readers"][reader] = note["start"]
+            self._write_note(note)
+
+    def forget(self, reader: str) -> None:
+        note = self._note()
+        if note["readers"].pop(reader, None) is not None:
+            self._write_note(note)
+
+    def readers(self) -> list[str]:
+        return list(self._note()["readers"])
+
+    def state(self) -> ChannelState:
+        note = self._note()
+        stored = self._stored(note)
+        start = note["start"]
+        committed = {
+            reader: max(joined, start + self._read_prefix(reader, stored))
+            for reader, joined in note["readers"].items()
+        }
+        return ChannelState(
+            start=start,
+            end=start + len(stored),
+            committed=committed,
+            stored_bytes=sum(entry.size for entry in stored),
+        )
+
+    def trim(self) -> Trimmed:
+        note = self._note()
+        self._finish(note)
+        stored, state = self._stored(note), self.state()
+        doomed = stored[: state.trim_to() - state.start]
+        if doomed:
+            note["trimming"] = [str(entry.path) for entry in doomed]
+            note["start"] += len(doomed)
+            self._write_note(note)
+            self._finish(note)
+        return Trimmed(len(doomed), sum(entry.size for entry in doomed))
+
+    def appended_since(self, position: int) -> list[stream_logs.LogEntry]:
+        """Files appended from `position` on, as far as they are still stored."""
+        note = self._note()
+        return self._stored(note)[max(0, position - note["start"]) :]
+
+    def has_data_of(self, batch: int | None) -> bool:
+        """Whether the sink's log goes beyond the writer's last batch, as after losing its checkpoint."""
+        last = stream_logs.last_batch(self.folder / _SINK_LOG)
+        return last >= 0 and (batch is None or last > batch + 1)
+
+    def _finish(self, note: dict[str, Any]) -> None:
+        """Carry out the trimming that was decided, from wherever an earlier attempt stopped."""
+        before = json.dumps(note)
+        logs = [self.folder / _SINK_LOG]
+        for reader in note["readers"]:
+            logs += sorted((self._checkpoint_of(reader) / "sources").glob("*"))
+        for number, log in enumerate(logs):
+            doubtful = note["doubtful"].setdefault(str(log), [])
+            doubtful += [[stream_logs.last_batch(log), path] for path in note["trimming"]]
+            note["doubtful"][str(log)] = _settle(log, doubtful)
+            if number == 0:
+                for path in note["trimming"]:
+                    Path(path).unlink(missing_ok=True)
+        note["doubtful"] = {log: left for log, left in note["doubtful"].items() if left}
+        note["trimming"] = []
+        if json.dumps(note) != before:
+            self._write_note(note)
+
+    def _stored(self, note: dict[str, Any]) -> list[stream_logs.LogEntry]:
+        log = self.folder / _SINK_LOG
+        gone = {*note["trimming"], *(path for _, path in note["doubtful"].get(str(log), ()))}
+        return [entry for entry in stream_logs.sink_entries(log) if str(entry.path) not in gone]
+
+    def _read_prefix(self, reader: str, stored: list[stream_logs.LogEntry]) -> int:
+        """How many of the stored files, from the oldest on, the reader has committed without a gap."""
+        checkpoint = self._checkpoint_of(reader)
+        seen: set[Path] = set()
+        for number, batch in enumerate(stream_logs.committed_source_batches(checkpoint)):
+            entries = stream_logs.source_entries(checkpoint / "sources" / str(number), batch)
+            seen.update(entry.path for entry in entries)
+        for at, entry in enumerate(stored):
+            if entry.path not in seen:
+                return at
+        return len(stored)
+
+    def _note(self) -> dict[str, Any]:
+        try:
+            note: dict[str, Any] = json.loads(self._note_file.read_text())
+        except FileNotFoundError:
+            raise EngineError(f"the channel {self.name} has no {self._note_file}") from None
+        return note
+
+    def _write_note(self, note: dict[str, Any]) -> None:
+        fresh = self._note_file.with_suffix(".new")
+        fresh.write_text(json.dumps(note))
+        os.replace(fresh, self._note_file)
+
+
+def _settle(log: Path, doubtful: list[list[Any]]) -> list[list[Any]]:
+    """Take the doubtful entries out of a log; returns those that might still come back, with the batch of
+    now.
+    """
+    found = stream_logs.drop_entries(log, [Path(path) for _, path in doubtful])
+    latest = stream_logs.last_batch(log)
+    left = []
+    for batch, path in doubtful:
+        if Path(path) in found:
+            left.append([latest, path])
+        elif latest < batch + 2:
+            left.append([batch, path])
+    return left

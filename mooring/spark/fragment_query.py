@@ -1,0 +1,200 @@
+"""A fragment as one streaming query at one site, in a session of its own.
+
+Inside that session every dataset the fragment reads is a temporary view: over its channel's files where
+another fragment writes it, over the flow itself where it runs in this fragment. So the user's functions and
+SQL run as they are, at whichever site.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from mooring.deployment.fragments import Fragment
+from mooring.errors import EngineError, InputError, MooringError
+from mooring.spark import stream_logs
+from mooring.spark.definitions import Definitions, active_session, load_definitions
+from mooring.spark.endpoint import Endpoint, close_session, first_line, open_session
+from mooring.spark.layout import Layout
+
+MAX_FILES_PER_BATCH = 200
+"""Bounds the batch with which a late reader catches up."""
+
+
+@dataclass
+class RunningFragment:
+    name: str
+    site: str
+    session: SparkSession
+    session_id: str
+    query: StreamingQuery
+
+
+def start_fragment(
+    layout: Layout, fragment: Fragment, site: str, endpoint: Endpoint, *, accept_edits: bool = False
+) -> RunningFragment:
+    """Start, or resume from its checkpoint, one fragment at one site."""
+    check_checkpoint(layout, fragment, accept_edits=accept_edits)
+    session_id = str(uuid.uuid4())
+    session = open_session(endpoint, session_id)
+    try:
+        query = _start(layout, fragment, session)
+    except MooringError:
+        close_session(session)
+        raise
+    except Exception as failure:
+        close_session(session)
+        raise flow_failure(layout, fragment.name, site, failure) from failure
+    return RunningFragment(fragment.name, site, session, session_id, query)
+
+
+def _start(layout: Layout, fragment: Fragment, session: SparkSession) -> StreamingQuery:
+    project = layout.project
+    definitions = load_definitions(project.folder, project.spec, session)
+    session.conf.set("spark.sql.streaming.numRecentProgressUpdates", "20")
+    for name, value in project.spec.configuration.items():
+        session.conf.set(name, value)
+    for flow in fragment.operators:
+        for name, value in definitions.flows[flow].spark_conf.items():
+            session.conf.set(name, value)
+    with active_session(session):
+        for dataset in layout.inputs_of(fragment):
+            channel_stream(layout, dataset, session).createOrReplaceTempView(dataset)
+        frame = _output_frame(layout, fragment, definitions)
+        write_note(layout, fragment)
+        return _writer(layout, fragment, definitions, frame).start()
+
+
+def channel_stream(layout: Layout, dataset: str, session: SparkSession) -> DataFrame:
+    """Everything written into a dataset, by all its flows, as one stream."""
+    schema = layout.pipeline.writers(dataset)[0].schema
+    reader = session.readStream.schema(schema).option("maxFilesPerTrigger", MAX_FILES_PER_BATCH)
+    parts = [reader.parquet(str(channel.folder)) for channel in layout.writers_of(dataset)]
+    return functools.reduce(DataFrame.unionByName, parts)
+
+
+def _output_frame(layout: Layout, fragment: Fragment, definitions: Definitions) -> DataFrame:
+    """Run the flows in order; all but the last become views for those that follow."""
+    made: set[str] = set()
+    frame: DataFrame | None = None
+    for name in fragment.operators:
+        node = layout.pipeline.flows[name]
+        for view in node.views:
+            if view not in made:
+                made.add(view)
+                definitions.flows[view].build().createOrReplaceTempView(view)
+        frame = definitions.flows[name].build()
+        if name != fragment.name:
+            frame.createOrReplaceTempView(node.dataset)
+    assert frame is not None
+    return frame
+
+
+def _writer(layout: Layout, fragment: Fragment, definitions: Definitions, frame: DataFrame) -> Any:
+    node = layout.pipeline.flows[fragment.name]
+    target = definitions.datasets[node.dataset]
+    if target.kind == "sink":
+        writer = frame.writeStream.format(target.sink_format).options(**target.sink_options)
+    else:
+        writer = frame.writeStream.format("parquet").option("path", str(layout.channels[node.name].folder))
+    trigger_ms = round(layout.project.settings.trigger_s * 1000)
+    return (
+        writer.outputMode("append")
+        .queryName(fragment.name)
+        .option("checkpointLocation", str(layout.checkpoint(fragment.name)))
+        .trigger(processingTime=f"{trigger_ms} milliseconds")
+    )
+
+
+def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) -> None:
+    """Refuse to resume a checkpoint that another version of the flow made, unless told to."""
+    checkpoint, note_file = layout.checkpoint(fragment.name), _note_file(layout, fragment.name)
+    channel = layout.channels.get(fragment.name)
+    last = stream_logs.last_committed_batch(checkpoint)
+    if channel is not None and channel.has_data_of(last):
+        raise EngineError(
+            f"the fragment {fragment.name!r} has written up to a batch that its checkpoint "
+            f"{checkpoint} does not know; resuming would silently drop rows",
+            remedy="put the checkpoint back, or start over with --fresh",
+        )
+    if accept_edits or last is None or not note_file.exists():
+        return
+    before = json.loads(note_file.read_text())["flows"]
+    now = _fingerprints(layout, fragment)
+    changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    if not changed:
+        return
+    flows = layout.pipeline.flows
+    what = "; ".join(
+        f"{name!r} ({flows[name].place})" + ("" if name in before else " was added")
+        if name in now
+        else f"{name!r} is gone from it"
+        for name in changed
+    )
+    raise InputError(
+        f"edited since the checkpoint of {fragment.name!r} was made: {what}. "
+        "Its state and progress belong to the old version",
+        file=str(flows[fragment.name].place),
+        remedy="undo the edit; or continue with the old state (--accept-edits, safe where no aggregation "
+        "or join changed); or start the whole pipeline over (--fresh)",
+    )
+
+
+def write_note(layout: Layout, fragment: Fragment) -> None:
+    file = _note_file(layout, fragment.name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_suffix(".new")
+    fresh.write_text(json.dumps({"fragment": fragment.name, "flows": _fingerprints(layout, fragment)}))
+    os.replace(fresh, file)
+
+
+def _note_file(layout: Layout, fragment: str) -> Path:
+    checkpoint = layout.checkpoint(fragment)
+    return checkpoint.with_name(f".{checkpoint.name}.fragment.json")
+
+
+def _fingerprints(layout: Layout, fragment: Fragment) -> dict[str, str]:
+    return {name: layout.pipeline.flows[name].fingerprint for name in fragment.operators}
+
+
+def flow_failure(layout: Layout, fragment: str, site: str, failure: BaseException | str) -> EngineError:
+    """Name the flow, its source line and the site; a failing user function also its own line."""
+    operators = layout.fragments[fragment].operators
+    flows = ", ".join(f"{name!r} ({layout.pipeline.flows[name].place})" for name in operators)
+    text = str(failure)
+    inner = _lines_in_project(text, layout.project.folder)
+    at = f", at {inner[-1]}" if inner else ""
+    return EngineError(
+        f"the flow {flows} failed at site {site!r}{at}: {_cause(failure)}",
+        remedy="correct the flow and run again; it resumes after its last committed batch",
+    )
+
+
+def _cause(failure: BaseException | str) -> str:
+    """The most telling line: of a Python traceback its last, else the first."""
+    text = str(failure)
+    python = re.findall(r"^\s*([\w.]*(?:Error|Exception|Interrupt)\b.*)$", text, re.MULTILINE)
+    if "Traceback (most recent call last)" in text and python:
+        return str(python[-1])
+    if isinstance(failure, PySparkException):
+        return first_line(failure)
+    return text.strip().splitlines()[0] if text.strip() else "no reason given"
+
+
+def _lines_in_project(text: str, project: Path) -> list[str]:
+    found = re.findall(r'File "([^"]+)", line (\d+)', text)
+    return [
+        f"{Path(file).relative_to(project)}:{line}"
+        for file, line in found
+        if Path(file).is_relative_to(project)
+    ]

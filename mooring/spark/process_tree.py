@@ -1,0 +1,85 @@
+"""CPU and memory of a process and all its descendants: a site's load is that of its whole tree."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class TreeUsage:
+    """What a process tree has used so far (CPU, including ended children it waited for) and holds now
+    (memory).
+    """
+
+    cpu_s: float
+    resident_mb: float
+    processes: int
+
+
+def can_see_processes() -> bool:
+    """False where there is no /proc (macOS): loads are then estimates, and must be called so."""
+    return (_PROC / "self" / "stat").exists()
+
+
+def tree_usage(root_pid: int) -> TreeUsage | None:
+    """Usage of the tree under `root_pid`, or None if that process is gone or cannot be seen."""
+    stats = {pid: stat for pid in _pids() if (stat := _stat(pid)) is not None}
+    if root_pid not in stats:
+        return None
+    children: dict[int, list[int]] = {}
+    for pid, stat in stats.items():
+        children.setdefault(stat.parent, []).append(pid)
+    tree, frontier = [], [root_pid]
+    while frontier:
+        pid = frontier.pop()
+        tree.append(stats[pid])
+        frontier += children.get(pid, [])
+    ticks_per_s, page_mb = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE") / 2**20
+    return TreeUsage(
+        cpu_s=sum(stat.cpu_ticks for stat in tree) / ticks_per_s,
+        resident_mb=sum(stat.resident_pages for stat in tree) * page_mb,
+        processes=len(tree),
+    )
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended but was not waited for does not."""
+    if can_see_processes():
+        stat = _stat(pid)
+        return stat is not None and stat.state != "Z"
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class _Stat:
+    state: str
+    parent: int
+    cpu_ticks: int
+    resident_pages: int
+
+
+def _pids() -> list[int]:
+    return [int(entry) for entry in os.listdir(_PROC) if entry.isdigit()] if _PROC.exists() else []
+
+
+def _stat(pid: int) -> _Stat | None:
+    try:
+        text = (_PROC / str(pid) / "stat").read_text()
+    except OSError:
+        return None
+    # The command name, in parentheses, may hold spaces; the fields after it are numbered from 3 in proc(5).
+    fields = text[text.rindex(")") + 2 :].split()
+    return _Stat(
+        state=fields[0],
+        parent=int(fields[1]),
+        cpu_ticks=sum(int(fields[at]) for at in (11, 12, 13, 14)),
+        resident_pages=int(fields[21]),
+    )

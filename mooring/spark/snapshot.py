@@ -1,0 +1,77 @@
+"""What a run looks like at one moment: the figures of the live view, the status file and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class SiteSnapshot:
+    load_cores: float | None
+    """CPU of the site's whole process tree since the last look; None on the first."""
+    estimated: bool
+    """The processes cannot be seen: the share of time spent inside micro-batches instead."""
+    capacity_cores: float
+    resident_mb: float | None
+    fragments: list[str]
+
+
+@dataclass(frozen=True)
+class FragmentSnapshot:
+    site: str
+    rows_in_per_s: float
+    rows_out_per_s: float
+    rows_in: int
+    rows_out: int
+    batches: int
+    batch_s: float | None
+    state_rows: int
+    files_waiting: int
+
+
+@dataclass(frozen=True)
+class QuerySnapshot:
+    rows_per_s: float
+    rows: int
+    latency_s: float | None
+    """From entering the pipeline to delivery, without what windows hold back."""
+    files_behind: int
+    """Files appended on the way to this query that their readers have not committed."""
+
+
+@dataclass(frozen=True)
+class ChannelSnapshot:
+    bytes_per_s: float
+    bytes_written: int
+    stored_bytes: int
+    lag: Mapping[str, int]
+    """Files not yet committed, per reading fragment."""
+    crosses: list[str]
+    """Other sites it is read at."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    at_s: float
+    since_start_s: float
+    sites: Mapping[str, SiteSnapshot] = field(default_factory=dict)
+    fragments: Mapping[str, FragmentSnapshot] = field(default_factory=dict)
+    queries: Mapping[str, QuerySnapshot] = field(default_factory=dict)
+    channels: Mapping[str, ChannelSnapshot] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def snapshot_from_json(data: Mapping[str, Any]) -> Snapshot:
+    """From a status file; fields beyond the snapshot's are ignored."""
+    return Snapshot(
+        data["at_s"],
+        data["since_start_s"],
+        {name: SiteSnapshot(**fields) for name, fields in data["sites"].items()},
+        {name: FragmentSnapshot(**fields) for name, fields in data["fragments"].items()},
+        {name: QuerySnapshot(**fields) for name, fields in data["queries"].items()},
+        {name: ChannelSnapshot(**fields) for name, fields in data["channels"].items()},
+    )

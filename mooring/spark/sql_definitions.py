@@ -1,0 +1,202 @@
+"""SQL definition files: statements that create datasets and flows, with the line each starts on.
+
+Spark parses these only when it runs a whole pipeline, so the few statement forms are recognised here by their
+first words; the query inside stays as written, for Spark to read. Tables a query reads are found with
+sqlglot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Token, TokenType
+
+from mooring.errors import InputError, UnsupportedError
+
+StatementKind = Literal["table", "view", "flow", "materialized view", "auto cdc"]
+
+_OPTIONAL = {"OR", "REFRESH", "REPLACE", "TEMP", "TEMPORARY", "IF", "NOT", "EXISTS", "LIVE", "PRIVATE"}
+_QUERY_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES, TokenType.L_PAREN}
+_STREAM_MARK = "mooring_stream_"
+_WINDOW_MARK = "mooring_window"
+
+
+@dataclass(frozen=True)
+class SqlStatement:
+    kind: StatementKind
+    name: str
+    target: str
+    """The dataset it writes into: its own name, except for flows."""
+    query: str | None
+    line: int
+
+
+@dataclass(frozen=True)
+class TableRead:
+    """A table that a query names, and whether it reads it as a stream."""
+
+    name: str
+    streaming: bool
+
+
+def parse_statements(text: str, file: str) -> list[SqlStatement]:
+    """The statements of one file; anything that defines no dataset or flow is refused with its line."""
+    try:
+        tokens = Spark().tokenize(text)
+    except SqlglotError as failure:
+        raise InputError(f"cannot be read as SQL: {failure}", file=file) from failure
+    statements: list[SqlStatement] = []
+    current: list[Token] = []
+    for token in [*tokens, None]:
+        if token is None or token.token_type is TokenType.SEMICOLON:
+            if current:
+                statements.append(_parse_one(text, current, file))
+            current = []
+        else:
+            current.append(token)
+    return statements
+
+
+def _parse_one(text: str, tokens: list[Token], file: str) -> SqlStatement:
+    line, words = tokens[0].line, [token.text.upper() for token in tokens]
+    head = [word for word in words[:8] if word not in _OPTIONAL]
+    if head[:3] == ["CREATE", "STREAMING", "TABLE"]:
+        return _with_query("table", text, tokens, _after(words, "TABLE"), line, file)
+    if head[:3] == ["CREATE", "MATERIALIZED", "VIEW"]:
+        return _with_query("materialized view", text, tokens, _after(words, "VIEW"), line, file)
+    if head[:2] == ["CREATE", "VIEW"]:
+        return _with_query("view", text, tokens, _after(words, "VIEW"), line, file)
+    if head[:2] == ["CREATE", "FLOW"]:
+        return _flow(text, tokens, words, line, file)
+    shown = " ".join(token.text for token in tokens[:4])
+    raise UnsupportedError(
+        f"found the statement {shown!r}, expected CREATE STREAMING TABLE, TEMPORARY VIEW or FLOW",
+        file=f"{file}:{line}",
+        remedy="other statements define nothing that can be placed; run them outside the pipeline",
+    )
+
+
+def _after(words: list[str], keyword: str) -> int:
+    at = words.index(keyword) + 1
+    while words[at] in _OPTIONAL:
+        at += 1
+    return at
+
+
+def _name_at(tokens: list[Token], at: int) -> tuple[str, int]:
+    """A possibly dotted name, and the index after it."""
+    parts = [tokens[at].text]
+    while at + 2 < len(tokens) and tokens[at + 1].token_type is TokenType.DOT:
+        at += 2
+        parts.append(tokens[at].text)
+    return ".".join(parts), at + 1
+
+
+def _with_query(
+    kind: StatementKind, text: str, tokens: list[Token], at: int, line: int, file: str
+) -> SqlStatement:
+    name, after_name = _name_at(tokens, at)
+    depth = 0
+    for i in range(after_name, len(tokens) - 1):
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(tokens[i].token_type, 0)
+        starts = tokens[i + 1].token_type in _QUERY_STARTS
+        if depth == 0 and tokens[i].token_type is TokenType.ALIAS and starts:
+            return SqlStatement(kind, name, name, text[tokens[i + 1].start : tokens[-1].end + 1], line)
+    if kind == "table":  # fed by flows defined elsewhere
+        return SqlStatement(kind, name, name, None, line)
+    raise InputError(f"found no query after AS in the definition of {name!r}", file=f"{file}:{line}")
+
+
+def _flow(text: str, tokens: list[Token], words: list[str], line: int, file: str) -> SqlStatement:
+    name, at = _name_at(tokens, _after(words, "FLOW"))
+    rest = words[at:]
+    if rest[:3] == ["AS", "AUTO", "CDC"] or "CDC" in rest[:4]:
+        return SqlStatement("auto cdc", name, name, None, line)
+    if rest[:3] != ["AS", "INSERT", "INTO"]:
+        raise InputError(
+            f"found the flow {name!r} without AS INSERT INTO",
+            file=f"{file}:{line}",
+            remedy="write CREATE FLOW name AS INSERT INTO dataset BY NAME SELECT ...",
+        )
+    target, at = _name_at(tokens, at + 3)
+    if words[at : at + 2] == ["BY", "NAME"]:
+        at += 2
+    if at >= len(tokens):
+        raise InputError(f"found the flow {name!r} without a query", file=f"{file}:{line}")
+    return SqlStatement("flow", name, target, text[tokens[at].start : tokens[-1].end + 1], line)
+
+
+def tables_read(query: str) -> list[TableRead]:
+    """The tables a query reads, without those it defines itself (common table expressions)."""
+    plain = _plain(query)
+    try:
+        tree = sqlglot.parse_one(plain, dialect="spark")
+    except SqlglotError:
+        return _tables_after_from(plain)
+    own = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
+    found = [
+        ".".join(part.name for part in table.parts if isinstance(part, exp.Identifier))
+        for table in tree.find_all(exp.Table)
+    ]
+    return _as_reads([name for name in found if name and name.lower() not in own])
+
+
+def _tables_after_from(plain: str) -> list[TableRead]:
+    """For a query that sqlglot cannot parse but Spark may: the names that follow FROM and JOIN."""
+    tokens = Spark().tokenize(plain)
+    found = [
+        _name_at(tokens, at + 1)[0]
+        for at, token in enumerate(tokens[:-1])
+        if token.token_type in (TokenType.FROM, TokenType.JOIN)
+        and tokens[at + 1].token_type is not TokenType.L_PAREN
+    ]
+    return _as_reads(found)
+
+
+def _as_reads(found: list[str]) -> list[TableRead]:
+    reads = [TableRead(name.removeprefix(_STREAM_MARK), name.startswith(_STREAM_MARK)) for name in found]
+    return list(dict.fromkeys(reads))
+
+
+def keeps_state(query: str) -> bool:
+    """Whether the query groups, joins, deduplicates or sets a watermark, so that Spark keeps state for it."""
+    try:
+        tree = sqlglot.parse_one(_plain(query), dialect="spark")
+    except SqlglotError:
+        return True
+    return tree.find(exp.Group, exp.Join, exp.Distinct, exp.AggFunc) is not None
+
+
+def normalised(query: str) -> str:
+    """The query without comments and layout, so that only edits with a meaning change it."""
+    try:
+        return sqlglot.parse_one(_plain(query), dialect="spark").sql(dialect="spark", comments=False)
+    except SqlglotError:
+        return query
+
+
+def _plain(query: str) -> str:
+    """The query with what only Spark understands (`STREAM x`, `STREAM(x)`, `window(...)`) as plain names."""
+    tokens, pieces, at, i = Spark().tokenize(query), [], 0, 0
+    while i < len(tokens) - 1:
+        follows = i > 0 and tokens[i - 1].token_type in (TokenType.FROM, TokenType.JOIN, TokenType.COMMA)
+        if follows and tokens[i].text.upper() == "STREAM":
+            bracket = tokens[i + 1].token_type is TokenType.L_PAREN
+            first = i + 2 if bracket else i + 1
+            name, after = _name_at(tokens, first)
+            last = after if bracket else after - 1
+            # `STREAM AS x` or a table really called stream: leave it alone.
+            if tokens[first].token_type is not TokenType.ALIAS:
+                pieces += [query[at : tokens[i].start], f"{_STREAM_MARK}{name}"]
+                at, i = tokens[last].end + 1, last
+        elif tokens[i].text.upper() == "WINDOW" and tokens[i + 1].token_type is TokenType.L_PAREN:
+            # Spark's time window, a function; to sqlglot the word starts a WINDOW clause.
+            pieces += [query[at : tokens[i].start], _WINDOW_MARK]
+            at = tokens[i].end + 1
+        i += 1
+    return "".join([*pieces, query[at:]])

@@ -1,0 +1,78 @@
+"""One small embedded site for all tests of a process, and project folders written on the spot."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+SPEC = """\
+name: test
+storage: file://FOLDER/pipelines-storage
+libraries:
+  - glob:
+      include: transformations/**
+"""
+SETTINGS = """\
+sites:
+  here: {capacity: 2}
+streams:
+  numbers: {site: here, rate: 100}
+trigger_s: 0.2
+"""
+NUMBERS = """\
+from pyspark import pipelines as dp
+from pyspark.sql import SparkSession, functions as F
+
+spark = SparkSession.active()
+
+@dp.table
+def numbers():
+    return spark.readStream.schema("n long, at timestamp").json("INPUT")
+"""
+
+ProjectMaker = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    from mooring.spark.embedded_site import EmbeddedSite
+    from mooring.spark.java import find_java
+
+    site = EmbeddedSite("here", tmp_path_factory.mktemp("site"), find_java(), capacity=2)
+    site.start()
+    try:
+        site.wait_ready()
+        yield site
+    finally:
+        site.stop()
+
+
+@pytest.fixture
+def session(site: object) -> Iterator[object]:
+    from mooring.spark.endpoint import close_session, open_session
+
+    opened = open_session(site.endpoint)
+    yield opened
+    close_session(opened)
+
+
+@pytest.fixture
+def make_project(tmp_path: Path) -> ProjectMaker:
+    """A project folder from file texts; `numbers.py` reads JSON lines from `input/` unless replaced."""
+
+    def make(settings: str = SETTINGS, **files: str) -> Path:
+        folder = tmp_path / "project"
+        (folder / "transformations").mkdir(parents=True, exist_ok=True)
+        (folder / "input").mkdir(exist_ok=True)
+        (folder / "spark-pipeline.yml").write_text(SPEC.replace("FOLDER", str(folder)))
+        (folder / "mooring.yml").write_text(textwrap.dedent(settings))
+        texts = {"numbers_py": NUMBERS} | files
+        for name, text in texts.items():
+            file = folder / "transformations" / ".".join(name.rsplit("_", 1))
+            file.write_text(textwrap.dedent(text).replace("INPUT", str(folder / "input")))
+        return folder
+
+    return make
