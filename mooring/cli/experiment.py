@@ -13,13 +13,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from mooring.cli.files import make_folder, write_text
+from mooring.cli.on_spark import add_on_spark, is_on_spark, needing_spark, spark_session
 from mooring.cli.parsing import Verbs, add_verb
 from mooring.cli.terminal import Terminal
 from mooring.errors import InputError
 
 if TYPE_CHECKING:
     from mooring.experiments.experiment import Experiment
-    from mooring.experiments.trials import Row
+    from mooring.experiments.trials import Report, Row
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -32,6 +33,7 @@ def add_parser(verbs: Verbs) -> None:
     )
     parser.add_argument("name", metavar="NAME", nargs="?", help="which one; without it, all are listed")
     parser.add_argument("--quick", action="store_true", help="fewer trials: seconds instead of minutes")
+    add_on_spark(parser)
     parser.add_argument(
         "--output", type=Path, metavar="DIR", default=Path("out"), help="where the files go (default out)"
     )
@@ -46,7 +48,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     experiment = find_experiment(args.name)
     make_folder(args.output)
     with terminal.progress(experiment.title) as report:
-        rows = experiment.run(seed=args.seed, quick=args.quick, report=report)
+        rows = _rows(experiment, args, report)
     table, figure = args.output / f"{experiment.name}.csv", args.output / f"{experiment.name}.png"
     write_text(table, csv_text(experiment, rows))
     _save(experiment, rows, figure)
@@ -66,6 +68,18 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     terminal.print(rows_table(experiment, rows))
     terminal.print(f"Wrote {escape(str(table))} and {escape(str(figure))}")
     return 0
+
+
+def _rows(experiment: Experiment, args: argparse.Namespace, report: Report) -> list[Row]:
+    if not is_on_spark(args):
+        return experiment.run(seed=args.seed, quick=args.quick, report=report)
+    from mooring.experiments.trials import trials_run_by
+
+    with needing_spark():
+        from mooring.spark.sweeps import SparkTrials
+    report(0.0, "starting Spark")
+    with spark_session(args) as session, trials_run_by(SparkTrials(session)):
+        return experiment.run(seed=args.seed, quick=args.quick, report=report)
 
 
 def _list(known: Collection[Experiment], terminal: Terminal) -> None:

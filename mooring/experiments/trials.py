@@ -2,13 +2,15 @@
 
 A trial is a pure function of its parameters (a seed among them) that returns rows: no clock, no shared state,
 no order among trials. So any way of running them gives the same rows, whether one after the other in this
-process, as here, or spread over a cluster.
+process or spread over a cluster. An experiment never says which: whoever starts it does, by `trials_run_by`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 Row: TypeAlias = dict[str, str | int | float]
 Report: TypeAlias = Callable[[float, str], None]
@@ -17,14 +19,42 @@ Report: TypeAlias = Callable[[float, str], None]
 P = TypeVar("P")
 
 
+class Runner(Protocol):
+    """A way of running trials: the rows of all, in the order of their parameters."""
+
+    def __call__(
+        self, trial: Callable[[Any], list[Row]], parameters: Sequence[Any], report: Report
+    ) -> list[Row]: ...
+
+
+def in_this_process(
+    trial: Callable[[Any], list[Row]], parameters: Sequence[Any], report: Report
+) -> list[Row]:
+    """One after the other."""
+    rows: list[Row] = []
+    for done, each in enumerate(parameters, start=1):
+        rows.extend(trial(each))
+        report(done / len(parameters), f"trial {done} of {len(parameters)}")
+    return rows
+
+
+_runner: ContextVar[Runner] = ContextVar("runner", default=in_this_process)
+
+
+@contextmanager
+def trials_run_by(runner: Runner) -> Iterator[None]:
+    """Within the block, `run_trials` hands its trials to this runner."""
+    token = _runner.set(runner)
+    try:
+        yield
+    finally:
+        _runner.reset(token)
+
+
 def run_trials(
     trial: Callable[[P], list[Row]],
     parameters: Sequence[P],
     report: Report = lambda done, what: None,
 ) -> list[Row]:
     """The rows of all trials, in the order of their parameters."""
-    rows: list[Row] = []
-    for done, each in enumerate(parameters, start=1):
-        rows.extend(trial(each))
-        report(done / len(parameters), f"trial {done} of {len(parameters)}")
-    return rows
+    return _runner.get()(trial, parameters, report)

@@ -59,6 +59,8 @@ class EmbeddedOptions:
     """A class archive (see class_archive.py) that halves the start."""
     settings: dict[str, str] = field(default_factory=dict)
     """Further Spark settings, which win over ours."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Further environment variables of the server and its Python workers, which win over ours."""
     jvm_flags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -207,7 +209,7 @@ class EmbeddedSite:
             "PYSPARK_DRIVER_PYTHON": sys.executable,
         }
         kept = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
-        return kept | mine
+        return kept | mine | self._options.environment
 
     def _command(self, scratch: Path) -> list[str]:
         options = self._options
