@@ -1,0 +1,72 @@
+"""A request for the rates of traces, answered by Spark: the same numbers as in one process, at any size.
+
+Packets are read, cut into streams and counted where they lie. What reaches the driver is the history itself
+(a count per stream and bin) and, for moments and correlations, a sum per stream and per pair of streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from mooring.errors import EngineError, InputError
+from mooring.simulator.traces.rate_sums import RateSums
+from mooring.simulator.traces.summary import TraceRequest, TraceSummary, table_of_counts
+from mooring.spark.arrival_jobs import count_arrivals
+from mooring.spark.count_jobs import count_requests
+from mooring.spark.endpoint import first_line
+
+_UNREADABLE = ("PATH_NOT_FOUND", "FileNotFoundException", "AccessControlException", "FAILED_READ_FILE")
+
+
+def summarise_on_spark(
+    session: SparkSession, request: TraceRequest, report: Callable[[float, str], None] = lambda done, what: None
+) -> TraceSummary:
+    try:
+        if request.holds_counts:
+            counted, bins = count_requests(session, request)
+        else:
+            counted, bins = count_arrivals(session, request, report)
+        counted = counted.persist(StorageLevel.MEMORY_AND_DISK)
+        table = table_of_counts(_collected(counted, bins, len(request.streams)), request)
+        report(0.8, "adding up products")
+        return TraceSummary(table, _sums(counted, bins, request))
+    except PySparkException as failure:
+        text = str(failure)
+        if any(sign in text for sign in _UNREADABLE):
+            raise InputError(
+                f"Spark cannot read a trace: {first_line(failure)}",
+                file=", ".join(request.traces),
+                remedy="give paths that the cluster's workers can read",
+            ) from failure
+        raise EngineError(f"the trace job failed: {first_line(failure)}") from failure
+
+
+def _collected(counted: DataFrame, bins: int, streams: int) -> NDArray[np.int64]:
+    """The counts as a table, zero where nothing arrived."""
+    cells = counted.toPandas()
+    counts = np.zeros((bins, streams), dtype=np.int64)
+    counts[cells["bin"].to_numpy(), cells["stream"].to_numpy()] = cells["count"].to_numpy()
+    return counts
+
+
+def _sums(counted: DataFrame, bins: int, request: TraceRequest) -> RateSums:
+    """Bins without arrivals add nothing to any sum, so leaving them out changes none."""
+    size = len(request.streams)
+    totals, most = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    own = counted.groupBy("stream").agg(F.sum("count").alias("total"), F.max("count").alias("most"))
+    for row in own.collect():
+        totals[row.stream], most[row.stream] = row.total, row.most
+    one = counted.select("bin", F.col("stream").alias("i"), F.col("count").alias("x"))
+    other = counted.select("bin", F.col("stream").alias("j"), F.col("count").alias("y"))
+    pairs = one.join(other, "bin").where("i <= j").groupBy("i", "j").agg(F.sum(F.expr("x * y")).alias("xy"))
+    products = np.zeros((size, size), dtype=np.int64)
+    for row in pairs.collect():
+        products[row.i, row.j] = products[row.j, row.i] = row.xy
+    return RateSums(request.bin_s, bins, request.streams, totals, products, most)
