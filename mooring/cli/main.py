@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from mooring import __version__
-from mooring.cli import check, compare, evaluate, experiment, generate, headroom, plan, policies
+from mooring.cli import check, compare, evaluate, experiment, generate, headroom, plan, policies, traces
 from mooring.cli.parsing import Parser, Run, Verbs
 from mooring.cli.terminal import Terminal
 from mooring.errors import MooringError
@@ -28,7 +28,7 @@ class Verb(Protocol):
     def add_parser(self, verbs: Verbs) -> None: ...
 
 
-VERBS: tuple[Verb, ...] = (check, plan, evaluate, compare, headroom, generate, policies, experiment)
+VERBS: tuple[Verb, ...] = (check, plan, evaluate, compare, headroom, generate, policies, experiment, traces)
 
 
 def entry() -> None:

@@ -10,21 +10,20 @@ Between passes only a row per block moves; packets never do.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from mooring.errors import InputError
+from mooring.simulator.traces.bounded import LONGEST_S
 from mooring.simulator.traces.stretches import PacketDraws
 from mooring.simulator.traces.substreams import substream_of
 from mooring.simulator.traces.summary import TraceRequest
-from mooring.spark.trace_blocks import KEY, arrival_blocks
+from mooring.spark.trace_blocks import KEY, TOO_LONG, arrival_blocks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,17 +35,23 @@ Extents = dict[int, tuple[float, int]]
 
 
 def count_arrivals(
-    session: SparkSession, request: TraceRequest, report: Callable[[float, str], None]
+    session: SparkSession,
+    request: TraceRequest,
+    keep: Callable[[DataFrame], DataFrame],
+    report: Callable[[float, str], None],
 ) -> tuple[DataFrame, int]:
-    """Counts per stream and bin (bins without arrivals are left out), and the number of bins."""
+    """Counts per stream and bin (bins without arrivals are left out), and the number of bins.
+
+    `keep` marks what several passes read, to be held until all is done.
+    """
     parts = [arrival_blocks(session, number, trace) for number, trace in enumerate(request.traces)]
-    blocks = reduce(DataFrame.unionAll, parts).persist(StorageLevel.MEMORY_AND_DISK)
+    blocks = keep(reduce(DataFrame.unionAll, parts))
     report(0.1, "reading traces")
     places = _places(blocks)
     _refuse_wrong(places, request)
     extents = _extents(places, request)
     bins = request.bins_of(max(span_s for span_s, _ in extents.values()))
-    places = places.select(*KEY, "offset_s", "gaps_before")
+    places = places.select(*KEY, "offset_ns", "gaps_before")
     if request.substreams > 1:
         report(0.4, "drawing addresses")
         for span_s, count in extents.values():
@@ -62,21 +67,21 @@ def count_arrivals(
 
 
 def _placed(blocks: DataFrame, places: DataFrame) -> DataFrame:
-    return blocks.select(*KEY, "instants_s").join(F.broadcast(places), list(KEY))
+    return blocks.select(*KEY, "instants_ns").join(F.broadcast(places), list(KEY))
 
 
 def _before() -> Any:
-    return Window.partitionBy("trace").orderBy("file", "part", "seq").rowsBetween(
-        Window.unboundedPreceding, -1
+    return (
+        Window.partitionBy("trace").orderBy("file", "part", "seq").rowsBetween(Window.unboundedPreceding, -1)
     )
 
 
 def _places(blocks: DataFrame) -> DataFrame:
     """Per block: when it begins, and how many gaps come before it."""
-    sums = blocks.drop("instants_s")
+    sums = blocks.drop("instants_ns")
     return sums.withColumns(
         {
-            "offset_s": F.coalesce(F.sum("duration_s").over(_before()), F.lit(0.0)),
+            "offset_ns": F.coalesce(F.sum("duration_ns").over(_before()), F.lit(0)),
             "gaps_before": F.coalesce(F.sum("gaps").over(_before()), F.lit(0)),
         }
     )
@@ -86,7 +91,9 @@ def _trains_before(trains: DataFrame) -> DataFrame:
     return trains.select(
         *KEY,
         F.coalesce(F.sum("trains").over(_before()), F.lit(0)).alias("trains_before"),
-        F.coalesce(F.last("last_start_s", ignorenulls=True).over(_before()), F.lit(0.0)).alias("last_start_s"),
+        F.coalesce(F.last("last_start_s", ignorenulls=True).over(_before()), F.lit(0.0)).alias(
+            "last_start_s"
+        ),
     )
 
 
@@ -104,18 +111,18 @@ def _refuse_wrong(places: DataFrame, request: TraceRequest) -> None:
 
 
 def _extents(places: DataFrame, request: TraceRequest) -> Extents:
-    last_s = F.max(F.col("offset_s") + F.col("last_s")).alias("span_s")
+    last_ns = F.max(F.col("offset_ns") + F.col("last_ns")).alias("last_ns")
     found = {
-        row.trace: (row.span_s, row.gaps + 1)
-        for row in places.groupBy("trace").agg(last_s, F.sum("gaps").alias("gaps")).collect()
+        row.trace: (row.last_ns / 1e9, row.gaps + 1)
+        for row in places.groupBy("trace").agg(last_ns, F.sum("gaps").alias("gaps")).collect()
     }
     for number, trace in enumerate(request.traces):
         if found.get(number, (0.0, 1))[1] < 2:
             raise InputError(
                 "holds no gaps between arrivals", file=trace, remedy="give a trace of two arrivals or more"
             )
-        if not math.isfinite(found[number][0]):
-            raise InputError("the gaps add up to no finite duration", file=trace, remedy="are they seconds?")
+        if found[number][0] > LONGEST_S:
+            raise InputError(TOO_LONG, file=trace)
     return found
 
 
@@ -130,7 +137,7 @@ def _stretch(row: Any) -> tuple[NDArray[np.float64], int]:
 
     Gaps leave out the first arrival, so the first block has one more.
     """
-    instants_s = np.frombuffer(row.instants_s) + row.offset_s
+    instants_s = (np.frombuffer(row.instants_ns, dtype=np.int64) + row.offset_ns) / 1e9
     if row.gaps_before:
         return instants_s, row.gaps_before + 1
     return np.concatenate([[0.0], instants_s]), 0

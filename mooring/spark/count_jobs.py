@@ -91,9 +91,7 @@ def _expanded(frames: Iterator[pd.DataFrame], *, counted_s: int) -> Iterator[pd.
 def _refuse_wrong(rows: DataFrame, trace: str, counted_s: int) -> None:
     wrong = rows.where("wrong is not null").limit(1).collect()
     if wrong:
-        raise InputError(
-            wrong[0].wrong, file=trace, remedy="one line per bin: 1998-06-25 14:03:00,5120"
-        )
+        raise InputError(wrong[0].wrong, file=trace, remedy="one line per bin: 1998-06-25 14:03:00,5120")
     first = rows.agg(F.min("second").alias("second")).collect()[0].second
     if first is None:
         raise InputError("holds no counts", file=trace, remedy="a header, then one line per bin")

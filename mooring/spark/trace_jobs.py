@@ -6,7 +6,8 @@ Packets are read, cut into streams and counted where they lie. What reaches the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,37 +16,60 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mooring.errors import EngineError, InputError
+from mooring.errors import EngineError, InputError, MooringError
 from mooring.simulator.traces.rate_sums import RateSums
 from mooring.simulator.traces.summary import TraceRequest, TraceSummary, table_of_counts
 from mooring.spark.arrival_jobs import count_arrivals
 from mooring.spark.count_jobs import count_requests
 from mooring.spark.endpoint import first_line
+from mooring.spark.trace_blocks import TOO_LONG
 
 _UNREADABLE = ("PATH_NOT_FOUND", "FileNotFoundException", "AccessControlException", "FAILED_READ_FILE")
 
 
 def summarise_on_spark(
-    session: SparkSession, request: TraceRequest, report: Callable[[float, str], None] = lambda done, what: None
+    session: SparkSession,
+    request: TraceRequest,
+    report: Callable[[float, str], None] = lambda done, what: None,
 ) -> TraceSummary:
+    """The rates of the traces' streams, counted where the traces lie."""
     try:
-        if request.holds_counts:
-            counted, bins = count_requests(session, request)
-        else:
-            counted, bins = count_arrivals(session, request, report)
-        counted = counted.persist(StorageLevel.MEMORY_AND_DISK)
-        table = table_of_counts(_collected(counted, bins, len(request.streams)), request)
-        report(0.8, "adding up products")
-        return TraceSummary(table, _sums(counted, bins, request))
+        with _kept() as keep:
+            if request.holds_counts:
+                counted, bins = count_requests(session, request)
+            else:
+                counted, bins = count_arrivals(session, request, keep, report)
+            counted = keep(counted)
+            table = table_of_counts(_collected(counted, bins, len(request.streams)), request)
+            report(0.8, "adding up products")
+            return TraceSummary(table, _sums(counted, bins, request))
     except PySparkException as failure:
-        text = str(failure)
-        if any(sign in text for sign in _UNREADABLE):
-            raise InputError(
-                f"Spark cannot read a trace: {first_line(failure)}",
-                file=", ".join(request.traces),
-                remedy="give paths that the cluster's workers can read",
-            ) from failure
-        raise EngineError(f"the trace job failed: {first_line(failure)}") from failure
+        raise _explained(failure, request) from failure
+
+
+@contextmanager
+def _kept() -> Iterator[Callable[[DataFrame], DataFrame]]:
+    """Keeps frames on the cluster, in memory or on disk, until the block is left."""
+    with ExitStack() as until_the_end:
+
+        def keep(frame: DataFrame) -> DataFrame:
+            kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+            until_the_end.callback(kept.unpersist)
+            return kept
+
+        yield keep
+
+
+def _explained(failure: PySparkException, request: TraceRequest) -> MooringError:
+    if any(sign in str(failure) for sign in _UNREADABLE):
+        return InputError(
+            f"Spark cannot read it: {first_line(failure)}",
+            file=", ".join(request.traces),
+            remedy="give paths that the cluster's workers can read",
+        )
+    if "ARITHMETIC_OVERFLOW" in str(failure):
+        return InputError(TOO_LONG, file=", ".join(request.traces))
+    return EngineError(f"the trace job failed: {first_line(failure)}")
 
 
 def _collected(counted: DataFrame, bins: int, streams: int) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.errors import InputError
+from mooring.problem.history import MAX_ROWS
 from mooring.simulator.traces.counts import Counts, read_counts
 from mooring.simulator.traces.extracts import COUNTS_NAME
 from mooring.simulator.traces.rate_sums import RateSums
@@ -23,7 +24,8 @@ from mooring.simulator.traces.substreams import split
 
 MOST_STREAMS = 1000
 MOST_CELLS = 20_000_000
-"""Bins times streams of a history; it is read whole."""
+"""Bins times streams of a history, which is read whole (and problem files take no more bins than
+`MAX_ROWS`)."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class TraceRequest:
                 field="bin_s",
                 remedy="take a shorter bin",
             )
-        if bins * len(self.streams) > MOST_CELLS:
+        if bins > MAX_ROWS or bins * len(self.streams) > MOST_CELLS:
             raise InputError(
                 f"{bins} bins of {len(self.streams)} streams are too many",
                 field="bin_s",
@@ -162,11 +164,12 @@ def _summary_of_counts(request: TraceRequest) -> TraceSummary:
     traces = [read_counts(trace, request.counted_s) for trace in request.traces]
     starts = [int(np.datetime64(trace.start, "s").astype(np.int64)) for trace in traces]
     origin = min(starts)
-    ends = [start + trace.counts.size * request.counted_s for start, trace in zip(starts, traces, strict=True)]
+    ends = [
+        start + trace.counts.size * request.counted_s for start, trace in zip(starts, traces, strict=True)
+    ]
     bins = request.bins_of(float(max(ends) - origin))
     columns = [
-        _coarse(trace, (start - origin), bins, request)
-        for start, trace in zip(starts, traces, strict=True)
+        _coarse(trace, (start - origin), bins, request) for start, trace in zip(starts, traces, strict=True)
     ]
     return TraceSummary.of_counts(np.column_stack(columns), request)
 
