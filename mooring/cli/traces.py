@@ -1,4 +1,4 @@
-"""`mooring traces`: trace files to the rate history that problem files read, with moments and correlations."""
+"""`mooring traces`: trace files to the rate history that problem files read, and its moments."""
 
 from __future__ import annotations
 

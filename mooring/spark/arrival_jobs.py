@@ -48,7 +48,6 @@ def count_arrivals(
     blocks = keep(reduce(DataFrame.unionAll, parts))
     report(0.1, "reading traces")
     places = _places(blocks)
-    _refuse_wrong(places, request)
     extents = _extents(places, request)
     bins = request.bins_of(max(span_s for span_s, _ in extents.values()))
     places = places.select(*KEY, "offset_ns", "gaps_before")
@@ -97,33 +96,34 @@ def _trains_before(trains: DataFrame) -> DataFrame:
     )
 
 
-def _refuse_wrong(places: DataFrame, request: TraceRequest) -> None:
-    wrong = places.where("wrong is not null").orderBy(*KEY).limit(1).collect()
-    if wrong:
-        first = wrong[0]
-        gap = None if first.wrong_at is None else f"gap {first.gaps_before + first.wrong_at + 1}"
-        raise InputError(
-            first.wrong,
-            file=request.traces[first.trace],
-            field=gap,
-            remedy="one gap between arrivals per line, in seconds" if gap else None,
-        )
-
-
 def _extents(places: DataFrame, request: TraceRequest) -> Extents:
-    last_ns = F.max(F.col("offset_ns") + F.col("last_ns")).alias("last_ns")
-    found = {
-        row.trace: (row.last_ns / 1e9, row.gaps + 1)
-        for row in places.groupBy("trace").agg(last_ns, F.sum("gaps").alias("gaps")).collect()
-    }
+    """How long the traces last and what they hold; a wrong one is refused."""
+    wrong = F.when(
+        F.col("wrong").isNotNull(), F.struct("file", "part", "seq", "gaps_before", "wrong_at", "wrong")
+    )
+    ends = places.groupBy("trace").agg(
+        F.max(F.col("offset_ns") + F.col("last_ns")).alias("last_ns"),
+        F.sum("gaps").alias("gaps"),
+        F.min(wrong).alias("wrong"),
+    )
+    found = {row.trace: row for row in ends.collect()}
     for number, trace in enumerate(request.traces):
-        if found.get(number, (0.0, 1))[1] < 2:
-            raise InputError(
-                "holds no gaps between arrivals", file=trace, remedy="give a trace of two arrivals or more"
-            )
-        if found[number][0] > LONGEST_S:
-            raise InputError(TOO_LONG, file=trace)
-    return found
+        _check(found.get(number), trace)
+    return {number: (row.last_ns / 1e9, row.gaps + 1) for number, row in found.items()}
+
+
+def _check(end: Any, trace: str) -> None:
+    if end is not None and end.wrong is not None:
+        first = end.wrong
+        gap = None if first.wrong_at is None else f"gap {first.gaps_before + first.wrong_at + 1}"
+        remedy = "one gap between arrivals per line, in seconds" if gap else None
+        raise InputError(first.wrong, file=trace, field=gap, remedy=remedy)
+    if end is None or end.gaps == 0:
+        raise InputError(
+            "holds no gaps between arrivals", file=trace, remedy="give a trace of two arrivals or more"
+        )
+    if end.last_ns > LONGEST_S * 10**9:
+        raise InputError(TOO_LONG, file=trace)
 
 
 @lru_cache(maxsize=4)

@@ -69,22 +69,27 @@ def _connected(endpoint: Endpoint) -> Iterator[SparkSession]:
 
 @contextmanager
 def _embedded(master: str) -> Iterator[SparkSession]:
+    with batch_site(master) as endpoint, _connected(endpoint) as session:
+        yield session
+
+
+@contextmanager
+def batch_site(master: str) -> Iterator[Endpoint]:
+    """An embedded site whose workers find this very package, gone with its files when the block is left."""
     settings = {"spark.master": master, "spark.sql.adaptive.enabled": "true"}
     options = EmbeddedOptions(heap_mb=HEAP_MB, settings=settings, environment=_python_path())
+    cores = float(os.cpu_count() or 1)  # a batch job is held to its master's threads, not to a quota
     with tempfile.TemporaryDirectory(prefix="mooring-batch-") as folder:
-        site = EmbeddedSite(
-            "batch", Path(folder), find_java(), capacity=float(os.cpu_count() or 1), options=options
-        )
+        site = EmbeddedSite("batch", Path(folder), find_java(), capacity=cores, options=options)
         try:
             site.start()
-            with _connected(site.wait_ready()) as session:
-                yield session
+            yield site.wait_ready()
         finally:
             site.stop()
 
 
 def _python_path() -> dict[str, str]:
-    """So that the workers find the very package that started them, installed or not."""
+    """The package may not be installed, or be found through a relative path, which workers do not share."""
     home = str(Path(mooring.__file__).resolve().parent.parent)
     inherited = [str(Path(entry).resolve()) for entry in os.environ.get("PYTHONPATH", "").split(":") if entry]
     return {"PYTHONPATH": ":".join(dict.fromkeys([home, *inherited]))}

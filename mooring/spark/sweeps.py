@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import operator
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +33,9 @@ Report = Callable[[float, str], None]
 
 MOST_TASKS = 10_000
 """Beyond this, several trials share a task: the driver keeps a record of every task."""
+
+_RAISED = re.compile(r"[a-zA-Z_][\w.]*(Error|Exception): ")
+"""How the last line of a Python traceback begins."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ def _plain(value: object) -> object:
 def _explained(failure: PySparkException) -> EngineError:
     """Workers fail with a traceback as text; its last line says what, and one cause has a known remedy."""
     lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
-    said = next((line for line in lines if "Error" in line and not line.startswith(("[", "File"))), None)
+    said = next((line for line in lines if _RAISED.match(line)), None)
     is_missing = any("No module named" in line for line in lines)
     return EngineError(
         f"a trial failed on Spark: {said or first_line(failure)}",

@@ -83,14 +83,14 @@ def _collected(counted: DataFrame, bins: int, streams: int) -> NDArray[np.int64]
 def _sums(counted: DataFrame, bins: int, request: TraceRequest) -> RateSums:
     """Bins without arrivals add nothing to any sum, so leaving them out changes none."""
     size = len(request.streams)
-    totals, most = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    own = counted.groupBy("stream").agg(F.sum("count").alias("total"), F.max("count").alias("most"))
-    for row in own.collect():
-        totals[row.stream], most[row.stream] = row.total, row.most
     one = counted.select("bin", F.col("stream").alias("i"), F.col("count").alias("x"))
     other = counted.select("bin", F.col("stream").alias("j"), F.col("count").alias("y"))
-    pairs = one.join(other, "bin").where("i <= j").groupBy("i", "j").agg(F.sum(F.expr("x * y")).alias("xy"))
+    pairs = one.join(other, "bin").where("i <= j").groupBy("i", "j")
+    sums = pairs.agg(F.expr("sum(x * y) as products"), F.expr("sum(x) as total"), F.expr("max(x) as most"))
     products = np.zeros((size, size), dtype=np.int64)
-    for row in pairs.collect():
-        products[row.i, row.j] = products[row.j, row.i] = row.xy
+    totals, most = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    for row in sums.collect():
+        products[row.i, row.j] = products[row.j, row.i] = row.products
+        if row.i == row.j:  # then every bin of the stream is there once
+            totals[row.i], most[row.i] = row.total, row.most
     return RateSums(request.bin_s, bins, request.streams, totals, products, most)
