@@ -4,6 +4,7 @@ from mooring.errors import EngineError, InfeasibleError, InputError, MooringErro
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 from mooring.run import Plan, compare, evaluate, headroom, plan
+from mooring.simulator.simulate import simulate
 
 __version__ = "0.1.0"
 
@@ -20,4 +21,5 @@ __all__ = [
     "evaluate",
     "headroom",
     "plan",
+    "simulate",
 ]

@@ -15,10 +15,12 @@ from mooring.load.build import build_load_model
 from mooring.load.limits import require_some_capacity
 from mooring.load.model import LoadModel
 from mooring.placement.checker import violations
-from mooring.placement.evaluation import DEFAULT_POINTS, evaluate_placement
+from mooring.placement.evaluation import evaluate_placement
 from mooring.placement.explanation import Explanation, explain
+from mooring.placement.limited_moves import hold_immovable, limit_moves
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context, Policy, never, silent
+from mooring.placement.upper_bound import upper_bound
 from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
 
@@ -44,6 +46,7 @@ def plan(
     settings: Mapping[str, str] | None = None,
     steps: int | None = None,
     expired: Callable[[], bool] = never,
+    spent: Callable[[], float] | None = None,
     progress: Callable[[float, str], None] = silent,
     current: Placement | None = None,
     max_moves: int | None = None,
@@ -67,25 +70,31 @@ def plan(
         raise UnsupportedError(f"policy {chosen.name} cannot place this problem: {reason}")
     model = build_load_model(problem)
     require_some_capacity(model)
+    if current is not None:
+        model = hold_immovable(model, current)
     context = Context(
         load=model,
         rng=np.random.default_rng(seed),
         expired=expired,
+        spent=spent,
         steps=steps,
         progress=progress,
         current=current,
         max_moves=max_moves,
     )
     placement = chosen.place(problem, context)
+    if current is not None and max_moves is not None:
+        placement = limit_moves(model, current, placement, max_moves)
     wrong = violations(problem, model, placement)
     if wrong:
         raise InfeasibleError(f"policy {chosen.name} found no allowed placement: {wrong[0]}")
     metrics = evaluate_placement(model, placement, seed=seed)
-    return Plan(problem, chosen.name, placement, metrics, 1.0, explain(model, placement, metrics, seed))
+    bound = upper_bound(model, placement.site_of_fragment)
+    return Plan(problem, chosen.name, placement, metrics, bound, explain(model, placement, metrics, seed))
 
 
 def evaluate(
-    problem: Problem, placement: Placement, *, points: int = DEFAULT_POINTS, seed: int = 0
+    problem: Problem, placement: Placement, *, points: int | None = None, seed: int = 0
 ) -> dict[str, object]:
     """The metrics of any placement of the problem."""
     return evaluate_placement(build_load_model(problem), placement, points=points, seed=seed)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
+from mooring.cli.graph_tree import GraphTree
 from mooring.cli.parsing import Verbs, add_problem, add_verb
 from mooring.cli.terminal import Terminal
 from mooring.errors import InfeasibleError
-
-if TYPE_CHECKING:
-    from mooring.load.model import LoadModel
-    from mooring.problem.problem import Problem
+from mooring.load.build import build_load_model
+from mooring.load.limits import require_some_capacity
+from mooring.load.model import LoadModel
+from mooring.problem.fingerprint import fingerprint
+from mooring.problem.problem import Problem
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -29,10 +30,6 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    from mooring.cli.graph_tree import GraphTree
-    from mooring.load.build import build_load_model
-    from mooring.problem.fingerprint import fingerprint
-    from mooring.problem.problem import Problem
 
     problem = Problem.load(args.problem)
     model = build_load_model(problem)
@@ -88,7 +85,6 @@ def _sentence(counts: dict[str, object]) -> str:
 
 def infeasibility(model: LoadModel) -> str | None:
     """Why no placement whatever can do, or None."""
-    from mooring.load.limits import require_some_capacity
 
     try:
         require_some_capacity(model)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.markup import escape
 
-from mooring.cli.clock import stopwatch
+from mooring.cli.clock import Timed
 from mooring.cli.parsing import Verbs, add_problem, add_verb, names
+from mooring.cli.tables import comparison_table
 from mooring.cli.terminal import Report, Terminal
-from mooring.errors import InputError
-
-if TYPE_CHECKING:
-    from mooring.problem.problem import Problem
+from mooring.errors import InfeasibleError, InputError, UnsupportedError
+from mooring.policies.catalogue import POLICIES, make_policy
+from mooring.problem.fingerprint import fingerprint
+from mooring.problem.problem import Problem
+from mooring.run import plan
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -29,10 +31,6 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    from mooring.cli.tables import comparison_table
-    from mooring.policies.catalogue import POLICIES
-    from mooring.problem.fingerprint import fingerprint
-    from mooring.problem.problem import Problem
 
     chosen = tuple(POLICIES) if args.policies is None else tuple(dict.fromkeys(args.policies))
     if not chosen:
@@ -70,22 +68,20 @@ def compare_policies(
     problem: Problem, chosen: tuple[str, ...], seed: int, report: Report
 ) -> dict[str, dict[str, Any]]:
     """Per policy its placement, metrics and plan_seconds, or the reason why there are none."""
-    from mooring.policies.catalogue import make_policy
-    from mooring.run import compare
 
-    for name in chosen:
-        make_policy(name, {})  # a name nobody knows is an error before any work, not a row of the table
+    # A name nobody knows is an error before any work, not a row of the table.
+    policies = [Timed(make_policy(name, {})) for name in chosen]
     results: dict[str, dict[str, Any]] = {}
-    for done, name in enumerate(chosen):
-        report(done / len(chosen), name)
-        elapsed = stopwatch()
-        made = compare(problem, [name], seed=seed)[name]
-        if isinstance(made, str):
-            results[name] = {"reason": made}
-        else:
-            results[name] = {
-                "placement": made.placement.as_dict(),
-                "metrics": made.metrics,
-                "plan_seconds": elapsed(),
-            }
+    for done, policy in enumerate(policies):
+        report(done / len(policies), policy.name)
+        try:
+            made = plan(problem, policy, seed=seed)
+        except (UnsupportedError, InfeasibleError) as error:
+            results[policy.name] = {"reason": str(error)}
+            continue
+        results[policy.name] = {
+            "placement": made.placement.as_dict(),
+            "metrics": made.metrics,
+            "plan_seconds": policy.seconds,
+        }
     return results

@@ -9,8 +9,15 @@ from rich.markup import escape
 
 from mooring.cli.files import read_placement
 from mooring.cli.parsing import Verbs, add_problem, add_verb
+from mooring.cli.tables import latency_table, metric_lines, site_table
 from mooring.cli.terminal import Terminal
 from mooring.errors import InfeasibleError
+from mooring.load.build import build_load_model
+from mooring.load.limits import require_some_capacity
+from mooring.placement.checker import violations
+from mooring.problem.fingerprint import fingerprint
+from mooring.problem.problem import Problem
+from mooring.run import evaluate
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -32,12 +39,6 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    from mooring.cli.tables import latency_table, metric_lines, site_table
-    from mooring.load.build import build_load_model
-    from mooring.placement.checker import violations
-    from mooring.problem.fingerprint import fingerprint
-    from mooring.problem.problem import Problem
-    from mooring.run import evaluate
 
     problem = Problem.load(args.problem)
     placement = read_placement(args.placement, problem)
@@ -45,6 +46,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     wrong = violations(problem, model, placement)
     metrics: dict[str, object] = {}
     try:
+        require_some_capacity(model)
         metrics = evaluate(problem, placement, seed=args.seed)
     except InfeasibleError as error:
         wrong = [*wrong, str(error)]

@@ -7,7 +7,6 @@ import csv
 import io
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
@@ -17,10 +16,9 @@ from mooring.cli.on_spark import add_on_spark, is_on_spark, needing_spark, spark
 from mooring.cli.parsing import Verbs, add_verb
 from mooring.cli.terminal import Terminal
 from mooring.errors import InputError
-
-if TYPE_CHECKING:
-    from mooring.experiments.experiment import Experiment
-    from mooring.experiments.trials import Report, Row
+from mooring.experiments.experiment import Experiment
+from mooring.experiments.registry import EXPERIMENTS, find_experiment
+from mooring.experiments.trials import Report, Row, trials_run_by
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -40,7 +38,6 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    from mooring.experiments.registry import EXPERIMENTS, find_experiment
 
     if args.name is None:
         _list(EXPERIMENTS.values(), terminal)
@@ -73,8 +70,6 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 def _rows(experiment: Experiment, args: argparse.Namespace, report: Report) -> list[Row]:
     if not is_on_spark(args):
         return experiment.run(seed=args.seed, quick=args.quick, report=report)
-    from mooring.experiments.trials import trials_run_by
-
     with needing_spark():
         from mooring.spark.sweeps import SparkTrials
     report(0.0, "starting Spark")

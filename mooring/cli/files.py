@@ -7,14 +7,12 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mooring.errors import InputError
+from mooring.placement.placement import Placement
 from mooring.problem.fields import shown
-
-if TYPE_CHECKING:
-    from mooring.placement.placement import Placement
-    from mooring.problem.problem import Problem
+from mooring.problem.files import load_data
+from mooring.problem.problem import Problem
 
 
 def write_text(path: Path, text: str) -> None:
@@ -61,8 +59,6 @@ def make_folder(path: Path) -> None:
 
 def read_placement(path: Path, problem: Problem) -> Placement:
     """From a plan file, or from a bare mapping of operators to sites, for this problem."""
-    from mooring.placement.placement import Placement
-    from mooring.problem.files import load_data
 
     data = load_data(path)
     sites = data.get("placement", data) if isinstance(data, Mapping) else None

@@ -6,9 +6,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from rich.markup import escape
+
 from mooring.cli.files import write_text
 from mooring.cli.parsing import Verbs, add_verb, count, number, numbers, positive_count
 from mooring.cli.terminal import Terminal
+from mooring.problem.generate import GraphParameters, generate_problem
+from mooring.problem.write import problem_to_data, problem_to_json, problem_to_yaml
 
 OPTIONS = (
     # option, type, metavar, default as the library has it, what it says
@@ -42,17 +47,16 @@ def add_parser(verbs: Verbs) -> None:
     for option, kind, metavar, default, meaning in OPTIONS:
         said = meaning if default is None else f"{meaning} (default {default})"
         parser.add_argument(f"--{option}", type=kind, metavar=metavar, help=said)
+    parser.add_argument(
+        "--order", choices=("breadth_first", "random"), help="how trees grow (default breadth_first)"
+    )
     parser.add_argument("--rates", choices=("equal", "random"), help="present rates (default equal)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="problem file to write, .yaml or .json")
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    import numpy as np
 
-    from mooring.problem.write import problem_to_data, problem_to_json, problem_to_yaml
-    from mooring.problem.generate import GraphParameters, generate_problem
-
-    names = [option.replace("-", "_") for option, *_ in OPTIONS] + ["rates"]
+    names = [option.replace("-", "_") for option, *_ in OPTIONS] + ["order", "rates"]
     given: dict[str, Any] = {name: value for name in names if (value := getattr(args, name)) is not None}
     if "children" in given:
         given["children"] = tuple(map(int, given["children"]))
@@ -67,5 +71,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     write_text(args.output, problem_to_json(problem) if is_json else problem_to_yaml(problem))
     counts = {name: len(getattr(problem, name)) for name in ("sites", "streams", "operators", "queries")}
     terminal.document({"version": 1, "file": str(args.output), **counts})
-    terminal.print(f"Wrote {args.output}: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+    terminal.print(
+        f"Wrote {escape(str(args.output))}: " + ", ".join(f"{count} {name}" for name, count in counts.items())
+    )
     return 0

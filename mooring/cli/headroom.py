@@ -7,7 +7,11 @@ from pathlib import Path
 
 from mooring.cli.files import read_placement
 from mooring.cli.parsing import Verbs, add_problem, add_verb
+from mooring.cli.tables import headroom_table
 from mooring.cli.terminal import Terminal
+from mooring.problem.fingerprint import fingerprint
+from mooring.problem.problem import Problem
+from mooring.run import headroom, plan
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -25,10 +29,6 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    from mooring.cli.tables import headroom_table
-    from mooring.problem.fingerprint import fingerprint
-    from mooring.problem.problem import Problem
-    from mooring.run import headroom, plan
 
     problem = Problem.load(args.problem)
     if args.placement is None:

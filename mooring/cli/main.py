@@ -1,11 +1,12 @@
 """The command `mooring`: one file per verb, one place where errors become a message and an exit code.
 
 A verb file has `add_parser(verbs)`, which names its options, and `run(args, terminal)`, which does the work
-and returns an exit code. It imports the libraries it needs when it runs, so that `mooring --help` is quick.
+and returns an exit code.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -13,7 +14,18 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from mooring import __version__
-from mooring.cli import check, compare, evaluate, experiment, generate, headroom, plan, policies, traces
+from mooring.cli import (
+    check,
+    compare,
+    evaluate,
+    experiment,
+    generate,
+    headroom,
+    plan,
+    policies,
+    simulate,
+    traces,
+)
 from mooring.cli.parsing import Parser, Run, Verbs
 from mooring.cli.terminal import Terminal
 from mooring.errors import MooringError
@@ -28,11 +40,17 @@ class Verb(Protocol):
     def add_parser(self, verbs: Verbs) -> None: ...
 
 
-VERBS: tuple[Verb, ...] = (check, plan, evaluate, compare, headroom, generate, policies, experiment, traces)
+VERBS: tuple[Verb, ...] = (
+    *(check, plan, evaluate, compare, headroom, simulate),
+    *(generate, traces, policies, experiment),
+)
 
 
 def entry() -> None:
     """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no bars still gets the figures
     sys.exit(main(sys.argv[1:]))
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from mooring.cli.clock import deadline, stopwatch
+from mooring.cli.clock import Timed, deadline, spent_part
 from mooring.cli.files import read_placement, write_text
 from mooring.cli.parsing import Verbs, add_problem, add_verb, count, seconds, settings
+from mooring.cli.tables import latency_table, metric_lines, sentences, site_table
 from mooring.cli.terminal import Terminal, as_json_text
-
-if TYPE_CHECKING:
-    from mooring.run import Plan
+from mooring.errors import InputError
+from mooring.load.build import build_load_model
+from mooring.policies.catalogue import make_policy
+from mooring.problem.fingerprint import fingerprint
+from mooring.problem.problem import Problem
+from mooring.run import Plan, plan
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -42,27 +45,25 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    from mooring.cli.tables import latency_table, metric_lines, sentences, site_table
-    from mooring.load.build import build_load_model
-    from mooring.problem.problem import Problem
-    from mooring.run import plan
 
+    if args.max_moves is not None and args.current is None:
+        raise InputError("found no running placement", field="--max-moves", remedy="add --from PLAN.json")
     problem = Problem.load(args.problem)
     current = None if args.current is None else read_placement(args.current, problem)
-    elapsed = stopwatch()
+    policy = Timed(make_policy(args.policy, settings(args.set)))
     with terminal.progress(f"planning with {args.policy}") as report:
         made = plan(
             problem,
-            args.policy,
+            policy,
             seed=args.seed,
-            settings=settings(args.set),
             steps=args.steps,
             expired=deadline(args.budget),
+            spent=spent_part(args.budget),
             progress=report,
             current=current,
             max_moves=args.max_moves,
         )
-    document = plan_document(made, elapsed())
+    document = plan_document(made, policy.seconds)
     if args.output is not None:
         write_text(args.output, as_json_text(document))
     terminal.document(document)
@@ -82,7 +83,6 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
 def plan_document(made: Plan, plan_seconds: float) -> dict[str, object]:
     """The plan as its readers know it; `shared` and `replicas` are reserved beside `placement`."""
-    from mooring.problem.fingerprint import fingerprint
 
     return {
         "version": 1,

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from mooring.cli.parsing import Verbs, add_verb
 from mooring.cli.terminal import Terminal
+from mooring.policies.catalogue import POLICIES
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -29,7 +30,6 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    from mooring.policies.catalogue import POLICIES
 
     described = [describe(name, policy) for name, policy in POLICIES.items()]
     terminal.document({"version": 1, "policies": described})

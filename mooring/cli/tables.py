@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from mooring.load.model import LoadModel
-    from mooring.placement.placement import Placement
+from mooring.load.model import LoadModel
+from mooring.placement.placement import Placement
 
 BAR_WIDTH = 20
 NAMES_SHOWN = 6
@@ -53,11 +51,15 @@ def quantity(value: float, unit: str) -> str:
     >>> quantity(2_190_000, "B/s"), quantity(12.5, "B")
     ('2.19 MB/s', '12.5 B')
     """
-    for prefix in ("", "k", "M", "G", "T"):
-        if abs(value) < 999.5:
-            break
+    prefixes = ["", "k", "M", "G", "T"]
+    while abs(value) >= 999.5 and len(prefixes) > 1:
         value /= 1000
-    return f"{value:.3g} {prefix}{unit}"
+        prefixes.pop(0)
+    return f"{value:.3g} {prefixes[0]}{unit}"
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1000 * seconds:.2g} ms"
 
 
 def written(value: float, form: str) -> str:
@@ -168,10 +170,10 @@ def comparison_table(results: Mapping[str, Mapping[str, Any]]) -> Table:
     table.add_column("policy", no_wrap=True)
     for _, heading, _, _ in columns:
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("plan\nseconds", justify="right", no_wrap=True)
+    table.add_column("time to\nplan", justify="right", no_wrap=True)
     for name, own in values.items():
         cells = [_compared_cell(own.get(key), sign, best[key], form) for key, _, sign, form in columns]
-        table.add_row(Text(name), *cells, f"{placed[name]['plan_seconds']:.3f}")
+        table.add_row(Text(name), *cells, duration(placed[name]["plan_seconds"]))
     return table
 
 
@@ -188,5 +190,9 @@ def _compared_cell(value: float | None, sign: int, best: float, form: str) -> Te
     return Text(written(value, form), style="bold green" if is_best else "")
 
 
-def sentences(lines: Sequence[str]) -> str:
-    return "\n".join(f"[dim]•[/dim] {escape(line)}" for line in lines)
+def sentences(lines: Sequence[str]) -> Table:
+    """A list with a hanging indent."""
+    table = Table.grid(padding=(0, 1))
+    for line in lines:
+        table.add_row(Text("•", style="dim"), Text(line))
+    return table

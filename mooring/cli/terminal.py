@@ -89,8 +89,11 @@ def _console(file: IO[str]) -> Console:
 
 
 def as_json_text(document: object) -> str:
-    """Indented JSON, keys in the order given. What JSON cannot say (infinity, not a number) becomes null."""
-    return json.dumps(plain(document), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    """Indented JSON in ASCII, so that no terminal's encoding is in its way; keys in the order given.
+
+    What JSON cannot say (infinity, not a number) becomes null.
+    """
+    return json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
 
 
 def plain(value: object) -> object:

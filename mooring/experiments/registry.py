@@ -7,8 +7,27 @@ import difflib
 from mooring.errors import InputError
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.figure14 import FIGURE_14
+from mooring.experiments.figure18 import FIGURE_18
+from mooring.experiments.sbon_deceit import SBON_DECEIT
+from mooring.experiments.sbon_figure5 import SBON_FIGURE_5
+from mooring.experiments.sbon_figure14 import SBON_FIGURE_14
+from mooring.experiments.sbon_migration import SBON_MIGRATION
+from mooring.experiments.sbon_reuse import SBON_REUSE
+from mooring.experiments.sbon_table1 import SBON_TABLE_1
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (FIGURE_14,)}
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (
+        FIGURE_14,
+        FIGURE_18,
+        SBON_TABLE_1,
+        SBON_FIGURE_5,
+        SBON_MIGRATION,
+        SBON_REUSE,
+        SBON_FIGURE_14,
+        SBON_DECEIT,
+    )
+}
 
 
 def find_experiment(name: str) -> Experiment:

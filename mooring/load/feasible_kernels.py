@@ -108,3 +108,28 @@ def count_first_to_saturate(
                 first, most = i, load
         counts[first] += 1
     return counts
+
+
+@njit(cache=True)
+def smallest_simplex_around(planes: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
+    """A plane a with a . x <= 1 wherever all planes have it so, and nearly the least volume prod_k 1 / a_k.
+
+    Every convex combination of the planes contains the set. The one of least volume maximises sum_k log a_k,
+    the likelihood of a mixture in its proportions, so rounds of expectation and maximisation climb to it.
+    """
+    count, variables = planes.shape
+    shares = np.full(count, 1.0 / count)
+    plane = np.zeros(variables)
+    for round_ in range(rounds + 1):
+        plane[:] = 0.0
+        for i in range(count):
+            for k in range(variables):
+                plane[k] += shares[i] * planes[i, k]
+        if round_ == rounds:
+            break
+        for i in range(count):
+            gain = 0.0
+            for k in range(variables):
+                gain += planes[i, k] / plane[k]
+            shares[i] *= gain / variables
+    return plane

@@ -7,9 +7,14 @@ is the feasible ratio, the yardstick every placement is judged by.
 It is measured radially. Along a direction u on the simplex the set reaches from the lower bound (section
 6.1) to the nearest plane, a fraction 1 / max_i V_i . u of the way to the ideal plane, where V_i is W_i seen
 from the lower bound. Integrating that radius exactly leaves ratio = E[(max_i V_i . u)^-K], far smoother
-than hit or miss. First every axis is stretched until the nearest plane meets it at one, which changes the
-ratio by a known factor: streams that are placed badly and streams that are placed well are then sampled
-equally well.
+than hit or miss.
+
+Before that the axes are stretched, which changes the ratio by a known factor and makes the set look as much
+like a simplex as it can, so that its radius varies little and no few directions decide. Two simplices offer
+themselves: the largest inside the set with its corners on the axes (section 4.1), and the smallest around
+it. Measured over random placements, a point a third of the way from the outer to the inner did best: at 20
+variables and 2^14 points the worst relative standard error fell from .33 with the inner alone, and .70
+without stretching, to .07.
 """
 
 from __future__ import annotations
@@ -22,11 +27,16 @@ from numpy.typing import ArrayLike, NDArray
 from mooring.errors import InfeasibleError, InputError
 from mooring.load.directions import BLOCKS, Directions, check_points
 from mooring.load.estimate import Estimate
-from mooring.load.feasible_kernels import count_first_to_saturate, mean_radii_to_the_power
+from mooring.load.feasible_kernels import (
+    count_first_to_saturate,
+    mean_radii_to_the_power,
+    smallest_simplex_around,
+)
 from mooring.load.model import LoadModel
 
 DEFAULT_POINTS = 2**14
 LEAST_NETS = 8
+SIMPLEX_ROUNDS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +144,7 @@ class FeasibleSet:
         return Estimate.of_blocks(self._block_ratios(self._net(points, seed, directions)))
 
     def ratio_within(
-        self, relative_error: float = 0.02, seed: int = 0, *, most_points: int = 2**22
+        self, relative_error: float = 0.01, seed: int = 0, *, most_points: int = 2**22
     ) -> Estimate:
         """The ratio, sampled until half its 95% interval is at most `relative_error` of it.
 
@@ -171,13 +181,19 @@ class FeasibleSet:
         return np.asarray(counts / net.points)
 
     def _stretched_planes(self) -> tuple[NDArray[np.float64], float]:
-        """The site planes and the ideal one, every axis stretched to reach one, and by how much on average.
+        """The site planes and the ideal one after stretching the axes, and by how much they were on average.
 
         The average is the geometric one; to the power of the variables it is what stretching did to volumes.
         """
         planes = np.vstack([self.weights_above_lower(), np.ones(len(self.variables))])
         nearest = planes.max(axis=0)
-        return planes / nearest, float(np.exp(-np.log(nearest).mean()))
+        stretch = np.log(nearest)
+        if (
+            not (planes == nearest).all(axis=1).any()
+        ):  # else one plane is nearest throughout: a simplex already
+            outer = np.log(smallest_simplex_around(planes, SIMPLEX_ROUNDS))
+            stretch = outer + (stretch - outer) / 3
+        return planes / np.exp(stretch), float(np.exp(-stretch.mean()))
 
     def _block_ratios(self, net: Directions) -> NDArray[np.float64]:
         planes, scale = self._stretched_planes()

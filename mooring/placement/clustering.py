@@ -32,8 +32,8 @@ Approach = Literal["ratio", "weight"]
 # The thresholds of the sweep are these quantiles of the graph's own clustering ratios, so that every step
 # leaves out a good part of the arcs whatever the costs are.
 SWEEP_QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.9)
-# Dear arcs need clusters of two to four node shares. Where crossing is cheap, one to one and a half gave up to
-# 16% more on section 7.1 graphs of 100 operators; above four, clusters become the bottleneck.
+# Dear arcs need clusters of two to four node shares. Where crossing is cheap, one to one and a half gave
+# up to 16% more on section 7.1 graphs of 100 operators; above four, clusters become the bottleneck.
 SWEEP_CAPS = (1.0, 1.5, 2.0, 3.0, 4.0)
 
 

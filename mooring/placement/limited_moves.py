@@ -1,10 +1,13 @@
-"""When only some fragments may leave their site: which of the moves that a plan wants are worth most?
+"""When a placement runs already: what may not move at all, and which of the wanted moves are worth most.
 
-Any policy may want to move everything. From the running placement, this takes the wanted move that helps most, then
-the next, until the allowance is used up: first whatever mends a broken rule, then by the feasible set.
+Any policy may want to move everything. From the running placement, `limit_moves` takes the wanted move that
+helps most, then the next, until the allowance is used up: first what mends a broken rule, then by
+the feasible set.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +24,14 @@ MOST_ROUNDS = 100
 """Beyond this many moves, several are taken per round."""
 
 Ints = npt.NDArray[np.int64]
+
+
+def hold_immovable(model: LoadModel, current: Placement) -> LoadModel:
+    """The same model with fragments that may not move once they run (`movable: false`) pinned."""
+    problem = current.problem
+    immovable = np.array([not all(problem.operators[j].movable for j in f) for f in problem.fragments])
+    held = np.where(immovable & (model.pinned_site < 0), current.site_of_fragment, model.pinned_site)
+    return replace(model, pinned_site=held)
 
 
 def limit_moves(model: LoadModel, current: Placement, wanted: Placement, max_moves: int) -> Placement:

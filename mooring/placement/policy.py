@@ -31,6 +31,8 @@ class Context:
     rng: np.random.Generator
     expired: Callable[[], bool] = never
     """Whether the time budget is used up; anytime policies ask between steps."""
+    spent: Callable[[], float] | None = None
+    """The part of the time budget that is used up, 0 to 1, where there is one: annealing cools by it."""
     steps: int | None = None
     """The most improvement steps an anytime policy takes, for results that do not depend on speed."""
     progress: Callable[[float, str], None] = silent

@@ -38,7 +38,7 @@ _CLASS_ONE = {
     "fewest_crossings": rod_kernels.BY_CROSSINGS,
     "random": rod_kernels.AT_RANDOM,
 }
-_NO_ARCS = (np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+_NO_ARCS = rod_kernels.Arcs(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def rod_assign(
@@ -59,24 +59,22 @@ def rod_assign(
     if class_one == "random" and rng is None:
         raise ValueError("class_one='random' needs a random generator")
     parts = normalised_parts(model)
-    arc_start, arc_neighbour, arc_fixed_end = _NO_ARCS
-    if class_one == "fewest_crossings":
-        arc_start, arc_neighbour, arc_fixed_end, _ = adjacency(model)
     matrix = model.coefficients
     indptr = matrix.indptr.astype(np.int64, copy=False)
     indices = matrix.indices.astype(np.int64, copy=False)
+    fragments = rod_kernels.Fragments(
+        indptr, indices, parts, model.fixed_cores / total_left_cores, model.memory_mb, model.pinned_site
+    )
+    arcs = rod_kernels.Arcs(*adjacency(model)[:3]) if class_one == "fewest_crossings" else _NO_ARCS
+    lower = model.lower * model.totals / total_left_cores
     counts = np.bincount(indices, minlength=len(model.variables))
     draws = np.zeros(0) if class_one != "random" or rng is None else rng.random(model.fragment_count)
 
-    def attempt(order: Ints) -> Ints:
-        room = model.capacity_cores / total_left_cores
-        memory_left_mb = model.memory_limit_mb.copy()
+    def attempt(by_norm: Ints) -> Ints:
+        room, memory_left_mb = model.capacity_cores / total_left_cores, model.memory_limit_mb.copy()
         sites, stuck = rod_kernels.assign(
-            order, indptr, indices, parts,
-            model.fixed_cores / total_left_cores, model.memory_mb, model.pinned_site,
-            room, memory_left_mb, model.lower * model.totals / total_left_cores, counts,
-            _CLASS_ONE[class_one], draws, arc_start, arc_neighbour, arc_fixed_end,
-        )  # fmt: skip
+            by_norm, fragments, room, memory_left_mb, lower, counts, _CLASS_ONE[class_one], draws, arcs
+        )
         if stuck >= 0:
             raise no_room(model, stuck, room * total_left_cores, memory_left_mb, problem)
         return np.asarray(sites)
@@ -89,18 +87,6 @@ def normalised_parts(model: LoadModel) -> Floats:
     """p_jk = l_jk / l_k for every stored coefficient: the part of a variable's load that a fragment makes."""
     totals = np.where(model.totals > 0.0, model.totals, 1.0)
     return np.asarray(model.coefficients.data / totals[model.coefficients.indices])
-
-
-def clustered_rod_assign(
-    model: LoadModel,
-    how: Clustering,
-    class_one: ClassOne = "plane_distance",
-    rng: np.random.Generator | None = None,
-    order: Order = "normalised",
-) -> Ints:
-    """ROD over clusters instead of fragments (section 6.3)."""
-    cluster_of = cluster(model, how)
-    return rod_assign(clustered(model, cluster_of), class_one, rng, order=order)[cluster_of]
 
 
 @dataclass(frozen=True)
@@ -139,21 +125,31 @@ class Rod:
             return Placement(problem, rod_assign(model, self.class_one, context.rng, problem, self.order))
         if self.clustering == "sweep":
             return Placement(problem, self._best_of_sweep(problem, context))
-        how = Clustering(self.clustering, self.threshold, self.weight_cap)
-        return Placement(problem, clustered_rod_assign(model, how, self.class_one, context.rng, self.order))
+        cluster_of = cluster(model, Clustering(self.clustering, self.threshold, self.weight_cap))
+        return Placement(problem, self._assign_clusters(cluster_of, context))
+
+    def _assign_clusters(self, cluster_of: Ints, context: Context) -> Ints:
+        """ROD over clusters instead of fragments (section 6.3)."""
+        merged = clustered(context.load, cluster_of)
+        return rod_assign(merged, self.class_one, context.rng, order=self.order)[cluster_of]
 
     def _best_of_sweep(self, problem: Problem, context: Context) -> Ints:
         """The plan with the largest plane distance, the one without clustering included."""
         model = context.load
         best = rod_assign(model, self.class_one, context.rng, problem, self.order)
         farthest = plane_distance(model, best)
+        tried: set[bytes] = set()
         ways = list(sweep(model))
         for number, how in enumerate(ways):
             if context.expired():
                 break
             context.progress(number / len(ways), f"clustering by {how.approach}")
+            cluster_of = cluster(model, how)
+            if cluster_of.tobytes() in tried:
+                continue
+            tried.add(cluster_of.tobytes())
             try:
-                sites = clustered_rod_assign(model, how, self.class_one, context.rng, self.order)
+                sites = self._assign_clusters(cluster_of, context)
             except InfeasibleError:
                 continue  # these clusters are too bulky for the sites; smaller ones may do
             distance = plane_distance(model, sites)

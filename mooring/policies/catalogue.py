@@ -12,15 +12,31 @@ from mooring.placement.connected import Connected
 from mooring.placement.correlation import Correlation
 from mooring.placement.llf import LargestLoadFirst
 from mooring.placement.max_rate import MaxRate
+from mooring.placement.network_baselines import Consumer, IpMulticast, Producer
 from mooring.placement.optimal import Optimal
 from mooring.placement.policy import Policy
 from mooring.placement.random_placement import Random
+from mooring.placement.relaxation import Relaxation
+from mooring.placement.resilient import Resilient
 from mooring.placement.rod import Rod
 from mooring.problem.fields import refuse_reference
 
 POLICIES: dict[str, type[Any]] = {
     policy.name: policy
-    for policy in (Rod, Random, LargestLoadFirst, MaxRate, Connected, Correlation, Optimal)
+    for policy in (
+        Rod,
+        Resilient,
+        Random,
+        LargestLoadFirst,
+        MaxRate,
+        Connected,
+        Correlation,
+        Optimal,
+        Relaxation,
+        Producer,
+        Consumer,
+        IpMulticast,
+    )
 }
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")

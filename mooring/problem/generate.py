@@ -1,7 +1,7 @@
 """Random problems: the query graphs of section 7.1 of the ROD paper, and what later experiments vary in them.
 
-A graph is a forest with one tree per stream. Each tree is rooted at an input operator and grown breadth
-first: every node in turn gets one to three downstream operators, until the tree has its number of operators.
+A graph is a forest with one tree per stream. Each tree is rooted at an input operator and grown node by node:
+one after the other gets one to three downstream operators, until the tree has its number of operators.
 Within a tree an operator only reads operators of a lower number. Joins keep to that across trees, so no cycle
 can arise.
 """
@@ -49,6 +49,9 @@ class GraphParameters:
     """Cores of a site (7.1: all alike, so the paper gives no unit)."""
     children: tuple[int, int] = (1, 3)
     """Downstream operators of a node, each number equally likely (7.1)."""
+    order: Literal["breadth_first", "random"] = "breadth_first"
+    """Which node gets its downstream operators next: the oldest, or any that has none yet (7.1 does not say).
+    At random the trees are deeper and their operators less alike."""
     cost_us: tuple[float, float] = (100.0, 1000.0)
     """CPU microseconds per tuple (7.1: delays of 0.1 to 1 ms). Equal ends give equal costs (7.3.4)."""
     selectivity: tuple[float, float] = (0.5, 1.0)
@@ -106,6 +109,8 @@ class GraphParameters:
             value = getattr(self, name)
             if value is not None and not (value >= 0 and math.isfinite(value)):
                 raise InputError(f"found {value!r}, expected a finite number, not negative", field=name)
+        if self.order not in ("breadth_first", "random"):
+            raise InputError(f"found {self.order!r}, expected breadth_first or random", field="order")
         if self.rates not in ("equal", "random"):
             raise InputError(f"found {self.rates!r}, expected equal or random", field="rates")
         if self.joins and self.join_window_s == 0:
@@ -176,7 +181,7 @@ def generate_problem(parameters: GraphParameters, rng: np.random.Generator) -> P
 
 def _draw_forest(parameters: GraphParameters, rng: np.random.Generator) -> _Forest:
     trees, size = parameters.streams, parameters.operators // parameters.streams
-    parent = np.stack([_draw_tree(size, parameters.children, rng) for _ in range(trees)])
+    parent = np.stack([_draw_tree(size, parameters, rng) for _ in range(trees)])
     cost_us = rng.uniform(*parameters.cost_us, (trees, size))
     selectivity = rng.uniform(*parameters.selectivity, (trees, size))
     units = round(parameters.operators * parameters.unit_selectivity_share)
@@ -194,11 +199,25 @@ def _draw_forest(parameters: GraphParameters, rng: np.random.Generator) -> _Fore
     return forest
 
 
-def _draw_tree(size: int, children: tuple[int, int], rng: np.random.Generator) -> Ints:
-    """The parent of each operator, numbered breadth first: children of one operator are neighbours."""
-    low, high = children
+def _draw_tree(size: int, parameters: GraphParameters, rng: np.random.Generator) -> Ints:
+    """The parent of each operator; children of one operator stand next to each other."""
+    low, high = parameters.children
     counts = rng.integers(low, high, size=size, endpoint=True)
-    return np.concatenate([[-1], np.repeat(np.arange(size), counts)[: size - 1]])
+    if parameters.order == "breadth_first":
+        return np.concatenate([[-1], np.repeat(np.arange(size), counts)[: size - 1]])
+    return _grow_at_random(counts.tolist(), rng.random(size).tolist())
+
+
+def _grow_at_random(counts: list[int], draws: list[float]) -> Ints:
+    """As many children as `counts` says for one childless operator after the other, each picked by a draw."""
+    parent, childless = [-1], [0]
+    for count, draw in zip(counts, draws, strict=True):
+        at = int(draw * len(childless))
+        childless[at], childless[-1] = childless[-1], childless[at]
+        chosen = childless.pop()
+        childless += range(len(parent), len(parent) + count)
+        parent += [chosen] * count
+    return np.array(parent[: len(counts)], dtype=np.int64)
 
 
 def _draw_joins(parameters: GraphParameters, forest: _Forest, rng: np.random.Generator) -> None:

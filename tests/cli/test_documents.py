@@ -62,7 +62,10 @@ def test_a_problem_with_network_joins_and_queries_has_the_metrics_that_need_them
     ("words", "keys"),
     [
         (("check", "FILE"), CHECK_KEYS),
-        (("evaluate", "FILE", "--placement", "PLAN"), ["version", "problem", "placement", "metrics", "violations"]),
+        (
+            ("evaluate", "FILE", "--placement", "PLAN"),
+            ["version", "problem", "placement", "metrics", "violations"],
+        ),
         (("compare", "FILE", "--policies", "rod,llf"), ["version", "problem", "policies", "best", "best_by"]),
         (("headroom", "FILE"), ["version", "problem", "placement", "headroom"]),
         (("headroom", "FILE", "--placement", "PLAN"), ["version", "problem", "placement", "headroom"]),
@@ -84,7 +87,8 @@ def test_every_verb_prints_one_document_with_stable_keys(
 
 
 @pytest.mark.parametrize(
-    "words", [("plan", "--policy", "rod"), ("plan", "--policy", "random"), ("compare",), ("headroom",), ("check",)]
+    "words",
+    [("plan", "--policy", "rod"), ("plan", "--policy", "random"), ("compare",), ("headroom",), ("check",)],
 )
 def test_the_same_seed_gives_the_same_bytes_apart_from_the_seconds(mooring, small: Path, words) -> None:
     first, second = (

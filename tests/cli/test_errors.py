@@ -22,6 +22,7 @@ BAD_COMMANDS = [
     ("plan", "FILE", "--set", "nothing"),
     ("plan", "FILE", "--set", "nothing=1"),
     ("plan", "FILE", "--from", "no-such-file.json"),
+    ("plan", "FILE", "--max-moves", "2"),
     ("plan", "FILE", "--output", "/proc/no/such/place.json"),
     ("plan", "no-such-file.yaml"),
     ("evaluate", "FILE"),
@@ -54,9 +55,15 @@ def test_a_bad_command_says_what_was_wrong_and_exits_2(mooring, small: Path, wor
 
 @pytest.mark.parametrize(
     ("words", "meant"),
-    [(("pln",), "plan"), (("plan", "FILE", "--policy", "rdo"), "rod"), (("experiment", "figur14"), "figure14")],
+    [
+        (("pln",), "plan"),
+        (("plan", "FILE", "--policy", "rdo"), "rod"),
+        (("experiment", "figur14"), "figure14"),
+    ],
 )
-def test_a_mistyped_word_is_answered_with_the_nearest_known_one(mooring, small: Path, words, meant: str) -> None:
+def test_a_mistyped_word_is_answered_with_the_nearest_known_one(
+    mooring, small: Path, words, meant: str
+) -> None:
     result = mooring(*(small if word == "FILE" else word for word in words))
     assert result.code == 2
     assert f"{meant}?" in result.err or f"{meant!r}" in result.err
@@ -84,10 +91,14 @@ def test_a_bad_file_is_named_with_the_field(mooring, tmp_path: Path, content: st
     assert result.document["error"]["file"] == str(path)
 
 
-words = st.sampled_from(["sites", "streams", "operators", "queries", "a", "b", "capacity", "rate", "inputs", "load"])
+words = st.sampled_from(
+    ["sites", "streams", "operators", "queries", "a", "b", "capacity", "rate", "inputs", "load"]
+)
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | words
 nonsense = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=4), max_leaves=12
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=4),
+    max_leaves=12,
 )
 
 
@@ -104,7 +115,10 @@ def test_nonsense_never_gives_a_traceback(mooring, tmp_path: Path, data: object,
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(content=st.binary(max_size=60) | st.text(alphabet="{}[]:,-&*!|>'\"%@`#? \n\tab1", max_size=40).map(str.encode))
+@given(
+    content=st.binary(max_size=60)
+    | st.text(alphabet="{}[]:,-&*!|>'\"%@`#? \n\tab1", max_size=40).map(str.encode)
+)
 def test_random_bytes_never_give_a_traceback(mooring, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bytes.yaml"
     path.write_bytes(content)

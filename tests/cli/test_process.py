@@ -19,7 +19,9 @@ def test_the_exit_code_reaches_the_shell_and_standard_output_holds_only_json(sma
     good = subprocess.run([*COMMAND, "plan", small, "--json"], capture_output=True, text=True, check=False)
     assert (good.returncode, good.stderr) == (0, "")
     assert json.loads(good.stdout)["policy"] == "rod"
-    bad = subprocess.run([*COMMAND, "plan", "nowhere.yaml", "--json"], capture_output=True, text=True, check=False)
+    bad = subprocess.run(
+        [*COMMAND, "plan", "nowhere.yaml", "--json"], capture_output=True, text=True, check=False
+    )
     assert bad.returncode == 2
     assert json.loads(bad.stdout)["error"]["file"] == "nowhere.yaml"
 
@@ -53,3 +55,10 @@ def test_a_bug_is_reported_as_one(mooring, small: Path, monkeypatch: pytest.Monk
     assert result.code == 1
     assert "Traceback" in result.err
     assert result.document["error"]["kind"] == "ZeroDivisionError"
+
+
+def test_a_terminal_without_unicode_still_gets_the_figures(small: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    run = subprocess.run([*COMMAND, "plan", small], capture_output=True, env=environment, check=False)
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert b"of the ideal feasible set" in run.stdout

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mooring.cli.main import VERBS
 from mooring.problem.fingerprint import fingerprint
 from mooring.problem.problem import Problem
-
-from mooring.cli.main import VERBS
 
 
 def test_check_names_streams_that_are_left_out_and_shows_the_graph(mooring, small: Path) -> None:
@@ -59,7 +58,11 @@ def test_a_placement_on_an_unknown_site_names_file_and_operator(mooring, small: 
 
 def test_compare_leaves_out_what_a_policy_cannot_do_and_names_the_best(mooring, small: Path) -> None:
     document = mooring("compare", small, "--json").document
-    ratios = {name: own["metrics"]["feasible_ratio"] for name, own in document["policies"].items() if "metrics" in own}
+    ratios = {
+        name: own["metrics"]["feasible_ratio"]
+        for name, own in document["policies"].items()
+        if "metrics" in own
+    }
     assert ratios[document["best"]] == max(ratios.values())
     assert {"rod", "random", "llf", "connected"} <= set(document["policies"])
     assert document["best"] in mooring("compare", small).out
@@ -81,7 +84,9 @@ def test_headroom_is_where_a_site_is_exactly_full(mooring, small: Path, tmp_path
 
 def test_from_and_max_moves_bound_what_changes(mooring, monitoring: Path, tmp_path: Path) -> None:
     before = tmp_path / "before.json"
-    running = mooring("plan", monitoring, "--policy", "random", "--output", before, "--json").document["placement"]
+    running = mooring("plan", monitoring, "--policy", "random", "--output", before, "--json").document[
+        "placement"
+    ]
     result = mooring("plan", monitoring, "--from", before, "--max-moves", 0, "--json")
     assert result.code == 0
     assert result.document["placement"] == running
@@ -90,7 +95,20 @@ def test_from_and_max_moves_bound_what_changes(mooring, monitoring: Path, tmp_pa
 @pytest.mark.parametrize("suffix", ["yaml", "json"])
 def test_generate_writes_a_problem_that_reads_back_as_the_same(mooring, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"problem.{suffix}"
-    words = ("--operators", 40, "--joins", 3, "--variable", 2, "--plane-ms", 50, "--queries", 4, "--comm-us", 2)
+    words = (
+        "--operators",
+        40,
+        "--joins",
+        3,
+        "--variable",
+        2,
+        "--plane-ms",
+        50,
+        "--queries",
+        4,
+        "--comm-us",
+        2,
+    )
     assert mooring("generate", *words, "--seed", 5, "--output", path).code == 0
     again = tmp_path / f"again.{suffix}"
     mooring("generate", *words, "--seed", 5, "--output", again)

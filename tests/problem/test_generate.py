@@ -171,3 +171,19 @@ def test_a_number_of_operators_that_does_not_divide_comes_with_one_that_does() -
     with pytest.raises(InputError) as caught:
         replace(GraphParameters(), operators=102)
     assert caught.value.remedy == "try 105"
+
+
+def test_trees_that_grow_at_random_are_trees_and_deeper_on_average() -> None:
+    """Inputs come before their readers, and nobody has more than three."""
+    depths: dict[str, list[int]] = {"breadth_first": [], "random": []}
+    for order, found in depths.items():
+        for seed in range(20):
+            parameters = GraphParameters(streams=1, operators=40, order=order)  # type: ignore[arg-type]
+            problem = generate_problem(parameters, np.random.default_rng(seed))
+            depth = {"s1": 0}
+            for operator in problem.operators:
+                depth[operator.name] = depth[operator.inputs[0]] + 1
+            inputs = [operator.inputs[0] for operator in problem.operators]
+            assert max(inputs.count(name) for name in set(inputs)) <= 3
+            found.append(max(depth.values()))
+    assert np.mean(depths["random"]) > np.mean(depths["breadth_first"])

@@ -1,0 +1,47 @@
+"""The moving percentile filter of section 3.1.1: what a link's latency is when nobody is in the way.
+
+Measured latencies have long tails (load, congestion) above a baseline that changes rarely (routes). A low
+percentile of the last few samples follows the baseline and ignores the tail.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+from mooring.errors import InputError
+
+
+@dataclass(frozen=True)
+class FilterParams:
+    history: int = 10
+    """Samples kept per link (section 3.1.1)."""
+    percentile: float = 20.0
+    """Of those samples (section 3.1.1)."""
+
+    def __post_init__(self) -> None:
+        if self.history < 1 or not 0.0 <= self.percentile <= 100.0:
+            raise InputError(f"found {self}, expected some history and a percentile", field="filter")
+
+    def rank(self, samples: int) -> int:
+        """Which of so many sorted samples is taken: the nearest rank."""
+        return max(0, math.ceil(samples * self.percentile / 100.0) - 1)
+
+
+class LatencyFilter:
+    """One link's samples, oldest forgotten first."""
+
+    def __init__(self, params: FilterParams) -> None:
+        self._params = params
+        self._samples: deque[float] = deque(maxlen=params.history)
+
+    def add(self, sample_ms: float) -> float:
+        """Take a sample; returns the filtered latency."""
+        self._samples.append(sample_ms)
+        return self.value
+
+    @property
+    def value(self) -> float:
+        """The filtered latency; there must have been a sample."""
+        return sorted(self._samples)[self._params.rank(len(self._samples))]

@@ -1,0 +1,109 @@
+"""Simulated annealing of a plan on its scenarios, in short stretches so that a deadline is kept.
+
+Temperatures are relative changes of the value, so one schedule fits plans that reach a thousandth of the ideal set
+and plans that reach nearly all of it. The schedule follows the part of the budget that is used up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mooring.load.model import Ints, LoadModel
+from mooring.placement import search_kernels
+from mooring.placement.budget import Used
+from mooring.placement.scenarios import ArcIndex, Scenarios
+
+STRETCH_STEPS = 20_000
+STRETCH_ACCEPTED = 400
+SWAP_SHARE = 0.6
+PROBE_STEPS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class MoveRules:
+    """Which changes the search may make."""
+
+    free: Ints
+    """Fragments that may move."""
+    homes: Ints
+    """Where each fragment runs now; -1: nowhere yet."""
+    cost: np.ndarray[tuple[int], np.dtype[np.float64]]
+    """Per fragment, what leaving home costs: the relative gain in value that it has to be worth."""
+    max_moves: int
+    """The most fragments away from home."""
+
+    @classmethod
+    def fresh(cls, model: LoadModel) -> MoveRules:
+        fragments = model.fragment_count
+        free = np.flatnonzero(model.pinned_site < 0)
+        return cls(free, np.full(fragments, -1), np.zeros(fragments), fragments)
+
+    def penalty(self, site_of_fragment: Ints) -> float:
+        away = (self.homes >= 0) & (site_of_fragment != self.homes)
+        return float(self.cost[away].sum())
+
+    def moves_left(self, site_of_fragment: Ints) -> int:
+        return self.max_moves - int(((self.homes >= 0) & (site_of_fragment != self.homes)).sum())
+
+
+class Annealer:
+    """One plan under improvement on one set of scenarios."""
+
+    def __init__(
+        self, model: LoadModel, scenarios: Scenarios, rules: MoveRules, start: Ints, rng: np.random.Generator
+    ) -> None:
+        self._model, self._scenarios, self._rules = model, scenarios, rules
+        self._arcs = ArcIndex.build(model)
+        self._word = rng.integers(1, 2**63, size=1).astype(np.uint64)
+        self.sites = np.array(start, dtype=np.int64)
+        used = np.bincount(self.sites, model.memory_mb, model.site_count)
+        self._memory_left = model.memory_limit_mb - used
+        self._reference = np.float32(1.0)
+        self.score = -np.inf
+        self.best = self.sites.copy()
+        self.best_score = -np.inf
+        self.steps = 0
+        self.stretch(0, 1.0, 1.0)
+
+    def stretch(self, steps: int, hot: float, cold: float) -> int:
+        """Anneal for so many steps at most; returns how many it took."""
+        value, taken, _ = self._kernel(steps, hot, cold)
+        s, rules = self._scenarios, self._rules
+        self.steps += taken
+        if value > 0.0:
+            self.score = float(np.log(value)) - s.exponent * float(np.log(self._reference))
+            self.score -= rules.penalty(self.sites)
+            if self.score > self.best_score:
+                self.best_score = self.score
+                self.best[:] = self.sites
+            # Keep the kernel's numbers near one, whatever part of the ideal set the plan reaches.
+            self._reference = np.float32(self._reference * value ** (-1.0 / s.exponent))
+        return taken
+
+    def acceptance(self, temperature: float) -> float:
+        """The share of candidates accepted at a temperature; the plan is left somewhere else."""
+        value, taken, accepted = self._kernel(PROBE_STEPS, temperature, temperature)
+        return accepted / taken if taken and value > 0.0 else 0.0
+
+    def _kernel(self, steps: int, hot: float, cold: float) -> tuple[float, int, int]:
+        s, rules = self._scenarios, self._rules
+        value, taken, accepted, _ = search_kernels.anneal(
+            s.rows, s.base, s.weights, s.exponent, self._reference, s.capacity,
+            self._arcs.start, self._arcs.of, self._arcs.ends, rules.free, rules.homes, rules.cost,
+            rules.moves_left(self.sites), self._model.memory_mb, self._memory_left, self.sites,
+            SWAP_SHARE, hot, cold, steps, STRETCH_ACCEPTED, self._word,
+        )  # fmt: skip
+        return float(value), int(taken), int(accepted)
+
+    def run(self, hot: float, cold: float, used: Used) -> None:
+        """Cool from hot to cold while the part of its budget that is used goes from 0 to 1."""
+        begun = self.steps
+        if len(self._rules.free) == 0 or not np.isfinite(self.score):
+            return
+        while (part := used(self.steps - begun)) < 1.0:
+            temperature = hot * (cold / hot) ** part
+            most = STRETCH_STEPS if used.steps is None else min(STRETCH_STEPS, used.steps // 20 + 1)
+            if self.stretch(most, temperature, temperature) == 0:
+                return

@@ -1,0 +1,158 @@
+"""Policy `resilient`: search for the plan with the largest feasible set, where ROD takes one greedy pass.
+
+It starts from the best of several greedies (ROD's among them, so it never does worse), all of them improved on
+a cheap surrogate of the volume, and anneals the best on the volume itself: hot on few directions, where
+mistakes are cheap, then cold on many, where they would be fitted to. The candidates are judged in the end on directions
+that no search has seen. What is maximised can be told apart from how: see `objective`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from mooring.errors import UnsupportedError
+from mooring.load.model import Floats, Ints, LoadModel
+from mooring.placement.annealing import Annealer, MoveRules
+from mooring.placement.budget import Budget
+from mooring.placement.objective import Objective, Volume, VolumeBelow
+from mooring.placement.placement import Placement
+from mooring.placement.policy import Context
+from mooring.placement.rate_samples import SurvivedSamples
+from mooring.placement.reoptimisation import improve_running
+from mooring.placement.robust import Robust
+from mooring.placement.scenarios import Scenarios, scenario_value
+from mooring.placement.starts import best_of, greedy_plans
+from mooring.placement.true_rate_space import TrueVolume
+from mooring.placement.upper_bound import root_bound
+from mooring.problem.problem import Problem
+
+Goal = Literal["auto", "linear", "true", "below_max_rates", "history"]
+CLOSE_ENOUGH = 0.998
+"""Of the upper bound: a search that has come this far stops."""
+MOST_CELLS = 40_000_000
+"""Numbers (rows x powers x scenarios) that a search keeps, 4 bytes each."""
+LEAST_SCENARIOS = 64
+
+
+@dataclass(frozen=True)
+class Resilient:
+    """Policy `resilient`. Anytime: a budget in seconds, or steps for results that repeat exactly."""
+
+    name: ClassVar[str] = "resilient"
+
+    objective: Goal = "auto"
+    """What is maximised: the linearised feasible set (`linear`), the true one in rate space (`true`), the part of
+    the ideal set below the streams' `max_rate` (`below_max_rates`), or the share of past rates survived
+    (`history`). `auto`: `true` where joins or variable selectivities make it differ, else `linear`."""
+    error: float | None = None
+    """Relative error of costs and selectivities, 0 to 1; None: what the operators state. Above zero the plan is
+    made for draws of the truth instead of the statistics as measured (section 7.3.6)."""
+    scenarios: int = 1024
+    """Directions of the cold phase. At ten streams 128 to 256 overfit, and 4096 only cost time."""
+    coarse_scenarios: int = 256
+    """Directions of the hot phase."""
+    default_steps: int = 1_000_000
+    """Steps (candidates looked at) where neither a budget nor steps are given: about a second."""
+    hot_acceptance: float = 0.15
+    """The share of candidates accepted at the temperature where annealing begins."""
+    cooling: float = 150.0
+    """Hottest temperature over coldest."""
+    hot_share: float = 0.55
+    """The part of the budget spent on the coarse scenarios."""
+    move_worth: float = 0.001
+    """With a running placement: the relative gain that moving a fragment without state has to bring."""
+    state_mb: float = 64.0
+    """Megabytes of state that make a move cost as much again: heavy state stays, light operators move."""
+
+    def unsupported(self, problem: Problem) -> str | None:
+        if self.objective == "history" and problem.history is None:
+            return "objective=history needs the streams' past rates (`rates: FILE.csv`)"
+        if self.objective == "below_max_rates" and all(s.max_rate is None for s in problem.streams):
+            return "objective=below_max_rates needs a `max_rate` on some stream"
+        return None
+
+    def place(self, problem: Problem, context: Context) -> Placement:
+        model = context.load
+        if context.current is not None:
+            objective = self._objective(problem, model)
+            sites = improve_running(self, problem, model, objective, context)
+            return Placement(problem, sites)
+        plans = greedy_plans(problem, context)
+        objective = self._objective(problem, model)
+        if len(model.active) and (model.pinned_site < 0).any() and model.site_count > 1:
+            plans = self._search(model, objective, plans, context)
+        return Placement(problem, max(plans, key=objective.judge))
+
+    def count_for(self, model: LoadModel, wanted: int) -> int:
+        """As many scenarios as wanted, or as fit in memory."""
+        rows = max(model.fragment_count + len(model.arcs.source_site) * (model.arcs.comm_us > 0.0), 1)
+        return int(max(LEAST_SCENARIOS, min(wanted, MOST_CELLS // rows)))
+
+    def _objective(self, problem: Problem, model: LoadModel) -> Objective:
+        stated = np.array([operator.error for operator in problem.operators])
+        errors = stated if self.error is None else np.full(len(stated), self.error)
+        if self.objective == "history" and problem.history is not None:
+            return SurvivedSamples(model, problem.history.rates)
+        if self.objective == "below_max_rates":
+            return VolumeBelow(model, _upper_bounds(problem, model))
+        if self.objective == "true" or (self.objective == "auto" and model.definitions):
+            if TrueVolume.supports(model):
+                return TrueVolume(model)
+            if self.objective == "true":
+                raise UnsupportedError(
+                    "the true feasible set cannot be searched: it is the linear one, unbounded, or of too high"
+                    " a degree",
+                    remedy="use objective=linear",
+                )
+        if (errors > 0.0).any():
+            return Robust(problem, model, errors)
+        return Volume(model)
+
+    def _search(
+        self, model: LoadModel, objective: Objective, plans: list[Ints], context: Context
+    ) -> list[Ints]:
+        """Anneal the best plan; returns ROD's (or the first) and what the search found."""
+        rules = MoveRules.fresh(model)
+        bound = root_bound(model)
+        found = [plans[0]]
+        for budget in Budget.rounds(context, self.default_steps):
+            coarse = objective.scenarios(self.count_for(model, self.coarse_scenarios), context.rng)
+            start = best_of(model, coarse, plans + found)
+            hot = self._hot_temperature(model, coarse, rules, start, context.rng)
+            middle = hot * self.cooling**-self.hot_share
+            annealer = Annealer(model, coarse, rules, start, context.rng)
+            annealer.run(hot, middle, budget.part(0.0, self.hot_share))
+            context.progress(self.hot_share, "annealed on few directions")
+            fine = objective.scenarios(self.count_for(model, self.scenarios), context.rng)
+            plans_so_far = [start, annealer.sites, annealer.best]
+            annealer = Annealer(model, fine, rules, best_of(model, fine, plans_so_far), context.rng)
+            annealer.run(middle, hot / self.cooling, budget.part(self.hot_share, 1.0))
+            found.append(annealer.best)
+            if objective.judge(annealer.best) >= CLOSE_ENOUGH * bound:
+                break
+        return found
+
+    def _hot_temperature(
+        self, model: LoadModel, scenarios: Scenarios, rules: MoveRules, start: Ints, rng: np.random.Generator
+    ) -> float:
+        """The temperature at which the wanted share of candidates is accepted, by halving."""
+        temperature = 0.3
+        while temperature > 1e-6:
+            probe = Annealer(model, scenarios, rules, start, rng)
+            if probe.acceptance(temperature) <= self.hot_acceptance:
+                break
+            temperature /= 1.6
+        return temperature
+
+
+def _upper_bounds(problem: Problem, model: LoadModel) -> Floats:
+    """Upper bounds of the variables; introduced ones by the rates they follow from."""
+    rates = np.array([np.inf if s.max_rate is None else s.max_rate for s in problem.streams])
+    finite = np.where(np.isfinite(rates), rates, 1e300)
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = model.variable_values(finite)
+    return np.where(np.isfinite(values) & (values < 1e200), values, np.inf)

@@ -1,0 +1,81 @@
+"""`mooring simulate` prints a table or JSON, the same bytes for the same seed, and draws a figure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mooring.cli.main import main
+
+PROBLEM = """
+sites: {a: {capacity: 1}, b: {capacity: 1}}
+latency_ms: {a: {b: 20}}
+streams: {s: {rate: 300, site: a}, t: {rate: 200, site: b}}
+operators:
+  x: {inputs: [s], cost_us: 1500, selectivity: 0.5}
+  y: {inputs: [t], cost_us: 2500, selectivity: 1}
+queries: {q: {reads: x, site: b, max_latency_ms: 50}}
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    (tmp_path / "problem.yml").write_text(PROBLEM)
+    (tmp_path / "plan.json").write_text('{"placement": {"x": "a", "y": "b"}}')
+    return [str(tmp_path / "problem.yml"), "--placement", str(tmp_path / "plan.json")]
+
+
+def test_the_table_names_queries_sites_and_the_verdict(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", *files, "--seconds", "20"]) == 0
+    out = capsys.readouterr().out
+    for expected in ("query", "p99", "utilisation", "kept up; busiest site 'b'"):
+        assert expected in out
+
+
+def test_json_is_the_same_for_the_same_seed_and_different_for_another(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def document(*options: str) -> str:
+        assert (
+            main(["simulate", *files, "--json", "--seconds", "10", "--trace", "bc-paug89-extract", *options])
+            == 0
+        )
+        return capsys.readouterr().out
+
+    first = document()
+    assert first == document()
+    assert first != document("--seed", "1")
+    data = json.loads(first)
+    assert data["overloaded"] is False
+    assert set(data["queries"]) == {"q", "y"}
+    assert {"mean_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms"} <= set(data["queries"]["q"])
+
+
+def test_an_overload_is_reported_and_no_error(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", *files, "--json", "--seconds", "300", "--multiplier", "4"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["overloaded"] is True
+    assert data["overload"]["where"] in ("site 'a'", "site 'b'")
+
+
+def test_a_figure_is_drawn(files: list[str], tmp_path: Path) -> None:
+    target = tmp_path / "out" / "latency.png"
+    assert (
+        main(
+            ["simulate", *files, "--seconds", "5", "--trace", "t=bc-paug89-extract", "--figure", str(target)]
+        )
+        == 0
+    )
+    assert target.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [["--seconds", "0"], ["--trace", "a", "--trace", "b"], ["--warm-up", "-1"], ["--trace", "nosuch"]],
+)
+def test_bad_input_is_exit_code_two(files: list[str], wrong: list[str]) -> None:
+    assert main(["simulate", *files, *wrong]) == 2

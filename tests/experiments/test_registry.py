@@ -1,0 +1,81 @@
+"""Experiments are found by name, and the command writes what it prints."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from mooring.cli.main import main
+from mooring.errors import InputError
+from mooring.experiments import registry
+from mooring.experiments.experiment import Experiment
+from mooring.experiments.registry import EXPERIMENTS, find_experiment
+from mooring.experiments.trials import Report, Row, run_trials
+
+
+def test_names_are_those_of_the_experiments() -> None:
+    assert "figure14" in EXPERIMENTS
+    assert all(name == experiment.name for name, experiment in EXPERIMENTS.items())
+    assert all(
+        experiment.title and experiment.source and experiment.columns for experiment in EXPERIMENTS.values()
+    )
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(InputError, match="figure14"):
+        find_experiment("fig14")
+
+
+def test_trials_keep_the_order_of_their_parameters_and_report_progress() -> None:
+    heard: list[float] = []
+    rows = run_trials(lambda n: [{"n": n}, {"n": -n}], [3, 1, 2], lambda done, what: heard.append(done))
+    assert [row["n"] for row in rows] == [3, -3, 1, -1, 2, -2]
+    assert heard == pytest.approx([1 / 3, 2 / 3, 1.0])
+
+
+def squares(*, seed: int, quick: bool, report: Report) -> list[Row]:
+    return run_trials(lambda n: [{"n": n, "square": float(n * n + seed)}], range(2 if quick else 5), report)
+
+
+def line(rows: Sequence[Row]) -> Figure:
+    figure = Figure()
+    figure.subplots().plot([row["n"] for row in rows], [row["square"] for row in rows])
+    return figure
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Experiment:
+    small = Experiment(
+        "squares", "Squares", "nowhere", {"n": "a number", "square": "its square"}, squares, line
+    )
+    monkeypatch.setitem(registry.EXPERIMENTS, "squares", small)
+    return small
+
+
+def test_the_table_and_the_figure_are_written(
+    small: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["experiment", "squares", "--quick", "--seed", "4", "--output", str(tmp_path / "new"), "--json"]
+    assert main(words) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["rows"] == [{"n": 0, "square": 4.0}, {"n": 1, "square": 5.0}]
+    table, figure = map(Path, document["files"])
+    with table.open() as file:
+        assert list(csv.DictReader(file)) == [{"n": "0", "square": "4.0"}, {"n": "1", "square": "5.0"}]
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    before = figure.read_bytes(), table.read_bytes()
+    main(words)
+    assert (figure.read_bytes(), table.read_bytes()) == before
+
+
+def test_without_quick_all_trials_run(
+    small: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["experiment", "squares", "--output", str(tmp_path)]) == 0
+    assert "16.000" in capsys.readouterr().out
+    assert len((tmp_path / "squares.csv").read_text().splitlines()) == 6
