@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 .PHONY: help setup demo test lint bench soak lock clean
 
 help:
-	@echo "make demo   plan an example problem, compare the policies, draw the result"
+	@echo "make demo   plan and compare an example problem, then run a pipeline on three small Spark sites"
 	@echo "make test   ruff, mypy and the test suite"
 	@echo "make bench  the benchmarks (minutes), results in out/"
 	@echo "make soak   the long campaigns that CI leaves out"
@@ -23,6 +23,7 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 
 demo: setup
 	$(BIN)/python examples/demo.py
+	$(BIN)/python examples/network_monitoring/demo.py
 
 lint: setup
 	$(BIN)/ruff check .

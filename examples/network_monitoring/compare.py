@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow
 from truth import Row, Rows
 
-from mooring.spark.layout import Layout
-from mooring.spark.results import read_dataset
+from mooring.spark.results import read_stored
 
 KEYS = {
     "source_seconds": ("source",),
@@ -35,9 +35,9 @@ class Verdict:
         return self.missing == 0 and self.extra == 0
 
 
-def delivered_rows(layout: Layout, query: str) -> Counter[Row]:
+def delivered_rows(storage: Path, query: str) -> Counter[Row]:
     """Rows as (window start in microseconds, keys..., packets, bytes); means must follow from these."""
-    table = read_dataset(layout, query)
+    table = read_stored(storage, query)
     rows: Counter[Row] = Counter()
     if not table.num_rows:
         return rows
@@ -50,10 +50,10 @@ def delivered_rows(layout: Layout, query: str) -> Counter[Row]:
     return rows
 
 
-def compare(layout: Layout, expected: dict[str, Rows]) -> list[Verdict]:
+def compare(storage: Path, expected: dict[str, Rows]) -> list[Verdict]:
     verdicts = []
     for query, truth in expected.items():
-        found = delivered_rows(layout, query)
+        found = delivered_rows(storage, query)
         extra = sum(found.values()) - len(truth & found.keys())
         verdicts.append(Verdict(query, sum(found.values()), len(truth - found.keys()), extra))
     return verdicts

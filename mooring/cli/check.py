@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
 from mooring.cli.graph_tree import GraphTree
 from mooring.cli.parsing import Verbs, add_problem, add_verb
+from mooring.cli.problem_source import read_source
 from mooring.cli.terminal import Terminal
 from mooring.errors import InfeasibleError
 from mooring.load.build import build_load_model
@@ -15,6 +18,9 @@ from mooring.load.limits import require_some_capacity
 from mooring.load.model import LoadModel
 from mooring.problem.fingerprint import fingerprint
 from mooring.problem.problem import Problem
+
+if TYPE_CHECKING:
+    from mooring.spark.layout import Layout
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -31,7 +37,7 @@ def add_parser(verbs: Verbs) -> None:
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
-    problem = Problem.load(args.problem)
+    problem, layout = read_source(args.problem)
     model = build_load_model(problem)
     counts = count_parts(problem, model)
     left_out = [model.variables[k].name for k in range(model.stream_count) if model.totals[k] == 0.0]
@@ -50,6 +56,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     )
     terminal.print(f"[bold]{escape(str(args.problem))}[/bold]: " + _sentence(counts))
     terminal.print(GraphTree(problem).build())
+    if layout is not None:
+        terminal.print(f"graph drawn in {escape(str(_draw(layout)))}")
     for stream in left_out:
         terminal.print(
             f"[yellow]left out of the feasible set:[/yellow] {escape(stream)}, which loads nothing"
@@ -60,6 +68,15 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         terminal.print(f"[red]infeasible:[/red] {escape(reason)}")
         return InfeasibleError.exit_code
     return 0
+
+
+def _draw(layout: Layout) -> Path:
+    """A project's graph as a picture, among Mooring's own files."""
+    from mooring.spark.graph_picture import graph_svg
+
+    file = layout.project.work_folder / "graph.svg"
+    file.write_text(graph_svg(layout))
+    return file
 
 
 def count_parts(problem: Problem, model: LoadModel) -> dict[str, object]:

@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from mooring.cli.clock import Timed
 from mooring.cli.parsing import Verbs, add_problem, add_verb, names
+from mooring.cli.problem_source import load_problem
 from mooring.cli.tables import comparison_table
 from mooring.cli.terminal import Report, Terminal
 from mooring.errors import InfeasibleError, InputError, UnsupportedError
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     chosen = tuple(POLICIES) if args.policies is None else tuple(dict.fromkeys(args.policies))
     if not chosen:
         raise InputError("found no policy, expected at least one", field="--policies")
-    problem = Problem.load(args.problem)
+    problem = load_problem(args.problem)
     with terminal.progress("comparing policies") as report:
         results = compare_policies(problem, chosen, args.seed, report)
     placed = {name: result["metrics"] for name, result in results.items() if "metrics" in result}

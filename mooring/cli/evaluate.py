@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from mooring.cli.files import read_placement
 from mooring.cli.parsing import Verbs, add_problem, add_verb
+from mooring.cli.problem_source import load_problem
 from mooring.cli.tables import latency_table, metric_lines, site_table
 from mooring.cli.terminal import Terminal
 from mooring.errors import InfeasibleError
@@ -16,7 +17,6 @@ from mooring.load.build import build_load_model
 from mooring.load.limits import require_some_capacity
 from mooring.placement.checker import violations
 from mooring.problem.fingerprint import fingerprint
-from mooring.problem.problem import Problem
 from mooring.run import evaluate
 
 
@@ -40,7 +40,7 @@ def add_parser(verbs: Verbs) -> None:
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
-    problem = Problem.load(args.problem)
+    problem = load_problem(args.problem)
     placement = read_placement(args.placement, problem)
     model = build_load_model(problem)
     wrong = violations(problem, model, placement)

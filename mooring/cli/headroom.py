@@ -7,10 +7,10 @@ from pathlib import Path
 
 from mooring.cli.files import read_placement
 from mooring.cli.parsing import Verbs, add_problem, add_verb
+from mooring.cli.problem_source import load_problem
 from mooring.cli.tables import headroom_table
 from mooring.cli.terminal import Terminal
 from mooring.problem.fingerprint import fingerprint
-from mooring.problem.problem import Problem
 from mooring.run import headroom, plan
 
 
@@ -30,7 +30,7 @@ def add_parser(verbs: Verbs) -> None:
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
-    problem = Problem.load(args.problem)
+    problem = load_problem(args.problem)
     if args.placement is None:
         placement = plan(problem, "rod", seed=args.seed).placement
         terminal.note("no --placement given: headroom of the placement that rod makes")

@@ -23,7 +23,10 @@ from mooring.cli import (
     headroom,
     plan,
     policies,
+    run,
     simulate,
+    status,
+    stop,
     traces,
 )
 from mooring.cli.parsing import Parser, Run, Verbs
@@ -43,6 +46,7 @@ class Verb(Protocol):
 VERBS: tuple[Verb, ...] = (
     *(check, plan, evaluate, compare, headroom, simulate),
     *(generate, traces, policies, experiment),
+    *(run, status, stop),
 )
 
 
@@ -72,8 +76,8 @@ def main(argv: Sequence[str]) -> int:
 def _run(argv: Sequence[str], terminal: Terminal) -> int:
     try:
         args = build_parser().parse_args(argv)
-        run: Run = args.run
-        return run(args, terminal)
+        work: Run = args.run
+        return work(args, terminal)
     except SystemExit as stop:  # --help and --version
         return int(stop.code or 0)
     except MooringError as error:

@@ -10,13 +10,13 @@ from rich.markup import escape
 from mooring.cli.clock import Timed, deadline, spent_part
 from mooring.cli.files import read_placement, write_text
 from mooring.cli.parsing import Verbs, add_problem, add_verb, count, seconds, settings
+from mooring.cli.problem_source import load_problem
 from mooring.cli.tables import latency_table, metric_lines, sentences, site_table
 from mooring.cli.terminal import Terminal, as_json_text
 from mooring.errors import InputError
 from mooring.load.build import build_load_model
 from mooring.policies.catalogue import make_policy
 from mooring.problem.fingerprint import fingerprint
-from mooring.problem.problem import Problem
 from mooring.run import Plan, plan
 
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
     if args.max_moves is not None and args.current is None:
         raise InputError("found no running placement", field="--max-moves", remedy="add --from PLAN.json")
-    problem = Problem.load(args.problem)
+    problem = load_problem(args.problem)
     current = None if args.current is None else read_placement(args.current, problem)
     policy = Timed(make_policy(args.policy, settings(args.set)))
     with terminal.progress(f"planning with {args.policy}") as report:

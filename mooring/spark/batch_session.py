@@ -18,7 +18,6 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-import mooring
 from mooring.errors import EngineError, InputError
 from mooring.spark.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.endpoint import Endpoint, close_session, first_line, open_session
@@ -75,9 +74,9 @@ def _embedded(master: str) -> Iterator[SparkSession]:
 
 @contextmanager
 def batch_site(master: str) -> Iterator[Endpoint]:
-    """An embedded site whose workers find this very package, gone with its files when the block is left."""
+    """An embedded site, gone with its files when the block is left."""
     settings = {"spark.master": master, "spark.sql.adaptive.enabled": "true"}
-    options = EmbeddedOptions(heap_mb=HEAP_MB, settings=settings, environment=_python_path())
+    options = EmbeddedOptions(heap_mb=HEAP_MB, settings=settings)
     cores = float(os.cpu_count() or 1)  # a batch job is held to its master's threads, not to a quota
     with tempfile.TemporaryDirectory(prefix="mooring-batch-") as folder:
         site = EmbeddedSite("batch", Path(folder), find_java(), capacity=cores, options=options)
@@ -86,13 +85,6 @@ def batch_site(master: str) -> Iterator[Endpoint]:
             yield site.wait_ready()
         finally:
             site.stop()
-
-
-def _python_path() -> dict[str, str]:
-    """The package may not be installed, or be found through a relative path, which workers do not share."""
-    home = str(Path(mooring.__file__).resolve().parent.parent)
-    inherited = [str(Path(entry).resolve()) for entry in os.environ.get("PYTHONPATH", "").split(":") if entry]
-    return {"PYTHONPATH": ":".join(dict.fromkeys([home, *inherited]))}
 
 
 @contextmanager

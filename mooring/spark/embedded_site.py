@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pyspark
 
+import mooring
 from mooring.errors import EngineError
 from mooring.spark import keeper
 from mooring.spark.cpu_quota import CpuQuota, make_quota
@@ -59,8 +60,6 @@ class EmbeddedOptions:
     """A class archive (see class_archive.py) that halves the start."""
     settings: dict[str, str] = field(default_factory=dict)
     """Further Spark settings, which win over ours."""
-    environment: dict[str, str] = field(default_factory=dict)
-    """Further environment variables of the server and its Python workers, which win over ours."""
     jvm_flags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -83,7 +82,7 @@ class EmbeddedSite:
         self.name = name
         self.folder = folder.resolve()
         self.capacity = capacity
-        self.threads = max(1, math.ceil(capacity))
+        self.threads = max(1, math.ceil(min(capacity, os.cpu_count() or 1)))
         self.quota_note = ""
         self._java = java
         self._options = options or EmbeddedOptions()
@@ -207,9 +206,11 @@ class EmbeddedSite:
             "SPARK_CONNECT_AUTHENTICATE_TOKEN": self._token,
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
+            # Functions that name Mooring's own modules must find the same ones in Spark's Python workers.
+            "PYTHONPATH": os.pathsep.join([str(_PACKAGE_ROOT), *_absolute_python_path()]),
         }
         kept = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
-        return kept | mine | self._options.environment
+        return kept | mine
 
     def _command(self, scratch: Path) -> list[str]:
         options = self._options
@@ -222,6 +223,14 @@ class EmbeddedSite:
         flags += [f"-D{name}={value}" for name, value in settings.items()]
         flags += [f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}", *options.jvm_flags]
         return [str(self._java.path), *flags, "-cp", f"{spark_home()}/jars/*", _MAIN_CLASS]
+
+
+_PACKAGE_ROOT = Path(mooring.__file__).resolve().parent.parent
+
+
+def _absolute_python_path() -> list[str]:
+    given = os.environ.get("PYTHONPATH", "")
+    return [os.path.abspath(part) for part in given.split(os.pathsep) if part]
 
 
 def spark_home() -> Path:

@@ -13,7 +13,7 @@ from mooring.errors import EngineError
 from mooring.spark.endpoint import close_session
 from mooring.spark.fragment_query import RunningFragment, flow_failure, start_fragment
 from mooring.spark.layout import Layout
-from mooring.spark.meters import FragmentMeter, hop_latency_s, path_latency_s
+from mooring.spark.meters import ChannelMeter, FragmentMeter, hop_latency_s, path_latency_s
 from mooring.spark.sites import SiteHandle
 from mooring.spark.snapshot import (
     ChannelSnapshot,
@@ -22,12 +22,6 @@ from mooring.spark.snapshot import (
     SiteSnapshot,
     Snapshot,
 )
-
-
-@dataclass
-class _ChannelMeter:
-    end: int = 0
-    bytes_written: int = 0
 
 
 @dataclass
@@ -51,11 +45,16 @@ class SparkEngine:
 
     def __post_init__(self) -> None:
         self.layout.create()
-        self._channel_meters: dict[str, _ChannelMeter] = {}
+        self._channel_meters: dict[str, ChannelMeter] = {}
         self._site_meters: dict[str, _SiteMeter] = {}
-        self._last_measured_s = self._began_s = time.time()
+        self._began_s = time.time()
         for name, channel in self.layout.channels.items():
-            self._channel_meters[name] = _ChannelMeter(end=channel.state().end)
+            self._channel_meters[name] = ChannelMeter(end=channel.state().end)
+
+    @property
+    def _window_s(self) -> float:
+        """Rates are means over this long: a few micro-batches at least."""
+        return max(10.0, 3 * self.layout.project.settings.trigger_s)
 
     # Starting, stopping, moving
 
@@ -126,8 +125,8 @@ class SparkEngine:
                 raise EngineError(f"the site {site.name!r} ended by itself", remedy=f"see {log}")
         for name, fragment in self.running.items():
             try:
-                failure = None if fragment.query.isActive else fragment.query.exception()
                 over = not fragment.query.isActive
+                failure = fragment.query.exception() if over else None
             except PySparkException as lost:
                 raise EngineError(f"the site {fragment.site!r} does not answer: {lost}") from lost
             if failure is not None:
@@ -142,29 +141,40 @@ class SparkEngine:
     def snapshot(self) -> Snapshot:
         """What happened since the last call."""
         now = time.time()
-        seconds = max(now - self._last_measured_s, 1e-3)
-        self._last_measured_s = now
         for name in self.running:
             self._read_progress(name)
+        channels = self._channel_snapshots(now)
         writers = self._writers_of_fragments()
         trigger_s = self.layout.project.settings.trigger_s
         hops = {
-            name: hop_latency_s(meter, [self.meters[w] for w in writers[name] if w in self.meters], trigger_s)
+            name: hop_latency_s(meter, self._written_s(writers[name]), trigger_s)
             for name, meter in self.meters.items()
         }
         latencies = {name: path_latency_s(name, hops, writers) for name in self.meters}
-        channels = self._channel_snapshots(seconds)
         return Snapshot(
             at_s=now,
             since_start_s=now - self._began_s,
             sites=self._site_snapshots(now),
-            fragments={name: self._fragment_snapshot(name, seconds, channels) for name in self.running},
+            fragments={name: self._fragment_snapshot(name, now, channels) for name in self.running},
             queries={
-                query: self._query_snapshot(fragment, seconds, latencies.get(fragment), channels)
+                query: self._query_snapshot(fragment, now, latencies.get(fragment), channels)
                 for query, fragment in self.queries.items()
             },
             channels=channels,
         )
+
+    def _written_s(self, writers: list[str]) -> list[float] | None:
+        """When the files that a fragment's channels hold were written; None if it reads from outside only."""
+        if not writers:
+            return None
+        return [at for name in writers for at, rows, _ in self._channel_meters[name].appended if rows > 0]
+
+    def _rows_out(self, fragment: str, now: float) -> tuple[int, float]:
+        """Rows written so far, and per second."""
+        if (channel := self._channel_meters.get(fragment)) is not None:
+            return channel.rows, channel.rates_per_s(now, self._window_s, self._began_s)[0]
+        meter = self.meters.get(fragment, FragmentMeter())
+        return meter.rows_out, meter.rows_per_s(now, self._window_s)[1]
 
     def _read_progress(self, fragment: str) -> None:
         try:
@@ -185,10 +195,11 @@ class SparkEngine:
         }
 
     def _fragment_snapshot(
-        self, name: str, seconds: float, channels: Mapping[str, ChannelSnapshot]
+        self, name: str, now: float, channels: Mapping[str, ChannelSnapshot]
     ) -> FragmentSnapshot:
         meter, fragment = self.meters[name], self.layout.fragments[name]
         last = meter.batches[-1] if meter.batches else None
+        rows_out, rows_out_per_s = self._rows_out(name, now)
         waiting = [
             channels[log.name].lag.get(name, 0)
             for dataset in self.layout.inputs_of(fragment)
@@ -196,10 +207,10 @@ class SparkEngine:
         ]
         return FragmentSnapshot(
             site=self.running[name].site,
-            rows_in_per_s=sum(batch.rows_in for batch in meter.fresh) / seconds,
-            rows_out_per_s=sum(batch.rows_out for batch in meter.fresh) / seconds,
+            rows_in_per_s=meter.rows_per_s(now, self._window_s)[0],
+            rows_out_per_s=rows_out_per_s,
             rows_in=meter.rows_in,
-            rows_out=meter.rows_out,
+            rows_out=rows_out,
             batches=meter.count,
             batch_s=None if last is None else last.end_s - last.begin_s,
             state_rows=0 if last is None else last.state_rows,
@@ -209,11 +220,11 @@ class SparkEngine:
     def _query_snapshot(
         self,
         fragment: str,
-        seconds: float,
+        now: float,
         latency_s: float | None,
         channels: Mapping[str, ChannelSnapshot],
     ) -> QuerySnapshot:
-        meter = self.meters.get(fragment, FragmentMeter())
+        rows, rows_per_s = self._rows_out(fragment, now)
         behind, seen, frontier = 0, set(), [fragment]
         writers = self._writers_of_fragments()
         while frontier:
@@ -224,22 +235,21 @@ class SparkEngine:
             behind += sum(channels[writer].lag.get(name, 0) for writer in writers[name])
             frontier += writers[name]
         return QuerySnapshot(
-            rows_per_s=sum(batch.rows_out for batch in meter.fresh) / seconds,
-            rows=meter.rows_out,
+            rows_per_s=rows_per_s,
+            rows=rows,
             latency_s=latency_s,
             files_behind=behind,
         )
 
-    def _channel_snapshots(self, seconds: float) -> dict[str, ChannelSnapshot]:
+    def _channel_snapshots(self, now: float) -> dict[str, ChannelSnapshot]:
         result = {}
         for name, channel in self.layout.channels.items():
             state, meter = channel.state(), self._channel_meters[name]
-            fresh = channel.bytes_since(meter.end)
-            meter.end, meter.bytes_written = state.end, meter.bytes_written + fresh
+            meter.take(channel.appended_since(meter.end))
             lag = {reader: state.lag(reader) for reader in state.committed if reader in self.layout.fragments}
             result[name] = ChannelSnapshot(
-                bytes_per_s=fresh / seconds,
-                bytes_written=meter.bytes_written,
+                bytes_per_s=meter.rates_per_s(now, self._window_s, self._began_s)[1],
+                bytes_written=meter.bytes,
                 stored_bytes=state.stored_bytes,
                 lag=lag,
                 crosses=sorted(

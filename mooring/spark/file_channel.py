@@ -4,6 +4,10 @@ Chosen by measurement (docs/decisions/). One folder per writing flow, since two 
 rows. A position counts files. Trimming first takes the files out of the sink's log, so that no reader to come
 is told of them, then deletes them, then shortens the readers' logs; an intent written beforehand lets it
 resume after a crash at any point.
+
+Spark compacts its logs while we shorten them, so an entry can come back once, with the compaction that was
+under way. Entries taken out therefore stay in doubt, and are not counted as stored, until two more batches
+have passed without them.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ class FileChannel:
         """Make the folder, since a reader may start before anything was written."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self._note_file.exists():
-            self._write_note({"start": 0, "trimming": [], "readers": {}})
+            self._write_note({"start": 0, "trimming": [], "doubtful": {}, "readers": {}})
 
     def register(self, reader: str) -> None:
         """A reader registered once stays registered across runs; a new one starts at what is stored now."""
@@ -71,43 +75,45 @@ class FileChannel:
         self._finish(note)
         stored, state = self._stored(note), self.state()
         doomed = stored[: state.trim_to() - state.start]
-        if not doomed:
-            return Trimmed(0, 0)
-        note["trimming"] = [str(entry.path) for entry in doomed]
-        note["start"] += len(doomed)
-        self._write_note(note)
-        self._finish(note)
+        if doomed:
+            note["trimming"] = [str(entry.path) for entry in doomed]
+            note["start"] += len(doomed)
+            self._write_note(note)
+            self._finish(note)
         return Trimmed(len(doomed), sum(entry.size for entry in doomed))
 
-    def bytes_since(self, position: int) -> int:
-        """Bytes appended from `position` on, as far as they are still stored."""
+    def appended_since(self, position: int) -> list[stream_logs.LogEntry]:
+        """Files appended from `position` on, as far as they are still stored."""
         note = self._note()
-        stored = self._stored(note)
-        return sum(entry.size for entry in stored[max(0, position - note["start"]) :])
+        return self._stored(note)[max(0, position - note["start"]) :]
 
     def has_data_of(self, batch: int | None) -> bool:
         """Whether the sink's log goes beyond the writer's last batch, as after losing its checkpoint."""
-        last = stream_logs.last_sink_batch(self.folder / _SINK_LOG)
-        return last is not None and (batch is None or last > batch + 1)
+        last = stream_logs.last_batch(self.folder / _SINK_LOG)
+        return last >= 0 and (batch is None or last > batch + 1)
 
     def _finish(self, note: dict[str, Any]) -> None:
         """Carry out the trimming that was decided, from wherever an earlier attempt stopped."""
-        if not note["trimming"]:
-            return
-        doomed = [Path(path) for path in note["trimming"]]
-        stream_logs.drop_entries(self.folder / _SINK_LOG, doomed)
-        for path in doomed:
-            path.unlink(missing_ok=True)
+        before = json.dumps(note)
+        logs = [self.folder / _SINK_LOG]
         for reader in note["readers"]:
-            for log in sorted((self._checkpoint_of(reader) / "sources").glob("*")):
-                stream_logs.drop_entries(log, doomed)
+            logs += sorted((self._checkpoint_of(reader) / "sources").glob("*"))
+        for number, log in enumerate(logs):
+            doubtful = note["doubtful"].setdefault(str(log), [])
+            doubtful += [[stream_logs.last_batch(log), path] for path in note["trimming"]]
+            note["doubtful"][str(log)] = _settle(log, doubtful)
+            if number == 0:
+                for path in note["trimming"]:
+                    Path(path).unlink(missing_ok=True)
+        note["doubtful"] = {log: left for log, left in note["doubtful"].items() if left}
         note["trimming"] = []
-        self._write_note(note)
+        if json.dumps(note) != before:
+            self._write_note(note)
 
     def _stored(self, note: dict[str, Any]) -> list[stream_logs.LogEntry]:
-        doomed = set(note["trimming"])
-        entries = stream_logs.sink_entries(self.folder / _SINK_LOG)
-        return [entry for entry in entries if str(entry.path) not in doomed]
+        log = self.folder / _SINK_LOG
+        gone = {*note["trimming"], *(path for _, path in note["doubtful"].get(str(log), ()))}
+        return [entry for entry in stream_logs.sink_entries(log) if str(entry.path) not in gone]
 
     def _read_prefix(self, reader: str, stored: list[stream_logs.LogEntry]) -> int:
         """How many of the stored files, from the oldest on, the reader has committed without a gap."""
@@ -132,3 +138,18 @@ class FileChannel:
         fresh = self._note_file.with_suffix(".new")
         fresh.write_text(json.dumps(note))
         os.replace(fresh, self._note_file)
+
+
+def _settle(log: Path, doubtful: list[list[Any]]) -> list[list[Any]]:
+    """Take the doubtful entries out of a log; returns those that might still come back, with the batch of
+    now.
+    """
+    found = stream_logs.drop_entries(log, [Path(path) for _, path in doubtful])
+    latest = stream_logs.last_batch(log)
+    left = []
+    for batch, path in doubtful:
+        if Path(path) in found:
+            left.append([latest, path])
+        elif latest < batch + 2:
+            left.append([batch, path])
+    return left

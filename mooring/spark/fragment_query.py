@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from mooring.deployment.fragments import Fragment
@@ -26,7 +26,6 @@ from mooring.spark import stream_logs
 from mooring.spark.definitions import Definitions, active_session, load_definitions
 from mooring.spark.endpoint import Endpoint, close_session, first_line, open_session
 from mooring.spark.layout import Layout
-from mooring.spark.meters import OBSERVED
 
 MAX_FILES_PER_BATCH = 200
 """Bounds the batch with which a late reader catches up."""
@@ -98,7 +97,7 @@ def _output_frame(layout: Layout, fragment: Fragment, definitions: Definitions) 
         if name != fragment.name:
             frame.createOrReplaceTempView(node.dataset)
     assert frame is not None
-    return frame.observe(OBSERVED, functions.count(functions.lit(1)).alias("rows"))
+    return frame
 
 
 def _writer(layout: Layout, fragment: Fragment, definitions: Definitions, frame: DataFrame) -> Any:

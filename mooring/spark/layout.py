@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -89,8 +90,12 @@ class Layout:
 def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
     """Cut once, before any placement, at fan-out, pins, user cuts, results and between stateful flows."""
     settings = project.settings
-    _check_names("cuts", settings.cuts, pipeline)
-    _check_names("pins", settings.pins, pipeline)
+    for field, given in (
+        ("cuts", settings.cuts),
+        ("pins", settings.pins),
+        ("statistics", settings.statistics),
+    ):
+        _check_names(field, given, pipeline, project.settings_file)
     kept = query_datasets(project)
     nodes = []
     for flow in pipeline.flows.values():
@@ -128,13 +133,14 @@ def pin_of(project: Project, flow: FlowNode, *, is_sink: bool) -> str | None:
     return None
 
 
-def _check_names(field: str, given: object, pipeline: Pipeline) -> None:
+def _check_names(field: str, given: Iterable[str], pipeline: Pipeline, file: Path) -> None:
     known = [*pipeline.datasets, *pipeline.flows]
-    for name in given if isinstance(given, dict | tuple) else ():
+    for name in given:
         if name not in known:
             closest = nearest(name, known)
             raise InputError(
                 f"found {name!r}, expected a dataset or flow of the pipeline",
+                file=file,
                 field=f"{field}.{name}",
                 remedy=f"did you mean {closest!r}?" if closest else None,
             )

@@ -46,8 +46,21 @@ def tree_usage(root_pid: int) -> TreeUsage | None:
     )
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended but was not waited for does not."""
+    if can_see_processes():
+        stat = _stat(pid)
+        return stat is not None and stat.state != "Z"
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class _Stat:
+    state: str
     parent: int
     cpu_ticks: int
     resident_pages: int
@@ -65,6 +78,7 @@ def _stat(pid: int) -> _Stat | None:
     # The command name, in parentheses, may hold spaces; the fields after it are numbered from 3 in proc(5).
     fields = text[text.rindex(")") + 2 :].split()
     return _Stat(
+        state=fields[0],
         parent=int(fields[1]),
         cpu_ticks=sum(int(fields[at]) for at in (11, 12, 13, 14)),
         resident_pages=int(fields[21]),

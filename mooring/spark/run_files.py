@@ -20,6 +20,7 @@ from typing import Any
 from mooring.errors import EngineError
 from mooring.spark.endpoint import Endpoint, close_session, open_session
 from mooring.spark.fragment_query import RunningFragment
+from mooring.spark.process_tree import is_alive
 from mooring.spark.sites import SiteHandle
 
 
@@ -69,7 +70,7 @@ class RunFiles:
             return False
         os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + patience_s
-        while self.running_pid() == pid:
+        while self.running_pid() == pid or is_alive(pid):
             if time.monotonic() > deadline:
                 raise EngineError(
                     f"process {pid} did not end within {patience_s:g} s",
@@ -87,6 +88,9 @@ class RunFiles:
         except (FileNotFoundError, json.JSONDecodeError):
             return None
         return status
+
+    def forget_status(self) -> None:
+        self._status.unlink(missing_ok=True)
 
     def note_sessions(self, running: Sequence[RunningFragment], sites: dict[str, SiteHandle]) -> None:
         """Remember sessions at sites that outlive us, so that the next run can end what they left running."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mooring.problem.site import Site
+from mooring.spark.class_archive import usable_archive
 from mooring.spark.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.endpoint import Endpoint, close_session, open_session
 from mooring.spark.java import find_java
@@ -46,10 +47,11 @@ def running_sites(
         embedded: dict[str, EmbeddedSite] = {}
         if any(site.connect is None for site in sites):
             java = find_java()
+            chosen = options or EmbeddedOptions(class_archive=usable_archive(java))
             for site in sites:
                 if site.connect is None:
                     made = EmbeddedSite(
-                        site.name, folder / site.name, java, capacity=site.capacity, options=options
+                        site.name, folder / site.name, java, capacity=site.capacity, options=chosen
                     )
                     stack.callback(made.stop)
                     made.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -62,3 +63,15 @@ class Snapshot:
 
     def as_json(self) -> dict[str, object]:
         return asdict(self)
+
+
+def snapshot_from_json(data: Mapping[str, Any]) -> Snapshot:
+    """From a status file; fields beyond the snapshot's are ignored."""
+    return Snapshot(
+        data["at_s"],
+        data["since_start_s"],
+        {name: SiteSnapshot(**fields) for name, fields in data["sites"].items()},
+        {name: FragmentSnapshot(**fields) for name, fields in data["fragments"].items()},
+        {name: QuerySnapshot(**fields) for name, fields in data["queries"].items()},
+        {name: ChannelSnapshot(**fields) for name, fields in data["channels"].items()},
+    )

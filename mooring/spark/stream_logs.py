@@ -13,10 +13,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from mooring.errors import EngineError
@@ -33,6 +32,8 @@ class LogEntry:
     size: int
     batch: int
     """Only sources note it; -1 in a sink's log."""
+    modified_s: float = 0.0
+    """When it was written, in seconds since 1970."""
 
 
 def sink_entries(log: Path) -> list[LogEntry]:
@@ -61,33 +62,35 @@ def last_committed_batch(checkpoint: Path) -> int | None:
     return _last_number(checkpoint / "commits")
 
 
-def last_sink_batch(log: Path) -> int | None:
-    return _last_number(log)
+def last_batch(log: Path) -> int:
+    """Number of the newest file of a log; -1 if it has none."""
+    number = _last_number(log)
+    return -1 if number is None else number
 
 
-def drop_entries(log: Path, dropped: Collection[Path]) -> None:
-    """Rewrite a log without the given files; each file of the log is replaced in one rename."""
-    doomed = {str(path) for path in dropped}
-    _rewrite(log, lambda fields: str(_local(fields["path"])) not in doomed)
+def drop_entries(log: Path, dropped: Collection[Path]) -> set[Path]:
+    """Rewrite a log without the given files and say which it held; each file of the log in one rename.
 
-
-def keep_entries(log: Path, kept: Callable[[Path], bool]) -> None:
-    _rewrite(log, lambda fields: kept(_local(fields["path"])))
-
-
-def _rewrite(log: Path, kept: Callable[[dict[str, Any]], bool]) -> None:
-    for _, file in _live_files(log):
+    Spark may be compacting meanwhile from what it read before: the entries then come back with its next
+    file, and have to be dropped again (see file_channel.py).
+    """
+    doomed = set(dropped)
+    found: set[Path] = set()
+    for _, file in _live_files(log) if doomed else ():
         try:
             version, *lines = file.read_text().splitlines()
         except FileNotFoundError:
             continue
-        remaining = [line for line in lines if kept(json.loads(line))]
+        paths = [_local(json.loads(line)["path"]) for line in lines]
+        remaining = [line for line, path in zip(lines, paths, strict=True) if path not in doomed]
         if len(remaining) < len(lines):
+            found.update(path for path in paths if path in doomed)
             fresh = file.with_name(f".{file.name}.mooring")
             fresh.write_text("\n".join([version, *remaining]))
             # Clusters that keep checksum files beside others would find ours wrong.
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
             os.replace(fresh, file)
+    return found
 
 
 def _entries(log: Path) -> Iterator[tuple[int, LogEntry]]:
@@ -100,7 +103,16 @@ def _entries(log: Path) -> Iterator[tuple[int, LogEntry]]:
             raise EngineError(f"{file} is of version {version!r}, expected {_VERSION!r}")
         for line in lines:
             fields = json.loads(line)
-            yield number, LogEntry(_local(fields["path"]), fields.get("size", 0), fields.get("batchId", -1))
+            modified_ms = fields.get("modificationTime", fields.get("timestamp", 0))
+            yield (
+                number,
+                LogEntry(
+                    _local(fields["path"]),
+                    fields.get("size", 0),
+                    fields.get("batchId", -1),
+                    modified_ms / 1000,
+                ),
+            )
 
 
 def _live_files(log: Path) -> list[tuple[int, Path]]:

@@ -16,9 +16,9 @@ _TICK_S = 0.2
 
 @dataclass(frozen=True)
 class WatchOptions:
-    look_s: float = 2.0
-    """Seconds between two looks. A look asks every fragment for its progress, so it costs each site a little.
-    """
+    look_s: float = 5.0
+    """Seconds between two looks. A look asks every fragment whether it runs and how far it is, and every such
+    question costs its site some milliseconds of CPU."""
     trim_s: float = 10.0
     """Seconds between two trimmings of the channels."""
 

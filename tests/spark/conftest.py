@@ -10,7 +10,7 @@ import pytest
 
 SPEC = """\
 name: test
-storage: file:///tmp/unused
+storage: file://FOLDER/pipelines-storage
 libraries:
   - glob:
       include: transformations/**
@@ -67,7 +67,7 @@ def make_project(tmp_path: Path) -> ProjectMaker:
         folder = tmp_path / "project"
         (folder / "transformations").mkdir(parents=True, exist_ok=True)
         (folder / "input").mkdir(exist_ok=True)
-        (folder / "spark-pipeline.yml").write_text(SPEC)
+        (folder / "spark-pipeline.yml").write_text(SPEC.replace("FOLDER", str(folder)))
         (folder / "mooring.yml").write_text(textwrap.dedent(settings))
         texts = {"numbers_py": NUMBERS} | files
         for name, text in texts.items():

@@ -73,11 +73,14 @@ def test_the_load_of_a_site_is_seen(site, session) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="process states are read from /proc")
 def test_neither_kill_nine_nor_the_keepers_death_leaves_a_server_behind(tmp_path: Path) -> None:
     """Of Mooring in the first round, of the keeper in the second."""
-    for victim in ("mooring", "keeper"):
-        folder = tmp_path / victim
-        starter = subprocess.Popen(
-            [sys.executable, "-c", STARTER, str(folder)], stdout=subprocess.PIPE, text=True
+    starters = {
+        victim: subprocess.Popen(
+            [sys.executable, "-c", STARTER, str(tmp_path / victim)], stdout=subprocess.PIPE, text=True
         )
+        for victim in ("mooring", "keeper")
+    }
+    for victim, starter in starters.items():
+        folder = tmp_path / victim
         server, keeper = map(int, starter.stdout.readline().split())
         assert tree_usage(server) is not None
         os.kill(starter.pid if victim == "mooring" else keeper, signal.SIGKILL)

@@ -23,6 +23,19 @@ from mooring.spark.results import read_dataset
 
 PATIENCE_S = 60
 
+NUMBERS = """
+from pyspark import pipelines as dp
+
+@dp.table
+def numbers():
+    return spark.readStream.schema("n long, at timestamp").json("INPUT")
+"""
+SETTINGS = """
+sites: {here: {capacity: 2}}
+streams: {numbers: {site: here, rate: 100}}
+trigger_s: 0.2
+"""
+
 TWO_FLOWS = """
 from pyspark import pipelines as dp
 from pyspark.sql import functions as F
@@ -138,16 +151,22 @@ def test_the_logs_of_a_trimmed_channel_stay_short(make_project, lay_out, start) 
         "dp.create_sink('out', 'noop', {})\n"
         "@dp.append_flow(target='out')\ndef deliver():\n    return spark.readStream.table('numbers')\n"
     )
-    folder = make_project(more_py=code)
+    one_by_one = NUMBERS.replace(".json(", ".option('maxFilesPerTrigger', 1).json(")
+    folder = make_project(more_py=code, numbers_py=one_by_one, settings=SETTINGS.replace("0.2", "0.05"))
+    for batch in range(23):  # beyond two of Spark's compactions
+        feed(folder, f"f{batch}", range(batch, batch + 1))
     layout = lay_out(folder)
     running = [start(layout, name) for name in ("numbers", "deliver")]
     channel, log = layout.channels["numbers"], layout.channels["numbers"].folder / "_spark_metadata"
-    for batch in range(23):  # beyond two of Spark's compactions
-        feed(folder, f"f{batch}", range(batch, batch + 1))
-        wait_until(lambda batch=batch: channel.state().end > batch, *running)
     wait_until(lambda: (channel.trim(), channel.state().start == 23)[1], *running)
-    assert stream_logs.sink_entries(log) == []
-    assert stream_logs.source_entries(layout.checkpoint("deliver") / "sources" / "0", 10**9) == []
+    # Spark may have compacted from what it had read before; the next batches show and settle that.
+    for batch in range(23, 27):
+        feed(folder, f"f{batch}", range(batch, batch + 1))
+    wait_until(lambda: (channel.trim(), channel.state().start == 27)[1], *running)
+    channel.trim()
+    source_log = layout.checkpoint("deliver") / "sources" / "0"
+    assert len(stream_logs.sink_entries(log)) <= 4
+    assert len(stream_logs.source_entries(source_log, 10**9)) <= 4
 
 
 def test_trimming_can_be_interrupted_at_any_point_and_done_again(make_project, lay_out, start) -> None:

@@ -188,3 +188,16 @@ def test_mooring_yml_must_not_define_operators(make_project) -> None:
 
 def test_unsupported_is_an_input_error() -> None:
     assert UnsupportedError("x").exit_code == 2
+
+
+def test_the_graph_is_drawn_with_every_fragment_stream_and_query(make_project, session) -> None:
+    from xml.etree import ElementTree
+
+    from mooring.spark.graph_picture import graph_svg
+
+    settings = "sites: {here: {capacity: 1}}\nstreams: {numbers: {rate: 1}}\nqueries: {t: {site: here}}\n"
+    code = "@dp.table\ndef t():\n    return spark.readStream.table('numbers')\n"
+    layout = layout_of(make_project(settings=settings, more_py=HEAD + code), session)
+    picture = ElementTree.fromstring(graph_svg(layout))
+    texts = {element.text for element in picture.iter() if element.tag.endswith("text")}
+    assert {"numbers", "outside source", "t", "query"} <= texts

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,8 @@ from mooring.cli.experiment import csv_text
 from mooring.cli.main import main
 from mooring.errors import EngineError
 from mooring.experiments import figure14
+from mooring.experiments.registry import EXPERIMENTS
+from mooring.experiments.trials import Report, Row, trials_run_by
 from mooring.spark.sweeps import SparkTrials, name_of, packed, run_batch, unpacked
 
 
@@ -63,3 +67,17 @@ def test_what_cannot_be_found_by_name_or_sent_as_data_is_refused_before_it_leave
 def test_a_worker_with_another_version_refuses() -> None:
     with pytest.raises(EngineError, match=r"the driver 0\.0\.0"):
         next(run_batch(iter([]), trial=name_of(figure14.place_all), version="0.0.0"))
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_trials_of_every_experiment_can_be_sent(name: str) -> None:
+    sent: list[bytes] = []
+
+    def sender(trial: Callable[[Any], list[Row]], parameters: Sequence[Any], report: Report) -> list[Row]:
+        assert name_of(trial)
+        sent.extend(packed(each) for each in parameters)
+        raise InterruptedError("enough seen")
+
+    with pytest.raises(InterruptedError), trials_run_by(sender):
+        EXPERIMENTS[name].run(seed=0, quick=True, report=silent)
+    assert sent

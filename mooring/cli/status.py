@@ -1,0 +1,33 @@
+"""`mooring status`: whether a project runs, and how it is doing."""
+
+from __future__ import annotations
+
+import argparse
+
+from mooring.cli.parsing import Verbs, add_verb
+from mooring.cli.problem_source import require_spark
+from mooring.cli.run import add_project
+from mooring.cli.terminal import Terminal
+
+
+def add_parser(verbs: Verbs) -> None:
+    add_project(add_verb(verbs, "status", run, "show how a running pipeline is doing"))
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> int:
+    require_spark(args.project)
+    from mooring.cli.live_view import run_view
+    from mooring.spark.project import load_project
+    from mooring.spark.run_files import RunFiles
+    from mooring.spark.snapshot import snapshot_from_json
+
+    files = RunFiles(load_project(args.project).work_folder)
+    pid, status = files.running_pid(), files.read_status()
+    terminal.document({"version": 1, "running": pid is not None, "pid": pid, "last": status})
+    if pid is None:
+        terminal.print("does not run" + ("" if status is None else "; it last looked like this:"))
+    else:
+        terminal.print(f"runs as process {pid}" + ("" if status is not None else ", still starting"))
+    if status is not None:
+        terminal.print(run_view(snapshot_from_json(status), {}))
+    return 0

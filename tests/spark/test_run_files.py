@@ -1,0 +1,50 @@
+"""One process runs a project at a time, and a killed run's leftovers at existing sites are ended."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from mooring.errors import EngineError
+from mooring.spark.endpoint import close_session, open_session
+from mooring.spark.run_files import RunFiles
+from mooring.spark.sites import SiteHandle
+
+
+def test_a_project_is_held_by_one_process_and_free_again_afterwards(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path / ".mooring")
+    assert files.running_pid() is None
+    with files.held():
+        assert RunFiles(tmp_path / ".mooring").running_pid() is not None
+        with pytest.raises(EngineError, match="already runs"), RunFiles(tmp_path / ".mooring").held():
+            pass
+    assert files.running_pid() is None
+    assert files.stop_runner(1.0) is False
+
+
+def test_queries_that_a_killed_client_left_running_are_ended_by_the_next_run(site, tmp_path: Path) -> None:
+    """A query outlives its client at an existing endpoint; only its session's id finds it again."""
+    session_id = str(uuid.uuid4())
+    lost = open_session(site.endpoint, session_id)
+    query = (
+        lost.readStream.format("rate")
+        .load()
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    files = RunFiles(tmp_path)
+    (tmp_path / "sessions.json").write_text(
+        json.dumps([{"site": "far", "fragment": "left", "session": session_id}])
+    )
+    sites = {"far": SiteHandle("far", 1.0, site.endpoint, None, "")}
+    assert files.end_leftovers(sites) == ["left"]
+    assert files.end_leftovers(sites) == []
+    with pytest.raises(Exception, match=r"SESSION_CLOSED|INVALID_HANDLE"):
+        _ = query.isActive
+    close_session(lost)
