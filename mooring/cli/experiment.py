@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
-import functools
 import io
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from rich.markup import escape
 from rich.table import Table
 
 from mooring.cli.files import make_folder, write_text
+from mooring.cli.on_spark import add_on_spark, is_on_spark, needing_spark, spark_session
 from mooring.cli.parsing import Verbs, add_verb
-from mooring.cli.problem_source import require_spark
 from mooring.cli.terminal import Terminal
 from mooring.errors import InputError
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.registry import EXPERIMENTS, find_experiment
-from mooring.experiments.trials import Row
+from mooring.experiments.trials import Report, Row, trials_run_by
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -33,12 +31,7 @@ def add_parser(verbs: Verbs) -> None:
     )
     parser.add_argument("name", metavar="NAME", nargs="?", help="which one; without it, all are listed")
     parser.add_argument("--quick", action="store_true", help="fewer trials: seconds instead of minutes")
-    parser.add_argument("--spark", action="store_true", help="run the trials as one Spark job")
-    parser.add_argument(
-        "--master",
-        metavar="URL",
-        help="local[N], spark://host:port, yarn, or sc://host:port (default local[2]); implies --spark",
-    )
+    add_on_spark(parser)
     parser.add_argument(
         "--output", type=Path, metavar="DIR", default=Path("out"), help="where the files go (default out)"
     )
@@ -51,8 +44,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         return 0
     experiment = find_experiment(args.name)
     make_folder(args.output)
-    with _trials_on_spark(args), terminal.progress(experiment.title) as report:
-        rows = experiment.run(seed=args.seed, quick=args.quick, report=report)
+    with terminal.progress(experiment.title) as report:
+        rows = _rows(experiment, args, report)
     table, figure = args.output / f"{experiment.name}.csv", args.output / f"{experiment.name}.png"
     write_text(table, csv_text(experiment, rows))
     _save(experiment, rows, figure)
@@ -74,20 +67,14 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     return 0
 
 
-@contextlib.contextmanager
-def _trials_on_spark(args: argparse.Namespace) -> Iterator[None]:
-    if not args.spark and args.master is None:
-        yield
-        return
-    require_spark(Path(args.name))
-    from mooring.experiments.trials import trials_run_by
-    from mooring.spark.sweeps import run_trials_on, sweep_session
-
-    with (
-        sweep_session(args.master or "local[2]") as session,
-        trials_run_by(functools.partial(run_trials_on, session)),
-    ):
-        yield
+def _rows(experiment: Experiment, args: argparse.Namespace, report: Report) -> list[Row]:
+    if not is_on_spark(args):
+        return experiment.run(seed=args.seed, quick=args.quick, report=report)
+    with needing_spark():
+        from mooring.spark.sweeps import SparkTrials
+    report(0.0, "starting Spark")
+    with spark_session(args) as session, trials_run_by(SparkTrials(session)):
+        return experiment.run(seed=args.seed, quick=args.quick, report=report)
 
 
 def _list(known: Collection[Experiment], terminal: Terminal) -> None:

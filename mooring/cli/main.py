@@ -27,6 +27,7 @@ from mooring.cli import (
     simulate,
     status,
     stop,
+    traces,
 )
 from mooring.cli.parsing import Parser, Run, Verbs
 from mooring.cli.terminal import Terminal
@@ -43,7 +44,8 @@ class Verb(Protocol):
 
 
 VERBS: tuple[Verb, ...] = (
-    *(check, plan, evaluate, compare, headroom, simulate, generate, policies, experiment),
+    *(check, plan, evaluate, compare, headroom, simulate),
+    *(generate, traces, policies, experiment),
     *(run, status, stop),
 )
 

@@ -15,7 +15,7 @@ from mooring.experiments.changing_network import Weather
 from mooring.experiments.star_queries import StarQueries
 from mooring.network.cost_space import CostSpace, LoadScale
 from mooring.network.embedding import Embedding, draw_neighbours, refine, start_embedding
-from mooring.network.latency_filter import FilterParams
+from mooring.network.latency_filter import FilterParams, low_percentile
 from mooring.network.topology import Floats, Ints
 from mooring.network.vivaldi import VivaldiParams
 from mooring.placement.mapping import Mapper, MappingParams, OpenSites
@@ -74,11 +74,8 @@ class FilteredSamples:
         seen = sample_ms[own, self._neighbours]
         self._history[self._at % self._params.history] = np.where(seen > 0.0, seen, np.nan)
         self._at += 1
-        ordered = np.sort(self._history, axis=0)
-        count = np.sum(~np.isnan(ordered), axis=0)
-        rank = np.maximum(np.ceil(count * self._params.percentile / 100.0).astype(np.int64) - 1, 0)
-        chosen = np.take_along_axis(ordered, rank[None], axis=0)[0]
-        return np.where(count > 0, chosen, -1.0)
+        chosen = low_percentile(self._history, self._params.percentile)
+        return np.where(np.isnan(chosen), -1.0, chosen)
 
 
 def adapt(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mooring.network.latency_filter import low_percentile
 from mooring.network.shipped import planetlab_series, seattle_series
 from mooring.network.topology import Floats
 
@@ -56,16 +57,14 @@ def seattle_weather(window: int = 15) -> Weather:
     """200 Seattle measurements of 40 nodes: samples as measured, latencies their running baseline, no
     load."""
     raw = seattle_series() / 2.0
-    known = np.where(raw > 0.0, raw, np.nan)
     rounds, nodes = raw.shape[:2]
+    overall = low_percentile(raw, 30.0)
+    overall = np.where(np.isnan(overall), np.nanmedian(overall), overall)  # links that were never measured
     baseline = np.empty_like(raw)
-    known[:, np.isnan(known).all(axis=0)] = np.nanmedian(known)  # links that were never measured
-    overall = np.nanpercentile(known, 30, axis=0)
     for now in range(rounds):
-        some = known[max(0, now - window) : now + window + 1]
-        enough = np.sum(~np.isnan(some), axis=0) >= 3
-        filled = np.where(np.isnan(some).all(axis=0), overall, some)
-        baseline[now] = np.where(enough, np.nanpercentile(filled, 30, axis=0), overall)
+        some = raw[max(0, now - window) : now + window + 1]
+        enough = np.sum(some > 0.0, axis=0) >= 3
+        baseline[now] = np.where(enough, low_percentile(some, 30.0), overall)
     baseline = (baseline + baseline.transpose(0, 2, 1)) / 2.0
     baseline[:, np.arange(nodes), np.arange(nodes)] = 0.0
     return Weather(baseline, raw, np.zeros((rounds, nodes)))

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 DEAD = LYING = 0.1
 ROOM = 3
 """Operators per node: a thousand queries need a fifth to two thirds of all room."""
-COORDINATE_DISTRUST = 4.0
+COORDINATE_DISTRUST = 6.0
 """Neighbours off by this many times the usual error are not listened to."""
-CONTACT_DISTRUST = 1.0
-"""Candidates whose measured latencies are off by more than their prediction are passed over."""
+CONTACT_DISTRUST = 0.4
+"""Candidates whose measured latencies are off by more than this share of the predicted ones are passed
+over."""
 VARIANTS = {
     "relaxation": MappingParams(distrust=CONTACT_DISTRUST),
     "relaxation, estimated": MappingParams("estimated", distrust=CONTACT_DISTRUST),

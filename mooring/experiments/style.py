@@ -15,6 +15,10 @@ _COLOURS = {
     "connected": "#b5403c",
     "max_rate": "#7d5ba6",
     "optimal": "#222222",
+    "relaxation": "#1b6ca8",
+    "ip_multicast": "#3a9d5d",
+    "producer": "#d9822b",
+    "consumer": "#b5403c",
 }
 _OTHER = "#5aa7b5"
 

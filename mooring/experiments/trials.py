@@ -2,15 +2,15 @@
 
 A trial is a pure function of its parameters (a seed among them) that returns rows: no clock, no shared state,
 no order among trials. So any way of running them gives the same rows, whether one after the other in this
-process or spread over a cluster (`trials_run_by`).
+process or spread over a cluster. An experiment never says which: whoever starts it does, by `trials_run_by`.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 Row: TypeAlias = dict[str, str | int | float]
 Report: TypeAlias = Callable[[float, str], None]
@@ -19,20 +19,31 @@ Report: TypeAlias = Callable[[float, str], None]
 P = TypeVar("P")
 
 
-class TrialRunner(Protocol):
-    """Another way of running trials, such as a Spark job."""
+class Runner(Protocol):
+    """A way of running trials: the rows of all, in the order of their parameters."""
 
     def __call__(
-        self, trial: Callable[[P], list[Row]], parameters: Sequence[P], report: Report
+        self, trial: Callable[[Any], list[Row]], parameters: Sequence[Any], report: Report
     ) -> list[Row]: ...
 
 
-_runner: ContextVar[TrialRunner | None] = ContextVar("runner of trials", default=None)
+def in_this_process(
+    trial: Callable[[Any], list[Row]], parameters: Sequence[Any], report: Report
+) -> list[Row]:
+    """One after the other."""
+    rows: list[Row] = []
+    for done, each in enumerate(parameters, start=1):
+        rows.extend(trial(each))
+        report(done / len(parameters), f"trial {done} of {len(parameters)}")
+    return rows
 
 
-@contextlib.contextmanager
-def trials_run_by(runner: TrialRunner) -> Iterator[None]:
-    """Have every `run_trials` inside the block done by `runner`, without the experiments knowing."""
+_runner: ContextVar[Runner] = ContextVar("runner", default=in_this_process)
+
+
+@contextmanager
+def trials_run_by(runner: Runner) -> Iterator[None]:
+    """Within the block, `run_trials` hands its trials to this runner."""
     token = _runner.set(runner)
     try:
         yield
@@ -46,11 +57,4 @@ def run_trials(
     report: Report = lambda done, what: None,
 ) -> list[Row]:
     """The rows of all trials, in the order of their parameters."""
-    runner = _runner.get()
-    if runner is not None:
-        return runner(trial, parameters, report)
-    rows: list[Row] = []
-    for done, each in enumerate(parameters, start=1):
-        rows.extend(trial(each))
-        report(done / len(parameters), f"trial {done} of {len(parameters)}")
-    return rows
+    return _runner.get()(trial, parameters, report)

@@ -28,6 +28,8 @@ class Embedding:
     """Running relative error of each node's predictions."""
     refused: int = 0
     """Samples that could not be (NaN, zero, negative, absurd) and were not used."""
+    disowned: tuple[int, ...] = ()
+    """Nodes whose own word about their place most others contradict; others worked it out for them."""
 
     def __len__(self) -> int:
         return len(self.height_ms)
@@ -122,13 +124,21 @@ def embed(
     peers = draw_neighbours(nodes, rng, neighbours)
     seen = latency_ms[np.arange(nodes)[:, None], peers]
     result = start or start_embedding(nodes, rng, params)
-    heard = seen
+    heard, still = seen, np.zeros(nodes, dtype=bool) if frozen is None else frozen.copy()
+    disowned: set[int] = set()
     for part, rounds in settling:
         slower = replace(params, position_gain=params.position_gain * part)
-        result = refine(result, peers, heard, rng, slower, rounds, frozen)
+        result = refine(result, peers, heard, rng, slower, rounds, still)
         if distrust is not None:
-            heard = np.where(unfitting(result, peers, seen, distrust), np.nan, seen)
-    return result
+            wrong = unfitting(result, peers, seen, distrust)
+            accused = np.bincount(peers.ravel(), wrong.ravel(), nodes)
+            liars = still & (accused > 0.5 * np.bincount(peers.ravel(), minlength=nodes))
+            result.error[liars] = 1.0
+            still &= ~liars
+            disowned |= set(np.flatnonzero(liars).tolist())
+            # Whoever was disowned gets a new hearing: its next place will be the others' work.
+            heard = np.where(wrong & ~liars[peers], np.nan, seen)
+    return replace(result, disowned=tuple(sorted(disowned)))
 
 
 def unfitting(embedding: Embedding, peers: Ints, seen_ms: Floats, distrust: float) -> Bools:

@@ -10,7 +10,10 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
+import numpy as np
+
 from mooring.errors import InputError
+from mooring.network.topology import Floats
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,15 @@ class FilterParams:
     def rank(self, samples: int) -> int:
         """Which of so many sorted samples is taken: the nearest rank."""
         return max(0, math.ceil(samples * self.percentile / 100.0) - 1)
+
+
+def low_percentile(samples_ms: Floats, percentile: float) -> Floats:
+    """Nearest-rank percentile along the first axis of whatever was measured (positive); NaN where nothing
+    was."""
+    ordered = np.sort(np.where(samples_ms > 0.0, samples_ms, np.nan), axis=0)
+    count = np.sum(~np.isnan(ordered), axis=0)
+    rank = np.maximum(np.ceil(count * percentile / 100.0).astype(np.int64) - 1, 0)
+    return np.asarray(np.take_along_axis(ordered, rank[None], axis=0)[0])
 
 
 class LatencyFilter:

@@ -65,37 +65,37 @@ class Annealer:
         self.best = self.sites.copy()
         self.best_score = -np.inf
         self.steps = 0
-        self.stretch(0, 1.0, 1.0)
+        self.stretch(0, 1.0)
 
-    def stretch(self, steps: int, hot: float, cold: float) -> int:
-        """Anneal for so many steps at most; returns how many it took."""
-        value, taken, _ = self._kernel(steps, hot, cold)
-        s, rules = self._scenarios, self._rules
+    def stretch(self, steps: int, temperature: float) -> int:
+        """Anneal for so many steps at most; returns how many it took. Scores are logarithms of worth."""
+        paid = self._rules.penalty(self.sites)
+        scale = self._scenarios.exponent * float(np.log(self._reference)) + paid
+        known = float(np.exp(self.best_score + scale)) if np.isfinite(self.best_score) else 0.0
+        value, worth, taken, _ = self._kernel(steps, temperature, known)
         self.steps += taken
         if value > 0.0:
-            self.score = float(np.log(value)) - s.exponent * float(np.log(self._reference))
-            self.score -= rules.penalty(self.sites)
-            if self.score > self.best_score:
-                self.best_score = self.score
-                self.best[:] = self.sites
+            self.score = float(np.log(value)) - scale + paid - self._rules.penalty(self.sites)
+            if worth > known:
+                self.best_score = float(np.log(worth)) - scale
             # Keep the kernel's numbers near one, whatever part of the ideal set the plan reaches.
-            self._reference = np.float32(self._reference * value ** (-1.0 / s.exponent))
+            self._reference = np.float32(self._reference * value ** (-1.0 / self._scenarios.exponent))
         return taken
 
     def acceptance(self, temperature: float) -> float:
         """The share of candidates accepted at a temperature; the plan is left somewhere else."""
-        value, taken, accepted = self._kernel(PROBE_STEPS, temperature, temperature)
+        value, _, taken, accepted = self._kernel(PROBE_STEPS, temperature, np.inf)
         return accepted / taken if taken and value > 0.0 else 0.0
 
-    def _kernel(self, steps: int, hot: float, cold: float) -> tuple[float, int, int]:
+    def _kernel(self, steps: int, temperature: float, known: float) -> tuple[float, float, int, int]:
         s, rules = self._scenarios, self._rules
-        value, taken, accepted, _ = search_kernels.anneal(
+        value, worth, taken, accepted = search_kernels.anneal(
             s.rows, s.base, s.weights, s.exponent, self._reference, s.capacity,
             self._arcs.start, self._arcs.of, self._arcs.ends, rules.free, rules.homes, rules.cost,
             rules.moves_left(self.sites), self._model.memory_mb, self._memory_left, self.sites,
-            SWAP_SHARE, hot, cold, steps, STRETCH_ACCEPTED, self._word,
+            SWAP_SHARE, temperature, steps, STRETCH_ACCEPTED, self._word, self.best, known,
         )  # fmt: skip
-        return float(value), int(taken), int(accepted)
+        return float(value), float(worth), int(taken), int(accepted)
 
     def run(self, hot: float, cold: float, used: Used) -> None:
         """Cool from hot to cold while the part of its budget that is used goes from 0 to 1."""
@@ -105,5 +105,5 @@ class Annealer:
         while (part := used(self.steps - begun)) < 1.0:
             temperature = hot * (cold / hot) ** part
             most = STRETCH_STEPS if used.steps is None else min(STRETCH_STEPS, used.steps // 20 + 1)
-            if self.stretch(most, temperature, temperature) == 0:
+            if self.stretch(most, temperature) == 0:
                 return

@@ -325,12 +325,14 @@ def anneal(
     rows: Singles, base: Floats, weights: Singles, exponent: int, reference: np.float32,
     capacity: Floats, arc_start: Ints, arc_of: Ints, arc_ends: Ints, free: Ints, homes: Ints, move_cost: Floats,
     moves_left: int, memory: Floats, memory_left: Floats, site_of: Ints, swap_share: float,
-    hot: float, cold: float, steps: int, accepted_limit: int, word: Words,
-) -> tuple[float, int, int, int]:  # fmt: skip
+    temperature: float, steps: int, accepted_limit: int, word: Words, best: Ints, best_worth: float,
+) -> tuple[float, float, int, int]:  # fmt: skip
     """A stretch of simulated annealing on the value, in place; temperatures are relative changes of the value.
 
-    Returns the value, the steps taken, the changes accepted, and the moves still allowed. `homes[f]` is where f
-    runs now (-1: nowhere yet); leaving it costs `move_cost[f]` of the value's logarithm and one of `moves_left`.
+    Returns the value, the most that any plan on the way was worth, the steps taken and the changes accepted.
+    `homes[f]` is where f runs now (-1: nowhere yet); leaving it costs `move_cost[f]` of the value's logarithm and
+    one of `moves_left`. A plan is worth its value less what its moves since the beginning cost; `best` becomes the
+    plan that is worth most, if that is more than `best_worth`.
     """
     sites = len(capacity)
     powers, scenarios = rows.shape[1], rows.shape[2]
@@ -344,7 +346,7 @@ def anneal(
     level_j = np.empty(BLOCK, np.float32)
     for k in range(sites):
         if margin[k] <= 0.0:
-            return 0.0, 0, 0, moves_left
+            return 0.0, best_worth, 0, 0
         set_levels(loads, margin, level, k, zero, level_i)
     worst = np.zeros((3, scenarios), np.float32)
     site = np.full((3, scenarios), -1, np.int32)
@@ -365,8 +367,11 @@ def anneal(
     change_j = np.empty((powers, BLOCK), np.float32)
     accepted = 0
     step = 0
+    paid = 0.0
+    if value > best_worth:
+        best_worth = value
+        best[:] = site_of
     while step < steps and accepted < accepted_limit:
-        temperature = hot * (cold / hot) ** (step / steps)
         step += 1
         f = free[random_index(word, len(free))]
         i = site_of[f]
@@ -432,6 +437,7 @@ def anneal(
             continue
         accepted += 1
         moves_left -= moves
+        paid += cost
         site_of[f] = j
         if g >= 0:
             site_of[g] = i
@@ -445,7 +451,10 @@ def anneal(
         set_levels(loads, margin, level, j, zero, level_j)
         rank_again(level, worst, site, i, j)
         value = sum_up(worst, site, weights, reference, exponent, now, gain_one, gain_two, power, spare)
-    return value, step, accepted, moves_left
+        if value * math.exp(-paid) > best_worth:
+            best_worth = value * math.exp(-paid)
+            best[:] = site_of
+    return value, best_worth, step, accepted
 
 
 @njit(cache=True)

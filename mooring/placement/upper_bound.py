@@ -28,6 +28,8 @@ from mooring.placement.upper_bound_kernels import best_first
 
 POINTS = 1024
 NODES = 20_000
+SAMPLING_ERROR = 0.002
+"""Relative, on top of the error seen at the plan given: what the directions may differ by between plans."""
 MOST_EXACT_PARTS = 16
 """Fragments of one variable up to which all subsets are looked at; with more, some subset is close enough."""
 MOST_CELLS = 40_000_000
@@ -52,8 +54,8 @@ def upper_bound(model: LoadModel, site_of_fragment: Ints, nodes: int = NODES) ->
     if model.fragment_count * POINTS <= MOST_CELLS and known < bound and exponent <= 64:
         bound = max(known, _branched(model, directions, least, known, nodes))
     # The directions see a plan's ratio with some error, and that of a better plan with much the same one.
-    shifted = bound if bound >= 1.0 - 1e-12 else max(bound, ratio + bound - known)
-    return float(np.clip(shifted, ratio, 1.0))
+    error = abs(ratio - known) + SAMPLING_ERROR * bound
+    return float(np.clip(max(bound, ratio + bound - known) + error, ratio, 1.0)) if bound < 1.0 else 1.0
 
 
 def root_bound(model: LoadModel) -> float:

@@ -17,17 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from mooring.errors import InputError
 from mooring.network.coordinate import Coordinate
-from mooring.network.cost_space import CostSpace, LoadScale
-from mooring.network.embedding import Embedding
 from mooring.network.vivaldi import VivaldiClient, VivaldiParams
 from mooring.placement.migration import MigrationParams
-from mooring.placement.springs import SpringParams, Springs, virtual_positions
 from mooring.protocols.optimiser_messages import (
     Accepted,
     Announce,
@@ -68,6 +66,7 @@ from mooring.protocols.protocol import (
     Started,
     TimerDue,
 )
+from mooring.protocols.review import Neighbourhood, Review
 
 
 @dataclass(frozen=True)
@@ -76,6 +75,9 @@ class OptimiserParams:
     """Time between two rounds of a site; each measures one other site, and repeats what was not answered."""
     rounds_per_review: int = 20
     """Rounds between two reviews of the operators that run here."""
+    patience: int = 4
+    """Reviews after which probes and requests that were not answered are given up: at least the time of four
+    messages, or no move over a long link would ever be agreed on."""
     candidates: int = 5
     """Sites probed per operator."""
     rate_weight: float = 0.3
@@ -88,21 +90,6 @@ class OptimiserParams:
     def __post_init__(self) -> None:
         if not 0.0 < self.period_ms < float("inf") or self.rounds_per_review < 1 or self.candidates < 1:
             raise InputError(f"found {self}, expected positive numbers", field="optimiser")
-
-
-@dataclass
-class _Review:
-    """An operator that is being reconsidered: probes are out."""
-
-    attempt: Attempt
-    ends: tuple[int, ...]
-    rates: tuple[float, ...]
-    asked: int
-    answers: dict[int, float] = field(default_factory=dict)
-    """Site -> usage there, of those with room."""
-    heard: int = 0
-    target: int | None = None
-    """Chosen, and asked for at the coordinator."""
 
 
 class Optimiser:
@@ -128,7 +115,7 @@ class Optimiser:
         self.migrations = 0
         """Moves away from here that were accepted."""
         self._sites, self._generator = sites, generator
-        self._reviews: dict[int, _Review] = {}
+        self._reviews: dict[int, Review] = {}
         self._looked_up: dict[int, tuple[Coordinate, int]] = {}
         """Operator -> its place when sites were last probed for it, and how many reviews ago."""
         self._incarnation, self._attempts, self._round = 0, 0, 0
@@ -195,15 +182,16 @@ class Optimiser:
     def _review_all(self) -> Sequence[Effect]:
         if self._round % self.params.rounds_per_review:
             return ()
-        # Probes that were not answered by now will not be; a granted move is on its way already.
-        self._reviews.clear()
+        for operator, review in list(self._reviews.items()):
+            if self._round - review.began >= self.params.patience * self.params.rounds_per_review:
+                del self._reviews[operator]
         effects: list[Effect] = []
         announced: dict[int, list[Location]] = {}
         for hosted in self.durable.hosted:
             announced.setdefault(hosted.coordinator, []).append(
                 Location(hosted.operator, self.site, hosted.epoch)
             )
-            if hosted.movable:
+            if hosted.movable and hosted.operator not in self._reviews:
                 effects += self._review(hosted)
         effects += [Send(to, Announce(tuple(places))) for to, places in announced.items()]
         return effects
@@ -214,25 +202,20 @@ class Optimiser:
         if not ends or any(end not in known for end in ends) or len(known) < 2:
             return ()
         rates = tuple(link.rate for link in hosted.links)
-        numbers = sorted(known)
-        space = self._space([known[peer] for peer in numbers], numbers)
-        index = np.array([numbers.index(end) for end in ends])
-        springs = Springs.of(1, ~index, np.zeros(len(ends), dtype=np.int64), np.array(rates))
-        place = virtual_positions(springs, space.embedding, self._generator, SpringParams())[0]
-        here = Coordinate(tuple(place.tolist()))
+        spare = {**{peer: cores for peer, (_, cores) in self.peers.items()}, self.site: self.spare_cores}
+        around = Neighbourhood(known, spare, self.params.load_ms)
+        place = around.wanted(ends, rates, self._generator)
         before, reviews = self._looked_up.get(hosted.operator, (None, 0))
-        moved_ms = float("inf") if before is None else here.latency_ms(before)
-        if not self.params.migration.looks_up(moved_ms, reviews + 1):
-            assert before is not None
+        moved_ms = float("inf") if before is None else place.latency_ms(before)
+        if before is not None and not self.params.migration.looks_up(moved_ms, reviews + 1):
             self._looked_up[hosted.operator] = (before, reviews + 1)
             return ()
-        self._looked_up[hosted.operator] = (here, 0)
-        near, _ = space.nearest(place, self.params.candidates + 1)
-        targets = [numbers[i] for i in near.tolist() if numbers[i] != self.site]
-        targets = list(dict.fromkeys([*targets, *(end for end in ends if end != self.site)]))
+        self._looked_up[hosted.operator] = (place, 0)
+        found = [*around.near(place, self.params.candidates + 1), *ends]
+        targets = [target for target in dict.fromkeys(found) if target != self.site]
         self._attempts += 1
         attempt = (self.site, self._incarnation, self._attempts)
-        self._reviews[hosted.operator] = _Review(attempt, ends, rates, len(targets))
+        self._reviews[hosted.operator] = Review(attempt, self._round, ends, rates, len(targets))
         return [Send(target, Probe(hosted.operator, attempt, ends)) for target in targets]
 
     def _end(self, operator: int, site: int) -> int:
@@ -240,18 +223,7 @@ class Optimiser:
         if operator < 0:
             return site
         place = self.where.get(operator)
-        here = any(hosted.operator == operator for hosted in self.durable.hosted)
-        return self.site if here else -1 if place is None else place.site
-
-    def _space(self, coordinates: list[Coordinate], numbers: list[int]) -> CostSpace:
-        embedding = Embedding(
-            np.array([at.position_ms for at in coordinates]),
-            np.array([at.height_ms for at in coordinates]),
-            np.array([at.error for at in coordinates]),
-        )
-        spare = [self.spare_cores if peer == self.site else self.peers[peer][1] for peer in numbers]
-        load = 1.0 - np.array(spare) / max(*spare, self.capacity_cores, 1e-9)
-        return CostSpace(embedding, load, LoadScale(self.params.load_ms))
+        return self.site if self._hosted(operator) is not None else -1 if place is None else place.site
 
     def _probed(self, sender: int, message: Probed) -> Sequence[Effect]:
         review = self._reviews.get(message.operator)
@@ -260,15 +232,15 @@ class Optimiser:
             return ()
         review.heard += 1
         if message.spare_cores >= hosted.cores and min(message.latency_ms, default=-1.0) >= 0.0:
-            review.answers[sender] = sum(
-                rate * ms for rate, ms in zip(review.rates, message.latency_ms, strict=True)
-            )
-        if review.heard < review.asked or not review.answers:
+            review.answers[sender] = review.usage(message.latency_ms)
+        if review.heard < review.asked:
+            return ()
+        if not review.answers:
+            del self._reviews[message.operator]
             return ()
         own = self._latencies(review.ends)
         target = min(review.answers, key=lambda site: (review.answers[site], site))
-        usage = sum(rate * ms for rate, ms in zip(review.rates, own, strict=True))
-        if min(own) < 0.0 or not self.params.migration.worth_it(usage, review.answers[target]):
+        if min(own) < 0.0 or not self.params.migration.worth_it(review.usage(own), review.answers[target]):
             del self._reviews[message.operator]
             return ()
         review.target = target
@@ -436,7 +408,7 @@ class Optimiser:
 
     # What this site's own engine says.
 
-    def _asked(self, request: Data) -> Sequence[Effect]:
+    def _asked(self, request: Any) -> Sequence[Effect]:
         if isinstance(request, dict):  # from a scenario that was written down
             request = msgspec.convert(request, Feed | Measured)
         match request:

@@ -120,13 +120,13 @@ class NothingLost:
     def after_step(self, step: Step, world: World) -> str | None:
         for effect in step.effects:
             if isinstance(effect, Output) and isinstance(effect.value, Fed):
-                fed = effect.value
-                self._fed[fed.operator] = self._fed.get(fed.operator, 0) + fed.amount
+                value = effect.value
+                self._fed[value.operator] = self._fed.get(value.operator, 0) + value.amount
         for machine in _machines(world):
             for hosted in machine.durable.hosted:
                 if hosted.state < self._fed.get(hosted.operator, 0):
-                    fed_total = self._fed[hosted.operator]
-                    return f"operator {hosted.operator} at site {machine.site} holds {hosted.state} of {fed_total}"
+                    fed = self._fed[hosted.operator]
+                    return f"operator {hosted.operator} at site {machine.site} has {hosted.state} of {fed}"
         return None
 
     def at_end(self, world: World) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.errors import InputError
 from mooring.problem.problem import Problem
@@ -20,6 +21,7 @@ from mooring.simulator.arrivals import (
 )
 from mooring.simulator.traces.counts import read_counts
 from mooring.simulator.traces.extracts import COUNTS_NAME
+from mooring.simulator.traces.rates import RateTable, read_rates
 from mooring.simulator.traces.read import arrival_instants
 from mooring.simulator.traces.substreams import split
 
@@ -42,7 +44,8 @@ def workload(
 ) -> list[Arrivals]:
     """One arrival process per stream.
 
-    A trace for all streams is cut into as many sub-streams, by address; a mapping gives each stream that it
+    A trace for all streams is cut into as many sub-streams, by address; a history of rates (`mooring traces`
+    writes one) gives each stream its own column; a mapping gives each stream that it
     names a trace of its own. A stream keeps the rate that the problem states: its trace is replayed faster
     or slower, again and again, so that only the shape of the traffic comes from the trace. `multiplier`
     then scales every rate.
@@ -68,12 +71,44 @@ def _traced(problem: Problem, trace: TraceChoice | None, seed: int) -> dict[str,
             known = ", ".join(problem.stream_index)
             raise InputError(f"found a trace for {unknown[0]!r}", remedy=f"the streams are {known}")
         return {name: _one(problem, name, which) for name, which in trace.items()}
+    if is_rates(trace):
+        return _from_rates(problem, read_rates(Path(trace)), trace)
     if is_counts(trace):
         return {stream.name: _one(problem, stream.name, trace) for stream in problem.streams}
     parts = split(arrival_instants(trace), seed, substreams=len(problem.streams))
     return {
         stream.name: _at_rate(part, stream.rate) for stream, part in zip(problem.streams, parts, strict=True)
     }
+
+
+def is_rates(trace: str | Path) -> bool:
+    """Whether a CSV is a history of rates, as `mooring traces` writes it, by its header."""
+    if Path(trace).suffix.lower() != ".csv":
+        return False
+    try:
+        with Path(trace).open("rb") as file:
+            return file.read(7) == b"time_s,"
+    except OSError:
+        return False  # whoever reads it says what is wrong
+
+
+def _from_rates(problem: Problem, table: RateTable, trace: str | Path) -> dict[str, Arrivals]:
+    """The streams that the history names, each with its own column."""
+    found = {name: k for k, name in enumerate(table.streams) if name in problem.stream_index}
+    if not found or len(table.time_s) < 2:
+        raise InputError(
+            f"found rates of {', '.join(table.streams)[:200]}, expected some of the problem's streams",
+            file=trace,
+            remedy=f"name its columns {', '.join(problem.stream_index)[:200]}",
+        )
+    bin_s = float(table.time_s[1] - table.time_s[0])
+    rates = {name: problem.streams[problem.stream_index[name]].rate for name in found}
+    return {name: _at_mean(table.rates[:, k], rates[name], bin_s) for name, k in found.items()}
+
+
+def _at_mean(rates: NDArray[np.float64], rate: float, bin_s: float) -> Arrivals:
+    mean = rates.mean()
+    return BinnedRates(rates * (rate / mean), bin_s, repeat=True) if mean > 0 else Poisson(rate)
 
 
 def is_counts(trace: str | Path) -> bool:
@@ -86,7 +121,7 @@ def _one(problem: Problem, name: str, trace: str | Path) -> Arrivals:
     if not is_counts(trace):
         return _at_rate(arrival_instants(trace), rate)
     counts = read_counts(trace)
-    return BinnedRates(counts.rates * (rate / counts.rates.mean()), counts.bin_s, repeat=True)
+    return _at_mean(counts.rates, rate, counts.bin_s)
 
 
 def _at_rate(instants_s: np.ndarray[tuple[int], np.dtype[np.float64]], rate: float) -> Arrivals:

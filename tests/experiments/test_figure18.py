@@ -27,6 +27,7 @@ def test_the_workload_is_the_papers() -> None:
 
 
 def test_rod_survives_four_times_the_rate_and_nobody_else_does(rows: list[Row]) -> None:
+    """On this draw; over draws it is an order of averages (see MEMORY_TUPLES)."""
     overloaded = by_policy(rows, 4.0, "overloaded")
     assert overloaded.pop("rod") == 0
     assert set(overloaded.values()) == {1.0}

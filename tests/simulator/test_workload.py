@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from mooring.errors import InputError
 from mooring.problem.problem import Problem
+from mooring.simulator.arrivals import BinnedRates
 from mooring.simulator.workload import PROCESSES, TraceChoice, workload
 
 PROBLEM = Problem.from_dict(
@@ -47,3 +51,19 @@ def test_counts_per_minute_become_rates_per_minute() -> None:
     (process, *_) = workload(PROBLEM, trace={"s": "worldcup98-extract"})
     assert process.rates.mean() == pytest.approx(200)  # type: ignore[attr-defined]
     assert process.bin_s == 60  # type: ignore[attr-defined]
+
+
+def test_a_history_of_rates_gives_each_stream_its_column(tmp_path: Path) -> None:
+    """Its shape comes from the file, its mean from the problem."""
+    path = tmp_path / "history.csv"
+    path.write_text("time_s,y,other\n0,1,9\n2,3,9\n")
+    text = "sites: {a: {capacity: 1}}\nstreams: {x: {rate: 5}, y: {rate: 20}}\n"
+    (tmp_path / "p.yaml").write_text(text + "operators: {f: {inputs: [x, y], cost_us: 1}}\n")
+    problem = Problem.load(tmp_path / "p.yaml")
+    x, y = workload(problem, trace=path)
+    assert not isinstance(x, BinnedRates)
+    assert isinstance(y, BinnedRates)
+    assert (y.rates.tolist(), y.bin_s, y.repeat) == ([10.0, 30.0], 2.0, True)
+    path.write_text("time_s,z\n0,1\n2,3\n")
+    with pytest.raises(InputError, match="found rates of z"):
+        workload(problem, trace=path)

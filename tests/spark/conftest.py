@@ -76,3 +76,20 @@ def make_project(tmp_path: Path) -> ProjectMaker:
         return folder
 
     return make
+
+
+@pytest.fixture(scope="session")
+def batch_endpoint() -> Iterator[str]:
+    """Where batch jobs run, as `--master` takes it."""
+    from mooring.spark.batch_session import batch_site
+
+    with batch_site("local[2]") as endpoint:
+        yield endpoint.url
+
+
+@pytest.fixture(scope="session")
+def batch(batch_endpoint: str) -> Iterator[object]:
+    from mooring.spark.batch_session import batch_session
+
+    with batch_session(batch_endpoint) as session:
+        yield session

@@ -14,6 +14,8 @@ from mooring.errors import InputError
 
 MAX_BYTES = 256 * 2**20
 """The most a trace may take once expanded; the largest known one (BC-pAug89 as text) takes 18 MB."""
+LONGEST_S = 2**31
+"""The longest a trace may last, 68 years; nanoseconds in eight bytes would do for four times as long."""
 
 _BROKEN = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError)
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.errors import InputError
+from mooring.simulator.traces.bounded import LONGEST_S
 
 DATA = Path(__file__).parent / "data"
 
@@ -70,7 +71,11 @@ def read_extract(path: Path) -> NDArray[np.float64]:
             "gap_low and gap_high must be byte vectors of one length", file=path, field="gap_low"
         )
     ticks = np.cumsum(low.astype(np.int64) + 256 * high.astype(np.int64))
-    return np.concatenate([[0], ticks]) * (int(tick_us) / 1e6)
+    if ticks.size and int(ticks[-1]) * int(tick_us) > LONGEST_S * 10**6:
+        raise InputError(
+            f"lasts {int(ticks[-1])} ticks of {tick_us} us, too long", file=path, field="tick_us"
+        )
+    return np.concatenate([[0], ticks * (1000 * int(tick_us))]) / 1e9
 
 
 def _fields(path: Path) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]]:

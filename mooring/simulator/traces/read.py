@@ -3,6 +3,9 @@
 A trace of single arrivals is kept as the gaps between them: text with one gap in seconds per line (also
 inside a .zip, .gz or .zst, as BC-pAug89 is), a MATLAB file with the gaps in a variable `S` (as DEC-PKT-1
 is), or one of the compact extracts that come with Mooring, which go by name.
+
+Instants are whole nanoseconds, because whole numbers add up to the same in any order: a trace that is read in
+parts, side by side, has the same instants to the last bit as one that is read from end to end.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
 from mooring.errors import InputError
-from mooring.simulator.traces.bounded import MAX_BYTES, as_text, read_expanded
+from mooring.simulator.traces.bounded import LONGEST_S, MAX_BYTES, as_text, read_expanded
 from mooring.simulator.traces.extracts import extract_path, read_extract
 
 MAX_ARRIVALS = 20_000_000
@@ -53,19 +56,35 @@ def instants_of_gaps(gaps_s: NDArray[np.float64], path: Path) -> NDArray[np.floa
             file=path,
             remedy="cut the trace into smaller files",
         )
-    wrong = np.flatnonzero(~np.isfinite(gaps_s) | (gaps_s < 0))
-    if wrong.size:
+    try:
+        gaps_ns = gaps_in_ns(gaps_s)
+    except BadGapError as bad:
         raise InputError(
-            f"the gap is {gaps_s[wrong[0]]}, expected a finite number of seconds, zero or more",
+            str(bad),
             file=path,
-            field=f"gap {wrong[0] + 1}",
+            field=f"gap {bad.at + 1}",
             remedy="remove or repair it; the file holds gaps between arrivals, not instants",
-        )
-    with np.errstate(over="ignore"):
-        instants_s = np.concatenate([[0.0], np.cumsum(gaps_s)])
-    if not np.isfinite(instants_s[-1]):
-        raise InputError("the gaps add up to no finite duration", file=path, remedy="are they seconds?")
-    return instants_s
+        ) from None
+    # First as floats, which grow too large instead of turning negative.
+    if gaps_s.sum() > LONGEST_S:
+        raise InputError("the gaps add up to no likely duration", file=path, remedy="are they seconds?")
+    return np.concatenate([[0], np.cumsum(gaps_ns)]) / 1e9
+
+
+class BadGapError(ValueError):
+    """A gap that is no duration, and where it stands."""
+
+    def __init__(self, at: int, gap: float | str) -> None:
+        super().__init__(f"the gap is {gap}, expected a number of seconds from zero up to {LONGEST_S}")
+        self.at = at
+
+
+def gaps_in_ns(gaps_s: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The gaps to the nearest nanosecond; the first that is no duration is refused."""
+    wrong = np.flatnonzero(~((gaps_s >= 0) & (gaps_s <= LONGEST_S)))
+    if wrong.size:
+        raise BadGapError(int(wrong[0]), float(gaps_s[wrong[0]]))
+    return np.rint(gaps_s * 1e9).astype(np.int64)
 
 
 def _text_gaps(path: Path) -> NDArray[np.float64]:

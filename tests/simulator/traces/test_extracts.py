@@ -66,6 +66,7 @@ def test_gaps_that_do_not_fit_are_refused_when_written(tmp_path: Path) -> None:
         {"tick_us": 0, "gap_low": np.ones(2, np.uint8), "gap_high": np.ones(2, np.uint8)},
         {"tick_us": 20, "gap_low": np.ones(2, np.uint8), "gap_high": np.ones(3, np.uint8)},
         {"tick_us": 20, "gap_low": np.ones(2), "gap_high": np.ones(2, np.uint8)},
+        {"tick_us": 10**18, "gap_low": np.ones(2, np.uint8), "gap_high": np.ones(2, np.uint8)},
         {"gap_low": np.ones(2, np.uint8)},
         {"tick_us": np.array([{}], dtype=object), "gap_low": np.ones(2), "gap_high": np.ones(2)},
     ],
