@@ -242,7 +242,11 @@ def site_settings(name: str, threads: int, scratch: Path) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(threads),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "false",
+        # Short histories: what channels and checkpoints keep beside the data stays small.
         "spark.sql.streaming.minBatchesToRetain": "5",
+        "spark.sql.streaming.fileSink.log.cleanupDelay": "30s",
+        "spark.sql.streaming.fileSource.log.cleanupDelay": "30s",
+        "spark.sql.streaming.stateStore.maintenanceInterval": "30s",
         # No checksum files beside every small file: halves the time of log commits (DESIGN.md).
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
