@@ -54,5 +54,5 @@ def spent_part(budget_seconds: float | None) -> Callable[[], float] | None:
     """The part of the budget, which starts now, that is used up; None without a budget."""
     if budget_seconds is None:
         return None
-    elapsed = stopwatch()
-    return lambda: elapsed() / budget_seconds if budget_seconds > 0.0 else 1.0
+    start = time.monotonic()
+    return lambda: (time.monotonic() - start) / budget_seconds if budget_seconds > 0.0 else 1.0
