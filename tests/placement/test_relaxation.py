@@ -13,6 +13,7 @@ from mooring.placement.network_metrics import network_metrics
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
 from mooring.placement.relaxation import Relaxation
+from mooring.placement.signatures import shared_operators
 from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
 
@@ -180,3 +181,28 @@ def test_a_load_dimension_spreads_operators() -> None:
         for policy in (Relaxation(), Relaxation(load_ms=2000.0))
     ]
     assert fullest[1] < fullest[0]
+
+
+def test_equal_operators_meet_where_reuse_is_on_and_less_is_sent() -> None:
+    names = tuple(f"n{i}" for i in range(80))
+    latency = planetlab().one_way_ms()[:80, :80]
+    consumers = np.argsort(latency[40])[[0, 8, 16, 24]]
+    data: dict[str, Any] = {
+        "sites": {name: {"capacity": 8} for name in names},
+        "latency_ms": {
+            a: {names[j]: float(latency[i, j]) for j in range(i)} for i, a in enumerate(names) if i
+        },
+        "streams": {s: {"site": site, "rate": 100, "bytes": 10} for s, site in (("x", "n0"), ("y", "n1"))},
+        "operators": {
+            f"a{k}": {"inputs": ["x", "y"], "kind": "aggregate", "cost_us": 10, "selectivity": 0.5}
+            for k in range(4)
+        },
+        "queries": {f"q{k}": {"reads": f"a{k}", "site": names[c]} for k, c in enumerate(consumers)},
+    }
+    problem = Problem.from_dict(data)
+    placed = [Relaxation(reuse=reuse).place(problem, Context.of(problem)) for reuse in (False, True)]
+    together = shared_operators(placed[1])
+    assert len(together) > len(shared_operators(placed[0]))
+    assert set(together.values()) <= {"a0", "a1", "a2", "a3"}
+    used = [float(network_metrics(each)["network_usage"]) for each in placed]  # type: ignore[arg-type]
+    assert used[1] < used[0]
