@@ -156,6 +156,12 @@ class Relaxation:
             limits.take(fragment, int(sites[fragment]), sign=-1.0)
             limits.take(fragment, int(wanted[fragment]))
             sites[fragment] = wanted[fragment]
+        # Fragments that only gain by moving together are moved together, if all of them may.
+        differing = np.flatnonzero(context.current.site_of_fragment != wanted)
+        if len(differing) <= budget and not still.intersection(differing.tolist()):
+            reached, possible = (_total_usage(springs, each, latency_ms) for each in (sites, wanted))
+            if possible < reached * (1.0 - self.least_saving):
+                return wanted
         return sites
 
 
@@ -172,6 +178,15 @@ def _in_order(problem: Problem) -> Ints:
     rank = np.empty(len(problem.operators), dtype=np.int64)
     rank[list(problem.graph.order)] = np.arange(len(problem.operators))
     return np.argsort([min(rank[j] for j in members) for members in problem.fragments], kind="stable")
+
+
+def _total_usage(springs: Springs, sites: Ints, latency_ms: Floats) -> float:
+    """Rate x latency over all links; those between fragments come up at both ends."""
+    owner = np.repeat(np.arange(len(springs)), np.diff(springs.start))
+    between = springs.other >= 0
+    ends = np.where(between, sites[np.maximum(springs.other, 0)], ~springs.other)
+    each = latency_ms[sites[owner], ends] * springs.rate
+    return float(np.sum(np.where(between, each / 2.0, each)))
 
 
 def _usage_at(springs: Springs, sites: Ints, latency_ms: Floats, fragment: int, site: int) -> float:

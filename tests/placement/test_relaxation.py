@@ -145,6 +145,31 @@ def test_from_a_running_placement_only_worthwhile_moves_are_made() -> None:
         before = min(before, after)
 
 
+def test_operators_that_only_gain_together_move_together() -> None:
+    """A pair with a heavy link between them, at the wrong end of a line."""
+    names = [f"n{i}" for i in range(6)]
+    problem = Problem.from_dict(
+        {
+            "sites": {name: {"capacity": 2} for name in names},
+            "latency_ms": {a: {names[j]: 15.0 * (i - j) for j in range(i)} for i, a in enumerate(names) if i},
+            "streams": {
+                s: {"site": site, "rate": 200, "bytes": 100} for s, site in (("x", "n0"), ("y", "n1"))
+            },
+            "operators": {
+                "merge": {"inputs": ["x", "y"], "kind": "union", "cost_us": 10},
+                "parse": {"inputs": ["merge"], "cost_us": 10, "bytes": 1},
+            },
+            "queries": {"q": {"reads": "parse", "site": "n5"}},
+        }
+    )
+    start = Placement.from_dict(problem, {"merge": "n5", "parse": "n5"})
+    load, policy = Context.of(problem).load, Relaxation(mapping="estimated", probes=6, passes=3)
+    free = policy.place(problem, Context(load, np.random.default_rng(0), current=start))
+    assert float(network_metrics(free)["network_usage"]) < float(network_metrics(start)["network_usage"]) / 2  # type: ignore[arg-type]
+    one = policy.place(problem, Context(load, np.random.default_rng(0), current=start, max_moves=1))
+    assert np.sum(one.site_of_fragment != start.site_of_fragment) <= 1
+
+
 def test_operators_that_may_not_move_do_not() -> None:
     data = lab(1)
     problem = Problem(
