@@ -38,7 +38,7 @@ from feed import Feeder  # noqa: E402
 from truth import SITES, Traffic, demo_traffic  # noqa: E402
 
 TRIGGER_S = 1.0
-COPIES = 12
+COPIES = 20
 LOOK_S = 2.0
 SCHEMA = "at TIMESTAMP, source INT, destination INT, size_bytes INT"
 COUNTED = "since TIMESTAMP, source INT, packets BIGINT, bytes BIGINT, mean_bytes DOUBLE"
@@ -125,9 +125,9 @@ class Cpu:
 
 def by_mooring(folder: Path, packets: dict[str, int]) -> dict[str, float]:
     (folder / "mooring.yml").write_text(SETTINGS)
+    land(folder, 0, 1)
     with prepared_run(load_project(folder), fresh=True) as run, run.engine() as engine:
         placement = {operator.name: "one" for operator in run.problem.operators}
-        land(folder, 0, 1)
         run.deploy(engine, placement)
         record = RunRecord("bench", "none", placement, [], {}, {})
         embedded = run.sites["one"].embedded

@@ -1,6 +1,6 @@
 """`make demo`: the pipeline on three embedded sites, fed with a real trace, checked against the truth.
 
-    python examples/network_monitoring/demo.py [--policy rod] [--seconds 600] [--keep]
+    python examples/network_monitoring/demo.py [--policy rod] [--seconds 600] [--one-site] [--keep]
 
 Arrival instants are real; addresses and sizes are drawn from the simulator's documented model (truth.py).
 Everything happens in a temporary copy of this folder, which is removed at the end unless --keep is given.
@@ -17,6 +17,8 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+
+import yaml
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -72,15 +74,30 @@ def run_demo(folder: Path, policy: str, seconds: float, options: list[str]) -> l
     return compare(storage, expected)
 
 
+def on_one_site(folder: Path) -> None:
+    """Rewrite mooring.yml so that everything enters, runs and is delivered at one site."""
+    file = folder / "mooring.yml"
+    settings = yaml.safe_load(file.read_text())
+    settings["sites"] = {"berlin": {"capacity": 2.0}}
+    del settings["latency_ms"]
+    for section in ("streams", "queries"):
+        for fields in settings[section].values():
+            fields["site"] = "berlin"
+    file.write_text(yaml.safe_dump(settings))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--policy", default="rod")
     parser.add_argument("--seconds", type=float, default=600.0, help="of the trace (at most 600)")
+    parser.add_argument("--one-site", action="store_true", help="instead of three")
     parser.add_argument("--keep", action="store_true", help="leave the folder, with report and results")
     arguments = parser.parse_args()
     began = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="mooring-demo-")) / "network_monitoring"
     shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns("__pycache__", ".mooring", "landing"))
+    if arguments.one_site:
+        on_one_site(folder)
     try:
         verdicts = run_demo(folder, arguments.policy, arguments.seconds, [])
     finally:

@@ -121,6 +121,7 @@ def _run_prepared(
     try:
         with prepared.engine(accept_edits=args.accept_edits) as engine:
             prepared.deploy(engine, placement)
+            record.sites = {name: site.note for name, site in prepared.sites.items()}
             stopping.gentle = True
             with show.live():
                 watch(
@@ -174,7 +175,7 @@ def _planned(
         placement.as_dict(),
         why,
         dict(metrics),
-        {name: site.note for name, site in prepared.sites.items()},
+        {},
         notes=notes,
     )
     return record, placement.as_dict()

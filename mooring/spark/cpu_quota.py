@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import uuid
 from dataclasses import dataclass
@@ -9,41 +10,56 @@ from pathlib import Path
 
 _PERIOD_US = 100_000
 """The kernel's default accounting period."""
+_PREFIX = "mooring-"
 
 
 @dataclass(frozen=True)
-class CpuQuota:
-    """A control group made for one site. The site's keeper removes it when the site ends."""
-
-    group: Path
-    cores: float
-
-    def admit(self, pid: int) -> None:
-        """Hold the process, all its threads, and whatever it starts from now on, to the quota."""
-        (self.group / "cgroup.procs").write_text(str(pid))
-
-
-def make_quota(name: str, cores: float) -> CpuQuota | str:
-    """A group limited to `cores`, or the reason why this machine gives none."""
-    reasons = []
-    for parent, limit_file, limit in _hierarchies(cores):
-        group = parent / f"mooring-{name}-{uuid.uuid4().hex[:8]}"
-        try:
-            group.mkdir()
-        except OSError as failure:
-            reasons.append(f"{parent}: {failure.strerror}")
-            continue
-        try:
-            (group / limit_file).write_text(limit)
-            return CpuQuota(group, cores)
-        except OSError as failure:
-            reasons.append(f"{group / limit_file}: {failure.strerror}")
-            group.rmdir()
-    return "; ".join(reasons) if reasons else "no control groups on this machine"
-
-
-def _hierarchies(cores: float) -> list[tuple[Path, str, str]]:
+class _Place:
     """Where a group could be made: parent folder, the file holding its limit, and what to write there."""
+
+    parent: Path
+    limit_file: str
+    limit: str
+
+
+class CpuQuota:
+    """A quota for one site, in force from `hold` on. The keeper removes the group when the site ends."""
+
+    def __init__(self, site: str, cores: float) -> None:
+        self.cores = cores
+        self._name = f"{_PREFIX}{site}-{uuid.uuid4().hex[:8]}"
+        self._places = _hierarchies(cores)
+
+    @property
+    def groups(self) -> list[Path]:
+        """Folders that `hold` may make, for whoever cleans up."""
+        return [place.parent / self._name for place in self._places]
+
+    def hold(self, pid: int) -> str:
+        """Hold a process, its threads and what it starts from now on to the quota; says what came of it."""
+        reasons = []
+        for place, group in zip(self._places, self.groups, strict=True):
+            _remove_empty(place.parent)
+            try:
+                group.mkdir()
+                (group / place.limit_file).write_text(place.limit)
+                (group / "cgroup.procs").write_text(str(pid))
+                return f"CPU quota {self.cores:g} cores"
+            except OSError as failure:
+                reasons.append(f"{group}: {failure.strerror}")
+                with contextlib.suppress(OSError):
+                    group.rmdir()
+        return f"no CPU quota ({'; '.join(reasons) or 'no control groups on this machine'})"
+
+
+def _remove_empty(parent: Path) -> None:
+    """Groups whose site and keeper were both killed; the kernel removes none that is in use."""
+    for group in parent.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            group.rmdir()
+
+
+def _hierarchies(cores: float) -> list[_Place]:
     try:
         own = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -53,10 +69,10 @@ def _hierarchies(cores: float) -> list[tuple[Path, str, str]]:
         _, controllers, path = line.split(":", 2)
         inside = path.lstrip("/")
         if controllers == "" and os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
-            places.append((Path("/sys/fs/cgroup") / inside, "cpu.max", f"{quota_us} {_PERIOD_US}"))
+            places.append(_Place(Path("/sys/fs/cgroup") / inside, "cpu.max", f"{quota_us} {_PERIOD_US}"))
         elif "cpu" in controllers.split(","):
             base = Path("/sys/fs/cgroup") / controllers
             # Inside a container the path may name the host's tree; what is mounted is then our own group.
             parent = base / inside if (base / inside).is_dir() else base
-            places.append((parent, "cpu.cfs_quota_us", str(quota_us)))
+            places.append(_Place(parent, "cpu.cfs_quota_us", str(quota_us)))
     return places

@@ -23,7 +23,7 @@ import pyspark
 import mooring
 from mooring.errors import EngineError
 from mooring.spark import keeper
-from mooring.spark.cpu_quota import CpuQuota, make_quota
+from mooring.spark.cpu_quota import CpuQuota
 from mooring.spark.endpoint import Endpoint
 from mooring.spark.java import Java
 from mooring.spark.process_tree import TreeUsage, tree_usage
@@ -83,14 +83,15 @@ class EmbeddedSite:
         self.folder = folder.resolve()
         self.capacity = capacity
         self.threads = max(1, math.ceil(min(capacity, os.cpu_count() or 1)))
-        self.quota_note = ""
+        self.quota_note = f"{self.threads} thread(s)"
         self._java = java
         self._options = options or EmbeddedOptions()
         self._token = secrets.token_hex(16)
         self._keeper: subprocess.Popen[str] | None = None
         self._server_pid: int | None = None
         self._port: int | None = None
-        self._quota: CpuQuota | None = None
+        whole_machine = capacity >= (os.cpu_count() or 1)
+        self._quota = None if whole_machine else CpuQuota(name, capacity)
 
     @property
     def log_file(self) -> Path:
@@ -111,12 +112,11 @@ class EmbeddedSite:
             self.log_file.replace(self.folder / "server.log.1")
         self.log_file.touch()
         (self.folder / "log4j2.properties").write_text(_LOG4J)
-        self._quota = self._make_quota()
         order = {
             "command": self._command(scratch),
             "log": str(self.log_file),
             "scratch": str(scratch),
-            "cgroup": None if self._quota is None else str(self._quota.group),
+            "cgroups": [] if self._quota is None else [str(group) for group in self._quota.groups],
             "grace_s": self._options.grace_s,
         }
         self._keeper = subprocess.Popen(
@@ -154,7 +154,7 @@ class EmbeddedSite:
         and compile what it needs.
         """
         if self._quota is not None and self._server_pid is not None and self.is_alive():
-            self._quota.admit(self._server_pid)
+            self.quota_note = f"{self.threads} thread(s), {self._quota.hold(self._server_pid)}"
 
     def is_alive(self) -> bool:
         return self._keeper is not None and self._keeper.poll() is None
@@ -185,18 +185,6 @@ class EmbeddedSite:
             f"site {self.name} {what}; the last lines of {self.log_file}:\n" + "\n".join(lines),
             remedy="check the Java version and the memory left on this machine",
         )
-
-    def _make_quota(self) -> CpuQuota | None:
-        """A quota where capacity is not a whole number of threads, or fewer than the machine's cores."""
-        if self.capacity >= (os.cpu_count() or 1):
-            self.quota_note = "no quota needed: the whole machine"
-            return None
-        quota = make_quota(self.name, self.capacity)
-        if isinstance(quota, str):
-            self.quota_note = f"no CPU quota ({quota}); {self.threads} thread(s) only"
-            return None
-        self.quota_note = f"CPU quota {self.capacity:g} cores"
-        return quota
 
     def _environment(self) -> dict[str, str]:
         mine = {
@@ -254,7 +242,11 @@ def site_settings(name: str, threads: int, scratch: Path) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(threads),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "false",
+        # Short histories: what channels and checkpoints keep beside the data stays small.
         "spark.sql.streaming.minBatchesToRetain": "5",
+        "spark.sql.streaming.fileSink.log.cleanupDelay": "30s",
+        "spark.sql.streaming.fileSource.log.cleanupDelay": "30s",
+        "spark.sql.streaming.stateStore.maintenanceInterval": "30s",
         # No checksum files beside every small file: halves the time of log commits (DESIGN.md).
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",

@@ -13,8 +13,8 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from mooring.errors import EngineError, InputError
 
-_RETRIES = DefaultPolicy(max_retries=6, initial_backoff=50, max_backoff=2000)
-"""About five seconds: enough for a hiccup, short enough to notice a dead site."""
+_RETRIES = DefaultPolicy(max_retries=4, initial_backoff=50, max_backoff=2000)
+"""About three seconds: enough for a hiccup, short enough to notice a dead site."""
 _SECRETS = ("token", "x-api-key", "authorization")
 
 

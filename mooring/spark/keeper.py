@@ -49,24 +49,23 @@ def _end_group(child: subprocess.Popen[bytes], grace_s: float) -> None:
         os.killpg(child.pid, signal.SIGKILL)
 
 
-def _clean_up(scratch: str | None, cgroup: str | None) -> None:
-    if scratch is not None:
-        shutil.rmtree(scratch, ignore_errors=True)
-    if cgroup is None:
-        return
-    for _ in range(20):
-        try:
-            os.rmdir(cgroup)
-            return
-        except OSError:
-            time.sleep(_POLL_S)
+def _clean_up(scratch: str, cgroups: list[str]) -> None:
+    shutil.rmtree(scratch, ignore_errors=True)
+    for group in cgroups:
+        for _ in range(20):
+            try:
+                os.rmdir(group)
+            except FileNotFoundError:
+                break
+            except OSError:  # the kernel has not noticed yet that the group is empty
+                time.sleep(_POLL_S)
 
 
 def keep(order: dict[str, Any]) -> int:
     """Run the ordered command until it ends or standard input does; returns its exit code."""
     for ignored in _IGNORED:
         signal.signal(ignored, signal.SIG_IGN)
-    keeper, group, scratch = os.getpid(), order["cgroup"], order["scratch"]
+    keeper = os.getpid()
     with open(order["log"], "ab", buffering=0) as log:
         child = subprocess.Popen(
             order["command"],
@@ -82,7 +81,7 @@ def keep(order: dict[str, Any]) -> int:
             if select.select([sys.stdin], [], [], _POLL_S)[0]:
                 break
         _end_group(child, order["grace_s"])
-    _clean_up(scratch, group)
+    _clean_up(order["scratch"], order["cgroups"])
     return child.returncode if child.returncode is not None else 1
 
 

@@ -23,7 +23,11 @@ class SiteHandle:
     capacity: float
     endpoint: Endpoint
     embedded: EmbeddedSite | None
-    note: str
+
+    @property
+    def note(self) -> str:
+        """How the site is run, for the report."""
+        return "existing endpoint; load estimated" if self.embedded is None else self.embedded.quota_note
 
     def usage(self) -> TreeUsage | None:
         """None where the site's processes cannot be seen; its load is then an estimate."""
@@ -59,10 +63,10 @@ def running_sites(
         handles = {}
         for site in sites:
             if (own := embedded.get(site.name)) is not None:
-                endpoint, note = own.wait_ready(), own.quota_note
+                endpoint = own.wait_ready()
             else:
                 assert site.connect is not None
-                endpoint, note = Endpoint(site.connect), "existing endpoint; load estimated"
+                endpoint = Endpoint(site.connect)
                 close_session(open_session(endpoint))
-            handles[site.name] = SiteHandle(site.name, site.capacity, endpoint, own, note)
+            handles[site.name] = SiteHandle(site.name, site.capacity, endpoint, own)
         yield handles

@@ -60,7 +60,7 @@ def wait_until(engine: SparkEngine, happened: Callable[[], bool]) -> None:
 def engine(make_project, site) -> Iterator[SparkEngine]:
     """Two sites by name, served by one server: what matters here is that the fragment starts anew."""
     folder = make_project(settings=SETTINGS, counted_py=COUNTED)
-    sites = {name: SiteHandle(name, 1.0, site.endpoint, site, "") for name in ("a", "b")}
+    sites = {name: SiteHandle(name, 1.0, site.endpoint, site) for name in ("a", "b")}
     made = SparkEngine(read_layout(load_project(folder), sites["a"]), sites, {"counted": "counted"})
     yield made
     made.stop_all(patience_s=0.0)

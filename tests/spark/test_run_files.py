@@ -42,7 +42,7 @@ def test_queries_that_a_killed_client_left_running_are_ended_by_the_next_run(sit
     (tmp_path / "sessions.json").write_text(
         json.dumps([{"site": "far", "fragment": "left", "session": session_id}])
     )
-    sites = {"far": SiteHandle("far", 1.0, site.endpoint, None, "")}
+    sites = {"far": SiteHandle("far", 1.0, site.endpoint, None)}
     assert files.end_leftovers(sites) == ["left"]
     assert files.end_leftovers(sites) == []
     with pytest.raises(Exception, match=r"SESSION_CLOSED|INVALID_HANDLE"):

@@ -11,8 +11,10 @@ LATENESS = "5 seconds"
 
 
 def landed(sub_stream: str) -> DataFrame:
-    spark = SparkSession.active()
-    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 30).parquet(str(LANDING / sub_stream))
+    folder = LANDING / sub_stream
+    folder.mkdir(parents=True, exist_ok=True)  # Spark asks for it before the first file lands
+    reader = SparkSession.active().readStream.schema(SCHEMA).option("maxFilesPerTrigger", 30)
+    return reader.parquet(str(folder))
 
 
 @dp.table
