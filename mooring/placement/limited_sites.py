@@ -3,10 +3,13 @@ bandwidth."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mooring.load.model import LoadModel
 from mooring.network.topology import Floats, Ints
+from mooring.placement.signatures import Signature
 from mooring.placement.springs import Springs
 from mooring.problem.network import Network
 
@@ -21,7 +24,16 @@ class LimitedSites:
     stayed at one site; so what fits here fits whatever the neighbours do.
     """
 
-    def __init__(self, model: LoadModel, network: Network, springs: Springs, latency_ms: Floats) -> None:
+    def __init__(
+        self,
+        model: LoadModel,
+        network: Network,
+        springs: Springs,
+        latency_ms: Floats,
+        signatures: Sequence[Signature] | None = None,
+    ) -> None:
+        """With signatures (per fragment), fragments that compute the same are brought together."""
+        self._signatures = signatures
         self._latency_ms, self._springs = latency_ms, springs
         self.cores_left = model.capacity_cores.astype(np.float64)
         self.memory_left_mb = model.memory_limit_mb.astype(np.float64)
@@ -52,7 +64,14 @@ class LimitedSites:
         return self._latency_ms[np.ix_(sites, others)]
 
     def running(self, operator: int) -> Ints:
-        return np.empty(0, dtype=np.int64)
+        """Sites with an equal fragment, and room for this one too: an engine may still have to run both."""
+        if self._signatures is None:
+            return np.empty(0, dtype=np.int64)
+        wanted = self._signatures[operator]
+        equal = [k for k, signature in enumerate(self._signatures) if signature == wanted]
+        sites = np.unique(self.site_of[equal])
+        sites = sites[sites >= 0]
+        return np.asarray(sites[~self.lacking(operator, sites)])
 
     def lacking(self, operator: int, sites: Ints) -> Bools:
         short = self.cores_left[sites] - self.needs_cores[operator] < -self._slack_cores[sites]

@@ -22,6 +22,7 @@ from mooring.placement.limited_sites import LimitedSites
 from mooring.placement.mapping import Mapper, MappingParams, MappingReport, Ranking
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
+from mooring.placement.signatures import signatures
 from mooring.placement.springs import SpringParams, Springs, problem_springs, virtual_positions
 from mooring.problem.problem import Problem
 
@@ -55,6 +56,10 @@ class Relaxation:
     """Coordinates with a height for the access link: 15% over the optimum instead of 26%."""
     neighbours: int = NEIGHBOURS
     """Sites that each site measures to find its coordinate."""
+    reuse: bool = False
+    """Bring operators that compute the same to the same site, where one of them lies within the candidates of
+    the other (section 3.2): their inputs are then sent there once, and an engine that can share runs one of
+    them."""
     least_saving: float = 0.0
     """With a running placement: the share of an operator's network usage a move must save (section 3.2)."""
 
@@ -101,7 +106,9 @@ class Relaxation:
         order: Ints,
     ) -> Mapper:
         latency_ms = _symmetric(problem)
-        sites = LimitedSites(model, problem.network, springs, latency_ms)
+        own = signatures(problem) if self.reuse else None
+        equal = None if own is None else [tuple(own[j] for j in members) for members in problem.fragments]
+        sites = LimitedSites(model, problem.network, springs, latency_ms, equal)
         pinned = np.flatnonzero(model.pinned_site >= 0)
         for fragment in pinned.tolist():
             sites.take(fragment, int(model.pinned_site[fragment]))
@@ -118,7 +125,9 @@ class Relaxation:
                 if self.load_ms > 0.0:
                     load = 1.0 - sites.cores_left / model.capacity_cores
                     mapper.space = CostSpace(embedding, load, scale)
-                mapper.place(fragment)
+                chosen = mapper.place(fragment)
+                if sites.site_of[fragment] < 0:  # found running, so nobody was asked to accept it
+                    sites.take(fragment, chosen)
         return mapper
 
     def _moved(self, problem: Problem, springs: Springs, context: Context, wanted: Ints) -> Ints:
@@ -147,6 +156,12 @@ class Relaxation:
             limits.take(fragment, int(sites[fragment]), sign=-1.0)
             limits.take(fragment, int(wanted[fragment]))
             sites[fragment] = wanted[fragment]
+        # Fragments that only gain by moving together are moved together, if all of them may.
+        differing = np.flatnonzero(context.current.site_of_fragment != wanted)
+        if len(differing) <= budget and not still.intersection(differing.tolist()):
+            reached, possible = (_total_usage(springs, each, latency_ms) for each in (sites, wanted))
+            if possible < reached * (1.0 - self.least_saving):
+                return wanted
         return sites
 
 
@@ -163,6 +178,15 @@ def _in_order(problem: Problem) -> Ints:
     rank = np.empty(len(problem.operators), dtype=np.int64)
     rank[list(problem.graph.order)] = np.arange(len(problem.operators))
     return np.argsort([min(rank[j] for j in members) for members in problem.fragments], kind="stable")
+
+
+def _total_usage(springs: Springs, sites: Ints, latency_ms: Floats) -> float:
+    """Rate x latency over all links; those between fragments come up at both ends."""
+    owner = np.repeat(np.arange(len(springs)), np.diff(springs.start))
+    between = springs.other >= 0
+    ends = np.where(between, sites[np.maximum(springs.other, 0)], ~springs.other)
+    each = latency_ms[sites[owner], ends] * springs.rate
+    return float(np.sum(np.where(between, each / 2.0, each)))
 
 
 def _usage_at(springs: Springs, sites: Ints, latency_ms: Floats, fragment: int, site: int) -> float:

@@ -36,6 +36,8 @@ CLOSE_ENOUGH = 0.998
 MOST_CELLS = 40_000_000
 """Numbers (rows x powers x scenarios) that a search keeps, 4 bytes each."""
 LEAST_SCENARIOS = 64
+LARGE = 500
+"""Fragments up to which annealing starts hot."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class Resilient:
             plans_so_far = [start, annealer.sites, annealer.best]
             annealer = Annealer(model, fine, rules, best_of(model, fine, plans_so_far), context.rng)
             annealer.run(middle, hot / self.cooling, budget.part(self.hot_share, 1.0))
-            found.append(annealer.best)
+            found += [start, annealer.best]
             if objective.judge(annealer.best) >= CLOSE_ENOUGH * bound:
                 break
         return found
@@ -140,10 +142,12 @@ class Resilient:
         self, model: LoadModel, scenarios: Scenarios, rules: MoveRules, start: Ints, rng: np.random.Generator
     ) -> float:
         """The temperature at which the wanted share of candidates is accepted, by halving."""
+        # A large plan is never cooled through in seconds: it starts nearly cold, from where the surrogate left it.
+        wanted = self.hot_acceptance * min(1.0, LARGE / model.fragment_count) ** 2
         temperature = 0.3
         while temperature > 1e-6:
             probe = Annealer(model, scenarios, rules, start, rng)
-            if probe.acceptance(temperature) <= self.hot_acceptance:
+            if probe.acceptance(temperature) <= wanted:
                 break
             temperature /= 1.6
         return temperature

@@ -11,6 +11,7 @@ crossings is taken as measured.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -73,7 +74,7 @@ def load_factors(problem: Problem, errors: Floats, draws: int, rng: np.random.Ge
     rates = output_rates(problem)
     flow = np.ones((graph.stream_count + len(problem.operators), draws))
     result = np.ones((len(problem.operators), draws))
-    spread = np.maximum(1.0 + errors[:, None, None] * rng.uniform(-1.0, 1.0, (len(errors), 2, draws)), 1e-3)
+    cost, selectivity = _draw_truths(problem, errors, draws, rng)
     for j in graph.order:
         operator = problem.operators[j]
         ports = [_mixed(flow, rates, port) for port in graph.ports[j]]
@@ -84,9 +85,61 @@ def load_factors(problem: Problem, errors: Floats, draws: int, rng: np.random.Ge
             inflow = np.average(ports, axis=0, weights=weight if weight.sum() > 0.0 else None)
         else:
             inflow = np.ones(draws)
-        result[j] = inflow / spread[j, 0]
-        flow[graph.stream_count + j] = inflow / spread[j, 1]
+        result[j] = inflow * cost[j]
+        flow[graph.stream_count + j] = inflow * selectivity[j]
     return result
+
+
+def _draw_truths(
+    problem: Problem, errors: Floats, draws: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """True over measured cost and selectivity, operators x draws. Joins are costed per pair: a group apart."""
+    joins = np.array([operator.kind == "join" for operator in problem.operators])
+    results = []
+    for values in (
+        np.array([operator.cost_us for operator in problem.operators]),
+        np.array([operator.selectivity for operator in problem.operators]),
+    ):
+        result = np.ones((len(values), draws))
+        for group in (np.flatnonzero(joins), np.flatnonzero(~joins)):
+            result[group] = true_over_measured(values[group], errors[group], draws, rng)
+        results.append(result)
+    return results[0], results[1]
+
+
+def true_over_measured(values: Floats, errors: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """Draws of the truth behind measured values of one kind, over those values.
+
+    Where values scatter hardly more than their errors explain, an extreme one is likely an error: the truth
+    is drawn around a mean between the value and that of its kind (empirical Bayes, on logarithms). Where they
+    scatter widely, each is taken at its word. No draw leaves what the error allows.
+    """
+    result = np.ones((len(values), draws))
+    known = np.flatnonzero((values > 0.0) & (errors > 0.0))
+    if not len(known):
+        return result
+    bias, variance = _log_error(errors[known])
+    logs = np.log(values[known]) - bias
+    scatter = max(float(np.var(logs)) - float(variance.mean()), 0.0)
+    trust = scatter / (scatter + variance)
+    mean = trust * logs + (1.0 - trust) * logs.mean()
+    drawn = mean[:, None] + np.sqrt(trust * variance)[:, None] * rng.standard_normal((len(known), draws))
+    factors = np.exp(drawn) / values[known][:, None]
+    least, most = 1.0 / (1.0 + errors[known]), 1.0 / np.maximum(1.0 - errors[known], 0.05)
+    result[known] = np.clip(factors, least[:, None], most[:, None])
+    return result
+
+
+def _log_error(errors: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance of log f for f uniform in [1 - e, 1 + e]."""
+    low, high = np.maximum(1.0 - errors, 1e-9), 1.0 + errors
+
+    def mean_of(integral: Callable[[Floats], Floats]) -> Floats:
+        return (integral(high) - integral(low)) / (high - low)
+
+    first = mean_of(lambda x: x * np.log(x) - x)
+    second = mean_of(lambda x: x * np.log(x) ** 2 - 2.0 * x * np.log(x) + 2.0 * x)
+    return first, np.maximum(second - first**2, 1e-12)
 
 
 def _mixed(flow: Floats, rates: Floats, nodes: tuple[int, ...]) -> Floats:

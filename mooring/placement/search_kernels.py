@@ -72,19 +72,30 @@ def levels(loads: Singles, change: Singles, margin: float, low: int, high: int, 
         for s in range(high - low):
             out[s] = (load[s] + more[s]) * inverse
         return
-    for s in range(high - low):
-        t = ONE
-        for _ in range(NEWTON_STEPS):
-            value = ZERO
-            slope = ZERO
-            for p in range(powers - 1, -1, -1):
-                coefficient = (loads[p, low + s] + change[p, s]) * inverse
-                slope = slope * t + value
-                value = value * t + coefficient
-            # value is sum_p c_p t^p; the load is value * t, its slope value + slope * t
-            t = t - (value * t - ONE) / max(value + slope * t, np.float32(1e-30))
-            t = min(t, ONE)
-        out[s] = ONE / max(t, np.float32(1e-20))
+    count = high - low
+    coefficients = np.empty((powers, BLOCK), np.float32)
+    for p in range(powers):
+        for s in range(count):
+            coefficients[p, s] = (loads[p, low + s] + change[p, s]) * inverse
+    t = np.ones(BLOCK, np.float32)
+    value = np.empty(BLOCK, np.float32)
+    slope = np.empty(BLOCK, np.float32)
+    top = coefficients[powers - 1]
+    for _ in range(NEWTON_STEPS):
+        for s in range(count):
+            value[s] = top[s]
+            slope[s] = ZERO
+        for p in range(powers - 2, -1, -1):
+            own = coefficients[p]
+            for s in range(count):
+                slope[s] = slope[s] * t[s] + value[s]
+                value[s] = value[s] * t[s] + own[s]
+        # value is sum_p c_p t^p; the load is value * t, its slope value + slope * t
+        for s in range(count):
+            rise = max(value[s] + slope[s] * t[s], np.float32(1e-30))
+            t[s] = min(t[s] - (value[s] * t[s] - ONE) / rise, ONE)
+    for s in range(count):
+        out[s] = ONE / max(t[s], np.float32(1e-20))
 
 
 @njit(cache=True, fastmath=FAST)

@@ -7,6 +7,7 @@ equal signatures.
 
 from __future__ import annotations
 
+from mooring.placement.placement import Placement
 from mooring.problem.operator import Operator
 from mooring.problem.problem import Problem
 
@@ -42,3 +43,16 @@ def _own(operator: Operator) -> Signature:
         operator.state_bytes,
         per_input,
     )
+
+
+def shared_operators(placement: Placement) -> dict[str, str]:
+    """Operators that need not run: one that computes the same runs at the same site. That one's name for
+    each."""
+    problem, sites = placement.problem, placement.site_of_operator
+    first: dict[tuple[Signature, int], str] = {}
+    shared: dict[str, str] = {}
+    for operator, signature, site in zip(problem.operators, signatures(problem), sites.tolist(), strict=True):
+        runs = first.setdefault((signature, site), operator.name)
+        if runs != operator.name:
+            shared[operator.name] = runs
+    return shared

@@ -15,6 +15,8 @@ from mooring.placement import surrogate_kernels
 from mooring.placement.rod import normalised_parts
 
 STRETCH_STEPS = 20_000
+LEAST_DEGREE, MOST_DEGREE = 8, 32
+"""Half the variables: with many, the volume hangs on the worst sites more."""
 MOST_CELLS = 50_000_000
 """Sites x variables that the surrogate keeps in memory; beyond, there is no surrogate."""
 
@@ -31,6 +33,7 @@ class Surrogate:
         left = model.capacity_left_cores
         self._base = np.asarray((matrix @ model.lower + model.fixed_cores) / left)
         self._capacity = model.capacity_cores / left
+        self._degree = int(np.clip(len(model.active) // 2, LEAST_DEGREE, MOST_DEGREE))
         self._free = np.flatnonzero(model.pinned_site < 0)
 
     @staticmethod
@@ -45,7 +48,7 @@ class Surrogate:
         order = np.lexsort((-squares, -model.memory_mb, model.pinned_site < 0))
         sites, stuck = surrogate_kernels.greedy(
             order, self._indptr, self._indices, self._parts, self._base, self._capacity,
-            len(model.variables), model.pinned_site, model.memory_mb, model.memory_limit_mb.copy(),
+            len(model.variables), model.pinned_site, model.memory_mb, model.memory_limit_mb.copy(), self._degree,
         )  # fmt: skip
         return None if stuck >= 0 else np.asarray(sites)
 
@@ -58,7 +61,7 @@ class Surrogate:
         for _ in range(0, steps if len(self._free) else 0, STRETCH_STEPS):
             taken = surrogate_kernels.climb(
                 self._indptr, self._indices, self._parts, self._base, self._capacity, len(model.variables),
-                self._free, model.memory_mb, memory_left, result, min(steps, STRETCH_STEPS), word,
+                self._free, model.memory_mb, memory_left, result, min(steps, STRETCH_STEPS), word, self._degree,
             )  # fmt: skip
             if expired() or taken * 2000 < min(steps, STRETCH_STEPS):
                 break

@@ -19,7 +19,6 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-DEGREE = 8
 OVERLOADED = 1e12
 """Far more than any allowed site can cost: what is overloaded at the lower bounds is mended first."""
 
@@ -29,17 +28,18 @@ def site_cost(sums: Floats, margin: float) -> float:
     """h_p of a site's parts over its margin."""
     if margin <= 1e-9:
         return OVERLOADED * (1.0 - margin)
-    h = np.empty(DEGREE + 1)
+    degree = len(sums)
+    h = np.empty(degree + 1)
     h[0] = 1.0
     inverse = 1.0 / margin
-    for m in range(1, DEGREE + 1):
+    for m in range(1, degree + 1):
         total = 0.0
         scale = inverse
         for j in range(1, m + 1):
             total += sums[j - 1] * scale * h[m - j]
             scale *= inverse
         h[m] = total / m
-    return h[DEGREE]
+    return h[degree]
 
 
 @njit(cache=True)
@@ -50,14 +50,14 @@ def changed_sums(
 
     Where both touch a variable, g is taken from what f left: the first loop sees the site as it is.
     """
-    for m in range(DEGREE):
+    for m in range(len(out)):
         out[m] = sums[m]
     if f >= 0:
         for a in range(indptr[f], indptr[f + 1]):
             before = parts_of_site[indices[a]]
             after = before + parts[a]
             x, y = 1.0, 1.0
-            for m in range(DEGREE):
+            for m in range(len(out)):
                 x *= before
                 y *= after
                 out[m] += y - x
@@ -67,7 +67,7 @@ def changed_sums(
             before = parts_of_site[indices[a]]
             after = before - parts[a]
             x, y = 1.0, 1.0
-            for m in range(DEGREE):
+            for m in range(len(out)):
                 x *= before
                 y *= after
                 out[m] += y - x
@@ -85,18 +85,18 @@ def add_parts(held: Floats, indptr: Ints, indices: Ints, parts: Floats, f: int, 
 @njit(cache=True)
 def greedy(
     order: Ints, indptr: Ints, indices: Ints, parts: Floats, base: Floats, capacity: Floats, variables: int,
-    pinned: Ints, memory: Floats, memory_left: Floats,
+    pinned: Ints, memory: Floats, memory_left: Floats, degree: int,
 ) -> tuple[Ints, int]:  # fmt: skip
     """Each fragment, in order, where it raises the sum least. Returns the sites, and a fragment that fits
     nowhere (-1: none)."""
     sites = len(capacity)
     held = np.zeros((sites, variables))
-    sums = np.zeros((sites, DEGREE))
+    sums = np.zeros((sites, degree))
     margin = capacity.copy()
     cost = np.zeros(sites)
     site_of = np.full(len(order), -1, np.int64)
-    tried = np.empty(DEGREE)
-    best_sums = np.empty(DEGREE)
+    tried = np.empty(degree)
+    best_sums = np.empty(degree)
     for f in order:
         best, best_rise, best_cost = -1, np.inf, 0.0
         for i in range(sites):
@@ -121,7 +121,7 @@ def greedy(
 @njit(cache=True)
 def climb(
     indptr: Ints, indices: Ints, parts: Floats, base: Floats, capacity: Floats, variables: int, free: Ints,
-    memory: Floats, memory_left: Floats, site_of: Ints, steps: int, word: Words,
+    memory: Floats, memory_left: Floats, site_of: Ints, steps: int, word: Words, degree: int,
 ) -> int:  # fmt: skip
     """Random moves and swaps, taken when they lower the sum; in place. Returns how many were taken."""
     sites = len(capacity)
@@ -130,16 +130,16 @@ def climb(
     for f in range(len(site_of)):
         add_parts(held[site_of[f]], indptr, indices, parts, f, 1.0)
         margin[site_of[f]] -= base[f]
-    sums = np.zeros((sites, DEGREE))
+    sums = np.zeros((sites, degree))
     cost = np.zeros(sites)
     for i in range(sites):
         for k in range(variables):
             x = 1.0
-            for m in range(DEGREE):
+            for m in range(degree):
                 x *= held[i, k]
                 sums[i, m] += x
         cost[i] = site_cost(sums[i], margin[i])
-    sums_i, sums_j = np.empty(DEGREE), np.empty(DEGREE)
+    sums_i, sums_j = np.empty(degree), np.empty(degree)
     taken = 0
     for _ in range(steps):
         f = free[random_index(word, len(free))]

@@ -9,16 +9,25 @@ the level at which a site saturates.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from mooring.load.model import Floats, Ints, LoadModel, SparseVector
-from mooring.load.true_feasible_set import loading_streams, true_ratio
-from mooring.placement.scenarios import Scenarios, base_of_rows, charged_rows, simplex_directions
+from mooring.load.true_feasible_set import loading_streams
+from mooring.placement.scenarios import (
+    Scenarios,
+    base_of_rows,
+    charged_rows,
+    scenario_value,
+    simplex_directions,
+)
 
 MOST_POWERS = 8
 """Joins of joins of joins: beyond this degree the linearised set is optimised instead."""
 BISECTIONS = 60
+JUDGES = 4096
+MOST_CELLS = 32_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +71,13 @@ class TrueVolume:
         )
 
     def judge(self, site_of_fragment: Ints) -> float:
-        return true_ratio(self.model, site_of_fragment).value
+        return scenario_value(self.model, self._judges, site_of_fragment)
+
+    @cached_property
+    def _judges(self) -> Scenarios:
+        rows = self.model.fragment_count * degree(self.model)
+        count = max(256, min(JUDGES, MOST_CELLS // max(rows, 1)))
+        return self.scenarios(count, np.random.default_rng(0))
 
     def _ends(self, rays: Floats) -> Floats:
         """How many times each ray leads to where the total load fills the total capacity."""

@@ -11,6 +11,9 @@ grants one move at a time; the operator is stopped, sent with its state under th
 where it is accepted, or here if it is refused. While it is on its way it runs nowhere, and its data waits in
 its channels. Once sent, only the target's answer decides: if the target is gone, the move waits for it.
 Duplicates and old messages are harmless because a site fences every epoch that it refused or let go.
+
+Operators are reconsidered one by one. Two that would only gain by moving together stay where they are;
+planning anew from the running placement finds such moves.
 """
 
 from __future__ import annotations

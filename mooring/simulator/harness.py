@@ -102,6 +102,10 @@ class Harness:
     def last_steps(self) -> tuple[Step, ...]:
         return tuple(self._last_steps)
 
+    def ask(self, site: int, request: Any) -> None:
+        """A request of a site's own user beyond those of the scenario, now."""
+        self._schedule(self.now_ms, REQUEST, site, Asked(request))
+
     def finish(self) -> Violation | None:
         """Run to the scenario's end; the first violation ends it early."""
         if self.run_until(self._scenario.end_ms) is None:

@@ -13,6 +13,7 @@ from mooring.placement.network_metrics import network_metrics
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
 from mooring.placement.relaxation import Relaxation
+from mooring.placement.signatures import shared_operators
 from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
 
@@ -144,6 +145,31 @@ def test_from_a_running_placement_only_worthwhile_moves_are_made() -> None:
         before = min(before, after)
 
 
+def test_operators_that_only_gain_together_move_together() -> None:
+    """A pair with a heavy link between them, at the wrong end of a line."""
+    names = [f"n{i}" for i in range(6)]
+    problem = Problem.from_dict(
+        {
+            "sites": {name: {"capacity": 2} for name in names},
+            "latency_ms": {a: {names[j]: 15.0 * (i - j) for j in range(i)} for i, a in enumerate(names) if i},
+            "streams": {
+                s: {"site": site, "rate": 200, "bytes": 100} for s, site in (("x", "n0"), ("y", "n1"))
+            },
+            "operators": {
+                "merge": {"inputs": ["x", "y"], "kind": "union", "cost_us": 10},
+                "parse": {"inputs": ["merge"], "cost_us": 10, "bytes": 1},
+            },
+            "queries": {"q": {"reads": "parse", "site": "n5"}},
+        }
+    )
+    start = Placement.from_dict(problem, {"merge": "n5", "parse": "n5"})
+    load, policy = Context.of(problem).load, Relaxation(mapping="estimated", probes=6, passes=3)
+    free = policy.place(problem, Context(load, np.random.default_rng(0), current=start))
+    assert float(network_metrics(free)["network_usage"]) < float(network_metrics(start)["network_usage"]) / 2  # type: ignore[arg-type]
+    one = policy.place(problem, Context(load, np.random.default_rng(0), current=start, max_moves=1))
+    assert np.sum(one.site_of_fragment != start.site_of_fragment) <= 1
+
+
 def test_operators_that_may_not_move_do_not() -> None:
     data = lab(1)
     problem = Problem(
@@ -180,3 +206,28 @@ def test_a_load_dimension_spreads_operators() -> None:
         for policy in (Relaxation(), Relaxation(load_ms=2000.0))
     ]
     assert fullest[1] < fullest[0]
+
+
+def test_equal_operators_meet_where_reuse_is_on_and_less_is_sent() -> None:
+    names = tuple(f"n{i}" for i in range(80))
+    latency = planetlab().one_way_ms()[:80, :80]
+    consumers = np.argsort(latency[40])[[0, 8, 16, 24]]
+    data: dict[str, Any] = {
+        "sites": {name: {"capacity": 8} for name in names},
+        "latency_ms": {
+            a: {names[j]: float(latency[i, j]) for j in range(i)} for i, a in enumerate(names) if i
+        },
+        "streams": {s: {"site": site, "rate": 100, "bytes": 10} for s, site in (("x", "n0"), ("y", "n1"))},
+        "operators": {
+            f"a{k}": {"inputs": ["x", "y"], "kind": "aggregate", "cost_us": 10, "selectivity": 0.5}
+            for k in range(4)
+        },
+        "queries": {f"q{k}": {"reads": f"a{k}", "site": names[c]} for k, c in enumerate(consumers)},
+    }
+    problem = Problem.from_dict(data)
+    placed = [Relaxation(reuse=reuse).place(problem, Context.of(problem)) for reuse in (False, True)]
+    together = shared_operators(placed[1])
+    assert len(together) > len(shared_operators(placed[0]))
+    assert set(together.values()) <= {"a0", "a1", "a2", "a3"}
+    used = [float(network_metrics(each)["network_usage"]) for each in placed]  # type: ignore[arg-type]
+    assert used[1] < used[0]
