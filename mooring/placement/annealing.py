@@ -1,7 +1,8 @@
 """Simulated annealing of a plan on its scenarios, in short stretches so that a deadline is kept.
 
-Temperatures are relative changes of the value, so one schedule fits plans that reach a thousandth of the ideal set
-and plans that reach nearly all of it. The schedule follows the part of the budget that is used up.
+Temperatures are relative changes of the value, so one schedule fits plans that reach a thousandth of the
+ideal set and plans that reach nearly all of it. The schedule follows the part of the budget that is used
+up.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ class Budget:
                 steps *= 2
 
     def part(self, begin: float, end: float) -> Used:
-        """The stretch between two parts of the budget. Steps are shared out by parts; time counts from now."""
+        """The stretch between two parts of the budget. Steps are shared out by parts; time counts from
+        now."""
         steps = None if self.steps is None else max(round(self.steps * (end - begin)), 1)
         spent = self.context.spent
         started = 0.0 if spent is None else min(spent(), end - 1e-9)

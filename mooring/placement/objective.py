@@ -62,9 +62,7 @@ def ratio_below(
     scale = model.totals[model.active] / model.capacity_left_cores
     room = 1.0 - feasible.lower.sum()
     top = (upper[model.active] * scale - feasible.lower) / room
-    ends = np.minimum(
-        (np.maximum(top, 1e-9)[:, None] / np.maximum(directions, 1e-300)).min(axis=0), 1.0
-    )
+    ends = np.minimum((np.maximum(top, 1e-9)[:, None] / np.maximum(directions, 1e-300)).min(axis=0), 1.0)
     reach = 1.0 / np.maximum((feasible.weights_above_lower() @ directions).max(axis=0), 1e-300)
     power = len(model.active)
     return float((np.minimum(reach, ends) ** power).sum() / (ends**power).sum())

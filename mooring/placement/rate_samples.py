@@ -1,9 +1,9 @@
 """Plans for known rate distributions: survive as many of the past rate vectors as possible.
 
-The paper leaves open how to use more than lower bounds (section 9). A sample of past rates is the most direct
-form of such knowledge: every sample is a scenario whose level 1 is the sample itself, so a plan survives it when it
-reaches level 1. Near misses count a little, which gives the search a slope to climb. Where all samples
-survive, the volume decides, so that the plan is not tuned to the past alone.
+The paper leaves open how to use more than lower bounds (section 9). A sample of past rates is the most
+direct form of such knowledge: every sample is a scenario whose level 1 is the sample itself, so a plan
+survives it when it reaches level 1. Near misses count a little, which gives the search a slope to climb.
+Where all samples survive, the volume decides, so that the plan is not tuned to the past alone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Improving a placement that runs already, where every move has to be worth its cost.
 
 Moving a fragment pauses it, for longer the more state it has. So a move is charged in the currency of the
-objective: the relative gain in value that it has to bring, growing with the state moved. The charge starts far too
-high and falls until it is what the user asked for: the moves that gain most are found first, and with few
-moves allowed they are the ones made. A move that later ones made superfluous is taken back on the way.
+objective: the relative gain in value that it has to bring, growing with the state moved. The charge starts
+far too high and falls until it is what the user asked for: the moves that gain most are found first, and
+with few moves allowed they are the ones made. A move that later ones made superfluous is taken back on the
+way.
 """
 
 from __future__ import annotations

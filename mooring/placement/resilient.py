@@ -1,14 +1,13 @@
 """Policy `resilient`: search for the plan with the largest feasible set, where ROD takes one greedy pass.
 
-It starts from the best of several greedies (ROD's among them, so it never does worse), all of them improved on
-a cheap surrogate of the volume, and anneals the best on the volume itself: hot on few directions, where
-mistakes are cheap, then cold on many, where they would be fitted to. The candidates are judged in the end on directions
-that no search has seen. What is maximised can be told apart from how: see `objective`.
+It starts from the best of several greedies (ROD's among them, so it never does worse), all of them improved
+on a cheap surrogate of the volume, and anneals the best on the volume itself: hot on few directions, where
+mistakes are cheap, then cold on many, where they would be fitted to. The candidates are judged in the end
+on directions that no search has seen. What is maximised can be told apart from how: see `objective`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -24,9 +23,9 @@ from mooring.placement.policy import Context
 from mooring.placement.rate_samples import SurvivedSamples
 from mooring.placement.reoptimisation import improve_running
 from mooring.placement.robust import Robust
-from mooring.placement.scenarios import Scenarios, scenario_value
+from mooring.placement.scenarios import Scenarios
 from mooring.placement.starts import best_of, greedy_plans
-from mooring.placement.true_rate_space import TrueVolume
+from mooring.placement.true_rate_space import TrueVolume, degree
 from mooring.placement.upper_bound import root_bound
 from mooring.problem.problem import Problem
 
@@ -47,18 +46,20 @@ class Resilient:
     name: ClassVar[str] = "resilient"
 
     objective: Goal = "auto"
-    """What is maximised: the linearised feasible set (`linear`), the true one in rate space (`true`), the part of
-    the ideal set below the streams' `max_rate` (`below_max_rates`), or the share of past rates survived
-    (`history`). `auto`: `true` where joins or variable selectivities make it differ, else `linear`."""
+    """What is maximised: the linearised feasible set (`linear`), the true one in rate space (`true`), the
+    part of the ideal set below the streams' `max_rate` (`below_max_rates`), or the share of past rates
+    survived (`history`). `auto`: `true` where joins or variable selectivities make it differ, else
+    `linear`."""
     error: float | None = None
-    """Relative error of costs and selectivities, 0 to 1; None: what the operators state. Above zero the plan is
-    made for draws of the truth instead of the statistics as measured (section 7.3.6)."""
+    """Relative error of costs and selectivities, 0 to 1; None: what the operators state. Above zero the
+    plan is made for draws of the truth instead of the statistics as measured (section 7.3.6)."""
     scenarios: int = 1024
     """Directions of the cold phase. At ten streams 128 to 256 overfit, and 4096 only cost time."""
     coarse_scenarios: int = 256
     """Directions of the hot phase."""
     default_steps: int = 1_000_000
-    """Steps (candidates looked at) where neither a budget nor steps are given: about a second."""
+    """Steps (candidates looked at) where neither a budget nor steps are given: about a second. In true rate
+    space a step takes several times as long, and there are as many fewer."""
     hot_acceptance: float = 0.15
     """The share of candidates accepted at the temperature where annealing begins."""
     cooling: float = 150.0
@@ -106,8 +107,8 @@ class Resilient:
                 return TrueVolume(model)
             if self.objective == "true":
                 raise UnsupportedError(
-                    "the true feasible set cannot be searched: it is the linear one, unbounded, or of too high"
-                    " a degree",
+                    "the true feasible set cannot be searched: it is the linear one, unbounded, or of too"
+                    " high a degree",
                     remedy="use objective=linear",
                 )
         if (errors > 0.0).any():
@@ -121,7 +122,8 @@ class Resilient:
         rules = MoveRules.fresh(model)
         bound = root_bound(model)
         found = [plans[0]]
-        for budget in Budget.rounds(context, self.default_steps):
+        powers = degree(model) if isinstance(objective, TrueVolume) else 0
+        for budget in Budget.rounds(context, self.default_steps // (1 + 4 * powers)):
             coarse = objective.scenarios(self.count_for(model, self.coarse_scenarios), context.rng)
             start = best_of(model, coarse, plans + found)
             hot = self._hot_temperature(model, coarse, rules, start, context.rng)
@@ -142,7 +144,8 @@ class Resilient:
         self, model: LoadModel, scenarios: Scenarios, rules: MoveRules, start: Ints, rng: np.random.Generator
     ) -> float:
         """The temperature at which the wanted share of candidates is accepted, by halving."""
-        # A large plan is never cooled through in seconds: it starts nearly cold, from where the surrogate left it.
+        # A large plan is never cooled through in seconds: it starts nearly cold, from where the surrogate
+        # left it.
         wanted = self.hot_acceptance * min(1.0, LARGE / model.fragment_count) ** 2
         temperature = 0.3
         while temperature > 1e-6:

@@ -1,12 +1,12 @@
 """Plans for statistics that are known with an error only.
 
 A measured cost or selectivity is the truth times a factor uniform in [1 - e, 1 + e] (section 7.3.6). Every
-scenario gets a draw of the truth of its own: a direction in the ideal set of that truth, and the loads it would
-cause there. A plan that does well on all of them does not rely on any particular statistics.
+scenario gets a draw of the truth of its own: a direction in the ideal set of that truth, and the loads it
+would cause there. A plan that does well on all of them does not rely on any particular statistics.
 
-An operator's load scales with the draw of its cost and those of the selectivities on the way to it. Where ways
-meet, they count by their present rates; the pairs of a join scale with both sides. Load at the lower bounds and of
-crossings is taken as measured.
+An operator's load scales with the draw of its cost and those of the selectivities on the way to it. Where
+ways meet, they count by their present rates; the pairs of a join scale with both sides. Load at the lower
+bounds and of crossings is taken as measured.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def load_factors(problem: Problem, errors: Floats, draws: int, rng: np.random.Ge
 def _draw_truths(
     problem: Problem, errors: Floats, draws: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """True over measured cost and selectivity, operators x draws. Joins are costed per pair: a group apart."""
+    """True over measured cost and selectivity, operators x draws. Joins are costed per pair: a group
+    apart."""
     joins = np.array([operator.kind == "join" for operator in problem.operators])
     results = []
     for values in (
@@ -144,6 +145,6 @@ def _log_error(errors: Floats) -> tuple[Floats, Floats]:
 
 def _mixed(flow: Floats, rates: Floats, nodes: tuple[int, ...]) -> Floats:
     if len(nodes) == 1:
-        return flow[nodes[0]]
+        return np.asarray(flow[nodes[0]])
     weight = rates[list(nodes)]
     return np.asarray(np.average(flow[list(nodes)], axis=0, weights=weight if weight.sum() > 0.0 else None))

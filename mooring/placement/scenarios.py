@@ -1,11 +1,11 @@
 """Scenarios: what a search judges plans by.
 
-Each scenario is a way for rates to grow: along it, every fragment (and every arc, if crossings cost anything)
-loads its site with a polynomial in the level t, and level 1 is where the scenario ends: no plan can, or needs
-to, go beyond. A plan reaches the level at which its first site saturates; its value is the weighted mean of
-level^exponent. What the scenarios are decides what is optimised: directions of the simplex give the volume of the
-feasible set (here), draws of uncertain statistics a robust one, rays in rate space the true set behind joins,
-past rates the share of them survived.
+Each scenario is a way for rates to grow: along it, every fragment (and every arc, if crossings cost
+anything) loads its site with a polynomial in the level t, and level 1 is where the scenario ends: no plan
+can, or needs to, go beyond. A plan reaches the level at which its first site saturates; its value is the
+weighted mean of level^exponent. What the scenarios are decides what is optimised: directions of the simplex
+give the volume of the feasible set (here), draws of uncertain statistics a robust one, rays in rate space
+the true set behind joins, past rates the share of them survived.
 """
 
 from __future__ import annotations
@@ -73,9 +73,15 @@ def scenario_value(model: LoadModel, scenarios: Scenarios, site_of_fragment: Int
     """The value of a plan on its scenarios; 0 where a site is overloaded at level zero."""
     return float(
         search_kernels.plan_value(
-            scenarios.rows, scenarios.base, scenarios.weights, scenarios.exponent, np.float32(1.0),
-            scenarios.capacity, ArcIndex.build(model).ends, np.asarray(site_of_fragment, dtype=np.int64),
-        )  # fmt: skip
+            scenarios.rows,
+            scenarios.base,
+            scenarios.weights,
+            scenarios.exponent,
+            np.float32(1.0),
+            scenarios.capacity,
+            ArcIndex.build(model).ends,
+            np.asarray(site_of_fragment, dtype=np.int64),
+        )
     )
 
 
@@ -102,7 +108,8 @@ def crossings_cost(model: LoadModel) -> bool:
 
 
 def base_of_rows(model: LoadModel, cores: csr_array, lower: Floats) -> Floats:
-    """Load of every row at level zero, where the variables have these values, as a part of the capacity left."""
+    """Load of every row at level zero, where the variables have these values, as a part of the capacity
+    left."""
     at_lower = np.asarray(cores @ lower)
     at_lower[: model.fragment_count] += model.fixed_cores
     return np.asarray(at_lower / model.capacity_left_cores)
@@ -114,8 +121,8 @@ def volume_scenarios(
     """Directions of the simplex above the lower bounds: the value is the feasible ratio.
 
     With upper bounds on the variables the set is cut there: a direction ends where the ideal set or the box
-    does, and counts by how much of the set lies along it. The value is then the share of the ideal set within the
-    box that is feasible.
+    does, and counts by how much of the set lies along it. The value is then the share of the ideal set
+    within the box that is feasible.
     """
     active = model.active
     directions = simplex_directions(len(active), count, rng)

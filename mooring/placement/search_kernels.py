@@ -1,9 +1,10 @@
 """The inner loops of the search for resilient placements, over arrays only.
 
-A plan is judged by *scenarios*: along scenario s the load of a site grows as a polynomial in the level t (linear
-unless joins bend it), and r[s, i] = 1/t at which site i saturates. The plan's level is set by its worst site, so
-its value is sum_s w_s min(1, 1/max_i r[s, i])^K: with directions of the simplex as scenarios and K variables that
-is the volume of the feasible set relative to the ideal one, the radius integrated exactly.
+A plan is judged by *scenarios*: along scenario s the load of a site grows as a polynomial in the level t
+(linear unless joins bend it), and r[s, i] = 1/t at which site i saturates. The plan's level is set by its
+worst site, so its value is sum_s w_s min(1, 1/max_i r[s, i])^K: with directions of the simplex as scenarios
+and K variables that is the volume of the feasible set relative to the ideal one, the radius integrated
+exactly.
 
 A candidate (one fragment moved, or two swapped) changes two sites only, crossing arcs included: an arc from a
 moved fragment to a third site is charged there before and after. So per scenario the three worst sites are
@@ -44,7 +45,8 @@ def random_word(word: Words) -> np.uint64:
     x ^= x << np.uint64(25)
     x ^= x >> np.uint64(27)
     word[0] = x
-    return x * np.uint64(2685821657736338717)
+    result: np.uint64 = x * np.uint64(2685821657736338717)
+    return result
 
 
 @njit(cache=True)
@@ -61,8 +63,9 @@ def random_index(word: Words, count: int) -> int:
 def levels(loads: Singles, change: Singles, margin: float, low: int, high: int, out: Singles) -> None:
     """out[s] = 1/t at which sum_p (loads + change)[p, s] t^(p+1) reaches the margin, for s in low..high.
 
-    Polynomials with coefficients of one sign are convex, so Newton's steps from t = 1 come down to the root; a
-    root beyond 1 is as good as 1, and steps towards it only overshoot upwards, where they are clipped.
+    Polynomials with coefficients of one sign are convex, so Newton's steps from t = 1 come down to the
+    root; a root beyond 1 is as good as 1, and steps towards it only overshoot upwards, where they are
+    clipped.
     """
     inverse = np.float32(1.0 / margin)
     powers = loads.shape[0]
@@ -192,7 +195,7 @@ def rank_again(level: Singles, worst: Singles, site: Shorts, i: int, j: int) -> 
     for s in range(level.shape[1]):
         a, b, c = site[0, s], site[1, s], site[2, s]
         if (
-            a == i or a == j or b == i or b == j or c == i or c == j
+            a in (i, j) or b in (i, j) or c in (i, j)
             or level[i, s] > worst[2, s] or level[j, s] > worst[2, s]
         ):  # fmt: skip
             rank_scenario(level, worst, site, s)
@@ -235,7 +238,7 @@ def sum_up(
         for b in range(blocks - 1, -1, -1):
             gain_one[k, b] += gain_one[k, b + 1]
             gain_two[k, b] += gain_two[k, b + 1]
-    return now[0]
+    return float(now[0])
 
 
 @njit(cache=True)
@@ -334,16 +337,17 @@ def block_change(
 @njit(cache=True)
 def anneal(
     rows: Singles, base: Floats, weights: Singles, exponent: int, reference: np.float32,
-    capacity: Floats, arc_start: Ints, arc_of: Ints, arc_ends: Ints, free: Ints, homes: Ints, move_cost: Floats,
-    moves_left: int, memory: Floats, memory_left: Floats, site_of: Ints, swap_share: float,
+    capacity: Floats, arc_start: Ints, arc_of: Ints, arc_ends: Ints, free: Ints, homes: Ints,
+    move_cost: Floats, moves_left: int, memory: Floats, memory_left: Floats, site_of: Ints, swap_share: float,
     temperature: float, steps: int, accepted_limit: int, word: Words, best: Ints, best_worth: float,
 ) -> tuple[float, float, int, int]:  # fmt: skip
-    """A stretch of simulated annealing on the value, in place; temperatures are relative changes of the value.
+    """A stretch of simulated annealing on the value, in place; temperatures are relative changes of the
+    value.
 
-    Returns the value, the most that any plan on the way was worth, the steps taken and the changes accepted.
-    `homes[f]` is where f runs now (-1: nowhere yet); leaving it costs `move_cost[f]` of the value's logarithm and
-    one of `moves_left`. A plan is worth its value less what its moves since the beginning cost; `best` becomes the
-    plan that is worth most, if that is more than `best_worth`.
+    Returns the value, the most that any plan on the way was worth, the steps taken and the changes
+    accepted. `homes[f]` is where f runs now (-1: nowhere yet); leaving it costs `move_cost[f]` of the
+    value's logarithm and one of `moves_left`. A plan is worth its value less what its moves since the
+    beginning cost; `best` becomes the plan that is worth most, if that is more than `best_worth`.
     """
     sites = len(capacity)
     powers, scenarios = rows.shape[1], rows.shape[2]
@@ -428,7 +432,7 @@ def anneal(
             margin_j -= at_j[c] * base[row[c]]
         if margin_i <= 1e-12 or margin_j <= 1e-12:
             continue
-        new = 0.0
+        new = 0.0  # a sum of single floats in double
         for b in range(blocks):
             low = b * BLOCK
             high = min(low + BLOCK, scenarios)
@@ -436,10 +440,10 @@ def anneal(
             block_change(rows, row, at_j, count, low, high, change_j)
             levels(loads[i], change_i, margin_i, low, high, level_i)
             levels(loads[j], change_j, margin_j, low, high, level_j)
-            new += block_value(
+            new += float(block_value(
                 worst, site, weights, np.int32(i), np.int32(j), low, high,
                 level_i, level_j, reference, exponent, power, spare,
-            )  # fmt: skip
+            ))  # fmt: skip
             gain = gain_one[i, b + 1] if g < 0 else gain_two[i, b + 1] + gain_two[j, b + 1]
             if new + now[b + 1] + gain < needed:
                 new = -1.0

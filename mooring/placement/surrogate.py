@@ -48,7 +48,8 @@ class Surrogate:
         order = np.lexsort((-squares, -model.memory_mb, model.pinned_site < 0))
         sites, stuck = surrogate_kernels.greedy(
             order, self._indptr, self._indices, self._parts, self._base, self._capacity,
-            len(model.variables), model.pinned_site, model.memory_mb, model.memory_limit_mb.copy(), self._degree,
+            len(model.variables), model.pinned_site, model.memory_mb, model.memory_limit_mb.copy(),
+            self._degree,
         )  # fmt: skip
         return None if stuck >= 0 else np.asarray(sites)
 
@@ -61,7 +62,8 @@ class Surrogate:
         for _ in range(0, steps if len(self._free) else 0, STRETCH_STEPS):
             taken = surrogate_kernels.climb(
                 self._indptr, self._indices, self._parts, self._base, self._capacity, len(model.variables),
-                self._free, model.memory_mb, memory_left, result, min(steps, STRETCH_STEPS), word, self._degree,
+                self._free, model.memory_mb, memory_left, result, min(steps, STRETCH_STEPS), word,
+                self._degree,
             )  # fmt: skip
             if expired() or taken * 2000 < min(steps, STRETCH_STEPS):
                 break

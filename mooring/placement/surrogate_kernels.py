@@ -1,8 +1,9 @@
 """A cheap stand-in for the volume: sum_i h_p(V_i), to place greedily and to climb on.
 
-h_p, the complete homogeneous symmetric polynomial of degree p, is proportional to the mean of (V_i . u)^p over
-the simplex. So the sum bounds the mean of (max_i V_i . u)^p, without any directions: there is nothing to overfit,
-and a change costs O(p^2) whatever their number. V_i is site i's parts over its margin, as in the volume.
+h_p, the complete homogeneous symmetric polynomial of degree p, is proportional to the mean of (V_i . u)^p
+over the simplex. So the sum bounds the mean of (max_i V_i . u)^p, without any directions: there is nothing
+to overfit, and a change costs O(p^2) whatever their number. V_i is site i's parts over its margin, as in
+the volume.
 
 h_p comes from the power sums of the parts by Newton's identity m h_m = sum_j P_j h_(m-j).
 """
@@ -39,12 +40,19 @@ def site_cost(sums: Floats, margin: float) -> float:
             total += sums[j - 1] * scale * h[m - j]
             scale *= inverse
         h[m] = total / m
-    return h[degree]
+    return float(h[degree])
 
 
 @njit(cache=True)
 def changed_sums(
-    sums: Floats, parts_of_site: Floats, indptr: Ints, indices: Ints, parts: Floats, f: int, g: int, out: Floats
+    sums: Floats,
+    parts_of_site: Floats,
+    indptr: Ints,
+    indices: Ints,
+    parts: Floats,
+    f: int,
+    g: int,
+    out: Floats,
 ) -> None:
     """Power sums of a site's parts with fragment f added (if any) and g taken away (if any); -1 for none.
 

@@ -1,9 +1,9 @@
 """Plans for the true feasible set of graphs that are not linear, in the space of stream rates.
 
-The linearised model lets the pairs of a join vary on their own; here they are what the streams make of them.
-Along a ray from the minimum rates every variable is a polynomial in the level: a stream's rate is linear, the
-pairs of a join are the product of its sides. So the loads stay arrays of coefficients, and the search solves for
-the level at which a site saturates.
+The linearised model lets the pairs of a join vary on their own; here they are what the streams make of
+them. Along a ray from the minimum rates every variable is a polynomial in the level: a stream's rate is
+linear, the pairs of a join are the product of its sides. So the loads stay arrays of coefficients, and the
+search solves for the level at which a site saturates.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class TrueVolume:
             middle = (low + high) / 2.0
             fits = load(middle) <= room
             low, high = np.where(fits, middle, low), np.where(fits, high, middle)
-        return low
+        return np.asarray(low)
 
 
 def degree(model: LoadModel) -> int:

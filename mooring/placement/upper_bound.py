@@ -1,18 +1,19 @@
-"""What no plan can exceed: an upper bound on the feasible ratio, so that the user sees how much could be left.
+"""What no plan can exceed: an upper bound on the feasible ratio, so that the user sees how much could be
+left.
 
-Along one direction u, a site that holds some fragments saturates no later than their load says, so any statement
-of the kind "some site must hold at least this" bounds how far every plan reaches along u:
+Along one direction u, a site that holds some fragments saturates no later than their load says, so any
+statement of the kind "some site must hold at least this" bounds how far every plan reaches along u:
 
 - some site holds the largest fragment, and those pinned to a site are all there;
 - of the j n + 1 largest fragments some site holds j + 1 (pigeonhole);
-- of one variable's load, which comes in indivisible parts, some site gets more than its share by at least the
-  least that subsets of those parts can be off (`coarseness`): the bound is below 1 whenever a variable with few
-  fragments cannot be balanced.
+- of one variable's load, which comes in indivisible parts, some site gets more than its share by at least
+  the least that subsets of those parts can be off (`coarseness`): the bound is below 1 whenever a variable
+  with few fragments cannot be balanced.
 
-The mean over directions of the reach so bounded, to the power of the variables, is the `root_bound`. Since it lets
-every direction have a plan of its own, `upper_bound` goes on to place the heaviest fragments in all ways, best
-first, as far as its allowance of nodes goes; small problems are closed altogether. Communication and memory
-are left out, which only raises the bound.
+The mean over directions of the reach so bounded, to the power of the variables, is the `root_bound`. Since
+it lets every direction have a plan of its own, `upper_bound` goes on to place the heaviest fragments in all
+ways, best first, as far as its allowance of nodes goes; small problems are closed altogether. Communication
+and memory are left out, which only raises the bound.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from mooring.placement.upper_bound_kernels import best_first
 
 POINTS = 1024
 NODES = 20_000
-SAMPLING_ERROR = 0.002
+SAMPLING_ERROR = 0.01
 """Relative, on top of the error seen at the plan given: what the directions may differ by between plans."""
 MOST_EXACT_PARTS = 16
 """Fragments of one variable up to which all subsets are looked at; with more, some subset is close enough."""
@@ -45,16 +46,18 @@ def upper_bound(model: LoadModel, site_of_fragment: Ints, nodes: int = NODES) ->
     directions = _directions(len(active))
     least = least_levels(model, directions)
     exponent = len(active)
-    bound = float(np.mean(least**-float(exponent)))
+    bound = float(np.mean(least ** -float(exponent)))
     known = 0.0
     if not feasible.is_empty:
         known = float(
-            np.mean(np.maximum((feasible.weights_above_lower() @ directions).max(axis=0), 1.0) ** -float(exponent))
+            np.mean(
+                np.maximum((feasible.weights_above_lower() @ directions).max(axis=0), 1.0) ** -float(exponent)
+            )
         )
     if model.fragment_count * POINTS <= MOST_CELLS and known < bound and exponent <= 64:
         bound = max(known, _branched(model, directions, least, known, nodes))
     # The directions see a plan's ratio with some error, and that of a better plan with much the same one.
-    error = abs(ratio - known) + SAMPLING_ERROR * bound
+    error = 2.0 * abs(ratio - known) + SAMPLING_ERROR * bound
     return float(np.clip(max(bound, ratio + bound - known) + error, ratio, 1.0)) if bound < 1.0 else 1.0
 
 
@@ -143,14 +146,24 @@ def _branched(model: LoadModel, directions: Floats, least: Floats, known: float,
     weights = np.full(loads.shape[1], 1.0 / loads.shape[1], dtype=np.float32)
     return float(
         best_first(
-            rows, base, capacity, weights, len(model.active), least.astype(np.float32), order,
-            model.pinned_site, alike, max(nodes, model.site_count + 2), known,
-        )  # fmt: skip
+            rows,
+            base,
+            capacity,
+            weights,
+            len(model.active),
+            least.astype(np.float32),
+            order,
+            model.pinned_site,
+            alike,
+            max(nodes, model.site_count + 2),
+            known,
+        )
     )
 
 
 def _direction_loads(model: LoadModel, directions: Floats) -> tuple[Floats, Floats, Floats]:
-    """Load of every fragment per level along each direction, its load at level zero, and the sites' capacity."""
+    """Load of every fragment per level along each direction, its load at level zero, and the sites'
+    capacity."""
     active, left = model.active, model.capacity_left_cores
     room = 1.0 - float((model.lower[active] * model.totals[active]).sum() / left)
     loads = model.coefficients[:, active] @ (room * directions / model.totals[active][:, None])

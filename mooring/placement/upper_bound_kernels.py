@@ -1,8 +1,9 @@
 """Best-first branch and bound on the feasible ratio, over arrays only.
 
-A node of the tree has the heaviest fragments placed and the rest nowhere; along each direction its plan cannot
-reach farther than what is placed allows, nor than the bound that holds for all plans. The node with the largest
-bound is opened next, so at any time the largest bound still open, or of a plan completed, bounds all plans.
+A node of the tree has the heaviest fragments placed and the rest nowhere; along each direction its plan
+cannot reach farther than what is placed allows, nor than the bound that holds for all plans. The node with
+the largest bound is opened next, so at any time the largest bound still open, or of a plan completed,
+bounds all plans.
 """
 
 from __future__ import annotations
@@ -49,10 +50,11 @@ def best_first(
     rows: Singles, base: Floats, capacity: Floats, weights: Singles, exponent: int, least: Singles,
     order: Ints, pinned: Ints, alike: bool, most_nodes: int, found: float,
 ) -> float:  # fmt: skip
-    """The largest bound when the tree is closed or `most_nodes` are open; `found` is a plan's value already known.
+    """The largest bound when the tree is closed or `most_nodes` are open; `found` is a plan's value already
+    known.
 
-    `least[s]` bounds 1/level of every plan along direction s. With sites that are alike, a fragment opens at most
-    one empty site.
+    `least[s]` bounds 1/level of every plan along direction s. With sites that are alike, a fragment opens
+    at most one empty site.
     """
     sites, count = len(capacity), rows.shape[1]
     parent = np.empty(most_nodes, np.int64)
