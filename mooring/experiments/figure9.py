@@ -86,7 +86,7 @@ def sphere_ratio(distance: float) -> float:
     """The part of the ideal set in the sphere of radius r = distance x r*, all of it in the positive part."""
     radius = distance / math.sqrt(STREAMS)
     ball = math.pi ** (STREAMS / 2) / math.gamma(STREAMS / 2 + 1) * radius**STREAMS
-    return ball / 2**STREAMS * math.factorial(STREAMS)
+    return float(ball / 2**STREAMS * math.factorial(STREAMS))
 
 
 def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
