@@ -6,8 +6,14 @@ import difflib
 
 from mooring.errors import InputError
 from mooring.experiments.experiment import Experiment
+from mooring.experiments.figure9 import FIGURE_9
 from mooring.experiments.figure14 import FIGURE_14
+from mooring.experiments.figure15 import FIGURE_15
+from mooring.experiments.figure16 import FIGURE_16, TABLE_3_EXPERIMENT
+from mooring.experiments.figure17 import FIGURE_17
 from mooring.experiments.figure18 import FIGURE_18
+from mooring.experiments.figure19 import FIGURE_19
+from mooring.experiments.rod_optimum import ROD_OPTIMUM
 from mooring.experiments.sbon_deceit import SBON_DECEIT
 from mooring.experiments.sbon_figure5 import SBON_FIGURE_5
 from mooring.experiments.sbon_figure14 import SBON_FIGURE_14
@@ -18,8 +24,15 @@ from mooring.experiments.sbon_table1 import SBON_TABLE_1
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
+        FIGURE_9,
         FIGURE_14,
+        FIGURE_15,
+        FIGURE_16,
+        TABLE_3_EXPERIMENT,
+        FIGURE_17,
         FIGURE_18,
+        FIGURE_19,
+        ROD_OPTIMUM,
         SBON_TABLE_1,
         SBON_FIGURE_5,
         SBON_MIGRATION,

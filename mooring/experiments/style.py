@@ -9,6 +9,9 @@ if TYPE_CHECKING:
 
 _COLOURS = {
     "rod": "#1b6ca8",
+    "resilient": "#c2185b",
+    "resilient unaware": "#e79ab8",
+    "rod unclustered": "#9cc3e0",
     "correlation": "#d9822b",
     "llf": "#3a9d5d",
     "random": "#8a8a8a",

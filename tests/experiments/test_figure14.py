@@ -35,7 +35,7 @@ def test_a_trial_depends_on_its_parameters_alone() -> None:
 
 def test_means_are_taken_over_graphs_and_ratios_to_rod_graph_by_graph() -> None:
     trials: list[Row] = [
-        {"operators": 25, "graph": number, "policy": policy, "ratio": ratio}
+        {"operators": 25, "graph": number, "policy": policy, "ratio": ratio, "bound": 1.0}
         for number, (rod, llf) in enumerate([(0.4, 0.1), (0.2, 0.1)])
         for policy, ratio in (("rod", rod), ("llf", llf))
     ]
