@@ -52,9 +52,9 @@ QUICK_GRAPHS, QUICK_REPEATS = 4, 2
 HISTORY_SAMPLES = 100
 """Samples of a random rate history; the paper does not say how long its series are."""
 POINTS = 2**14
-STEPS = 400_000
-"""Of a search."""
 """Directions per feasible set: an error of 6e-4 at five streams."""
+STEPS = 400_000
+"""Of a search, so that the figure does not depend on the machine's speed."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def test_figure_14_has_the_same_bytes_on_spark_as_here(batch_endpoint: str, tmp_
     here = csv_text(figure14.FIGURE_14, figure14.run(seed=3, quick=True, report=silent))
     command = ["experiment", "figure14", "--quick", "--seed", "3", "--output", str(tmp_path)]
     assert main([*command, "--on", "spark", "--master", batch_endpoint]) == 0
-    assert len(here.splitlines()) == 1 + 5 * 5
+    assert len(here.splitlines()) == 1 + len(figure14.OPERATORS) * len(figure14.POLICIES)
     assert (tmp_path / "figure14.csv").read_text() == here
 
 
