@@ -20,6 +20,7 @@ from mooring.experiments.sbon_figure14 import SBON_FIGURE_14
 from mooring.experiments.sbon_migration import SBON_MIGRATION
 from mooring.experiments.sbon_reuse import SBON_REUSE
 from mooring.experiments.sbon_table1 import SBON_TABLE_1
+from mooring.experiments.sbon_timeline import SBON_TIMELINE
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
@@ -36,6 +37,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         SBON_TABLE_1,
         SBON_FIGURE_5,
         SBON_MIGRATION,
+        SBON_TIMELINE,
         SBON_REUSE,
         SBON_FIGURE_14,
         SBON_DECEIT,

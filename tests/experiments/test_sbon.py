@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -112,3 +114,15 @@ def test_rows_have_the_columns_that_are_documented_and_can_be_drawn(name: str) -
 def test_table_1_can_be_drawn(table: list[Row]) -> None:
     assert list(table[0]) == list(EXPERIMENTS["sbon_table1"].columns)
     assert len(EXPERIMENTS["sbon_table1"].draw(table).axes) == 3
+
+
+def test_the_timeline_shows_the_moves_of_one_pair_and_that_they_pay() -> None:
+    rows = EXPERIMENTS["sbon_timeline"].run(seed=0, quick=True, report=lambda done, message: None)
+    moves = [row for row in rows if int(row["decision"]) > 0]
+    assert [int(row["decision"]) for row in moves] == list(range(1, len(moves) + 1))
+    assert moves, "the pair that moved most did not move"
+    for before, row in itertools.pairwise(rows):
+        assert (before["site"] != row["site"]) == (int(row["decision"]) > 0)
+    adapted, static = (sum(float(row[c]) for row in rows) for c in ("usage_adapted", "usage_static"))
+    oracle = sum(float(row["usage_oracle"]) for row in rows)
+    assert oracle <= adapted < static
