@@ -58,7 +58,25 @@ def upper_bound(model: LoadModel, site_of_fragment: Ints, nodes: int = NODES) ->
         bound = max(known, _branched(model, directions, least, known, nodes))
     # The directions see a plan's ratio with some error, and that of a better plan with much the same one.
     error = 2.0 * abs(ratio - known) + SAMPLING_ERROR * bound
-    return float(np.clip(max(bound, ratio + bound - known) + error, ratio, 1.0)) if bound < 1.0 else 1.0
+    sampled = max(bound, ratio + bound - known) + error
+    return float(max(min(sampled, axis_bound(model)), ratio))
+
+
+def axis_bound(model: LoadModel) -> float:
+    """The bound that the coarseness of single variables gives, exactly: the ideal set less its corners.
+
+    Some site exceeds its share of variable k by a part e, so beyond 1 / (1 + e) of the ideal set's reach
+    along axis k no plan is feasible, whatever the other rates: a corner of (1 - a)^K of the set lies beyond
+    a.
+    """
+    if model.fixed_cores.any():
+        return 1.0
+    active = model.active
+    lower = model.lower[active] * model.totals[active] / model.capacity_left_cores
+    reach = (1.0 / (1.0 + coarseness(model)) - lower) / (1.0 - lower.sum())
+    corners = (1.0 - np.clip(reach, 0.0, 1.0)) ** len(active)
+    # Corners that begin before the middle may overlap.
+    return float(1.0 - (corners.sum() if reach.min() >= 0.5 else corners.max()))
 
 
 def root_bound(model: LoadModel) -> float:
@@ -66,7 +84,7 @@ def root_bound(model: LoadModel) -> float:
     if not len(model.active) or model.capacity_left_cores <= 0.0:
         return 1.0
     least = least_levels(model, _directions(len(model.active)))
-    return float(np.mean(least ** -float(len(model.active))))
+    return min(float(np.mean(least ** -float(len(model.active)))), axis_bound(model))
 
 
 def least_levels(model: LoadModel, directions: Floats) -> Floats:
@@ -121,9 +139,17 @@ def coarseness(model: LoadModel) -> Floats:
     for k in range(len(result)):
         parts = columns.data[columns.indptr[k] : columns.indptr[k + 1]]
         parts = np.sort(parts[parts > 0.0] / parts.sum())[::-1]
+        result[k] = _excess_by_counting(parts, shares)
         if len(parts) <= MOST_EXACT_PARTS:
-            result[k] = _least_excess(parts, shares)
+            result[k] = max(result[k], _least_excess(parts, shares))
     return result
+
+
+def _excess_by_counting(parts: Floats, shares: Floats) -> float:
+    """By the largest part, and by the pigeonhole."""
+    held = max(float(parts[0]), float(_pigeonhole(parts[:, None], len(shares))[0]))
+    excess = held / float(shares.max()) - 1.0
+    return excess if excess > 1e-12 else 0.0
 
 
 def _least_excess(parts: Floats, shares: Floats) -> float:

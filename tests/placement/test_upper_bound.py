@@ -13,7 +13,7 @@ from mooring.load.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel
 from mooring.placement.optimal import optimal_assign
 from mooring.placement.rod import rod_assign
-from mooring.placement.upper_bound import coarseness, root_bound, upper_bound
+from mooring.placement.upper_bound import axis_bound, coarseness, root_bound, upper_bound
 from mooring.problem.generate import GraphParameters, generate_problem
 
 
@@ -61,8 +61,17 @@ def test_it_is_below_one_when_operators_are_too_coarse_to_balance(parts: list[fl
     model = LoadModel.from_coefficients(rows, capacity_cores=[1.0, 1.0])
     assert coarseness(model)[0] > 0.0
     assert root_bound(model) < 1.0
+    assert upper_bound(model, rod_assign(model)) < 1.0
 
 
 def test_it_is_one_when_every_stream_can_be_balanced() -> None:
     model = LoadModel.from_coefficients(np.kron(np.eye(3), np.ones((4, 1))), capacity_cores=[1.0, 1.0])
     assert upper_bound(model, rod_assign(model)) == 1.0
+
+
+def test_the_corners_cut_off_are_those_of_the_exact_volume() -> None:
+    """Two parts of 14 and 6 on two equal sites: nothing beyond 1 / 1.4 of the axis, a corner of (1 - 1 /
+    1.4)^2."""
+    rows = [[14.0, 0.0], [6.0, 0.0]] + [[0.0, 1.0]] * 2
+    model = LoadModel.from_coefficients(rows, capacity_cores=[1.0, 1.0])
+    assert axis_bound(model) == pytest.approx(1.0 - (1.0 - 1.0 / 1.4) ** 2)
