@@ -20,10 +20,10 @@ from mooring.simulator.arrivals import (
     SelfSimilar,
 )
 from mooring.simulator.traces.counts import read_counts
-from mooring.simulator.traces.extracts import COUNTS_NAME
 from mooring.simulator.traces.rates import RateTable, read_rates
 from mooring.simulator.traces.read import arrival_instants
 from mooring.simulator.traces.substreams import split
+from mooring.simulator.traces.summary import holds_counts
 
 PROCESSES: Mapping[str, Callable[[float], Arrivals]] = {
     "poisson": Poisson,
@@ -73,7 +73,7 @@ def _traced(problem: Problem, trace: TraceChoice | None, seed: int) -> dict[str,
         return {name: _one(problem, name, which) for name, which in trace.items()}
     if is_rates(trace):
         return _from_rates(problem, read_rates(Path(trace)), trace)
-    if is_counts(trace):
+    if holds_counts(str(trace)):
         return {stream.name: _one(problem, stream.name, trace) for stream in problem.streams}
     parts = split(arrival_instants(trace), seed, substreams=len(problem.streams))
     return {
@@ -111,14 +111,9 @@ def _at_mean(rates: NDArray[np.float64], rate: float, bin_s: float) -> Arrivals:
     return BinnedRates(rates * (rate / mean), bin_s, repeat=True) if mean > 0 else Poisson(rate)
 
 
-def is_counts(trace: str | Path) -> bool:
-    """Whether a trace holds counts per bin (a CSV) rather than single arrivals."""
-    return str(trace) == COUNTS_NAME or ".csv" in Path(trace).suffixes
-
-
 def _one(problem: Problem, name: str, trace: str | Path) -> Arrivals:
     rate = problem.streams[problem.stream_index[name]].rate
-    if not is_counts(trace):
+    if not holds_counts(str(trace)):
         return _at_rate(arrival_instants(trace), rate)
     counts = read_counts(trace)
     return _at_mean(counts.rates, rate, counts.bin_s)
