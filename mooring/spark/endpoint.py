@@ -65,15 +65,18 @@ class Endpoint:
 def open_session(endpoint: Endpoint, session_id: str | None = None) -> SparkSession:
     """A new session of its own (never the process's default one), checked to answer."""
     url = endpoint.with_session(session_id or str(uuid.uuid4()))
+    session: SparkSession | None = None
     try:
         with warnings.catch_warnings():
             # gRPC and pandas versions are the user's; their deprecations are not ours to raise.
             warnings.simplefilter("ignore")
-            session: SparkSession = SparkSession.builder.remote(url).create()
+            session = SparkSession.builder.remote(url).create()
             # The client's own policy retries for ten minutes, even while the process ends.
             session.client.set_retry_policies([_RETRIES])
             _ = session.version
     except PySparkException as failure:
+        if session is not None:
+            close_session(session)  # or it would try to release itself, with a warning, as the process ends
         raise EngineError(
             f"the site at {endpoint.redacted()} does not answer: {first_line(failure)}",
             remedy="check that its Spark Connect server runs and is reachable, and the token",
@@ -92,5 +95,12 @@ def close_session(session: SparkSession) -> None:
 
 
 def first_line(failure: BaseException) -> str:
+    """What went wrong in one line; of a failed call, what gRPC says of it rather than the call's name."""
+    at: BaseException | None = failure
+    while at is not None:
+        details = getattr(at, "details", None)
+        if callable(details) and (said := details()):
+            return str(said).splitlines()[0]
+        at = at.__cause__ or at.__context__
     text = str(failure).strip()
     return text.splitlines()[0] if text else type(failure).__name__

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mooring.errors import EngineError
 from mooring.problem.site import Site
 from mooring.spark.class_archive import usable_archive
 from mooring.spark.embedded_site import EmbeddedOptions, EmbeddedSite
@@ -67,6 +68,10 @@ def running_sites(
             else:
                 assert site.connect is not None
                 endpoint = Endpoint(site.connect)
-                close_session(open_session(endpoint))
+                try:
+                    close_session(open_session(endpoint))
+                except EngineError as failure:
+                    message = f"site {site.name!r}: {failure.message}"
+                    raise EngineError(message, remedy=failure.remedy) from failure
             handles[site.name] = SiteHandle(site.name, site.capacity, endpoint, own)
         yield handles
