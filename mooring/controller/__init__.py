@@ -1,0 +1,1 @@
+"""Keeping a running pipeline well placed: collect, evaluate, decide, apply."""

@@ -1,0 +1,175 @@
+"""What to start again, where and when, after a site was lost or a fragment failed.
+
+It decides and never acts: whoever runs the pipeline tells it what happened and asks what is due. A fragment
+whose site is lost goes where the policy puts it, at once; one that may run nowhere else waits for its site.
+A fragment that fails by itself is tried again after a pause that doubles, and after `tries` failures without
+a committed batch in between it is left alone and reported. What a move has stopped on purpose is held and not
+touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mooring.errors import MooringError
+
+State = Literal["running", "waiting", "held", "given up"]
+Replacement = Callable[[Mapping[str, str], Collection[str]], Mapping[str, str]]
+"""(fragment -> site, lost sites) -> fragment -> site, with as few fragments at lost sites as is allowed."""
+
+
+@dataclass(frozen=True)
+class RecoveryOptions:
+    first_pause_s: float = 1.0
+    longest_pause_s: float = 60.0
+    tries: int = 6
+    """Failures in a row, without a batch committed in between, after which a fragment is given up."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """An order: start this fragment there."""
+
+    fragment: str
+    site: str
+
+
+@dataclass(frozen=True)
+class Incident:
+    """Something that happened, for the report."""
+
+    at_s: float
+    what: str
+
+
+@dataclass
+class _Fragment:
+    site: str
+    state: State = "running"
+    due_s: float = 0.0
+    failures: int = 0
+    why: str = ""
+
+
+@dataclass
+class Recovery:
+    """One per run. Times are seconds of any clock that only goes forward."""
+
+    placement: dict[str, str]
+    """Fragment -> site, as it should be now."""
+    choose: Replacement
+    options: RecoveryOptions = field(default_factory=RecoveryOptions)
+    incidents: list[Incident] = field(default_factory=list)
+    lost: dict[str, str] = field(default_factory=dict)
+    """Site -> why it counts as lost."""
+
+    def __post_init__(self) -> None:
+        self._fragments = {name: _Fragment(site) for name, site in self.placement.items()}
+
+    # What happened
+
+    def site_lost(self, site: str, why: str, now_s: float) -> None:
+        """Everything at the site stopped, or can no longer be told to stop."""
+        if site in self.lost:
+            return
+        self.lost[site] = why
+        self._note(now_s, f"the site {site} is lost: {why}")
+        for name, fragment in self._fragments.items():
+            if fragment.site == site and fragment.state in ("running", "waiting"):
+                self._wait(name, now_s, f"its site {site} is lost")
+        self._replace(now_s)
+
+    def site_back(self, site: str, now_s: float) -> None:
+        if self.lost.pop(site, None) is None:
+            return
+        self._note(now_s, f"the site {site} is back")
+        for fragment in self._fragments.values():
+            if fragment.site == site and fragment.state == "waiting":
+                fragment.due_s = now_s
+        self._replace(now_s)
+
+    def failed(self, fragment: str, why: str, now_s: float) -> None:
+        """It ended by itself, or could not be started."""
+        found = self._fragments[fragment]
+        if found.state in ("held", "given up"):
+            return
+        found.failures += 1
+        if found.failures >= self.options.tries:
+            found.state, found.why = "given up", why
+            times = f"{found.failures} times in a row"
+            self._note(now_s, f"{fragment} failed {times} and is not tried again: {why}")
+            return
+        pause_s = self.options.first_pause_s * 2.0 ** (found.failures - 1)
+        self._wait(fragment, now_s + min(pause_s, self.options.longest_pause_s), why)
+        self._note(now_s, f"{fragment} failed at {found.site}: {why}; next try in {pause_s:g} s")
+
+    def progressed(self, fragment: str) -> None:
+        """It has committed a batch since it was started."""
+        self._fragments[fragment].failures = 0
+
+    def hold(self, fragment: str, why: str) -> None:
+        """Stopped on purpose: nothing starts it until it is released."""
+        found = self._fragments[fragment]
+        found.state, found.why = "held", why
+
+    def release(self, fragment: str, now_s: float) -> None:
+        """Whatever held it is over, and it does not run: start it."""
+        if self._fragments[fragment].state == "held":
+            self._wait(fragment, now_s, "held until now")
+            self._replace(now_s)
+
+    def started(self, fragment: str, site: str) -> None:
+        """It runs there now, by our order or by a move."""
+        found = self._fragments[fragment]
+        found.site, found.state, found.why = site, "running", ""
+        self.placement[fragment] = site
+
+    # What to do
+
+    def due(self, now_s: float) -> list[Start]:
+        """Fragments to start now. One whose site is lost waits for the site."""
+        return [
+            Start(name, fragment.site)
+            for name, fragment in self._fragments.items()
+            if fragment.state == "waiting" and fragment.due_s <= now_s and fragment.site not in self.lost
+        ]
+
+    def state_of(self, fragment: str) -> State:
+        return self._fragments[fragment].state
+
+    def troubles(self) -> dict[str, str]:
+        """What does not run as it should, by fragment, in words."""
+        return {
+            name: f"{fragment.state}: {fragment.why}"
+            for name, fragment in self._fragments.items()
+            if fragment.state != "running"
+        }
+
+    def _wait(self, name: str, due_s: float, why: str) -> None:
+        fragment = self._fragments[name]
+        fragment.state, fragment.due_s, fragment.why = "waiting", due_s, why
+
+    def _replace(self, now_s: float) -> None:
+        """Ask the policy for sites for the fragments that wait at lost ones."""
+        stranded = [n for n, f in self._fragments.items() if f.state == "waiting" and f.site in self.lost]
+        if not stranded:
+            return
+        try:
+            chosen = self.choose({n: f.site for n, f in self._fragments.items()}, set(self.lost))
+        except MooringError as failure:
+            self._note(now_s, f"{', '.join(stranded)} wait for their site: {failure}")
+            return
+        for name in stranded:
+            fragment = self._fragments[name]
+            to = chosen.get(name, fragment.site)
+            if to == fragment.site or to in self.lost:
+                self._note(now_s, f"{name} waits for its site {fragment.site}")
+            else:
+                self._note(now_s, f"{name} goes from {fragment.site} to {to}")
+                fragment.site, fragment.due_s = to, now_s
+                self.placement[name] = to
+
+    def _note(self, now_s: float, what: str) -> None:
+        self.incidents.append(Incident(now_s, what))

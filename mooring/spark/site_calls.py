@@ -1,0 +1,66 @@
+"""Calls to a site that never wait for ever.
+
+A Connect client has no deadline of its own: a site that is frozen, or unreachable without a word, would keep
+the caller waiting for good. So every site has a lane, a thread that asks it one thing at a time. Who does not
+get an answer in time goes on without it, and until the lane is free again the site counts as silent.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotInTime
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class SiteSilentError(Exception):
+    """No answer in time; whether the site did what it was asked is not known."""
+
+
+class Lane:
+    """Asks one site, one thing at a time, from a thread that ends with the process."""
+
+    def __init__(self, site: str) -> None:
+        self.site = site
+        self._orders: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
+        self._unanswered: Future[Any] | None = None
+        self._thread: threading.Thread | None = None
+
+    def ask(self, call: Callable[[], T], patience_s: float) -> T:
+        """What `call` returns or raises; `SiteSilentError` if that takes longer than `patience_s`, or at
+        once while an earlier call is still unanswered.
+        """
+        if self.is_silent():
+            raise SiteSilentError(f"site {self.site!r} has not answered an earlier call")
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name=f"site {self.site}", daemon=True)
+            self._thread.start()
+        answer: Future[T] = Future()
+        self._orders.put((answer, call))
+        try:
+            return answer.result(patience_s)
+        except NotInTime:
+            if answer.done():  # the call itself timed out somewhere
+                raise
+            self._unanswered = answer
+            raise SiteSilentError(f"site {self.site!r} did not answer within {patience_s:g} s") from None
+
+    def is_silent(self) -> bool:
+        """Whether an earlier call still waits for its answer."""
+        if self._unanswered is not None and self._unanswered.done():
+            self._unanswered = None
+        return self._unanswered is not None
+
+    def _work(self) -> None:
+        while True:
+            answer, call = self._orders.get()
+            try:
+                result = call()
+            except BaseException as failure:
+                answer.set_exception(failure)
+            else:
+                answer.set_result(result)

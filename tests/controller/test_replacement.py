@@ -1,0 +1,75 @@
+"""The policy places what lost its site; survivors stay, and nothing goes to a lost site."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations
+
+import pytest
+
+from mooring.controller.replacement import replace_lost
+from mooring.errors import InfeasibleError
+from mooring.problem.problem import Problem
+from mooring.run import plan
+
+SITES = ("a", "b", "c")
+
+
+def problem(fixed_cores: float = 0.01) -> Problem:
+    return Problem.from_dict(
+        {
+            "sites": {name: {"capacity": 1.0} for name in SITES},
+            "streams": {"x": {"site": "a", "rate": 100}, "y": {"site": "b", "rate": 100}},
+            "operators": {
+                "x:in": {"inputs": ["x"], "cost_us": 500, "site": "a", "fixed_cores": fixed_cores},
+                "y:in": {"inputs": ["y"], "cost_us": 500, "site": "b", "fixed_cores": fixed_cores},
+                **{
+                    f"{stream}{k}": {"inputs": [f"{stream}:in"], "cost_us": 900, "fixed_cores": fixed_cores}
+                    for stream in "xy"
+                    for k in range(4)
+                },
+            },
+        }
+    )
+
+
+def places(policy: str):
+    def place(reduced: Problem) -> dict[str, str]:
+        return plan(reduced, policy).placement.as_dict()
+
+    return place
+
+
+@pytest.mark.parametrize("policy", ["rod", "llf", "connected", "random", "max_rate"])
+def test_survivors_stay_and_orphans_go_to_sites_that_are_up(policy: str) -> None:
+    whole = problem()
+    before = plan(whole, policy, seed=3).placement.as_dict()
+    for lost in chain(combinations(SITES, 1), combinations(SITES, 2)):
+        after = replace_lost(whole, before, lost, places(policy))
+        for name, site in before.items():
+            pin = {"x:in": "a", "y:in": "b"}.get(name)
+            if site not in lost or pin in lost:
+                assert after[name] == site
+            else:
+                assert after[name] not in lost
+
+
+def test_rod_spreads_the_orphans_of_one_site_over_those_left() -> None:
+    whole = problem()
+    before = {"x:in": "a", "y:in": "b"} | {f"{s}{k}": "c" for s in "xy" for k in range(4)}
+    after = replace_lost(whole, before, ["c"], places("rod"))
+    assert sorted(after[f"x{k}"] for k in range(4)) == ["a", "a", "b", "b"]
+    assert sorted(after[f"y{k}"] for k in range(4)) == ["a", "a", "b", "b"]
+
+
+def test_where_the_policy_finds_nothing_orphans_go_to_the_least_used_site() -> None:
+    whole = problem(fixed_cores=0.3)  # ten fragments: more than two sites can take at all
+    before = {operator.name: operator.site or "c" for operator in whole.operators}
+    after = replace_lost(whole, before, ["c"], places("rod"))
+    assert set(after.values()) == {"a", "b"}
+    assert abs(sum(site == "a" for site in after.values()) - 5) <= 1
+
+
+def test_losing_every_site_is_said() -> None:
+    whole = problem()
+    with pytest.raises(InfeasibleError, match="every site"):
+        replace_lost(whole, plan(whole).placement.as_dict(), SITES, places("rod"))
