@@ -70,3 +70,7 @@ class EngineError(MooringError):
     """The engine that runs the operators failed or could not be reached."""
 
     exit_code = 4
+
+
+class SiteLostError(EngineError):
+    """A site is gone or does not answer; what runs there can no longer be told to stop."""

@@ -24,7 +24,7 @@ Replacement = Callable[[Mapping[str, str], Collection[str]], Mapping[str, str]]
 class RecoveryOptions:
     first_pause_s: float = 1.0
     longest_pause_s: float = 60.0
-    tries: int = 6
+    tries: int = 8
     """Failures in a row, without a batch committed in between, after which a fragment is given up."""
 
 
@@ -75,7 +75,7 @@ class Recovery:
         if site in self.lost:
             return
         self.lost[site] = why
-        self._note(now_s, f"the site {site} is lost: {why}")
+        self.note(now_s, f"the site {site} is lost: {why}")
         for name, fragment in self._fragments.items():
             if fragment.site == site and fragment.state in ("running", "waiting"):
                 self._wait(name, now_s, f"its site {site} is lost")
@@ -84,26 +84,30 @@ class Recovery:
     def site_back(self, site: str, now_s: float) -> None:
         if self.lost.pop(site, None) is None:
             return
-        self._note(now_s, f"the site {site} is back")
+        self.note(now_s, f"the site {site} is back")
         for fragment in self._fragments.values():
             if fragment.site == site and fragment.state == "waiting":
                 fragment.due_s = now_s
         self._replace(now_s)
 
-    def failed(self, fragment: str, why: str, now_s: float) -> None:
-        """It ended by itself, or could not be started."""
+    def failed(self, fragment: str, why: str, now_s: float, *, passing: bool = False) -> None:
+        """It ended by itself, or could not be started. `passing`: for a reason outside it that somebody will
+        remove, such as a full disk, so that it is never given up.
+        """
         found = self._fragments[fragment]
         if found.state in ("held", "given up"):
             return
         found.failures += 1
-        if found.failures >= self.options.tries:
+        if found.failures >= self.options.tries and not passing:
             found.state, found.why = "given up", why
             times = f"{found.failures} times in a row"
-            self._note(now_s, f"{fragment} failed {times} and is not tried again: {why}")
+            self.note(now_s, f"{fragment} failed {times} and is not tried again: {why}")
             return
-        pause_s = self.options.first_pause_s * 2.0 ** (found.failures - 1)
-        self._wait(fragment, now_s + min(pause_s, self.options.longest_pause_s), why)
-        self._note(now_s, f"{fragment} failed at {found.site}: {why}; next try in {pause_s:g} s")
+        pause_s = min(
+            self.options.first_pause_s * 2.0 ** min(found.failures - 1, 60), self.options.longest_pause_s
+        )
+        self._wait(fragment, now_s + pause_s, why)
+        self.note(now_s, f"{fragment} failed at {found.site}: {why}; next try in {pause_s:g} s")
 
     def progressed(self, fragment: str) -> None:
         """It has committed a batch since it was started."""
@@ -159,17 +163,18 @@ class Recovery:
         try:
             chosen = self.choose({n: f.site for n, f in self._fragments.items()}, set(self.lost))
         except MooringError as failure:
-            self._note(now_s, f"{', '.join(stranded)} wait for their site: {failure}")
+            self.note(now_s, f"{', '.join(stranded)} wait for their site: {failure}")
             return
         for name in stranded:
             fragment = self._fragments[name]
             to = chosen.get(name, fragment.site)
             if to == fragment.site or to in self.lost:
-                self._note(now_s, f"{name} waits for its site {fragment.site}")
+                self.note(now_s, f"{name} waits for its site {fragment.site}")
             else:
-                self._note(now_s, f"{name} goes from {fragment.site} to {to}")
+                self.note(now_s, f"{name} goes from {fragment.site} to {to}")
                 fragment.site, fragment.due_s = to, now_s
                 self.placement[name] = to
 
-    def _note(self, now_s: float, what: str) -> None:
+    def note(self, now_s: float, what: str) -> None:
+        """Something for the report."""
         self.incidents.append(Incident(now_s, what))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pyspark.errors import PySparkException
 
@@ -17,11 +19,12 @@ from mooring.deployment.engine import (
     QueryReport,
     SiteReport,
 )
-from mooring.errors import EngineError
-from mooring.spark.endpoint import close_session
+from mooring.errors import EngineError, SiteLostError
+from mooring.spark.endpoint import close_session, first_line
 from mooring.spark.fragment_query import RunningFragment, flow_failure, start_fragment
 from mooring.spark.layout import Layout
 from mooring.spark.meters import ChannelMeter, FragmentMeter, hop_latency_s, path_latency_s
+from mooring.spark.site_calls import Lane, SiteSilentError
 from mooring.spark.sites import SiteHandle
 from mooring.spark.snapshot import (
     ChannelSnapshot,
@@ -30,6 +33,20 @@ from mooring.spark.snapshot import (
     SiteSnapshot,
     Snapshot,
 )
+
+T = TypeVar("T")
+START_PATIENCE_S = 120.0
+"""A first query on a cold, busy site takes this long at worst."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A site that is lost, or a fragment that failed there."""
+
+    site: str
+    fragment: str | None
+    """None: the site itself."""
+    failure: EngineError
 
 
 @dataclass
@@ -48,11 +65,15 @@ class SparkEngine:
     queries: Mapping[str, str]
     """Query -> the fragment whose output it consumes."""
     accept_edits: bool = False
+    silence_s: float = 20.0
+    """A site that leaves a question unanswered for so long counts as lost."""
     running: dict[str, RunningFragment] = field(default_factory=dict)
     meters: dict[str, FragmentMeter] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.layout.create()
+        self._lanes: dict[str, Lane] = {}
+        self._unstopped: dict[str, list[RunningFragment]] = {}
         self._channel_meters: dict[str, ChannelMeter] = {}
         self._site_meters: dict[str, _SiteMeter] = {}
         self._last_measured_s = self._began_s = time.time()
@@ -71,12 +92,16 @@ class SparkEngine:
         if fragment in self.running:
             raise EngineError(f"the fragment {fragment!r} already runs at {self.running[fragment].site!r}")
         handle = self._site(site)
-        made = start_fragment(
-            self.layout,
-            self.layout.fragments[fragment],
+        made = self._ask(
             site,
-            handle.endpoint,
-            accept_edits=self.accept_edits,
+            lambda: start_fragment(
+                self.layout,
+                self.layout.fragments[fragment],
+                site,
+                handle.endpoint,
+                accept_edits=self.accept_edits,
+            ),
+            START_PATIENCE_S,
         )
         self.running[fragment] = made
         self.meters.setdefault(fragment, FragmentMeter()).restarted()
@@ -93,9 +118,7 @@ class SparkEngine:
         deadline = time.monotonic() + patience_s
         while left:
             for name, fragment in list(left.items()):
-                if self._stopped(fragment, force=time.monotonic() > deadline):
-                    self._read_progress(name)
-                    close_session(fragment.session)
+                if self._stopped(name, fragment, force=time.monotonic() > deadline):
                     del left[name], self.running[name]
             if left:
                 time.sleep(0.05)
@@ -140,15 +163,28 @@ class SparkEngine:
             return None
         return f"results {flow.dataset}"
 
-    def _stopped(self, fragment: RunningFragment, *, force: bool) -> bool:
-        try:
-            if not force and fragment.query.isActive and fragment.query.status["isTriggerActive"]:
+    def _stopped(self, name: str, fragment: RunningFragment, *, force: bool) -> bool:
+        """Stop a fragment if it is between two micro-batches, or in any case; True once it need not be asked
+        again. A site that does not answer is left to the fence: its query never commits again once the
+        fragment has been started anew.
+        """
+
+        def stop() -> bool:
+            query = fragment.query
+            active = query.isActive
+            if not force and active and query.status["isTriggerActive"]:
                 return False
-            if fragment.query.isActive:
-                fragment.query.stop()
-        except PySparkException:  # the site no longer answers: nothing there can commit any more
+            if active:
+                query.stop()
+            self._read_progress(name)
+            close_session(fragment.session)
             return True
-        return True
+
+        try:
+            return self._ask(fragment.site, stop, self.silence_s)
+        except (PySparkException, SiteLostError):
+            self._unstopped.setdefault(fragment.site, []).append(fragment)
+            return True
 
     def _site(self, name: str) -> SiteHandle:
         if name not in self.sites:
@@ -158,21 +194,101 @@ class SparkEngine:
     # Watching
 
     def check(self) -> None:
-        """Raise for the first dead site or failed fragment, naming it."""
-        for site in self.sites.values():
-            if not site.is_alive():
-                log = site.embedded.log_file if site.embedded else ""
-                raise EngineError(f"the site {site.name!r} ended by itself", remedy=f"see {log}")
-        for name, fragment in self.running.items():
+        """Raise for the first lost site or failed fragment, naming it."""
+        for trouble in self.inspect():
+            raise trouble.failure
+
+    def inspect(self) -> list[Trouble]:
+        """Lost sites and failed fragments; of a lost site only the site."""
+        found = self.dead_sites()
+        lost = {trouble.site for trouble in found}
+        for name, fragment in list(self.running.items()):
+            if fragment.site in lost:
+                continue
+            trouble = self._inspect(name, fragment)
+            if trouble is not None:
+                found.append(trouble)
+                if trouble.fragment is None:
+                    lost.add(trouble.site)
+        return found
+
+    def dead_sites(self) -> list[Trouble]:
+        """Sites whose process has ended: asks nobody, so it may be called often."""
+        return [
+            Trouble(name, None, SiteLostError(f"the site {name!r} ended by itself", remedy=f"see {log}"))
+            for name, site in self.sites.items()
+            if not site.is_alive()
+            for log in [site.embedded.log_file if site.embedded else "its log"]
+        ]
+
+    def _inspect(self, name: str, fragment: RunningFragment) -> Trouble | None:
+        query, site = fragment.query, fragment.site
+
+        def ask() -> tuple[bool, object]:
+            over = not query.isActive
+            return over, query.exception() if over else None
+
+        try:
+            over, failure = self._ask(site, ask, self.silence_s)
+        except SiteLostError as lost:
+            return Trouble(site, None, lost)
+        except PySparkException as unanswered:
+            return self._unanswered(name, site, unanswered)
+        if failure is not None:
+            return Trouble(site, name, flow_failure(self.layout, name, site, str(failure)))
+        if over:
+            return Trouble(site, name, EngineError(f"the fragment {name!r} at {site!r} ended by itself"))
+        return None
+
+    def _unanswered(self, name: str, site: str, failure: PySparkException) -> Trouble:
+        """A session that is gone is the fragment's trouble, anything else the site's."""
+        said = first_line(failure)
+        if "INVALID_HANDLE" in str(failure) or "SESSION" in said:
+            gone = f"the session of {name!r} at {site!r} is gone, as after a restart of the site: {said}"
+            return Trouble(site, name, EngineError(gone))
+        return Trouble(site, None, SiteLostError(f"the site {site!r} does not answer: {said}"))
+
+    def lost_channels(self) -> dict[str, str]:
+        """Writing flow -> what is missing of its channel."""
+        whys = {name: channel.lost() for name, channel in self.layout.channels.items()}
+        return {name: why for name, why in whys.items() if why is not None}
+
+    def users_of(self, channel: str) -> list[str]:
+        """The fragment that writes a channel and those that read it."""
+        dataset = self.layout.pipeline.flows[channel].dataset
+        return [channel, *self.layout.readers_of(dataset)]
+
+    def forget(self, fragment: str) -> None:
+        """Let go of a fragment that failed, or whose site is lost; it can then be started anew."""
+        if (left := self.running.pop(fragment, None)) is not None:
+            self._unstopped.setdefault(left.site, []).append(left)
+
+    def clear_leftovers(self, site: str) -> int:
+        """Stop what was left behind at a site that answers again; returns how much of it still ran."""
+        still = 0
+        for left in self._unstopped.pop(site, []):
+
+            def stop(left: RunningFragment = left) -> bool:
+                active = bool(left.query.isActive)
+                if active:
+                    left.query.stop()
+                close_session(left.session)
+                return active
+
             try:
-                over = not fragment.query.isActive
-                failure = fragment.query.exception() if over else None
-            except PySparkException as lost:
-                raise EngineError(f"the site {fragment.site!r} does not answer: {lost}") from lost
-            if failure is not None:
-                raise flow_failure(self.layout, name, fragment.site, str(failure))
-            if over:
-                raise EngineError(f"the fragment {name!r} at {fragment.site!r} ended by itself")
+                still += self._ask(site, stop, self.silence_s)
+            except (PySparkException, SiteLostError):
+                continue
+        return still
+
+    def _ask(self, site: str, call: Callable[[], T], patience_s: float) -> T:
+        try:
+            return self._lanes.setdefault(site, Lane(site)).ask(call, patience_s)
+        except SiteSilentError as silent:
+            raise SiteLostError(
+                f"the site {site!r} does not answer: {silent}",
+                remedy="look whether it is overloaded, frozen or cut off",
+            ) from silent
 
     def trim(self) -> int:
         """Trim every channel behind its readers; returns the bytes freed."""
@@ -205,8 +321,8 @@ class SparkEngine:
     def snapshot(self) -> Snapshot:
         """What happened since the last call."""
         now = time.time()
-        for name in self.running:
-            self._read_progress(name)
+        for name in list(self.running):
+            self._ask_for_progress(name)
         channels = self._channel_snapshots(now)
         writers = self._writers_of_fragments()
         trigger_s = self.layout.project.settings.trigger_s
@@ -246,6 +362,11 @@ class SparkEngine:
         except PySparkException:
             return
         self.meters[fragment].take([json.loads(report.json) for report in reports])
+
+    def _ask_for_progress(self, fragment: str) -> None:
+        """Where the site does not answer there is no news; whoever inspects the engine hears of it."""
+        with contextlib.suppress(SiteLostError):
+            self._ask(self.running[fragment].site, lambda: self._read_progress(fragment), self.silence_s)
 
     def _writers_of_fragments(self) -> dict[str, list[str]]:
         """Fragment -> the fragments it reads from."""

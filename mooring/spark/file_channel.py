@@ -92,6 +92,26 @@ class FileChannel:
         last = stream_logs.last_batch(self.folder / _SINK_LOG)
         return last >= 0 and (batch is None or last > batch + 1)
 
+    def lost(self) -> str | None:
+        """What is missing of what the writer has committed; None if all is there.
+
+        A sink notes a batch before the writer's checkpoint does, so its log is never behind the checkpoint
+        unless somebody took it away.
+        """
+        committed = stream_logs.last_committed_batch(self._checkpoint_of(self.name))
+        if not self._note_file.exists():
+            return f"{self._note_file} is missing"
+        if committed is None:
+            return None
+        if not self.folder.is_dir():
+            return f"the folder {self.folder} is missing"
+        noted = stream_logs.last_batch(self.folder / _SINK_LOG)
+        if noted < committed:
+            return f"the log in {self.folder} ends at batch {noted}, its writer has committed {committed}"
+        stored = self._stored(self._note())
+        gone = next((entry.path for entry in (*stored[:1], *stored[-1:]) if not entry.path.exists()), None)
+        return None if gone is None else f"the file {gone} is missing"
+
     def _finish(self, note: dict[str, Any]) -> None:
         """Carry out the trimming that was decided, from wherever an earlier attempt stopped."""
         before = json.dumps(note)

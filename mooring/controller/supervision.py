@@ -1,0 +1,147 @@
+"""Keeping a run alive: what happens to sites and fragments goes to recovery, and its orders to the engine.
+
+One fault never stops the rest: a lost site, a failing fragment or a channel whose files are gone concern the
+fragments they touch, and everything else runs on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from mooring.controller.recovery import Recovery, Start
+from mooring.errors import EngineError, MooringError, SiteLostError
+
+_PASSING = ("No space left on device", "Disk quota exceeded", "Too many open files", "Read-only file system")
+"""Failures that the fragment is not to blame for, and that end when somebody makes room."""
+
+
+class SeenTrouble(Protocol):
+    @property
+    def site(self) -> str: ...
+    @property
+    def fragment(self) -> str | None: ...
+    @property
+    def failure(self) -> EngineError: ...
+
+
+class Supervised(Protocol):
+    """What supervision needs of an engine."""
+
+    def start(self, fragment: str, site: str) -> None: ...
+    def stop(self, fragment: str, patience_s: float = ...) -> None: ...
+    def forget(self, fragment: str) -> None: ...
+    def dead_sites(self) -> list[SeenTrouble]: ...
+    def inspect(self) -> list[SeenTrouble]: ...
+    def lost_channels(self) -> dict[str, str]: ...
+    def users_of(self, channel: str) -> list[str]: ...
+    def clear_leftovers(self, site: str) -> int: ...
+    def batches(self) -> Mapping[str, int]:
+        """Fragment -> micro-batches committed so far; only those that run."""
+        ...
+
+
+class Reviver(Protocol):
+    """What brings lost sites back."""
+
+    def look_after(self, site: str) -> None: ...
+    def returned(self) -> list[str]: ...
+    def refusals(self) -> dict[str, str]: ...
+
+
+@dataclass
+class Supervisor:
+    engine: Supervised
+    recovery: Recovery
+    reviver: Reviver
+    changed: Callable[[], None] = lambda: None
+    """Called after anything was started, so that the new placement is noted down."""
+    is_moving: Callable[[str], bool] = lambda fragment: False
+    """Whether a move has a fragment in hand; it is then left alone."""
+    _batches_at_start: dict[str, int] = field(default_factory=dict)
+    _lost_channels: dict[str, str] = field(default_factory=dict)
+
+    def tick(self, now_s: float) -> None:
+        """Often: sites that died or came back, and fragments that are due. Asks no site that runs well."""
+        for trouble in self.engine.dead_sites():
+            self._lose_site(trouble.site, trouble.failure, now_s)
+        for site in self.reviver.returned():
+            self.engine.clear_leftovers(site)
+            self.recovery.site_back(site, now_s)
+        for order in self.recovery.due(now_s):
+            if not self.is_moving(order.fragment):
+                self._start(order, now_s)
+
+    def look(self, now_s: float) -> None:
+        """Every few seconds: ask every fragment how it is."""
+        self._check_channels(now_s)
+        for trouble in self.engine.inspect():
+            if trouble.fragment is None:
+                self._lose_site(trouble.site, trouble.failure, now_s)
+            elif self.recovery.state_of(trouble.fragment) == "running" and not self.is_moving(
+                trouble.fragment
+            ):
+                self.engine.forget(trouble.fragment)
+                self._failed(trouble.fragment, trouble.failure, now_s)
+        for fragment, count in self.engine.batches().items():
+            if count > self._batches_at_start.get(fragment, 0):
+                self.recovery.progressed(fragment)
+        self.tick(now_s)
+
+    def troubles(self) -> dict[str, str]:
+        """What is not as it should be, by the fragment, site or channel concerned."""
+        sites = {f"site {name}": f"lost: {why}" for name, why in self.recovery.lost.items()}
+        for name, said in self.reviver.refusals().items():
+            sites[f"site {name}"] = f"lost: {said}"
+        channels = {f"channel {name}": why for name, why in self._lost_channels.items()}
+        return {**sites, **channels, **self.recovery.troubles()}
+
+    def _lose_site(self, site: str, failure: EngineError, now_s: float) -> None:
+        if site in self.recovery.lost:
+            return
+        for fragment, at in list(self.recovery.placement.items()):
+            if at == site and not self.is_moving(fragment):
+                self.engine.forget(fragment)
+        self.recovery.site_lost(site, str(failure), now_s)
+        self.reviver.look_after(site)
+
+    def _start(self, order: Start, now_s: float) -> None:
+        try:
+            self.engine.start(order.fragment, order.site)
+        except SiteLostError as failure:
+            self._lose_site(order.site, failure, now_s)
+        except MooringError as failure:
+            self._failed(order.fragment, failure, now_s)
+        else:
+            self._batches_at_start[order.fragment] = self.engine.batches().get(order.fragment, 0)
+            self.recovery.started(order.fragment, order.site)
+            self.changed()
+
+    def _failed(self, fragment: str, failure: MooringError, now_s: float) -> None:
+        passing = any(sign in str(failure) for sign in _PASSING)
+        self.recovery.failed(fragment, str(failure), now_s, passing=passing)
+
+    def _check_channels(self, now_s: float) -> None:
+        """Stop who writes or reads a channel that lost files, before rows are silently left out."""
+        found = self.engine.lost_channels()
+        for name, why in found.items():
+            if name in self._lost_channels:
+                continue
+            self.recovery.note(
+                now_s,
+                f"the channel of {name} is lost: {why}; {', '.join(self.engine.users_of(name))} stop until "
+                "it is put back (or start over with --fresh)",
+            )
+            for fragment in self.engine.users_of(name):
+                if self.recovery.state_of(fragment) == "running":
+                    self.engine.stop(fragment, patience_s=0.0)
+                self.recovery.hold(fragment, f"the channel of {name} is lost: {why}")
+        healed = [name for name in self._lost_channels if name not in found]
+        self._lost_channels = dict(found)
+        still = {fragment for name in found for fragment in self.engine.users_of(name)}
+        for name in healed:
+            self.recovery.note(now_s, f"the channel of {name} is there again")
+            for fragment in self.engine.users_of(name):
+                if fragment not in still:
+                    self.recovery.release(fragment, now_s)
