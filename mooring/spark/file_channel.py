@@ -34,6 +34,10 @@ class FileChannel:
         self._checkpoint_of = checkpoint_of
         self._note_file = folder.parent / f".{folder.name}.channel.json"
 
+    @property
+    def sink_log(self) -> Path:
+        return self.folder / _SINK_LOG
+
     def create(self) -> None:
         """Make the folder, since a reader may start before anything was written."""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -89,7 +93,7 @@ class FileChannel:
 
     def has_data_of(self, batch: int | None) -> bool:
         """Whether the sink's log goes beyond the writer's last batch, as after losing its checkpoint."""
-        last = stream_logs.last_batch(self.folder / _SINK_LOG)
+        last = stream_logs.last_batch(self.sink_log)
         return last >= 0 and (batch is None or last > batch + 1)
 
     def lost(self) -> str | None:
@@ -115,25 +119,26 @@ class FileChannel:
     def _finish(self, note: dict[str, Any]) -> None:
         """Carry out the trimming that was decided, from wherever an earlier attempt stopped."""
         before = json.dumps(note)
-        logs = [self.folder / _SINK_LOG]
+        # By names that outlast a move: a reader's checkpoint changes its folder with every start.
+        logs = {_SINK_LOG: self.sink_log}
         for reader in note["readers"]:
-            logs += sorted((self._checkpoint_of(reader) / "sources").glob("*"))
-        for number, log in enumerate(logs):
-            doubtful = note["doubtful"].setdefault(str(log), [])
+            for log in sorted((self._checkpoint_of(reader) / "sources").glob("*")):
+                logs[f"{log.name} of {reader}"] = log
+        for name, log in logs.items():
+            doubtful = note["doubtful"].setdefault(name, [])
             doubtful += [[stream_logs.last_batch(log), path] for path in note["trimming"]]
-            note["doubtful"][str(log)] = _settle(log, doubtful)
-            if number == 0:
+            note["doubtful"][name] = _settle(log, doubtful)
+            if name == _SINK_LOG:
                 for path in note["trimming"]:
                     Path(path).unlink(missing_ok=True)
-        note["doubtful"] = {log: left for log, left in note["doubtful"].items() if left}
+        note["doubtful"] = {name: left for name, left in note["doubtful"].items() if left}
         note["trimming"] = []
         if json.dumps(note) != before:
             self._write_note(note)
 
     def _stored(self, note: dict[str, Any]) -> list[stream_logs.LogEntry]:
-        log = self.folder / _SINK_LOG
-        gone = {*note["trimming"], *(path for _, path in note["doubtful"].get(str(log), ()))}
-        return [entry for entry in stream_logs.sink_entries(log) if str(entry.path) not in gone]
+        gone = {*note["trimming"], *(path for _, path in note["doubtful"].get(_SINK_LOG, ()))}
+        return [entry for entry in stream_logs.sink_entries(self.sink_log) if str(entry.path) not in gone]
 
     def _read_prefix(self, reader: str, stored: list[stream_logs.LogEntry]) -> int:
         """How many of the stored files, from the oldest on, the reader has committed without a gap."""

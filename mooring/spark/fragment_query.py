@@ -25,6 +25,7 @@ from mooring.errors import EngineError, InputError, MooringError
 from mooring.spark import stream_logs
 from mooring.spark.definitions import Definitions, active_session, load_definitions
 from mooring.spark.endpoint import Endpoint, close_session, first_line, open_session
+from mooring.spark.fencing import drop_unfinished, take_epoch
 from mooring.spark.layout import Layout
 
 MAX_FILES_PER_BATCH = 200
@@ -72,7 +73,17 @@ def _start(layout: Layout, fragment: Fragment, session: SparkSession) -> Streami
             channel_stream(layout, dataset, session).createOrReplaceTempView(dataset)
         frame = _output_frame(layout, fragment, definitions)
         write_note(layout, fragment)
-        return _writer(layout, fragment, definitions, frame).start()
+        return _writer(layout, fragment, definitions, frame, fence(layout, fragment.name)).start()
+
+
+def fence(layout: Layout, fragment: str) -> Path:
+    """From now on no query of the fragment that was started before commits anything; returns the checkpoint
+    for the next one.
+    """
+    checkpoint = take_epoch(layout.checkpoints(fragment))
+    if (channel := layout.channels.get(fragment)) is not None:
+        drop_unfinished(channel.sink_log)
+    return checkpoint
 
 
 def channel_stream(layout: Layout, dataset: str, session: SparkSession) -> DataFrame:
@@ -100,7 +111,9 @@ def _output_frame(layout: Layout, fragment: Fragment, definitions: Definitions) 
     return frame
 
 
-def _writer(layout: Layout, fragment: Fragment, definitions: Definitions, frame: DataFrame) -> Any:
+def _writer(
+    layout: Layout, fragment: Fragment, definitions: Definitions, frame: DataFrame, checkpoint: Path
+) -> Any:
     node = layout.pipeline.flows[fragment.name]
     target = definitions.datasets[node.dataset]
     if target.kind == "sink":
@@ -111,7 +124,7 @@ def _writer(layout: Layout, fragment: Fragment, definitions: Definitions, frame:
     return (
         writer.outputMode("append")
         .queryName(fragment.name)
-        .option("checkpointLocation", str(layout.checkpoint(fragment.name)))
+        .option("checkpointLocation", str(checkpoint))
         .trigger(processingTime=f"{trigger_ms} milliseconds")
     )
 
@@ -159,8 +172,8 @@ def write_note(layout: Layout, fragment: Fragment) -> None:
 
 
 def _note_file(layout: Layout, fragment: str) -> Path:
-    checkpoint = layout.checkpoint(fragment)
-    return checkpoint.with_name(f".{checkpoint.name}.fragment.json")
+    home = layout.checkpoints(fragment)
+    return home.with_name(f".{home.name}.fragment.json")
 
 
 def _fingerprints(layout: Layout, fragment: Fragment) -> dict[str, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from mooring.deployment.fragments import CutNode, Fragment, cut
 from mooring.errors import InputError
 from mooring.problem.fields import nearest
+from mooring.spark.fencing import current_epoch
 from mooring.spark.file_channel import FileChannel
 from mooring.spark.pipeline import FlowNode, Pipeline
 from mooring.spark.project import Project
@@ -63,6 +64,11 @@ class Layout:
         return dataset in query_datasets(self.project) or not self.readers_of(dataset)
 
     def checkpoint(self, fragment: str) -> Path:
+        """Where the fragment's newest start keeps its progress and state (see fencing.py)."""
+        return current_epoch(self.checkpoints(fragment))
+
+    def checkpoints(self, fragment: str) -> Path:
+        """The folder with one epoch of the fragment's checkpoint per start."""
         return self.root / "checkpoints" / file_name(fragment)
 
     @property
