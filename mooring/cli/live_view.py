@@ -21,6 +21,7 @@ def run_view(snapshot: Snapshot, headrooms: Mapping[str, float | None]) -> Group
         _sites(snapshot, headrooms),
         _queries(snapshot),
         _channels(snapshot),
+        *(Text(f"! {name}: {what}", style="bold red") for name, what in snapshot.troubles.items()),
     )
 
 
@@ -82,7 +83,8 @@ def one_line(snapshot: Snapshot) -> str:
     rows = sum(query.rows for query in snapshot.queries.values())
     behind = sum(sum(channel.lag.values()) for channel in snapshot.channels.values())
     load = f"load {sites or 'not known yet'}"
-    return f"{snapshot.since_start_s:6.0f} s  {load}; {rows} rows delivered, {behind} files waiting"
+    trouble = f"; {len(snapshot.troubles)} in trouble" if snapshot.troubles else ""
+    return f"{snapshot.since_start_s:6.0f} s  {load}; {rows} rows delivered, {behind} files waiting{trouble}"
 
 
 def site_headrooms(

@@ -105,12 +105,16 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             record = _run_prepared(args, terminal, prepared, stopping)
     terminal.document(plain(record.as_json()))  # type: ignore[arg-type]
     terminal.print(f"{record.ended}; report in {escape(str(project.work_folder / 'report.html'))}")
-    return 0
+    troubles = record.snapshots[-1].troubles if record.snapshots else {}
+    for name, what in troubles.items():
+        terminal.note(f"at the end, {name}: {what}")
+    return EngineError.exit_code if troubles else 0
 
 
 def _run_prepared(
     args: argparse.Namespace, terminal: Terminal, prepared: PreparedRun, stopping: StopSignals
 ) -> RunRecord:
+    from mooring.cli.run_care import cared_for
     from mooring.spark.run_report import write_report
     from mooring.spark.watching import look, watch
 
@@ -123,15 +127,16 @@ def _run_prepared(
             prepared.deploy(engine, placement)
             record.sites = {name: site.note for name, site in prepared.sites.items()}
             stopping.gentle = True
-            with show.live():
+            with show.live(), cared_for(args, terminal, prepared, engine, record) as carer:
                 watch(
                     engine,
                     record,
                     prepared.files,
                     over=lambda passed: stopping.asked or passed >= (args.seconds or float("inf")),
                     show=show,
+                    carer=carer,
                 )
-            look(engine, record, prepared.files, lambda snapshot: None)
+            look(engine, record, prepared.files, lambda snapshot: None, carer.troubles())
             engine.stop_all(patience_s=2 * prepared.project.settings.trigger_s + 5)
             engine.trim()
         record.ended = f"stopped by {stopping.name}" if stopping.asked else "stopped after the time asked for"

@@ -61,7 +61,8 @@ class Recovery:
     """Fragment -> site, as it should be now."""
     choose: Replacement
     options: RecoveryOptions = field(default_factory=RecoveryOptions)
-    incidents: list[Incident] = field(default_factory=list)
+    tell: Callable[[Incident], None] = lambda incident: None
+    """Hears of everything that happens and is decided."""
     lost: dict[str, str] = field(default_factory=dict)
     """Site -> why it counts as lost."""
 
@@ -177,4 +178,4 @@ class Recovery:
 
     def note(self, now_s: float, what: str) -> None:
         """Something for the report."""
-        self.incidents.append(Incident(now_s, what))
+        self.tell(Incident(now_s, what))

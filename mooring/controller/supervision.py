@@ -11,19 +11,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mooring.controller.recovery import Recovery, Start
+from mooring.deployment.engine import Trouble
 from mooring.errors import EngineError, MooringError, SiteLostError
 
 _PASSING = ("No space left on device", "Disk quota exceeded", "Too many open files", "Read-only file system")
 """Failures that the fragment is not to blame for, and that end when somebody makes room."""
-
-
-class SeenTrouble(Protocol):
-    @property
-    def site(self) -> str: ...
-    @property
-    def fragment(self) -> str | None: ...
-    @property
-    def failure(self) -> EngineError: ...
 
 
 class Supervised(Protocol):
@@ -32,8 +24,8 @@ class Supervised(Protocol):
     def start(self, fragment: str, site: str) -> None: ...
     def stop(self, fragment: str, patience_s: float = ...) -> None: ...
     def forget(self, fragment: str) -> None: ...
-    def dead_sites(self) -> list[SeenTrouble]: ...
-    def inspect(self) -> list[SeenTrouble]: ...
+    def dead_sites(self) -> list[Trouble]: ...
+    def inspect(self) -> list[Trouble]: ...
     def lost_channels(self) -> dict[str, str]: ...
     def users_of(self, channel: str) -> list[str]: ...
     def clear_leftovers(self, site: str) -> int: ...
@@ -56,11 +48,12 @@ class Supervisor:
     recovery: Recovery
     reviver: Reviver
     changed: Callable[[], None] = lambda: None
-    """Called after anything was started, so that the new placement is noted down."""
+    """Called once all that was due has been started, so that the new placement is noted down."""
     is_moving: Callable[[str], bool] = lambda fragment: False
     """Whether a move has a fragment in hand; it is then left alone."""
     _batches_at_start: dict[str, int] = field(default_factory=dict)
     _lost_channels: dict[str, str] = field(default_factory=dict)
+    _chores: dict[str, str] = field(default_factory=dict)
 
     def tick(self, now_s: float) -> None:
         """Often: sites that died or came back, and fragments that are due. Asks no site that runs well."""
@@ -69,9 +62,9 @@ class Supervisor:
         for site in self.reviver.returned():
             self.engine.clear_leftovers(site)
             self.recovery.site_back(site, now_s)
-        for order in self.recovery.due(now_s):
-            if not self.is_moving(order.fragment):
-                self._start(order, now_s)
+        orders = [order for order in self.recovery.due(now_s) if not self.is_moving(order.fragment)]
+        if any([self._start(order, now_s) for order in orders]):
+            self.changed()
 
     def look(self, now_s: float) -> None:
         """Every few seconds: ask every fragment how it is."""
@@ -88,6 +81,13 @@ class Supervisor:
             if count > self._batches_at_start.get(fragment, 0):
                 self.recovery.progressed(fragment)
         self.tick(now_s)
+
+    def failed(self, what: str, failure: Exception, now_s: float) -> None:
+        """A chore of whoever runs the pipeline failed (a full disk, say); said once until it works again."""
+        said = f"{what} failed: {failure}"
+        if self._chores.get(what) != said:
+            self._chores[what] = said
+            self.recovery.note(now_s, said)
 
     def troubles(self) -> dict[str, str]:
         """What is not as it should be, by the fragment, site or channel concerned."""
@@ -106,7 +106,9 @@ class Supervisor:
         self.recovery.site_lost(site, str(failure), now_s)
         self.reviver.look_after(site)
 
-    def _start(self, order: Start, now_s: float) -> None:
+    def _start(self, order: Start, now_s: float) -> bool:
+        if order.site in self.recovery.lost:  # since a moment ago
+            return False
         try:
             self.engine.start(order.fragment, order.site)
         except SiteLostError as failure:
@@ -116,7 +118,8 @@ class Supervisor:
         else:
             self._batches_at_start[order.fragment] = self.engine.batches().get(order.fragment, 0)
             self.recovery.started(order.fragment, order.site)
-            self.changed()
+            return True
+        return False
 
     def _failed(self, fragment: str, failure: MooringError, now_s: float) -> None:
         passing = any(sign in str(failure) for sign in _PASSING)

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from mooring.errors import EngineError
+
 
 @dataclass(frozen=True, order=True)
 class Channel:
@@ -75,6 +77,16 @@ class MoveReport:
     to_site: str
     pause_s: float
     state_bytes: float | None = None  # None: not known
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A site that is lost, or a fragment that failed there."""
+
+    site: str
+    fragment: str | None
+    """None: the site itself."""
+    failure: EngineError
 
 
 class Engine(Protocol):

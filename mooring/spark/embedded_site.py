@@ -89,6 +89,7 @@ class EmbeddedSite:
         self._token = secrets.token_hex(16)
         self._keeper: subprocess.Popen[str] | None = None
         self._server_pid: int | None = None
+        self._held_pid: int | None = None
         self._port: int | None = None
         whole_machine = capacity >= (os.cpu_count() or 1)
         self._quota = None if whole_machine else CpuQuota(name, capacity)
@@ -153,7 +154,10 @@ class EmbeddedSite:
         Not before everything has started: a cold JVM under the quota of a small site takes a minute to load
         and compile what it needs.
         """
-        if self._quota is not None and self._server_pid is not None and self.is_alive():
+        if self._quota is None or self._server_pid in (None, self._held_pid):
+            return
+        if self.is_alive():
+            self._held_pid = self._server_pid
             self.quota_note = f"{self.threads} thread(s), {self._quota.hold(self._server_pid)}"
 
     def is_alive(self) -> bool:

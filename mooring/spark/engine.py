@@ -18,6 +18,7 @@ from mooring.deployment.engine import (
     MoveReport,
     QueryReport,
     SiteReport,
+    Trouble,
 )
 from mooring.errors import EngineError, SiteLostError
 from mooring.spark.endpoint import close_session, first_line
@@ -37,16 +38,6 @@ from mooring.spark.snapshot import (
 T = TypeVar("T")
 START_PATIENCE_S = 120.0
 """A first query on a cold, busy site takes this long at worst."""
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """A site that is lost, or a fragment that failed there."""
-
-    site: str
-    fragment: str | None
-    """None: the site itself."""
-    failure: EngineError
 
 
 @dataclass
@@ -253,6 +244,10 @@ class SparkEngine:
         whys = {name: channel.lost() for name, channel in self.layout.channels.items()}
         return {name: why for name, why in whys.items() if why is not None}
 
+    def batches(self) -> dict[str, int]:
+        """Fragment -> micro-batches it has committed since this engine began, as far as was looked."""
+        return {name: self.meters[name].count for name in self.running}
+
     def users_of(self, channel: str) -> list[str]:
         """The fragment that writes a channel and those that read it."""
         dataset = self.layout.pipeline.flows[channel].dataset
@@ -318,8 +313,8 @@ class SparkEngine:
             },
         )
 
-    def snapshot(self) -> Snapshot:
-        """What happened since the last call."""
+    def snapshot(self, troubles: Mapping[str, str] | None = None) -> Snapshot:
+        """What happened since the last call; `troubles` are what whoever watches over the run knows of."""
         now = time.time()
         for name in list(self.running):
             self._ask_for_progress(name)
@@ -341,6 +336,7 @@ class SparkEngine:
                 for query, fragment in self.queries.items()
             },
             channels=channels,
+            troubles=dict(troubles or {}),
         )
 
     def _written_s(self, writers: list[str]) -> list[float] | None:

@@ -62,6 +62,15 @@ class PreparedRun:
         for site in self.sites.values():
             site.hold_to_capacity()
 
+    def operator_sites(self, site_of_fragment: Mapping[str, str]) -> dict[str, str]:
+        """Operator -> site, of the fragments given."""
+        return {
+            self.problem.operators[j].name: site_of_fragment[name]
+            for name, members in zip(self.problem.fragment_names, self.problem.fragments, strict=True)
+            if name in site_of_fragment
+            for j in members
+        }
+
     def _start_at(self, engine: SparkEngine, site: str, fragments: list[str]) -> None:
         for fragment in fragments:
             engine.start(fragment, site)

@@ -29,6 +29,8 @@ class RunRecord:
     snapshots: list[Snapshot] = field(default_factory=list)
     ended: str = "running"
     notes: list[str] = field(default_factory=list)
+    incidents: list[str] = field(default_factory=list)
+    """What went wrong and what was done about it, each with its second of the run."""
 
     def add(self, snapshot: Snapshot) -> None:
         """Keep the course of the run at a bounded size: every other point goes when there are too many."""
@@ -48,6 +50,7 @@ class RunRecord:
             "sites": self.sites,
             "ended": self.ended,
             "notes": self.notes,
+            "incidents": self.incidents,
             "totals": last,
             "course": [snapshot.as_json() for snapshot in self.snapshots],
         }
@@ -70,6 +73,12 @@ def _page(record: RunRecord) -> str:
         parts.append("<h2>Why this placement</h2>" + _list(record.explanation))
     if record.notes:
         parts.append("<h2>Notes</h2>" + _list(record.notes))
+    if record.incidents:
+        parts.append("<h2>What happened</h2>" + _list(record.incidents))
+    if last is not None and last.troubles:
+        parts.append(
+            "<h2>In trouble at the end</h2>" + _list([f"{n}: {what}" for n, what in last.troubles.items()])
+        )
     if last is not None:
         parts += _tables(record, last)
         parts += [f"<figure>{drawing}</figure>" for drawing in _figures(record.snapshots)]

@@ -60,6 +60,8 @@ class Snapshot:
     fragments: Mapping[str, FragmentSnapshot] = field(default_factory=dict)
     queries: Mapping[str, QuerySnapshot] = field(default_factory=dict)
     channels: Mapping[str, ChannelSnapshot] = field(default_factory=dict)
+    troubles: Mapping[str, str] = field(default_factory=dict)
+    """What is not as it should be, by the fragment, site or channel concerned."""
 
     def as_json(self) -> dict[str, object]:
         return asdict(self)
@@ -74,4 +76,5 @@ def snapshot_from_json(data: Mapping[str, Any]) -> Snapshot:
         {name: FragmentSnapshot(**fields) for name, fields in data["fragments"].items()},
         {name: QuerySnapshot(**fields) for name, fields in data["queries"].items()},
         {name: ChannelSnapshot(**fields) for name, fields in data["channels"].items()},
+        dict(data.get("troubles") or {}),
     )

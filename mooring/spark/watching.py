@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
+from mooring.errors import EngineError
 from mooring.spark.engine import SparkEngine
 from mooring.spark.run_files import RunFiles
 from mooring.spark.run_report import RunRecord
@@ -23,6 +25,45 @@ class WatchOptions:
     """Seconds between two trimmings of the channels."""
 
 
+class Carer(Protocol):
+    """Who sees to it that a run goes on. Times are those of `time.monotonic`."""
+
+    def tick(self, now_s: float) -> None:
+        """Called several times a second."""
+        ...
+
+    def look(self, now_s: float) -> None:
+        """Called before every look."""
+        ...
+
+    def failed(self, what: str, failure: Exception, now_s: float) -> None:
+        """A chore of the watcher's own failed; it will be tried again."""
+        ...
+
+    def troubles(self) -> dict[str, str]:
+        """What is not as it should be, in words."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Strict:
+    """Cares for nothing: what goes wrong is raised."""
+
+    engine: SparkEngine
+
+    def tick(self, now_s: float) -> None:
+        return
+
+    def look(self, now_s: float) -> None:
+        self.engine.check()
+
+    def failed(self, what: str, failure: Exception, now_s: float) -> None:
+        raise failure
+
+    def troubles(self) -> dict[str, str]:
+        return {}
+
+
 def watch(
     engine: SparkEngine,
     record: RunRecord,
@@ -30,26 +71,41 @@ def watch(
     *,
     over: Callable[[float], bool],
     show: Callable[[Snapshot], None],
+    carer: Carer | None = None,
     options: WatchOptions | None = None,
 ) -> None:
-    """Look on until `over` (given the seconds so far) says so; an engine error ends it at once."""
+    """Look on until `over` (given the seconds so far) says so. Without a carer any trouble ends it."""
     chosen = options or WatchOptions()
+    carer = carer or _Strict(engine)
     began = time.monotonic()
     next_look = next_trim = began
     while not over(time.monotonic() - began):
         now = time.monotonic()
+        carer.tick(now)
         if now >= next_look:
-            engine.check()
-            look(engine, record, files, show)
+            carer.look(now)
+            try:
+                look(engine, record, files, show, carer.troubles())
+            except (OSError, EngineError) as failure:
+                carer.failed("looking at the run", failure, now)
             next_look = now + chosen.look_s
         if now >= next_trim:
-            engine.trim()
+            try:
+                engine.trim()
+            except (OSError, EngineError) as failure:
+                carer.failed("trimming the channels", failure, now)
             next_trim = now + chosen.trim_s
         time.sleep(_TICK_S)
 
 
-def look(engine: SparkEngine, record: RunRecord, files: RunFiles, show: Callable[[Snapshot], None]) -> None:
-    snapshot = engine.snapshot()
+def look(
+    engine: SparkEngine,
+    record: RunRecord,
+    files: RunFiles,
+    show: Callable[[Snapshot], None],
+    troubles: Mapping[str, str],
+) -> None:
+    snapshot = engine.snapshot(troubles)
     record.add(snapshot)
     files.write_status(
         {

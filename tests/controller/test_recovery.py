@@ -26,14 +26,15 @@ def recovery(**options: float) -> Recovery:
 
 
 def test_fragments_of_a_lost_site_go_elsewhere_at_once_and_pinned_ones_wait_for_it() -> None:
-    made = recovery()
+    made, told = recovery(), []
+    made.tell = lambda incident: told.append(incident.what)
     made.site_lost("a", "killed", 5.0)
     assert made.due(5.0) == [Start("count", "b")]
     made.started("count", "b")
     assert made.due(100.0) == []
     made.site_back("a", 100.0)
     assert made.due(100.0) == [Start("ingest", "a")]
-    assert [incident.what for incident in made.incidents] == [
+    assert told == [
         "the site a is lost: killed",
         "ingest waits for its site a",
         "count goes from a to b",
