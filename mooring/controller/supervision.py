@@ -63,12 +63,16 @@ class Supervisor:
             self.engine.clear_leftovers(site)
             self.recovery.site_back(site, now_s)
         orders = [order for order in self.recovery.due(now_s) if not self.is_moving(order.fragment)]
-        if any([self._start(order, now_s) for order in orders]):
+        started = [self._start(order, now_s) for order in orders]
+        if any(started):
             self.changed()
 
     def look(self, now_s: float) -> None:
         """Every few seconds: ask every fragment how it is."""
         self._check_channels(now_s)
+        for fragment, count in self.engine.batches().items():
+            if count > self._batches_at_start.get(fragment, 0):
+                self.recovery.progressed(fragment)
         for trouble in self.engine.inspect():
             if trouble.fragment is None:
                 self._lose_site(trouble.site, trouble.failure, now_s)
@@ -77,9 +81,6 @@ class Supervisor:
             ):
                 self.engine.forget(trouble.fragment)
                 self._failed(trouble.fragment, trouble.failure, now_s)
-        for fragment, count in self.engine.batches().items():
-            if count > self._batches_at_start.get(fragment, 0):
-                self.recovery.progressed(fragment)
         self.tick(now_s)
 
     def failed(self, what: str, failure: Exception, now_s: float) -> None:

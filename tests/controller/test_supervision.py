@@ -1,0 +1,199 @@
+"""The supervisor carries an engine through faults; the engine here is a double at the engine's seam."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mooring.controller.recovery import Recovery, RecoveryOptions
+from mooring.controller.supervision import Supervisor
+from mooring.deployment.engine import Trouble
+from mooring.errors import EngineError, SiteLostError
+
+READERS = {"ingest": ["count"], "count": []}
+
+
+@dataclass
+class Double:
+    """Two fragments; says what it is told to say, and refuses to run one twice or at a dead site."""
+
+    running: dict[str, str]
+    dead: set[str] = field(default_factory=set)
+    silent: set[str] = field(default_factory=set)
+    failing: dict[str, str] = field(default_factory=dict)
+    gone_channels: dict[str, str] = field(default_factory=dict)
+    refuses: dict[str, str] = field(default_factory=dict)
+    committed: dict[str, int] = field(default_factory=dict)
+    starts: list[tuple[str, str]] = field(default_factory=list)
+    cleared: list[str] = field(default_factory=list)
+
+    def start(self, fragment: str, site: str) -> None:
+        assert fragment not in self.running
+        if site in self.dead | self.silent:
+            raise SiteLostError(f"the site {site!r} does not answer")
+        if fragment in self.refuses:
+            raise EngineError(self.refuses[fragment])
+        self.running[fragment] = site
+        self.starts.append((fragment, site))
+
+    def stop(self, fragment: str, patience_s: float = 0.0) -> None:
+        self.running.pop(fragment, None)
+
+    def forget(self, fragment: str) -> None:
+        self.running.pop(fragment, None)
+
+    def dead_sites(self) -> list[Trouble]:
+        return [Trouble(site, None, SiteLostError(f"{site} ended")) for site in sorted(self.dead)]
+
+    def inspect(self) -> list[Trouble]:
+        silent = {site for site in self.running.values() if site in self.silent}
+        return [
+            *self.dead_sites(),
+            *(Trouble(site, None, SiteLostError(f"{site} is silent")) for site in sorted(silent)),
+            *(
+                Trouble(self.running[name], name, EngineError(why))
+                for name, why in self.failing.items()
+                if name in self.running
+            ),
+        ]
+
+    def lost_channels(self) -> dict[str, str]:
+        return dict(self.gone_channels)
+
+    def users_of(self, channel: str) -> list[str]:
+        return [channel, *READERS[channel]]
+
+    def clear_leftovers(self, site: str) -> int:
+        self.cleared.append(site)
+        return 0
+
+    def batches(self) -> dict[str, int]:
+        return {name: self.committed.get(name, 0) for name in self.running}
+
+
+@dataclass
+class Revival:
+    asked: list[str] = field(default_factory=list)
+    back: list[str] = field(default_factory=list)
+
+    def look_after(self, site: str) -> None:
+        self.asked.append(site)
+
+    def returned(self) -> list[str]:
+        back, self.back = self.back, []
+        return back
+
+    def refusals(self) -> dict[str, str]:
+        return {}
+
+
+def to_b(sites, lost):
+    return {name: "b" if name == "count" and site in lost else site for name, site in sites.items()}
+
+
+def supervised(tries: int = 3) -> tuple[Double, Revival, Supervisor, list[str]]:
+    engine, revival, told = Double({"ingest": "a", "count": "a"}), Revival(), []
+    recovery = Recovery(
+        dict(engine.running),
+        to_b,
+        RecoveryOptions(tries=tries),
+        tell=lambda incident: told.append(incident.what),
+    )
+    return engine, revival, Supervisor(engine, recovery, revival), told
+
+
+def test_a_dead_site_is_noticed_by_the_next_tick_and_its_fragments_run_elsewhere_or_when_it_is_back() -> None:
+    engine, revival, supervisor, _ = supervised()
+    engine.dead.add("a")
+    supervisor.tick(1.0)
+    assert engine.running == {"count": "b"}
+    assert revival.asked == ["a"]
+    assert "site a" in supervisor.troubles()
+    assert supervisor.troubles()["ingest"].startswith("waiting")
+    engine.dead.clear()
+    revival.back.append("a")
+    supervisor.tick(2.0)
+    assert engine.running == {"count": "b", "ingest": "a"}
+    assert engine.cleared == ["a"]
+    assert supervisor.troubles() == {}
+
+
+def test_a_frozen_site_is_noticed_by_a_look() -> None:
+    engine, _, supervisor, _ = supervised()
+    engine.silent.add("a")
+    supervisor.tick(1.0)
+    assert engine.running == {"ingest": "a", "count": "a"}
+    supervisor.look(2.0)
+    assert engine.running == {"count": "b"}
+
+
+def test_a_site_that_dies_while_a_fragment_is_started_there_is_lost_not_blamed_on_the_fragment() -> None:
+    engine, _, supervisor, told = supervised()
+    engine.dead.add("a")
+    engine.silent.add("b")
+    supervisor.tick(1.0)
+    assert engine.running == {}
+    assert set(supervisor.recovery.lost) == {"a", "b"}
+    assert not any("failed" in line for line in told)
+
+
+def test_a_failing_fragment_is_tried_again_while_the_other_runs_on_and_then_given_up() -> None:
+    engine, _, supervisor, told = supervised(tries=3)
+    engine.failing["count"] = "bad row"
+    for now in range(0, 100, 5):
+        supervisor.look(float(now))
+        assert "ingest" in engine.running
+    assert engine.starts == [("count", "a")] * 2
+    assert supervisor.troubles() == {"count": "given up: bad row"}
+    assert told[-1] == "count failed 3 times in a row and is not tried again: bad row"
+
+
+def test_a_full_disk_is_waited_out_however_long_it_lasts() -> None:
+    engine, _, supervisor, _ = supervised(tries=2)
+    engine.failing["count"] = "java.io.IOException: No space left on device"
+    for now in range(0, 2000, 5):
+        supervisor.look(float(now))
+    engine.failing.clear()
+    for now in range(2000, 2100, 5):
+        supervisor.look(float(now))
+    assert engine.running == {"ingest": "a", "count": "a"}
+    assert supervisor.troubles() == {}
+
+
+def test_committed_batches_keep_a_fragment_that_fails_now_and_then_alive() -> None:
+    engine, _, supervisor, _ = supervised(tries=2)
+    for now in range(0, 500, 10):
+        engine.failing = {"count": "hiccup"} if now % 20 == 0 else {}
+        engine.committed["count"] = now
+        supervisor.look(float(now))
+    assert engine.running == {"ingest": "a", "count": "a"}
+
+
+def test_a_lost_channel_stops_who_writes_and_reads_it_until_it_is_back() -> None:
+    engine, _, supervisor, told = supervised()
+    engine.gone_channels["ingest"] = "the folder is missing"
+    supervisor.look(1.0)
+    supervisor.look(2.0)
+    assert engine.running == {}
+    assert sum("the channel of ingest is lost" in line for line in told) == 1
+    assert supervisor.troubles()["channel ingest"] == "the folder is missing"
+    engine.gone_channels.clear()
+    supervisor.look(3.0)
+    assert engine.running == {"ingest": "a", "count": "a"}
+
+
+def test_a_fragment_in_a_movers_hands_is_left_alone() -> None:
+    engine, _, supervisor, _ = supervised()
+    supervisor.is_moving = lambda fragment: fragment == "count"
+    engine.failing["count"] = "stopped by the move"
+    supervisor.look(1.0)
+    engine.dead.add("a")
+    supervisor.tick(2.0)
+    assert engine.running == {"count": "a"}
+    assert engine.starts == []
+
+
+def test_a_chore_that_fails_is_said_once() -> None:
+    _, _, supervisor, told = supervised()
+    for now in range(5):
+        supervisor.failed("trimming the channels", OSError("disk full"), float(now))
+    assert told == ["trimming the channels failed: disk full"]
