@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help setup demo test lint bench soak lock clean
+.PHONY: help setup demo test lint bench soak campaign lock clean
 
 help:
 	@echo "make demo   plan and compare an example problem, then run a pipeline on three small Spark sites"
 	@echo "make test   ruff, mypy and the test suite"
 	@echo "make bench  the benchmarks (minutes), results in out/"
 	@echo "make soak   the long campaigns that CI leaves out"
+	@echo "make campaign  100 kills of sites, 100 of Mooring, 200 moves on Spark (hours)"
 	@echo "make lock   resolve requirements.lock anew (needs the network)"
 
 setup: $(VENV)/.ready
@@ -38,6 +39,9 @@ bench: setup
 
 soak: setup
 	$(BIN)/pytest -m soak
+
+campaign: setup
+	$(BIN)/python -m benchmarks.spark_faults --rounds 20
 
 lock:
 	$(PYTHON) -m venv $(VENV)-lock

@@ -52,6 +52,10 @@ class Feeder(threading.Thread):
             )
             self._write(part, "99999", flush)
 
+    def hurry(self) -> None:
+        """Write what is left at once."""
+        self._speed = float("inf")
+
     def halt(self) -> None:
         self._halt.set()
 

@@ -59,6 +59,13 @@ def add_parser(verbs: Verbs) -> None:
         action="store_true",
         help="build an archive in the user's cache: sites start faster",
     )
+    parser.add_argument(
+        "--silence",
+        type=duration,
+        metavar="TIME",
+        default=20.0,
+        help="a site that does not answer for so long counts as lost (default 20s)",
+    )
     parser.add_argument("--detach", action="store_true", help="run in the background")
     parser.add_argument("--fresh", action="store_true", help="forget checkpoints and channels, start over")
     parser.add_argument(
@@ -124,6 +131,7 @@ def _run_prepared(
     show = _viewer(terminal, prepared.problem, prepared)
     try:
         with prepared.engine(accept_edits=args.accept_edits) as engine:
+            engine.silence_s = args.silence
             prepared.deploy(engine, placement)
             record.sites = {name: site.note for name, site in prepared.sites.items()}
             stopping.gentle = True
@@ -299,6 +307,7 @@ def _without_detach(args: argparse.Namespace) -> list[str]:
     words += [word for pair in args.set for word in ("--set", pair)]
     words += ["--placement", str(args.placement.resolve())] if args.placement else []
     words += ["--for", f"{args.seconds:g}"] if args.seconds else []
+    words += ["--silence", f"{args.silence:g}"]
     words += ["--fresh"] if args.fresh else []
     words += ["--accept-edits"] if args.accept_edits else []
     return words

@@ -38,7 +38,8 @@ def cared_for(
     from mooring.spark.project_run import fragment_sites
     from mooring.spark.site_revival import SiteRevival
 
-    began, policy = time.monotonic(), args.policy or prepared.project.settings.policy
+    began = time.monotonic() - (time.time() - engine.began_s)
+    policy = args.policy or prepared.project.settings.policy
 
     def by_policy(reduced: Problem) -> Mapping[str, str]:
         made = plan(reduced, policy, seed=args.seed, settings=settings(args.set))

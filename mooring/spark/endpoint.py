@@ -15,6 +15,8 @@ from mooring.errors import EngineError, InputError
 
 _RETRIES = DefaultPolicy(max_retries=4, initial_backoff=50, max_backoff=2000)
 """About three seconds: enough for a hiccup, short enough to notice a dead site."""
+# Said in words by whoever asked; the client would warn of it from whichever thread gave up.
+warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]", category=UserWarning)
 _SECRETS = ("token", "x-api-key", "authorization")
 
 

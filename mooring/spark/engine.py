@@ -67,7 +67,7 @@ class SparkEngine:
         self._unstopped: dict[str, list[RunningFragment]] = {}
         self._channel_meters: dict[str, ChannelMeter] = {}
         self._site_meters: dict[str, _SiteMeter] = {}
-        self._last_measured_s = self._began_s = time.time()
+        self._last_measured_s = self.began_s = time.time()
         for name, channel in self.layout.channels.items():
             self._channel_meters[name] = ChannelMeter(end=channel.state().end)
 
@@ -328,7 +328,7 @@ class SparkEngine:
         latencies = {name: path_latency_s(name, hops, writers) for name in self.meters}
         return Snapshot(
             at_s=now,
-            since_start_s=now - self._began_s,
+            since_start_s=now - self.began_s,
             sites=self._site_snapshots(now),
             fragments={name: self._fragment_snapshot(name, now, channels) for name in self.running},
             queries={
@@ -348,7 +348,7 @@ class SparkEngine:
     def _rows_out(self, fragment: str, now: float) -> tuple[int, float]:
         """Rows written so far, and per second."""
         if (channel := self._channel_meters.get(fragment)) is not None:
-            return channel.rows, channel.rates_per_s(now, self._window_s, self._began_s)[0]
+            return channel.rows, channel.rates_per_s(now, self._window_s, self.began_s)[0]
         meter = self.meters.get(fragment, FragmentMeter())
         return meter.rows_out, meter.rows_per_s(now, self._window_s)[1]
 
@@ -429,7 +429,7 @@ class SparkEngine:
             meter.take(channel.appended_since(meter.end))
             lag = {reader: state.lag(reader) for reader in state.committed if reader in self.layout.fragments}
             result[name] = ChannelSnapshot(
-                bytes_per_s=meter.rates_per_s(now, self._window_s, self._began_s)[1],
+                bytes_per_s=meter.rates_per_s(now, self._window_s, self.began_s)[1],
                 bytes_written=meter.bytes,
                 stored_bytes=state.stored_bytes,
                 lag=lag,
