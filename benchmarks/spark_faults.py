@@ -1,6 +1,6 @@
 """Exactly once, under fire: the demo's pipeline while fragments are moved and sites and Mooring are killed.
 
-    python -m benchmarks.spark_faults [--rounds 1] [--moves 10] [--site-kills 5] [--mooring-kills 5] [--seed 0]
+    python -m benchmarks.spark_faults [--rounds 1] [--moves 10] [--site-kills 5] [--mooring-kills 5]
 
 Every round runs the pipeline in the background as a user would, then moves fragments with `mooring moves`,
 kills sites and the runner itself with -9 and freezes one site, in an order and at moments drawn from the
