@@ -29,7 +29,8 @@ def largest_multiples(
     start = loads_at(np.zeros(rays))
     growth = loads_at(np.ones(rays)) - start
     room = capacity_cores - start
-    chords = np.divide(room, growth, out=np.full_like(room, np.inf), where=growth > 0.0)
+    with np.errstate(over="ignore"):  # next to no growth: next to unlimited
+        chords = np.divide(room, growth, out=np.full_like(room, np.inf), where=growth > 0.0)
     chord = np.where((room < 0.0).any(axis=-1), 0.0, chords.min(axis=-1, initial=np.inf))
     return chord if linear else _bisect(loads_at, capacity_cores, chord)
 

@@ -1,0 +1,92 @@
+"""Moves are proposed when the measured rates come near the edge, and only then."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.controller.proposal import ProposalOptions, propose
+from mooring.load.build import build_load_model
+from mooring.load.headroom import headroom
+from mooring.placement.placement import Placement
+from mooring.problem.problem import Problem
+from mooring.run import plan
+
+
+def problem(state_bytes: float = 0.0) -> Problem:
+    return Problem.from_dict(
+        {
+            "sites": {"a": {"capacity": 1.0}, "b": {"capacity": 1.0}},
+            "streams": {"x": {"site": "a", "rate": 100}, "y": {"site": "b", "rate": 100}},
+            "operators": {
+                "x:in": {"inputs": ["x"], "cost_us": 500, "site": "a"},
+                "y:in": {"inputs": ["y"], "cost_us": 500, "site": "b"},
+                "x1": {"inputs": ["x:in"], "cost_us": 1500, "state_bytes": state_bytes},
+                "x2": {"inputs": ["x:in"], "cost_us": 1490},
+                "x3": {"inputs": ["x:in"], "cost_us": 1400, "movable": False},
+                "y1": {"inputs": ["y:in"], "cost_us": 1500},
+            },
+        }
+    )
+
+
+HOMES = {"x:in": "a", "x1": "a", "x2": "a", "x3": "a", "y:in": "b", "y1": "b"}
+
+
+def proposed(whole: Problem, rates: list[float], **options: float):
+    sites = Placement.from_dict(whole, HOMES).site_of_fragment
+    return propose(whole, build_load_model(whole), sites, np.array(rates), ProposalOptions(**options))
+
+
+def test_nothing_is_proposed_while_there_is_room_enough() -> None:
+    made = proposed(problem(), [100.0, 100.0])
+    assert made.moves == ()
+    assert made.headroom == 1.0 / (100 * 4890e-6)
+
+
+def test_a_burst_on_one_stream_moves_one_of_its_operators_to_the_other_site() -> None:
+    made = proposed(problem(), [220.0, 100.0])
+    assert made.headroom < 1.0
+    assert made.bottleneck == "a"
+    (move,) = made.moves
+    assert (move.fragment, move.from_site, move.to_site) == ("x1", "a", "b")
+    assert move.headroom > 1.25
+
+
+def test_of_moves_that_gain_alike_the_one_with_less_state_is_made() -> None:
+    (move,) = proposed(problem(state_bytes=1e9), [220.0, 100.0]).moves
+    assert move.fragment == "x2"
+
+
+def test_what_is_pinned_or_may_not_move_stays_even_when_nothing_else_helps() -> None:
+    made = proposed(problem(), [2000.0, 1900.0], max_moves=9)
+    assert {move.fragment for move in made.moves} <= {"x1", "x2", "y1"}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    rates=st.lists(st.floats(0.001, 400.0), min_size=2, max_size=2),
+    most=st.integers(1, 4),
+)
+def test_every_proposed_move_raises_the_headroom_as_predicted(
+    seed: int, rates: list[float], most: int
+) -> None:
+    whole = problem()
+    model = build_load_model(whole)
+    before = plan(whole, "random", seed=seed).placement.site_of_fragment
+    made = propose(whole, model, before, np.array(rates), ProposalOptions(max_moves=most))
+    sites = np.array(before)
+    reached = headroom(model, sites, np.array(rates)).all.factor
+    assert made.headroom == reached
+    assert len(made.moves) <= most
+    for move in made.moves:
+        assert reached < 1.25
+        fragment = whole.fragment_names.index(move.fragment)
+        assert whole.sites[sites[fragment]].name == move.from_site
+        sites[fragment] = whole.site_index[move.to_site]
+        after = headroom(model, sites, np.array(rates)).all.factor
+        assert after == move.headroom
+        assert after >= 1.1 * reached
+        reached = after
