@@ -71,8 +71,8 @@ def propose(
         if best is None or best[0] < chosen.least_gain * reached or best[0] <= 0.0:
             break
         reached, fragment, to = best
-        names = [problem.sites[site].name for site in (sites[fragment], to)]
-        moves.append(ProposedMove(problem.fragment_names[fragment], *names, reached))
+        origin, target = (problem.sites[site].name for site in (int(sites[fragment]), to))
+        moves.append(ProposedMove(problem.fragment_names[fragment], origin, target, reached))
         sites[fragment] = to
     site = None if now.site is None else problem.sites[now.site].name
     return Proposal(now.factor, site, tuple(moves))
