@@ -91,10 +91,11 @@ class FileChannel:
         note = self._note()
         return self._stored(note)[max(0, position - note["start"]) :]
 
-    def has_data_of(self, batch: int | None) -> bool:
-        """Whether the sink's log goes beyond the writer's last batch, as after losing its checkpoint."""
-        last = stream_logs.last_batch(self.sink_log)
-        return last >= 0 and (batch is None or last > batch + 1)
+    def is_ahead_of(self, begun: int) -> bool:
+        """Whether the sink's log goes beyond the last batch its writer has begun, as after losing the
+        checkpoint. A batch that was begun may be in the log before it is committed.
+        """
+        return stream_logs.last_batch(self.sink_log) > begun
 
     def lost(self) -> str | None:
         """What is missing of what the writer has committed; None if all is there.

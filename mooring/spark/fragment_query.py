@@ -134,7 +134,7 @@ def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) 
     checkpoint, note_file = layout.checkpoint(fragment.name), _note_file(layout, fragment.name)
     channel = layout.channels.get(fragment.name)
     last = stream_logs.last_committed_batch(checkpoint)
-    if channel is not None and channel.has_data_of(last):
+    if channel is not None and channel.is_ahead_of(stream_logs.last_batch(checkpoint / "offsets")):
         raise EngineError(
             f"the fragment {fragment.name!r} has written up to a batch that its checkpoint "
             f"{checkpoint} does not know; resuming would silently drop rows",

@@ -97,3 +97,35 @@ def test_no_file_is_lost_told_twice_or_kept_for_ever(tmp_path_factory, steps: li
     assert spark.taken == [str(folder / "channel" / f"part-{n}") for n in range(spark.batch + 1)]
     assert len(list((folder / "channel").glob("part-*"))) == 0
     assert len(sink_entries(spark.log)) <= 3
+
+
+def test_a_batch_begun_but_not_committed_may_be_in_the_sinks_log_and_one_never_begun_may_not(
+    tmp_path,
+) -> None:
+    """The first is what a kill between the sink's commit and the checkpoint's leaves behind."""
+    log = FileChannel("flow", tmp_path / "flow", lambda reader: tmp_path / reader)
+    log.create()
+    (tmp_path / "flow" / "_spark_metadata").mkdir()
+    assert not log.is_ahead_of(-1)
+    (tmp_path / "flow" / "_spark_metadata" / "0").write_text("v1")
+    assert not log.is_ahead_of(0)
+    assert log.is_ahead_of(-1)
+
+
+def test_a_log_behind_its_writers_checkpoint_is_lost_and_one_put_back_is_not(tmp_path) -> None:
+    log = FileChannel("flow", tmp_path / "flow", lambda reader: tmp_path / "checkpoint")
+    log.create()
+    assert log.lost() is None
+    for folder in ("flow/_spark_metadata", "checkpoint/commits"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "flow" / "_spark_metadata" / "0").write_text("v1")
+    (tmp_path / "checkpoint" / "commits" / "0").write_text("v1")
+    assert log.lost() is None
+    (tmp_path / "flow").rename(tmp_path / "away")
+    assert "is missing" in str(log.lost())
+    (tmp_path / "flow" / "_spark_metadata").mkdir(parents=True)
+    assert "ends at batch -1" in str(log.lost())
+    (tmp_path / "flow" / "_spark_metadata").rmdir()
+    (tmp_path / "flow").rmdir()
+    (tmp_path / "away").rename(tmp_path / "flow")
+    assert log.lost() is None
