@@ -91,10 +91,11 @@ class FileChannel:
         note = self._note()
         return self._stored(note)[max(0, position - note["start"]) :]
 
-    def has_data_of(self, batch: int | None) -> bool:
-        """Whether the sink's log goes beyond the writer's last batch, as after losing its checkpoint."""
-        last = stream_logs.last_batch(self.sink_log)
-        return last >= 0 and (batch is None or last > batch + 1)
+    def goes_beyond(self, planned_batch: int) -> bool:
+        """Whether the sink's log goes beyond the last batch that its writer has planned (-1: none), as after
+        losing its checkpoint. The planned one itself may be there already: its writer died before committing.
+        """
+        return stream_logs.last_batch(self.sink_log) > planned_batch
 
     def _finish(self, note: dict[str, Any]) -> None:
         """Carry out the trimming that was decided, from wherever an earlier attempt stopped."""
