@@ -62,6 +62,12 @@ def cared_for(
     running = {name: fragment.site for name, fragment in engine.running.items()}
     revival = SiteRevival(prepared.sites)
     try:
-        yield Supervisor(engine, Recovery(running, choose, tell=tell), revival, changed=changed)
+        yield Supervisor(
+            engine,
+            Recovery(running, choose, tell=tell),
+            revival,
+            changed=changed,
+            is_moving=lambda fragment: fragment in engine.moving,
+        )
     finally:
         revival.close()

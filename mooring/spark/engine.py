@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pyspark.errors import PySparkException
+from pyspark.sql.streaming import StreamingQuery
 
 from mooring.deployment.engine import (
     Channel,
@@ -22,9 +23,10 @@ from mooring.deployment.engine import (
 )
 from mooring.errors import EngineError, SiteLostError
 from mooring.spark.endpoint import close_session, first_line
-from mooring.spark.fragment_query import RunningFragment, flow_failure, start_fragment
+from mooring.spark.fragment_query import RunningFragment, flow_failure, prepare_fragment
 from mooring.spark.layout import Layout
 from mooring.spark.meters import ChannelMeter, FragmentMeter, hop_latency_s, path_latency_s
+from mooring.spark.moving import move_fragment
 from mooring.spark.site_calls import Lane, SiteSilentError
 from mooring.spark.sites import SiteHandle
 from mooring.spark.snapshot import (
@@ -34,6 +36,7 @@ from mooring.spark.snapshot import (
     SiteSnapshot,
     Snapshot,
 )
+from mooring.spark.warming import Warmth
 
 T = TypeVar("T")
 START_PATIENCE_S = 120.0
@@ -60,11 +63,14 @@ class SparkEngine:
     """A site that leaves a question unanswered for so long counts as lost."""
     running: dict[str, RunningFragment] = field(default_factory=dict)
     meters: dict[str, FragmentMeter] = field(default_factory=dict)
+    moving: set[str] = field(default_factory=set)
+    """Fragments that a move has stopped on purpose, or is about to: nothing else may restart them."""
 
     def __post_init__(self) -> None:
         self.layout.create()
         self._lanes: dict[str, Lane] = {}
         self._unstopped: dict[str, list[RunningFragment]] = {}
+        self.warmth = Warmth(self.layout.root / "warming")
         self._channel_meters: dict[str, ChannelMeter] = {}
         self._site_meters: dict[str, _SiteMeter] = {}
         self._last_measured_s = self.began_s = time.time()
@@ -83,9 +89,9 @@ class SparkEngine:
         if fragment in self.running:
             raise EngineError(f"the fragment {fragment!r} already runs at {self.running[fragment].site!r}")
         handle = self._site(site)
-        made = self._ask(
+        prepared = self._ask(
             site,
-            lambda: start_fragment(
+            lambda: prepare_fragment(
                 self.layout,
                 self.layout.fragments[fragment],
                 site,
@@ -94,7 +100,11 @@ class SparkEngine:
             ),
             START_PATIENCE_S,
         )
-        self.running[fragment] = made
+        # Fenced here rather than by the site's lane: a call that comes back late must not fence what was
+        # started elsewhere in the meantime.
+        prepared.fence()
+        self.running[fragment] = self._ask(site, prepared.launch, START_PATIENCE_S)
+        self.warmth.note(site, handle.endpoint, stateful=self.is_stateful(fragment))
         self.meters.setdefault(fragment, FragmentMeter()).restarted()
 
     def stop(self, fragment: str, patience_s: float = 10.0) -> None:
@@ -115,17 +125,30 @@ class SparkEngine:
                 time.sleep(0.05)
 
     def move(self, fragment: str, to_site: str) -> MoveReport:
-        """Stop a fragment and start it elsewhere from the same checkpoint.
+        """Stop a fragment and start it elsewhere from the same checkpoint, fenced; see moving.py."""
+        return self.move_in_stages(fragment, to_site, lambda stage: None)
 
-        A site that does not answer cannot be told to stop, so nothing is moved away from one here.
-        """
+    def move_in_stages(self, fragment: str, to_site: str, reached: Callable[[str], None]) -> MoveReport:
+        """The same, telling each stage that was reached, for a journal."""
         self._site(to_site)
         if fragment not in self.running:
             raise EngineError(f"the fragment {fragment!r} does not run")
-        from_site, before = self.running[fragment].site, time.monotonic()
-        self.stop(fragment)
-        self.start(fragment, to_site)
-        return MoveReport(fragment, from_site, to_site, time.monotonic() - before)
+        if fragment in self.moving:
+            raise EngineError(f"the fragment {fragment!r} is being moved already")
+        self.moving.add(fragment)
+        try:
+            return move_fragment(self, fragment, to_site, reached)
+        finally:
+            self.moving.discard(fragment)
+
+    def is_stateful(self, fragment: str) -> bool:
+        flows = self.layout.pipeline.flows
+        return any(flows[name].stateful for name in self.layout.fragments[fragment].operators)
+
+    def state_bytes(self, fragment: str) -> float:
+        """As its last batch told; 0 before the first."""
+        meter = self.meters.get(fragment)
+        return float(meter.batches[-1].state_bytes) if meter is not None and meter.batches else 0.0
 
     # Channels
 
@@ -194,7 +217,7 @@ class SparkEngine:
         found = self.dead_sites()
         lost = {trouble.site for trouble in found}
         for name, fragment in list(self.running.items()):
-            if fragment.site in lost:
+            if fragment.site in lost or name in self.moving:
                 continue
             trouble = self._inspect(name, fragment)
             if trouble is not None:
@@ -353,8 +376,12 @@ class SparkEngine:
         return meter.rows_out, meter.rows_per_s(now, self._window_s)[1]
 
     def _read_progress(self, fragment: str) -> None:
+        self.take_progress(fragment, self.running[fragment].query)
+
+    def take_progress(self, fragment: str, query: StreamingQuery) -> None:
+        """Note what a query of the fragment, running or just stopped, tells of its recent batches."""
         try:
-            reports = self.running[fragment].query.recentProgress
+            reports = query.recentProgress
         except PySparkException:
             return
         self.meters[fragment].take([json.loads(report.json) for report in reports])
@@ -396,6 +423,7 @@ class SparkEngine:
             batch_s=None if last is None else last.end_s - last.begin_s,
             state_rows=0 if last is None else last.state_rows,
             files_waiting=sum(waiting),
+            state_bytes=0 if last is None else last.state_bytes,
         )
 
     def _query_snapshot(

@@ -91,11 +91,11 @@ class FileChannel:
         note = self._note()
         return self._stored(note)[max(0, position - note["start"]) :]
 
-    def is_ahead_of(self, begun: int) -> bool:
-        """Whether the sink's log goes beyond the last batch its writer has begun, as after losing the
-        checkpoint. A batch that was begun may be in the log before it is committed.
+    def goes_beyond(self, planned_batch: int) -> bool:
+        """Whether the sink's log goes beyond the last batch that its writer has planned (-1: none), as after
+        losing its checkpoint. The planned one itself may be there already: its writer died before committing.
         """
-        return stream_logs.last_batch(self.sink_log) > begun
+        return stream_logs.last_batch(self.sink_log) > planned_batch
 
     def lost(self) -> str | None:
         """What is missing of what the writer has committed; None if all is there.

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,29 +42,84 @@ class RunningFragment:
     query: StreamingQuery
 
 
+@dataclass
+class PreparedFragment:
+    """A fragment analysed at a site and ready to start: what takes long is done, and nothing runs yet."""
+
+    layout: Layout
+    fragment: Fragment
+    site: str
+    session: SparkSession
+    session_id: str
+    frame: DataFrame
+    definitions: Definitions
+    accept_edits: bool
+    _checkpoint: Path | None = None
+
+    def start(self, reached: Callable[[str], None] = lambda stage: None) -> RunningFragment:
+        """Fence off every query of the fragment that was started before, then start this one."""
+        self.fence()
+        reached("fenced")
+        return self.launch()
+
+    def fence(self) -> None:
+        """From now on no query of the fragment that was started before commits anything."""
+        try:
+            check_checkpoint(self.layout, self.fragment, accept_edits=self.accept_edits)
+            write_note(self.layout, self.fragment)
+            self._checkpoint = fence(self.layout, self.fragment.name)
+        except MooringError:
+            self.discard()
+            raise
+
+    def launch(self) -> RunningFragment:
+        """Start the query, after the fence."""
+        assert self._checkpoint is not None, "launched before the fence"
+        name = self.fragment.name
+        try:
+            with active_session(self.session):
+                writer = _writer(self.layout, self.fragment, self.definitions, self.frame, self._checkpoint)
+                query = writer.start()
+        except Exception as failure:
+            self.discard()
+            raise flow_failure(self.layout, name, self.site, failure) from failure
+        return RunningFragment(name, self.site, self.session, self.session_id, query)
+
+    def discard(self) -> None:
+        close_session(self.session)
+
+
 def start_fragment(
     layout: Layout, fragment: Fragment, site: str, endpoint: Endpoint, *, accept_edits: bool = False
 ) -> RunningFragment:
     """Start, or resume from its checkpoint, one fragment at one site."""
+    return prepare_fragment(layout, fragment, site, endpoint, accept_edits=accept_edits).start()
+
+
+def prepare_fragment(
+    layout: Layout, fragment: Fragment, site: str, endpoint: Endpoint, *, accept_edits: bool = False
+) -> PreparedFragment:
+    """Open a session for the fragment and have the site analyse it; its query may run elsewhere meanwhile."""
     check_checkpoint(layout, fragment, accept_edits=accept_edits)
     session_id = str(uuid.uuid4())
     session = open_session(endpoint, session_id)
     try:
-        query = _start(layout, fragment, session)
+        definitions = load_definitions(layout.project.folder, layout.project.spec, session)
+        frame = _analysed(layout, fragment, definitions, session)
     except MooringError:
         close_session(session)
         raise
     except Exception as failure:
         close_session(session)
         raise flow_failure(layout, fragment.name, site, failure) from failure
-    return RunningFragment(fragment.name, site, session, session_id, query)
+    return PreparedFragment(layout, fragment, site, session, session_id, frame, definitions, accept_edits)
 
 
-def _start(layout: Layout, fragment: Fragment, session: SparkSession) -> StreamingQuery:
-    project = layout.project
-    definitions = load_definitions(project.folder, project.spec, session)
+def _analysed(
+    layout: Layout, fragment: Fragment, definitions: Definitions, session: SparkSession
+) -> DataFrame:
     session.conf.set("spark.sql.streaming.numRecentProgressUpdates", "20")
-    for name, value in project.spec.configuration.items():
+    for name, value in layout.project.spec.configuration.items():
         session.conf.set(name, value)
     for flow in fragment.operators:
         for name, value in definitions.flows[flow].spark_conf.items():
@@ -72,8 +128,8 @@ def _start(layout: Layout, fragment: Fragment, session: SparkSession) -> Streami
         for dataset in layout.inputs_of(fragment):
             channel_stream(layout, dataset, session).createOrReplaceTempView(dataset)
         frame = _output_frame(layout, fragment, definitions)
-        write_note(layout, fragment)
-        return _writer(layout, fragment, definitions, frame, fence(layout, fragment.name)).start()
+        _ = frame.schema  # has the site analyse it now rather than when it starts
+    return frame
 
 
 def fence(layout: Layout, fragment: str) -> Path:
@@ -134,7 +190,7 @@ def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) 
     checkpoint, note_file = layout.checkpoint(fragment.name), _note_file(layout, fragment.name)
     channel = layout.channels.get(fragment.name)
     last = stream_logs.last_committed_batch(checkpoint)
-    if channel is not None and channel.is_ahead_of(stream_logs.last_batch(checkpoint / "offsets")):
+    if channel is not None and channel.goes_beyond(stream_logs.last_batch(checkpoint / "offsets")):
         raise EngineError(
             f"the fragment {fragment.name!r} has written up to a batch that its checkpoint "
             f"{checkpoint} does not know; resuming would silently drop rows",

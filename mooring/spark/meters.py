@@ -34,6 +34,7 @@ class Batch:
     """As the sink tells; a file sink does not, its rows are counted by the channel's meter."""
     state_rows: int
     add_batch_s: float
+    state_bytes: int = 0
 
 
 def batch_of(progress: Mapping[str, Any]) -> Batch:
@@ -49,7 +50,14 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
         rows_out=max(0, int((progress.get("sink") or {}).get("numOutputRows") or 0)),
         state_rows=sum(int(state.get("numRowsTotal", 0)) for state in progress.get("stateOperators") or ()),
         add_batch_s=durations.get("addBatch", 0) / 1000,
+        state_bytes=sum(map(_state_bytes, progress.get("stateOperators") or ())),
     )
+
+
+def _state_bytes(state: Mapping[str, Any]) -> int:
+    """What a move takes along: RocksDB's files where it is the store, else the maps in memory."""
+    files = int((state.get("customMetrics") or {}).get("rocksdbSstFileSize", 0))
+    return files if files > 0 else int(state.get("memoryUsedBytes", 0))
 
 
 @dataclass

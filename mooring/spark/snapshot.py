@@ -29,6 +29,7 @@ class FragmentSnapshot:
     batch_s: float | None
     state_rows: int
     files_waiting: int
+    state_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ def test_a_new_epoch_holds_what_the_old_one_held_and_the_old_name_is_closed(tmp_
     second = take_epoch(home)
     assert current_epoch(home) == second != first
     assert (second / "offsets" / "0").read_text() == "v1"
-    with pytest.raises(OSError, match="Not a directory"):
+    with pytest.raises(NotADirectoryError):
         (first / "offsets" / "1").write_text("v1")
-    with pytest.raises(OSError):
+    with pytest.raises(NotADirectoryError):
         os.makedirs(first / "commits")
 
 
@@ -35,7 +35,7 @@ def test_a_file_that_was_begun_under_the_old_name_cannot_be_put_into_place(tmp_p
     with (old / "commits" / ".7.tmp").open("w") as begun:
         take_epoch(tmp_path)
         begun.write("v1")
-    with pytest.raises(OSError):
+    with pytest.raises(NotADirectoryError):
         os.rename(old / "commits" / ".7.tmp", old / "commits" / "7")
     assert not (current_epoch(tmp_path) / "commits" / "7").exists()
 

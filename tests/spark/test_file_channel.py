@@ -106,10 +106,10 @@ def test_a_batch_begun_but_not_committed_may_be_in_the_sinks_log_and_one_never_b
     log = FileChannel("flow", tmp_path / "flow", lambda reader: tmp_path / reader)
     log.create()
     (tmp_path / "flow" / "_spark_metadata").mkdir()
-    assert not log.is_ahead_of(-1)
+    assert not log.goes_beyond(-1)
     (tmp_path / "flow" / "_spark_metadata" / "0").write_text("v1")
-    assert not log.is_ahead_of(0)
-    assert log.is_ahead_of(-1)
+    assert not log.goes_beyond(0)
+    assert log.goes_beyond(-1)
 
 
 def test_a_log_behind_its_writers_checkpoint_is_lost_and_one_put_back_is_not(tmp_path) -> None:
