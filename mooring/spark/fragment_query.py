@@ -48,6 +48,8 @@ def start_fragment(
     session_id = str(uuid.uuid4())
     session = open_session(endpoint, session_id)
     try:
+        for name, value in layout.project.storage_root.session_settings(site).items():
+            session.conf.set(name, value)
         query = _start(layout, fragment, session)
     except MooringError:
         close_session(session)
@@ -79,7 +81,7 @@ def channel_stream(layout: Layout, dataset: str, session: SparkSession) -> DataF
     """Everything written into a dataset, by all its flows, as one stream."""
     schema = layout.pipeline.writers(dataset)[0].schema
     reader = session.readStream.schema(schema).option("maxFilesPerTrigger", MAX_FILES_PER_BATCH)
-    parts = [reader.parquet(str(channel.folder)) for channel in layout.writers_of(dataset)]
+    parts = [reader.parquet(layout.address(channel.folder)) for channel in layout.writers_of(dataset)]
     return functools.reduce(DataFrame.unionByName, parts)
 
 
@@ -106,12 +108,13 @@ def _writer(layout: Layout, fragment: Fragment, definitions: Definitions, frame:
     if target.kind == "sink":
         writer = frame.writeStream.format(target.sink_format).options(**target.sink_options)
     else:
-        writer = frame.writeStream.format("parquet").option("path", str(layout.channels[node.name].folder))
+        folder = layout.address(layout.channels[node.name].folder)
+        writer = frame.writeStream.format("parquet").option("path", folder)
     trigger_ms = round(layout.project.settings.trigger_s * 1000)
     return (
         writer.outputMode("append")
         .queryName(fragment.name)
-        .option("checkpointLocation", str(layout.checkpoint(fragment.name)))
+        .option("checkpointLocation", layout.address(layout.checkpoint(fragment.name)))
         .trigger(processingTime=f"{trigger_ms} milliseconds")
     )
 
