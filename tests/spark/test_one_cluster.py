@@ -19,8 +19,12 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.errors import EngineError
 from mooring.spark.embedded_site import EmbeddedOptions, EmbeddedSite, spark_home
 from mooring.spark.endpoint import Endpoint, open_session
+from mooring.spark.engine import SparkEngine
 from mooring.spark.java import find_java
+from mooring.spark.project import load_project
+from mooring.spark.project_run import check_storage, read_layout
 from mooring.spark.results import read_stored
+from mooring.spark.sites import SiteHandle
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE_S = 90
@@ -137,37 +141,30 @@ def kept_numbers(storage: Path) -> list[int]:
     return sorted(rows["n"].to_pylist()) if rows.num_rows else []
 
 
-@pytest.mark.parametrize("mounts", ["one path", "a path per site"])
+def settings_at(cluster: str, storage: str) -> str:
+    return f"""\
+    sites: {{far: {{capacity: 1, connect: "{cluster}"}}}}
+    streams: {{numbers: {{site: far, rate: 100}}}}
+    queries: {{kept: {{site: far}}}}
+    trigger_s: 0.5
+    storage: {storage}
+    """
+
+
 def test_mooring_run_works_at_a_standalone_clusters_endpoint_as_on_embedded_sites(
-    make_project, cluster: str, tmp_path: Path, mounts: str
+    make_project, cluster: str, tmp_path: Path
 ) -> None:
     """Planned, run for a while, reported, resumed in the background and stopped, with every row once."""
     storage = tmp_path / "storage"
-    storage.mkdir()
-    (tmp_path / "mounted").symlink_to(storage)
-    paths = {
-        "one path": str(storage),
-        "a path per site": f"{{root: {storage}, sites: {{far: {tmp_path}/mounted}}}}",
-    }
-    folder = make_project(
-        settings=f"""\
-        sites: {{far: {{capacity: 1, connect: "{cluster}"}}}}
-        streams: {{numbers: {{site: far, rate: 100}}}}
-        queries: {{kept: {{site: far}}}}
-        trigger_s: 0.5
-        storage: {paths[mounts]}
-        """,
-        kept_py=KEPT,
-    )
+    folder = make_project(settings=settings_at(cluster, str(storage)), kept_py=KEPT)
     feed(folder, range(30))
     truth = list(range(0, 60, 2))
-    if mounts == "one path":
-        assert mooring("plan", str(folder))["placement"] == {"numbers:ingest": "far", "kept": "far"}
-        first = mooring("run", str(folder), "--for", "6s")
-        assert first["ended"] == "stopped after the time asked for"
-        assert first["sites"] == {"far": "existing endpoint; load estimated"}
-        assert cluster.split("token=")[1] not in (folder / ".mooring" / "report.json").read_text()
-        assert kept_numbers(storage) in (truth[:15], [])  # however slow the machine, no row twice
+    assert mooring("plan", str(folder))["placement"] == {"numbers:ingest": "far", "kept": "far"}
+    first = mooring("run", str(folder), "--for", "4s")
+    assert first["ended"] == "stopped after the time asked for"
+    assert first["sites"] == {"far": "existing endpoint; load estimated"}
+    assert cluster.split("token=")[1] not in (folder / ".mooring" / "report.json").read_text()
+    assert kept_numbers(storage) in (truth[:15], [])  # however slow the machine, no row twice
     feed(folder, range(30, 60))
     mooring("run", str(folder), "--detach")
     try:
@@ -176,13 +173,36 @@ def test_mooring_run_works_at_a_standalone_clusters_endpoint_as_on_embedded_site
             assert time.monotonic() < deadline
             time.sleep(0.2)
         sessions = json.loads((folder / ".mooring" / "sessions.json").read_text())
-        assert mooring("status", str(folder))["running"]
     finally:
         mooring("stop", str(folder))
     assert kept_numbers(storage) == truth
+    assert json.loads((folder / ".mooring" / "report.json").read_text())["ended"] == "stopped by SIGTERM"
     assert {entry["fragment"] for entry in sessions} == {"numbers", "kept"}
     for entry in sessions:  # released, and what ran in them with them
         with pytest.raises(EngineError, match="SESSION_CLOSED"):
             open_session(Endpoint(cluster), entry["session"])
-    report = json.loads((folder / ".mooring" / "report.json").read_text())
-    assert report["ended"] == "stopped by SIGTERM"
+    _check_a_mount_of_the_clusters_own(make_project, cluster, tmp_path)
+
+
+def _check_a_mount_of_the_clusters_own(make_project, cluster: str, tmp_path: Path) -> None:
+    """The session's word for where the storage is mounted reaches the executors, for reading and writing."""
+    mapped = f"{{root: {tmp_path}/other, sites: {{far: {tmp_path}/mounted}}}}"
+    (tmp_path / "mounted").symlink_to(tmp_path / "other")
+    project = load_project(make_project(settings=settings_at(cluster, mapped), kept_py=KEPT))
+    far = SiteHandle("far", 1.0, Endpoint(cluster), None)
+    check_storage(project, {"far": far})
+    layout = read_layout(project, far)
+    engine = SparkEngine(layout, {"far": far}, {"kept": "kept"})
+    try:
+        engine.start("numbers", "far")
+        engine.start("kept", "far")
+        deadline = time.monotonic() + PATIENCE_S
+        while kept_numbers(layout.root) != list(range(0, 60, 2)):
+            engine.check()
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+    finally:
+        engine.stop_all(patience_s=0.0)
+    log = (layout.channels["kept"].folder / "_spark_metadata" / "0").read_text()
+    assert "viewfs://mooring-" in log
+    assert str(tmp_path) not in log
