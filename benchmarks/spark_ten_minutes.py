@@ -3,20 +3,23 @@ watched.
 
     python -m benchmarks.spark_ten_minutes [SECONDS]
 
-Prints, for the second minute and the last: what the trimmed channels store, what the whole storage root holds
-without results, and the memory of each site and of this process; then whether every delivered row equals the
-truth.
+Prints every minute: what the trimmed channels store, what the whole storage root holds without results, the
+memory of each site and of this process, and what was live in each site's Java heap after the last full
+collection; then whether every delivered row equals the truth.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from mooring.spark.embedded_site import EmbeddedOptions
 from mooring.spark.process_tree import tree_usage
 from mooring.spark.project import load_project
 from mooring.spark.project_run import prepared_run
@@ -31,6 +34,7 @@ from feed import Feeder  # noqa: E402
 from truth import demo_traffic, expected_rows  # noqa: E402
 
 SETTLING_S = 120.0
+_FULL_COLLECTION = re.compile(r"Pause Full.* \d+M->(\d+)M\(")
 
 
 def folder_bytes(folder: Path) -> int:
@@ -44,6 +48,15 @@ def folder_bytes(folder: Path) -> int:
     return total
 
 
+def live_heaps_mb(sites: Path) -> dict[str, int | None]:
+    """Per site: the heap in use right after the last full collection, so without garbage."""
+    found = {}
+    for log in sorted(sites.glob("*/scratch/gc.log")):
+        after = _FULL_COLLECTION.findall(log.read_text())
+        found[log.parent.parent.name] = int(after[-1]) if after else None
+    return found
+
+
 def sizes(storage: Path, snapshot, own_pid: int) -> dict[str, object]:
     results = sum(folder_bytes(storage / "channels" / name) for name in KEYS)
     own = tree_usage(own_pid)
@@ -55,21 +68,21 @@ def sizes(storage: Path, snapshot, own_pid: int) -> dict[str, object]:
         "storage_without_results_kb": round((folder_bytes(storage) - results) / 1e3, 1),
         "results_kb": round(results / 1e3, 1),
         "sites_mb": {name: round(site.resident_mb or 0) for name, site in snapshot.sites.items()},
+        "live_heaps_mb": live_heaps_mb(storage.parent / "sites"),
         "sites_cores": {name: round(site.load_cores or 0, 2) for name, site in snapshot.sites.items()},
         "mooring_and_keepers_and_sites_mb": round(own.resident_mb) if own else None,
     }
 
 
 def main(seconds: float = 600.0) -> None:
-    import os
-
     root = Path(tempfile.mkdtemp(prefix="mooring-ten-minutes-"))
     folder = root / "project"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", ".mooring", "landing"))
     traffic = demo_traffic(min(seconds, 600.0))
     expected = expected_rows(traffic)
+    options = EmbeddedOptions(jvm_flags=("-Xlog:gc:file=gc.log",))
     try:
-        with prepared_run(load_project(folder)) as run, run.engine() as engine:
+        with prepared_run(load_project(folder), options=options) as run, run.engine() as engine:
             from mooring.run import plan
 
             placement = plan(run.problem, "rod").placement.as_dict()

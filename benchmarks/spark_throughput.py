@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import statistics
 import sys
 import tempfile
 import time
@@ -116,6 +117,8 @@ class Cpu:
     def used(self, rows: int, seconds: float) -> dict[str, float]:
         site, own = (now - start for now, start in zip(self._now(), self._start, strict=True))
         return {
+            "seconds": seconds,
+            "load_average": os.getloadavg()[0],
             "rows_per_s": rows / seconds,
             "rows_per_cpu_s": rows / (site + own),
             "site_cores": site / seconds,
@@ -232,14 +235,22 @@ def main(rounds: int = 2) -> None:
     try:
         packets = make_backlog(folder)
         results: dict[str, list[dict[str, float]]] = {"hand": [], "mooring": []}
-        for _ in range(rounds):
-            for side, run in (("hand", by_hand), ("mooring", by_mooring)):
+        sides = [("hand", by_hand), ("mooring", by_mooring)]
+        for number in range(rounds):
+            for side, run in sides if number % 2 == 0 else sides[::-1]:
                 results[side].append(run(folder, packets))
                 shutil.rmtree(folder / "landing")
-                print(side, json.dumps(results[side][-1]), flush=True)
+                shown = {key: round(value, 3) for key, value in results[side][-1].items()}
+                print(side, json.dumps(shown), flush=True)
         for measure in ("rows_per_s", "rows_per_cpu_s"):
-            means = {side: sum(r[measure] for r in found) / len(found) for side, found in results.items()}
-            print(f"{measure}: mooring / by hand = {means['mooring'] / means['hand']:.3f}")
+            middle = {side: statistics.median(r[measure] for r in found) for side, found in results.items()}
+            pairs = [
+                m[measure] / h[measure] for m, h in zip(results["mooring"], results["hand"], strict=True)
+            ]
+            print(
+                f"{measure}: mooring / by hand = {middle['mooring'] / middle['hand']:.3f} (medians); "
+                f"by round {', '.join(f'{pair:.2f}' for pair in pairs)}"
+            )
     finally:
         shutil.rmtree(root)
 

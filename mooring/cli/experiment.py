@@ -12,7 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from mooring.cli.files import make_folder, write_text
-from mooring.cli.on_spark import add_on_spark, is_on_spark, needing_spark, spark_session
+from mooring.cli.needs_spark import require_spark
+from mooring.cli.on_spark import add_on_spark, is_on_spark, spark_session
 from mooring.cli.parsing import Verbs, add_verb
 from mooring.cli.terminal import Terminal
 from mooring.errors import InputError
@@ -70,8 +71,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 def _rows(experiment: Experiment, args: argparse.Namespace, report: Report) -> list[Row]:
     if not is_on_spark(args):
         return experiment.run(seed=args.seed, quick=args.quick, report=report)
-    with needing_spark():
-        from mooring.spark.sweeps import SparkTrials
+    require_spark(field="--on spark")
+    from mooring.spark.sweeps import SparkTrials
+
     report(0.0, "starting Spark")
     with spark_session(args) as session, trials_run_by(SparkTrials(session)):
         return experiment.run(seed=args.seed, quick=args.quick, report=report)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from mooring.cli.needs_spark import require_spark
 from mooring.cli.parsing import Parser
 from mooring.errors import InputError
 
@@ -32,23 +33,8 @@ def is_on_spark(args: argparse.Namespace) -> bool:
 @contextmanager
 def spark_session(args: argparse.Namespace) -> Iterator[Any]:
     """A session that ends with the block."""
-    with needing_spark():
-        from mooring.spark.batch_session import DEFAULT_MASTER, batch_session
+    require_spark(field="--on spark")
+    from mooring.spark.batch_session import DEFAULT_MASTER, batch_session
+
     with batch_session(args.master or DEFAULT_MASTER) as session:
         yield session
-
-
-@contextmanager
-def needing_spark() -> Iterator[None]:
-    """Around imports from `mooring.spark`: planning alone installs without Spark, so say what is missing."""
-    try:
-        yield
-    except ImportError as error:
-        missing = (error.name or "pyspark").split(".")[0]
-        if missing == "mooring":
-            raise
-        raise InputError(
-            f"this needs Spark, and {missing} is not installed",
-            field="--on spark",
-            remedy="pip install 'mooring[spark]'",
-        ) from None

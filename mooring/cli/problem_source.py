@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mooring.errors import InputError
+from mooring.cli.needs_spark import require_spark
 from mooring.problem.problem import Problem
 
 if TYPE_CHECKING:
@@ -20,23 +20,8 @@ def read_source(path: Path) -> tuple[Problem, Layout | None]:
     """The problem, and for a project folder also its pipeline cut into fragments."""
     if not path.is_dir():
         return Problem.load(path), None
-    require_spark(path)
+    require_spark(file=path)
     from mooring.spark.project_run import read_project
 
     layout, problem = read_project(path)
     return problem, layout
-
-
-def require_spark(path: Path) -> None:
-    """Project folders need the `spark` extra; planning alone does not."""
-    try:
-        import pyarrow  # noqa: F401
-        import sqlglot  # noqa: F401
-
-        import mooring.spark.project_run  # noqa: F401
-    except ImportError as missing:
-        raise InputError(
-            f"a project folder needs Spark, and {missing.name} is not installed",
-            file=path,
-            remedy="pip install 'mooring[spark]'",
-        ) from None

@@ -18,8 +18,8 @@ from rich.live import Live
 from rich.markup import escape
 
 from mooring.cli.files import read_placement
+from mooring.cli.needs_spark import require_spark
 from mooring.cli.parsing import Verbs, add_verb, settings
-from mooring.cli.problem_source import require_spark
 from mooring.cli.terminal import Terminal, plain
 from mooring.errors import EngineError, MooringError
 
@@ -97,7 +97,7 @@ def duration(text: str) -> float:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    require_spark(args.project)
+    require_spark(file=args.project)
     from mooring.spark.project import load_project
     from mooring.spark.project_run import prepared_run
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from mooring.cli.needs_spark import require_spark
 from mooring.cli.parsing import Verbs, add_verb
-from mooring.cli.problem_source import require_spark
 from mooring.cli.run import add_project
 from mooring.cli.terminal import Terminal
 
@@ -17,7 +17,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    require_spark(args.project)
+    require_spark(file=args.project)
     from mooring.spark.project import load_project
     from mooring.spark.run_files import RunFiles
 

@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.cli.files import make_folder, write_text
-from mooring.cli.on_spark import add_on_spark, is_on_spark, needing_spark, spark_session
+from mooring.cli.needs_spark import require_spark
+from mooring.cli.on_spark import add_on_spark, is_on_spark, spark_session
 from mooring.cli.parsing import Verbs, add_verb, names, positive_count, seconds
 from mooring.cli.terminal import Report, Terminal, as_json_text
 from mooring.errors import InputError
@@ -74,8 +75,9 @@ def _summary(request: TraceRequest, args: argparse.Namespace, report: Report) ->
         from mooring.simulator.traces.summary import summarise_traces
 
         return summarise_traces(request)
-    with needing_spark():
-        from mooring.spark.trace_jobs import summarise_on_spark
+    require_spark(field="--on spark")
+    from mooring.spark.trace_jobs import summarise_on_spark
+
     report(0.0, "starting Spark")
     with spark_session(args) as session:
         return summarise_on_spark(session, request, report)

@@ -104,6 +104,8 @@ def prepare_fragment(
     session_id = str(uuid.uuid4())
     session = open_session(endpoint, session_id)
     try:
+        for name, value in layout.project.storage_root.session_settings(site).items():
+            session.conf.set(name, value)
         definitions = load_definitions(layout.project.folder, layout.project.spec, session)
         frame = _analysed(layout, fragment, definitions, session)
     except MooringError:
@@ -146,7 +148,7 @@ def channel_stream(layout: Layout, dataset: str, session: SparkSession) -> DataF
     """Everything written into a dataset, by all its flows, as one stream."""
     schema = layout.pipeline.writers(dataset)[0].schema
     reader = session.readStream.schema(schema).option("maxFilesPerTrigger", MAX_FILES_PER_BATCH)
-    parts = [reader.parquet(str(channel.folder)) for channel in layout.writers_of(dataset)]
+    parts = [reader.parquet(layout.address(channel.folder)) for channel in layout.writers_of(dataset)]
     return functools.reduce(DataFrame.unionByName, parts)
 
 
@@ -175,12 +177,13 @@ def _writer(
     if target.kind == "sink":
         writer = frame.writeStream.format(target.sink_format).options(**target.sink_options)
     else:
-        writer = frame.writeStream.format("parquet").option("path", str(layout.channels[node.name].folder))
+        folder = layout.address(layout.channels[node.name].folder)
+        writer = frame.writeStream.format("parquet").option("path", folder)
     trigger_ms = round(layout.project.settings.trigger_s * 1000)
     return (
         writer.outputMode("append")
         .queryName(fragment.name)
-        .option("checkpointLocation", str(checkpoint))
+        .option("checkpointLocation", layout.address(checkpoint))
         .trigger(processingTime=f"{trigger_ms} milliseconds")
     )
 

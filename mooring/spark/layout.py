@@ -71,6 +71,10 @@ class Layout:
         """The folder with one epoch of the fragment's checkpoint per start."""
         return self.root / "checkpoints" / file_name(fragment)
 
+    def address(self, path: Path) -> str:
+        """What every site calls a path under the storage root."""
+        return self.project.storage_root.address(path)
+
     @property
     def empty(self) -> Path:
         return self.root / "empty"

@@ -76,7 +76,7 @@ class _ViewNode:
 
 
 def read_pipeline(
-    spec: PipelineSpec, definitions: Definitions, session: SparkSession, empty: Path
+    spec: PipelineSpec, definitions: Definitions, session: SparkSession, empty: Path | str
 ) -> Pipeline:
     """Analyse every flow; `empty` is an empty folder that the session's Spark can list."""
     return _Analysis(spec, definitions, session, empty).run()
@@ -84,7 +84,7 @@ def read_pipeline(
 
 class _Analysis:
     def __init__(
-        self, spec: PipelineSpec, definitions: Definitions, session: SparkSession, empty: Path
+        self, spec: PipelineSpec, definitions: Definitions, session: SparkSession, empty: Path | str
     ) -> None:
         self._spec = spec
         self._definitions = definitions

@@ -20,6 +20,7 @@ from mooring.problem.files import load_data
 from mooring.problem.schema import problem_from_data
 from mooring.problem.site import Site
 from mooring.spark.definitions import find_spec
+from mooring.spark.storage_root import StorageRoot
 
 SETTINGS_FILE_NAMES = ("mooring.yml", "mooring.yaml", "mooring.json")
 
@@ -28,11 +29,17 @@ _STATISTICS_FIELDS = (
     *("kind", "cost_us", "selectivity", "per_input", "window_s", "variable"),
     *("bytes", "memory_mb", "state_bytes", "movable", "fixed_cores", "error"),
 )
+
+
+def _path_or_mapping(value: object, path: str) -> object:
+    return mapping(value, path) if isinstance(value, Mapping) else name(value, path)
+
+
 _OWN: dict[str, Check] = {
     "statistics": mapping,
     "pins": mapping,
     "cuts": names,
-    "storage": name,
+    "storage": _path_or_mapping,
     "trigger_s": positive,
     "channel": name,
     "policy": name,
@@ -53,7 +60,9 @@ class ProjectSettings:
     cuts: tuple[str, ...] = ()
     """Datasets whose output is a channel even where they could run together with their reader."""
     storage: Path = Path()
-    """Root of channels and checkpoints; every site sees it under this path."""
+    """Root of channels and checkpoints, as Mooring and every site not in `storage_sites` sees it."""
+    storage_sites: dict[str, str] = field(default_factory=dict)
+    """Site -> the path under which it sees the same root."""
     trigger_s: float = 5.0
     """Seconds between micro-batches. Each costs a fixed part of a core, so 1 s is dear (docs/spark.md)."""
     policy: str = "rod"
@@ -71,6 +80,10 @@ class Project:
     def work_folder(self) -> Path:
         """Mooring's own files: logs, status, reports."""
         return self.folder / ".mooring"
+
+    @property
+    def storage_root(self) -> StorageRoot:
+        return StorageRoot(self.settings.storage, self.settings.storage_sites)
 
 
 def is_project(path: Path) -> bool:
@@ -129,7 +142,8 @@ def _read_settings(data: object, folder: Path) -> ProjectSettings:
         str(key): _statistics(raw, f"statistics.{key}") for key, raw in own.get("statistics", {}).items()
     }
     own["pins"] = {str(key): name(site, f"pins.{key}") for key, site in own.get("pins", {}).items()}
-    own["storage"] = _storage(own.get("storage", ".mooring/storage"), folder)
+    given = own.get("storage", ".mooring/storage")
+    own["storage"], own["storage_sites"] = _storage(given, folder, list(mapping(data.get("sites"), "sites")))
     sections = {key: data[key] for key in _PROBLEM_SECTIONS if data.get(key) is not None}
     return ProjectSettings(problem_sections=sections, **own)
 
@@ -142,14 +156,38 @@ def _statistics(raw: object, path: str) -> dict[str, object]:
     return dict(given)
 
 
-def _storage(text: str, folder: Path) -> Path:
-    """A path every site sees; relative ones start at the project."""
+def _storage(given: object, folder: Path, sites: list[str]) -> tuple[Path, dict[str, str]]:
+    """The root as Mooring sees it, and the paths of sites that see it elsewhere."""
+    if not isinstance(given, Mapping):
+        return _root(str(given), "storage", folder), {}
+    fields = read_fields(given, {"root": name, "sites": mapping}, "storage")
+    root = _root(str(fields.get("root", ".mooring/storage")), "storage.root", folder)
+    paths = {}
+    own_paths = mapping(fields.get("sites", {}), "storage.sites")
+    for site, path in own_paths.items():
+        at = f"storage.sites.{site}"
+        if site not in sites:
+            refuse_key(site, sites, "storage.sites")
+        paths[str(site)] = _plain_path(name(path, at), at)
+        if not Path(paths[str(site)]).is_absolute():
+            fail(at, "an absolute path at that site", path)
+    return root, paths
+
+
+def _root(text: str, path: str, folder: Path) -> Path:
+    """Relative paths start at the project."""
+    return (folder / _plain_path(text, path)).resolve()
+
+
+def _plain_path(text: str, path: str) -> str:
     text = text.removeprefix("file://")
     if "://" in text:
         fail(
-            "storage",
-            "a path on a file system that Mooring and all sites share",
+            path,
+            "a path on a file system that Mooring and all sites mount",
             text,
-            remedy="mount it (object stores are not supported yet)",
+            remedy="mount a file system that renames files in one step (a local disk, NFS, CephFS, any "
+            "cluster's), under a path of its own per site if need be; object stores cannot do that "
+            "(docs/decisions/0012-no-channels-on-object-stores.md)",
         )
-    return (folder / text).resolve()
+    return text.rstrip("/") or "/"

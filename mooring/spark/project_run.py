@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from mooring.errors import EngineError
+from pyspark.sql import SparkSession
+
 from mooring.problem.problem import Problem
 from mooring.problem.site import Site
 from mooring.spark.definitions import load_definitions
@@ -22,6 +23,7 @@ from mooring.spark.pipeline_problem import problem_of
 from mooring.spark.project import Project, load_project, read_sites
 from mooring.spark.run_files import RunFiles
 from mooring.spark.sites import SiteHandle, running_sites
+from mooring.spark.storage_root import StorageRoot, forget_mark
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ def prepared_run(
             forget_everything(project)
         with running_sites(read_sites(project), project.work_folder / "sites", options) as sites:
             ended = files.end_leftovers(sites)
+            check_storage(project, sites)
             layout = read_layout(project, next(iter(sites.values())))
             problem = problem_of(layout)
             yield PreparedRun(project, sites, layout, problem, files, ended)
@@ -103,17 +106,35 @@ def prepared_run(
 
 def read_layout(project: Project, site: SiteHandle) -> Layout:
     """The pipeline as Spark at `site` understands it, cut into fragments."""
-    empty = project.settings.storage / "empty"
-    try:
-        empty.mkdir(parents=True, exist_ok=True)
-    except OSError as failure:
-        raise EngineError(
-            f"the storage root {project.settings.storage} cannot be made: {failure}"
-        ) from failure
+    root = project.storage_root
+    root.create()
+    (root.folder / "empty").mkdir(exist_ok=True)
+    with _session_at(site, root) as session:
+        definitions = load_definitions(project.folder, project.spec, session)
+        empty = root.address(root.folder / "empty")
+        return cut_pipeline(project, read_pipeline(project.spec, definitions, session, empty))
+
+
+def check_storage(project: Project, sites: Mapping[str, SiteHandle]) -> None:
+    """Every site that might see another folder, or none, under the storage root's path is asked.
+
+    An embedded one on this machine with no path of its own sees what Mooring sees.
+    """
+    root = project.storage_root
+    root.create()
+    for name, site in sites.items():
+        if site.embedded is None or name in root.site_paths:
+            with _session_at(site, root) as session:
+                root.check_seen(session, name)
+
+
+@contextlib.contextmanager
+def _session_at(site: SiteHandle, root: StorageRoot) -> Iterator[SparkSession]:
     session = open_session(site.endpoint)
     try:
-        definitions = load_definitions(project.folder, project.spec, session)
-        return cut_pipeline(project, read_pipeline(project.spec, definitions, session, empty))
+        for name, value in root.session_settings(site.name).items():
+            session.conf.set(name, value)
+        yield session
     finally:
         close_session(session)
 
@@ -134,3 +155,4 @@ def forget_everything(project: Project) -> None:
     """Remove channels and checkpoints, so that the pipeline starts over from its sources."""
     for part in ("channels", "checkpoints"):
         shutil.rmtree(project.settings.storage / part, ignore_errors=True)
+    forget_mark(project.settings.storage)

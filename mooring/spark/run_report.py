@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import io
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,12 +58,25 @@ class RunRecord:
         }
 
 
+@contextlib.contextmanager
+def _font_cache_in(folder: Path) -> Iterator[None]:
+    """Matplotlib notes the fonts it finds in the user's cache; a run writes in its own folder only."""
+    before = os.environ.get("MPLCONFIGDIR")
+    os.environ.setdefault("MPLCONFIGDIR", str(folder / "matplotlib"))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["MPLCONFIGDIR"]
+
+
 def write_report(record: RunRecord, folder: Path) -> tuple[Path, Path]:
     """Writes report.json and report.html into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     data, page = folder / "report.json", folder / "report.html"
     data.write_text(json.dumps(record.as_json(), indent=1, default=str))
-    page.write_text(_page(record))
+    with _font_cache_in(folder):
+        page.write_text(_page(record))
     return data, page
 
 

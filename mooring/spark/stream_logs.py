@@ -16,9 +16,9 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from mooring.errors import EngineError
+from mooring.spark.storage_root import local_path
 
 _NUMBERED = re.compile(r"(\d+)(\.compact)?")
 _VERSION = "v1"
@@ -81,7 +81,7 @@ def drop_entries(log: Path, dropped: Collection[Path]) -> set[Path]:
             version, *lines = file.read_text().splitlines()
         except FileNotFoundError:
             continue
-        paths = [_local(json.loads(line)["path"]) for line in lines]
+        paths = [local_path(json.loads(line)["path"], log) for line in lines]
         remaining = [line for line, path in zip(lines, paths, strict=True) if path not in doomed]
         if len(remaining) < len(lines):
             found.update(path for path in paths if path in doomed)
@@ -107,7 +107,7 @@ def _entries(log: Path) -> Iterator[tuple[int, LogEntry]]:
             yield (
                 number,
                 LogEntry(
-                    _local(fields["path"]),
+                    local_path(fields["path"], log),
                     fields.get("size", 0),
                     fields.get("batchId", -1),
                     modified_ms / 1000,
@@ -128,9 +128,3 @@ def _live_files(log: Path) -> list[tuple[int, Path]]:
 def _last_number(folder: Path) -> int | None:
     names = os.listdir(folder) if folder.is_dir() else []
     return max((int(match[1]) for name in names if (match := _NUMBERED.fullmatch(name))), default=None)
-
-
-def _local(uri: str) -> Path:
-    return (
-        Path(unquote(urlsplit(uri).path)) if "://" in uri or uri.startswith("file:") else Path(unquote(uri))
-    )

@@ -1,4 +1,4 @@
-"""The same project on one cluster: by Spark's own `spark-pipelines`, and by Mooring at its endpoint."""
+"""The same project on one cluster: by Spark's own `spark-pipelines`, and by `mooring run` at its endpoint."""
 
 from __future__ import annotations
 
@@ -10,17 +10,23 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.errors import EngineError
 from mooring.spark.embedded_site import EmbeddedOptions, EmbeddedSite, spark_home
+from mooring.spark.endpoint import Endpoint, open_session
+from mooring.spark.engine import SparkEngine
 from mooring.spark.java import find_java
 from mooring.spark.project import load_project
-from mooring.spark.project_run import prepared_run
-from mooring.spark.results import read_dataset
+from mooring.spark.project_run import check_storage, read_layout
+from mooring.spark.results import read_stored
+from mooring.spark.sites import SiteHandle
 
+ROOT = Path(__file__).parent.parent.parent
 PATIENCE_S = 90
 KEPT = """
 from pyspark import pipelines as dp
@@ -76,9 +82,10 @@ def launch(words: list[str], log: Path, pattern: str) -> tuple[subprocess.Popen[
     return daemon, match[1]
 
 
-@pytest.fixture
-def standalone_master(tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def standalone_master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A standalone cluster of one worker with one core."""
+    tmp_path = tmp_path_factory.mktemp("standalone")
     master, url = launch(
         ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"],
         tmp_path / "master.log",
@@ -102,39 +109,100 @@ def standalone_master(tmp_path: Path) -> Iterator[str]:
         master.wait(PATIENCE_S)
 
 
-def test_a_standalone_clusters_endpoint_serves_as_a_site(make_project, standalone_master, tmp_path) -> None:
+@pytest.fixture(scope="module")
+def cluster(standalone_master: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Connect server that runs on that cluster and is none of Mooring's business."""
     settings = {
         "spark.master": standalone_master,
         "spark.executor.memory": "512m",
         "spark.executor.cores": "1",
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
-    endpoint = EmbeddedSite(
-        "cluster", tmp_path / "cluster", find_java(), options=EmbeddedOptions(settings=settings)
-    )
-    endpoint.start()
+    options = EmbeddedOptions(settings=settings)
+    server = EmbeddedSite("cluster", tmp_path_factory.mktemp("cluster"), find_java(), options=options)
+    server.start()
     try:
-        url = endpoint.wait_ready().url
-        folder = make_project(
-            settings=f"""\
-            sites: {{here: {{capacity: 1, connect: "{url}"}}}}
-            streams: {{numbers: {{site: here, rate: 100}}}}
-            queries: {{kept: {{site: here}}}}
-            trigger_s: 0.5
-            """,
-            kept_py=KEPT,
-        )
-        feed(folder, range(30))
-        with prepared_run(load_project(folder)) as prepared, prepared.engine() as engine:
-            prepared.deploy(engine, {"numbers:ingest": "here", "kept": "here"})
-            deadline = time.monotonic() + PATIENCE_S
-            while read_dataset(prepared.layout, "kept").num_rows < 15:
-                engine.check()
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
-            seen = engine.snapshot().sites["here"]
-            assert seen.estimated
-            engine.stop_all()
-            assert sorted(read_dataset(prepared.layout, "kept")["n"].to_pylist()) == list(range(0, 30, 2))
+        yield server.wait_ready().url
     finally:
-        endpoint.stop()
+        server.stop()
+
+
+def mooring(*words: str) -> dict[str, Any]:
+    """The document a verb prints; it has to succeed."""
+    command = [sys.executable, "-m", "mooring", *words, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE_S, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def kept_numbers(storage: Path) -> list[int]:
+    rows = read_stored(storage, "kept")
+    return sorted(rows["n"].to_pylist()) if rows.num_rows else []
+
+
+def settings_at(cluster: str, storage: str) -> str:
+    return f"""\
+    sites: {{far: {{capacity: 1, connect: "{cluster}"}}}}
+    streams: {{numbers: {{site: far, rate: 100}}}}
+    queries: {{kept: {{site: far}}}}
+    trigger_s: 0.5
+    storage: {storage}
+    """
+
+
+def test_mooring_run_works_at_a_standalone_clusters_endpoint_as_on_embedded_sites(
+    make_project, cluster: str, tmp_path: Path
+) -> None:
+    """Planned, run for a while, reported, resumed in the background and stopped, with every row once."""
+    storage = tmp_path / "storage"
+    folder = make_project(settings=settings_at(cluster, str(storage)), kept_py=KEPT)
+    feed(folder, range(30))
+    truth = list(range(0, 60, 2))
+    assert mooring("plan", str(folder))["placement"] == {"numbers:ingest": "far", "kept": "far"}
+    first = mooring("run", str(folder), "--for", "4s")
+    assert first["ended"] == "stopped after the time asked for"
+    assert first["sites"] == {"far": "existing endpoint; load estimated"}
+    assert cluster.split("token=")[1] not in (folder / ".mooring" / "report.json").read_text()
+    assert kept_numbers(storage) in (truth[:15], [])  # however slow the machine, no row twice
+    feed(folder, range(30, 60))
+    mooring("run", str(folder), "--detach")
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while kept_numbers(storage) != truth:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        sessions = json.loads((folder / ".mooring" / "sessions.json").read_text())
+    finally:
+        mooring("stop", str(folder))
+    assert kept_numbers(storage) == truth
+    assert json.loads((folder / ".mooring" / "report.json").read_text())["ended"] == "stopped by SIGTERM"
+    assert {entry["fragment"] for entry in sessions} == {"numbers", "kept"}
+    for entry in sessions:  # released, and what ran in them with them
+        with pytest.raises(EngineError, match="SESSION_CLOSED"):
+            open_session(Endpoint(cluster), entry["session"])
+    _check_a_mount_of_the_clusters_own(make_project, cluster, tmp_path)
+
+
+def _check_a_mount_of_the_clusters_own(make_project, cluster: str, tmp_path: Path) -> None:
+    """The session's word for where the storage is mounted reaches the executors, for reading and writing."""
+    mapped = f"{{root: {tmp_path}/other, sites: {{far: {tmp_path}/mounted}}}}"
+    (tmp_path / "mounted").symlink_to(tmp_path / "other")
+    project = load_project(make_project(settings=settings_at(cluster, mapped), kept_py=KEPT))
+    far = SiteHandle("far", 1.0, Endpoint(cluster), None)
+    check_storage(project, {"far": far})
+    layout = read_layout(project, far)
+    engine = SparkEngine(layout, {"far": far}, {"kept": "kept"})
+    try:
+        engine.start("numbers", "far")
+        engine.start("kept", "far")
+        deadline = time.monotonic() + PATIENCE_S
+        while kept_numbers(layout.root) != list(range(0, 60, 2)):
+            engine.check()
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+    finally:
+        engine.stop_all(patience_s=0.0)
+    log = (layout.channels["kept"].folder / "_spark_metadata" / "0").read_text()
+    assert "viewfs://mooring-" in log
+    assert str(tmp_path) not in log
