@@ -6,7 +6,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pyspark.errors import PySparkException
@@ -25,29 +25,17 @@ from mooring.errors import EngineError, SiteLostError
 from mooring.spark.endpoint import close_session, first_line
 from mooring.spark.fragment_query import RunningFragment, flow_failure, prepare_fragment
 from mooring.spark.layout import Layout
-from mooring.spark.meters import ChannelMeter, FragmentMeter, hop_latency_s, path_latency_s
+from mooring.spark.meters import FragmentMeter
 from mooring.spark.moving import move_fragment
+from mooring.spark.run_meters import RunMeters
 from mooring.spark.site_calls import Lane, SiteSilentError
 from mooring.spark.sites import SiteHandle
-from mooring.spark.snapshot import (
-    ChannelSnapshot,
-    FragmentSnapshot,
-    QuerySnapshot,
-    SiteSnapshot,
-    Snapshot,
-)
+from mooring.spark.snapshot import Snapshot
 from mooring.spark.warming import Warmth
 
 T = TypeVar("T")
 START_PATIENCE_S = 120.0
 """A first query on a cold, busy site takes this long at worst."""
-
-
-@dataclass
-class _SiteMeter:
-    cpu_s: float
-    at_s: float
-    started_cpu_s: float = 0.0
 
 
 @dataclass
@@ -71,16 +59,8 @@ class SparkEngine:
         self._lanes: dict[str, Lane] = {}
         self._unstopped: dict[str, list[RunningFragment]] = {}
         self.warmth = Warmth(self.layout.root / "warming")
-        self._channel_meters: dict[str, ChannelMeter] = {}
-        self._site_meters: dict[str, _SiteMeter] = {}
         self._last_measured_s = self.began_s = time.time()
-        for name, channel in self.layout.channels.items():
-            self._channel_meters[name] = ChannelMeter(end=channel.state().end)
-
-    @property
-    def _window_s(self) -> float:
-        """Rates are means over this long: a few micro-batches at least."""
-        return max(10.0, 3 * self.layout.project.settings.trigger_s)
+        self._look = RunMeters(self.layout, self.sites, self.queries, self.running, self.meters, self.began_s)
 
     # Starting, stopping, moving
 
@@ -314,7 +294,7 @@ class SparkEngine:
 
     def measure(self) -> Measurement:
         """What happened since the last call, in the words all engines share."""
-        seen, before = self.snapshot(), self._last_measured_s
+        seen, before, busy = self.snapshot(), self._last_measured_s, self._look.busy_cores
         self._last_measured_s = seen.at_s
         flows = self.layout.pipeline.flows
         streams = {
@@ -328,7 +308,9 @@ class SparkEngine:
             stream_rates=streams,
             sites={n: SiteReport((s.load_cores or 0.0) / s.capacity_cores) for n, s in seen.sites.items()},
             fragments={
-                name: FragmentReport(f.site, True, f.rows_in_per_s, f.rows_out_per_s, self._busy_cores(name))
+                name: FragmentReport(
+                    f.site, True, f.rows_in_per_s, f.rows_out_per_s, self._look.busy_cores(name)
+                )
                 for name, f in seen.fragments.items()
             },
             queries={
@@ -341,39 +323,7 @@ class SparkEngine:
         now = time.time()
         for name in list(self.running):
             self._ask_for_progress(name)
-        channels = self._channel_snapshots(now)
-        writers = self._writers_of_fragments()
-        trigger_s = self.layout.project.settings.trigger_s
-        hops = {
-            name: hop_latency_s(meter, self._written_s(writers[name]), trigger_s)
-            for name, meter in self.meters.items()
-        }
-        latencies = {name: path_latency_s(name, hops, writers) for name in self.meters}
-        return Snapshot(
-            at_s=now,
-            since_start_s=now - self.began_s,
-            sites=self._site_snapshots(now),
-            fragments={name: self._fragment_snapshot(name, now, channels) for name in self.running},
-            queries={
-                query: self._query_snapshot(fragment, now, latencies.get(fragment), channels)
-                for query, fragment in self.queries.items()
-            },
-            channels=channels,
-            troubles=dict(troubles or {}),
-        )
-
-    def _written_s(self, writers: list[str]) -> list[float] | None:
-        """When the files that a fragment's channels hold were written; None if it reads from outside only."""
-        if not writers:
-            return None
-        return [at for name in writers for at, rows, _ in self._channel_meters[name].appended if rows > 0]
-
-    def _rows_out(self, fragment: str, now: float) -> tuple[int, float]:
-        """Rows written so far, and per second."""
-        if (channel := self._channel_meters.get(fragment)) is not None:
-            return channel.rows, channel.rates_per_s(now, self._window_s, self.began_s)[0]
-        meter = self.meters.get(fragment, FragmentMeter())
-        return meter.rows_out, meter.rows_per_s(now, self._window_s)[1]
+        return replace(self._look.snapshot(now), troubles=dict(troubles or {}))
 
     def _read_progress(self, fragment: str) -> None:
         self.take_progress(fragment, self.running[fragment].query)
@@ -390,117 +340,6 @@ class SparkEngine:
         """Where the site does not answer there is no news; whoever inspects the engine hears of it."""
         with contextlib.suppress(SiteLostError):
             self._ask(self.running[fragment].site, lambda: self._read_progress(fragment), self.silence_s)
-
-    def _writers_of_fragments(self) -> dict[str, list[str]]:
-        """Fragment -> the fragments it reads from."""
-        return {
-            name: [
-                writer.name
-                for dataset in self.layout.inputs_of(f)
-                for writer in self.layout.writers_of(dataset)
-            ]
-            for name, f in self.layout.fragments.items()
-        }
-
-    def _fragment_snapshot(
-        self, name: str, now: float, channels: Mapping[str, ChannelSnapshot]
-    ) -> FragmentSnapshot:
-        meter, fragment = self.meters[name], self.layout.fragments[name]
-        last = meter.batches[-1] if meter.batches else None
-        rows_out, rows_out_per_s = self._rows_out(name, now)
-        waiting = [
-            channels[log.name].lag.get(name, 0)
-            for dataset in self.layout.inputs_of(fragment)
-            for log in self.layout.writers_of(dataset)
-        ]
-        return FragmentSnapshot(
-            site=self.running[name].site,
-            rows_in_per_s=meter.rows_per_s(now, self._window_s)[0],
-            rows_out_per_s=rows_out_per_s,
-            rows_in=meter.rows_in,
-            rows_out=rows_out,
-            batches=meter.count,
-            batch_s=None if last is None else last.end_s - last.begin_s,
-            state_rows=0 if last is None else last.state_rows,
-            files_waiting=sum(waiting),
-            state_bytes=0 if last is None else last.state_bytes,
-        )
-
-    def _query_snapshot(
-        self,
-        fragment: str,
-        now: float,
-        latency_s: float | None,
-        channels: Mapping[str, ChannelSnapshot],
-    ) -> QuerySnapshot:
-        rows, rows_per_s = self._rows_out(fragment, now)
-        behind, seen, frontier = 0, set(), [fragment]
-        writers = self._writers_of_fragments()
-        while frontier:
-            name = frontier.pop()
-            if name in seen:
-                continue
-            seen.add(name)
-            behind += sum(channels[writer].lag.get(name, 0) for writer in writers[name])
-            frontier += writers[name]
-        return QuerySnapshot(
-            rows_per_s=rows_per_s,
-            rows=rows,
-            latency_s=latency_s,
-            files_behind=behind,
-        )
-
-    def _channel_snapshots(self, now: float) -> dict[str, ChannelSnapshot]:
-        result = {}
-        for name, channel in self.layout.channels.items():
-            state, meter = channel.state(), self._channel_meters[name]
-            meter.take(channel.appended_since(meter.end))
-            lag = {reader: state.lag(reader) for reader in state.committed if reader in self.layout.fragments}
-            result[name] = ChannelSnapshot(
-                bytes_per_s=meter.rates_per_s(now, self._window_s, self.began_s)[1],
-                bytes_written=meter.bytes,
-                stored_bytes=state.stored_bytes,
-                lag=lag,
-                crosses=sorted(
-                    {
-                        self.running[reader].site
-                        for reader in lag
-                        if reader in self.running and name in self.running
-                        if self.running[reader].site != self.running[name].site
-                    }
-                ),
-            )
-        return result
-
-    def _site_snapshots(self, now: float) -> dict[str, SiteSnapshot]:
-        result = {}
-        for name, site in self.sites.items():
-            usage = site.usage()
-            load, resident = None, None
-            if usage is not None:
-                meter = self._site_meters.setdefault(name, _SiteMeter(usage.cpu_s, now, usage.cpu_s))
-                if now > meter.at_s:
-                    load = (usage.cpu_s - meter.cpu_s) / (now - meter.at_s)
-                meter.cpu_s, meter.at_s, resident = usage.cpu_s, now, usage.resident_mb
-            estimated = load is None and usage is None
-            if estimated:
-                load = self._estimated_load(name)
-            here = [fragment for fragment, made in self.running.items() if made.site == name]
-            result[name] = SiteSnapshot(load, estimated, site.capacity, resident, here)
-        return result
-
-    def _estimated_load(self, site: str) -> float:
-        """Where processes cannot be seen: the share of time its fragments were inside a micro-batch."""
-        return sum(self._busy_cores(name) for name, made in self.running.items() if made.site == site)
-
-    def _busy_cores(self, fragment: str) -> float:
-        """An estimate: Spark tells how long a fragment's batches took, not how much CPU they used."""
-        recent = self.meters[fragment].batches[-5:]
-        if not recent:
-            return 0.0
-        busy = sum(batch.end_s - batch.begin_s for batch in recent)
-        trigger_s = self.layout.project.settings.trigger_s
-        return busy / max(recent[-1].end_s - recent[0].begin_s, trigger_s * len(recent))
 
 
 def _ms(seconds: float | None) -> float | None:
