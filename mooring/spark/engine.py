@@ -308,9 +308,7 @@ class SparkEngine:
             stream_rates=streams,
             sites={n: SiteReport((s.load_cores or 0.0) / s.capacity_cores) for n, s in seen.sites.items()},
             fragments={
-                name: FragmentReport(
-                    f.site, True, f.rows_in_per_s, f.rows_out_per_s, self._look.busy_cores(name)
-                )
+                name: FragmentReport(f.site, True, f.rows_in_per_s, f.rows_out_per_s, busy(name))
                 for name, f in seen.fragments.items()
             },
             queries={
