@@ -27,6 +27,15 @@ def read_source(path: Path) -> tuple[Problem, Layout | None]:
     return problem, layout
 
 
+def source_notes(layout: Layout | None) -> list[str]:
+    """Where a project's statistics come from; a problem file states its own."""
+    if layout is None:
+        return []
+    from mooring.spark.statistics_used import statistics_notes
+
+    return statistics_notes(layout)
+
+
 def require_spark(path: Path) -> None:
     """Project folders need the `spark` extra; planning alone does not."""
     try:
