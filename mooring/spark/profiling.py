@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -38,7 +39,6 @@ from mooring.spark.sites import SiteHandle
 from mooring.spark.statistics_file import FlowStatistics
 
 _TRIGGER_S = 0.5
-_LARGEST_ROWS = 1_200_000
 _LEAST_ROWS = 200
 _GROWTH = 3.0
 """The largest batch's growing part is this many times the fixed part."""
@@ -55,6 +55,8 @@ class ProfileOptions:
     most_warm_up: int = 24
     first_warm_up: int = 40
     """The same for the first fragment, which also warms up what all have in common."""
+    largest_rows: int = 1_200_000
+    """Rows of the largest batch at most: what a small heap holds comfortably."""
     sample: Path | None = None
     """Folder with a folder of files per source dataset; None: the sources' own files."""
 
@@ -144,7 +146,7 @@ class _Profiler:
             )
             usual = max(_LEAST_ROWS, round(self._input_rate(fragment, feed) * self._trigger_s))
             skipped = self._warm_up(runner, usual, tell)
-            self._measure(runner, usual, feed.most_rows, tell)
+            self._measure(runner, usual, min(feed.most_rows, self._options.largest_rows), tell)
             runner.read_progress()
             self._looks_cpu_s.append(self._look_cpu_s(query))
             self.result.look_cpu_s = float(np.median(self._looks_cpu_s))
@@ -305,7 +307,7 @@ class _Feed:
     def most_rows(self) -> int:
         """A source of files that takes only so many per batch never gives larger batches."""
         limits = [sample.rows_per_file * sample.most_files for _, sample in self._seen.values()]
-        return min([_LARGEST_ROWS, *limits])
+        return min(limits, default=sys.maxsize)
 
     def place(self, rows: int) -> int:
         taken = [
