@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from mooring.cli.graph_tree import GraphTree
 from mooring.cli.parsing import Verbs, add_problem, add_verb
-from mooring.cli.problem_source import read_source
+from mooring.cli.problem_source import read_source, source_notes
 from mooring.cli.terminal import Terminal
 from mooring.errors import InfeasibleError
 from mooring.load.build import build_load_model
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     counts = count_parts(problem, model)
     left_out = [model.variables[k].name for k in range(model.stream_count) if model.totals[k] == 0.0]
     reason = infeasibility(model)
-    warnings = find_warnings(problem, model)
+    warnings, notes = find_warnings(problem, model), source_notes(layout)
     terminal.document(
         {
             "version": 1,
@@ -52,6 +52,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             "left_out": left_out,
             "feasible": reason is None,
             "warnings": [*([reason] if reason else []), *warnings],
+            **({} if layout is None else {"statistics": notes}),
         }
     )
     terminal.print(f"[bold]{escape(str(args.problem))}[/bold]: " + _sentence(counts))
@@ -62,6 +63,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         terminal.print(
             f"[yellow]left out of the feasible set:[/yellow] {escape(stream)}, which loads nothing"
         )
+    for note in notes:
+        terminal.print(f"[yellow]statistics:[/yellow] {escape(note)}")
     for warning in warnings:
         terminal.print(f"[yellow]note:[/yellow] {escape(warning)}")
     if reason is not None:

@@ -23,6 +23,7 @@ from mooring.cli import (
     headroom,
     plan,
     policies,
+    profile,
     run,
     simulate,
     status,
@@ -46,7 +47,7 @@ class Verb(Protocol):
 VERBS: tuple[Verb, ...] = (
     *(check, plan, evaluate, compare, headroom, simulate),
     *(generate, traces, policies, experiment),
-    *(run, status, stop),
+    *(profile, run, status, stop),
 )
 
 

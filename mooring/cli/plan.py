@@ -10,7 +10,7 @@ from rich.markup import escape
 from mooring.cli.clock import Timed, deadline, spent_part
 from mooring.cli.files import read_placement, write_text
 from mooring.cli.parsing import Verbs, add_problem, add_verb, count, seconds, settings
-from mooring.cli.problem_source import load_problem
+from mooring.cli.problem_source import read_source, source_notes
 from mooring.cli.tables import latency_table, metric_lines, sentences, site_table
 from mooring.cli.terminal import Terminal, as_json_text
 from mooring.errors import InputError
@@ -48,7 +48,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
     if args.max_moves is not None and args.current is None:
         raise InputError("found no running placement", field="--max-moves", remedy="add --from PLAN.json")
-    problem = load_problem(args.problem)
+    problem, layout = read_source(args.problem)
+    notes = source_notes(layout)
     current = None if args.current is None else read_placement(args.current, problem)
     policy = Timed(make_policy(args.policy, settings(args.set)))
     with terminal.progress(f"planning with {args.policy}") as report:
@@ -64,6 +65,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             max_moves=args.max_moves,
         )
     document = plan_document(made, policy.seconds)
+    if layout is not None:
+        document["statistics"] = notes
     if args.output is not None:
         write_text(args.output, as_json_text(document))
     terminal.document(document)
@@ -76,6 +79,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             terminal.print(latencies)
         terminal.print()
         terminal.print(sentences(made.explanation.sentences))
+        for note in notes:
+            terminal.print(f"[yellow]statistics:[/yellow] {escape(note)}")
         if args.output is not None:
             terminal.print(f"Wrote {escape(str(args.output))}")
     return 0

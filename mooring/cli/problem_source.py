@@ -25,3 +25,12 @@ def read_source(path: Path) -> tuple[Problem, Layout | None]:
 
     layout, problem = read_project(path)
     return problem, layout
+
+
+def source_notes(layout: Layout | None) -> list[str]:
+    """Where a project's statistics come from; a problem file states its own."""
+    if layout is None:
+        return []
+    from mooring.spark.statistics_used import statistics_notes
+
+    return statistics_notes(layout)

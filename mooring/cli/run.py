@@ -162,8 +162,8 @@ def _planned(
     from mooring.cli.tables import metric_lines, sentences, site_table
     from mooring.load.build import build_load_model
     from mooring.run import evaluate, plan
-    from mooring.spark.pipeline_problem import assumptions
     from mooring.spark.run_report import RunRecord
+    from mooring.spark.statistics_used import statistics_notes
 
     problem, policy = prepared.problem, args.policy or prepared.project.settings.policy
     placement: Placement
@@ -173,7 +173,7 @@ def _planned(
     else:
         made = plan(problem, policy, seed=args.seed, settings=settings(args.set))
         placement, metrics, why = made.placement, made.metrics, list(made.explanation.sentences)
-    notes = assumptions(prepared.layout)
+    notes = statistics_notes(prepared.layout)
     terminal.print(
         f"[bold]{escape(prepared.project.spec.name)}[/bold] placed by [bold]{escape(policy)}[/bold]"
     )

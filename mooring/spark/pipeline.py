@@ -46,6 +46,8 @@ class FlowNode:
     schema: StructType
     fingerprint: str
     place: Place
+    unplaced_fingerprint: str = ""
+    """The same wherever its outside sources lie."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class _ViewNode:
     outside: bool
     stateful: bool
     fingerprint: str
+    unplaced_fingerprint: str
 
 
 def read_pipeline(
@@ -138,9 +141,10 @@ class _Analysis:
     ) -> None:
         target = self._definitions.datasets[flow.target]
         inputs, views, outside, stateful, marks = self._folded(reads)
-        fingerprint = hashlib.sha256("".join([reads.fingerprint, *marks]).encode()).hexdigest()[:16]
+        fingerprint = _joined(reads.fingerprint, [placed for placed, _ in marks])
+        unplaced = _joined(reads.unplaced_fingerprint, [anywhere for _, anywhere in marks])
         if target.kind == "view":
-            self._views[flow.target] = _ViewNode(inputs, views, outside, stateful, fingerprint)
+            self._views[flow.target] = _ViewNode(inputs, views, outside, stateful, fingerprint, unplaced)
             frame.createOrReplaceTempView(flow.target)
             return
         if not streaming:
@@ -150,7 +154,8 @@ class _Analysis:
                 remedy="read with spark.readStream (SQL: FROM STREAM x)",
             )
         self._flows[flow.name] = FlowNode(
-            flow.name, flow.target, inputs, views, outside, stateful, schema, fingerprint, flow.place
+            *(flow.name, flow.target, inputs, views, outside, stateful, schema, fingerprint, flow.place),
+            unplaced_fingerprint=unplaced,
         )
         if target.kind == "table":
             self._note_schema(flow, schema)
@@ -169,7 +174,9 @@ class _Analysis:
         stub = self._session.readStream.schema(known).parquet(str(self._empty))
         stub.createOrReplaceTempView(flow.target)
 
-    def _folded(self, reads: PlanReads) -> tuple[tuple[str, ...], tuple[str, ...], bool, bool, list[str]]:
+    def _folded(
+        self, reads: PlanReads
+    ) -> tuple[tuple[str, ...], tuple[str, ...], bool, bool, list[tuple[str, str]]]:
         """What the plan reads once its views are replaced by what they read."""
         inputs: dict[str, None] = {}
         views: dict[str, None] = {}
@@ -180,7 +187,7 @@ class _Analysis:
                 inputs.update(dict.fromkeys(view.inputs))
                 views.update(dict.fromkeys([*view.views, name]))
                 outside, stateful = outside or view.outside, stateful or view.stateful
-                marks.append(view.fingerprint)
+                marks.append((view.fingerprint, view.unplaced_fingerprint))
             elif name in self._definitions.datasets:
                 inputs[name] = None
             else:  # a table the cluster has; a stream only if it is read as one
@@ -265,3 +272,7 @@ class _Analysis:
             placed.update((flow.name, flow) for flow in ready)
             left = {name: flow for name, flow in left.items() if name not in placed}
         return placed
+
+
+def _joined(fingerprint: str, marks: list[str]) -> str:
+    return hashlib.sha256("".join([fingerprint, *marks]).encode()).hexdigest()[:16]

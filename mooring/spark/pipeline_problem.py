@@ -15,11 +15,12 @@ from mooring.problem.problem import Problem
 from mooring.problem.schema import problem_from_data
 from mooring.spark.layout import Layout, pin_of
 from mooring.spark.pipeline import FlowNode, Pipeline
-
-ASSUMED_COST_US = 20.0
-"""CPU per row where `statistics` gives none; a plan made with it says so."""
-ASSUMED_BATCH_CPU_S = 0.2
-"""CPU per micro-batch where `statistics` gives no fixed_cores (docs/spark.md has what was measured)."""
+from mooring.spark.statistics_used import (
+    ASSUMED_BATCH_CPU_S,
+    ASSUMED_COST_US,
+    given_fields,
+    measured_fields,
+)
 
 
 def operator_name(flow: FlowNode) -> str:
@@ -44,21 +45,8 @@ def problem_of(layout: Layout) -> Problem:
         raise
 
 
-def assumptions(layout: Layout) -> list[str]:
-    """What the plan takes for granted because `mooring.yml` does not say."""
-    given = layout.project.settings.statistics
-    silent = [f.name for f in layout.pipeline.flows.values() if not {f.name, f.dataset} & given.keys()]
-    if not silent:
-        return []
-    return [
-        f"no statistics for {', '.join(silent)}: assumed {ASSUMED_COST_US:g} us per row and "
-        f"{ASSUMED_BATCH_CPU_S:g} CPU seconds per micro-batch"
-    ]
-
-
 def _operator(layout: Layout, flow: FlowNode) -> dict[str, object]:
     settings, pipeline = layout.project.settings, layout.pipeline
-    statistics = settings.statistics.get(flow.name) or settings.statistics.get(flow.dataset) or {}
     inputs = [operator_name(writer) for name in flow.inputs for writer in pipeline.writers(name)]
     if flow.outside:
         inputs = [flow.dataset, *inputs]
@@ -67,7 +55,8 @@ def _operator(layout: Layout, flow: FlowNode) -> dict[str, object]:
         "cost_us": ASSUMED_COST_US,
         "kind": "aggregate" if flow.stateful else "map",
         "fragment": layout.home[flow.name],
-        **statistics,
+        **measured_fields(layout, flow),
+        **given_fields(layout, flow),
     }
     if flow.name in layout.fragments:  # once per fragment
         fields.setdefault("fixed_cores", ASSUMED_BATCH_CPU_S / settings.trigger_s)

@@ -34,6 +34,8 @@ class PlanReads:
     stateful: bool
     fingerprint: str
     """Changes when the plan's meaning may have changed; not with layout, comments or position in the file."""
+    unplaced_fingerprint: str
+    """The same, whatever the folder its sources lie in: what was measured of it holds elsewhere too."""
 
 
 def plan_of(frame: DataFrame) -> Message:
@@ -58,7 +60,9 @@ def reads_of(plan: Message) -> PlanReads:
             query = message.query
             tables.update(dict.fromkeys(tables_read(query)))
             stateful = stateful or sql_definitions.keeps_state(query)
-    return PlanReads(tuple(tables), outside, stateful, fingerprint_of(plan))
+    return PlanReads(
+        tuple(tables), outside, stateful, fingerprint_of(plan), fingerprint_of(plan, placed=False)
+    )
 
 
 def _walk(message: Message) -> Iterator[Message]:
@@ -74,8 +78,11 @@ def _walk(message: Message) -> Iterator[Message]:
             yield from _walk(item)
 
 
-def fingerprint_of(plan: Message) -> str:
-    """A hash of the plan without what differs between two readings of the same definition."""
+def fingerprint_of(plan: Message, *, placed: bool = True) -> str:
+    """A hash of the plan without what differs between two readings of the same definition.
+
+    `placed`: the paths of its sources count.
+    """
     copy = type(plan)()
     copy.CopyFrom(plan)
     functions = []
@@ -86,6 +93,10 @@ def fingerprint_of(plan: Message) -> str:
         if message.DESCRIPTOR.name == "PythonUDF":
             functions.append(_function_fingerprint(message.command))
             message.ClearField("command")
+        if message.DESCRIPTOR.name == "DataSource" and not placed:
+            source: Any = message
+            source.ClearField("paths")
+            source.options.pop("path", None)
         if message.DESCRIPTOR.name == "SQL":
             message.query = sql_definitions.normalised(message.query)
     digest = hashlib.sha256(copy.SerializeToString(deterministic=True))

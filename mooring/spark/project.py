@@ -20,6 +20,7 @@ from mooring.problem.files import load_data
 from mooring.problem.schema import problem_from_data
 from mooring.problem.site import Site
 from mooring.spark.definitions import find_spec
+from mooring.spark.statistics_file import STATISTICS_FILE_NAME, MeasuredStatistics, read_statistics
 from mooring.spark.storage_root import StorageRoot
 
 SETTINGS_FILE_NAMES = ("mooring.yml", "mooring.yaml", "mooring.json")
@@ -75,6 +76,8 @@ class Project:
     spec: PipelineSpec
     settings_file: Path
     settings: ProjectSettings
+    measured: MeasuredStatistics = field(default_factory=MeasuredStatistics)
+    """From the statistics file that `mooring profile` writes; empty where there is none."""
 
     @property
     def work_folder(self) -> Path:
@@ -108,7 +111,9 @@ def load_project(folder: Path) -> Project:
     except InputError as error:
         error.file = error.file or str(found[0])
         raise
-    return Project(folder, spec_file, spec, found[0], settings)
+    return Project(
+        folder, spec_file, spec, found[0], settings, read_statistics(folder / STATISTICS_FILE_NAME)
+    )
 
 
 def read_sites(project: Project) -> list[Site]:

@@ -1,0 +1,320 @@
+"""`mooring profile`: run every fragment on sample data, alone on one quiet site, and fit what it costs.
+
+Fragments are profiled one after another, each in the order of the graph, so that what one delivers is the
+sample for those that read it. Each gets batches of three sizes in turn: about what one trigger brings at the
+stated rates, and two larger ones chosen so that the part that grows with the rows stands well above the part
+that does not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+from pyspark.sql import SparkSession
+from pyspark.sql.connect.plan import DataSource
+from pyspark.sql.streaming import StreamingQuery
+
+from mooring.deployment.fragments import Fragment
+from mooring.errors import InputError, MooringError
+from mooring.load.measurements import BatchSample, NotMeasured, fit_cost
+from mooring.problem.problem import Problem
+from mooring.spark import fragment_query, stream_logs
+from mooring.spark.definitions import active_session, load_definitions
+from mooring.spark.endpoint import close_session, open_session
+from mooring.spark.layout import Layout
+from mooring.spark.profile_batches import BatchRunner
+from mooring.spark.profile_feed import FedChannel, FedFolder, Replay, replays, shares_of
+from mooring.spark.profile_sources import SAMPLE_ROWS, SourceSample, read_sample, redirect, with_stand_ins
+from mooring.spark.profile_statistics import ProfiledFragment, flow_statistics
+from mooring.spark.sites import SiteHandle
+from mooring.spark.statistics_file import FlowStatistics
+
+_TRIGGER_S = 0.5
+_LEAST_ROWS = 200
+_GROWTH = 3.0
+"""The largest batch's growing part is this many times the fixed part."""
+_LOOKS = 20
+_IDLE_S = 3.0
+
+
+@dataclass(frozen=True)
+class ProfileOptions:
+    batches: int = 18
+    """Measured batches per fragment, warm-up not counted."""
+    warm_up: int = 6
+    """Least batches before measuring; more follow until batches stop getting cheaper."""
+    most_warm_up: int = 24
+    first_warm_up: int = 40
+    """The same for the first fragment, which also warms up what all have in common."""
+    largest_rows: int = 1_200_000
+    """Rows of the largest batch at most: what a small heap holds comfortably."""
+    sample: Path | None = None
+    """Folder with a folder of files per source dataset; None: the sources' own files."""
+
+    def __post_init__(self) -> None:
+        if self.batches < 6:
+            raise InputError(
+                f"found {self.batches} batches, expected at least 6 to fit a line", field="--batches"
+            )
+
+
+@dataclass
+class Profile:
+    """What came out: figures per flow, and why there are none where there are none."""
+
+    flows: dict[str, FlowStatistics] = field(default_factory=dict)
+    unmeasured: dict[str, str] = field(default_factory=dict)
+    look_cpu_s: float = 0.0
+    idle_cores: float = 0.0
+
+
+Progress = Callable[[float, str], None]
+
+
+def profile_layout(
+    layout: Layout, problem: Problem, site: SiteHandle, scratch: Path, options: ProfileOptions, tell: Progress
+) -> Profile:
+    """Profile every fragment of a project on one site; `scratch` holds channels and checkpoints meanwhile."""
+    profiler = _Profiler(layout, problem, site, scratch, options)
+    result = profiler.result
+    result.idle_cores = profiler.idle_cores()
+    for number, fragment in enumerate(layout.fragments.values()):
+        tell(number / len(layout.fragments), f"profiling {fragment.name}")
+
+        def part_done(part: float, before: int = number) -> None:
+            tell((before + part) / len(layout.fragments), "")
+
+        try:
+            profiler.profile(fragment, part_done)
+        except MooringError as reason:
+            result.unmeasured[fragment.name] = str(reason)
+    tell(1.0, "done")
+    return result
+
+
+class _Profiler:
+    def __init__(
+        self, layout: Layout, problem: Problem, site: SiteHandle, scratch: Path, options: ProfileOptions
+    ) -> None:
+        settings = dataclasses.replace(layout.project.settings, storage=scratch, trigger_s=_TRIGGER_S)
+        project = dataclasses.replace(layout.project, settings=settings)
+        self._layout = Layout(project, layout.pipeline, layout.fragments)
+        self._trigger_s = layout.project.settings.trigger_s
+        self._rates = {stream.name: stream.rate for stream in problem.streams}
+        self._site = site
+        self._options = options
+        self._samples: dict[str, pyarrow.Table] = {}
+        self._rows_per_s: dict[str, float] = {}
+        self._looks_cpu_s: list[float] = []
+        self.result = Profile()
+
+    def _cpu_s(self) -> float:
+        usage = self._site.usage()
+        if usage is None:
+            raise InputError(
+                f"the processes of site {self._site.name!r} cannot be seen, so its CPU cannot be measured",
+                remedy="profile on Linux with an embedded site",
+            )
+        return usage.cpu_s
+
+    def idle_cores(self) -> float:
+        before = self._cpu_s()
+        time.sleep(_IDLE_S)
+        return (self._cpu_s() - before) / _IDLE_S
+
+    def profile(self, fragment: Fragment, tell: Callable[[float], None]) -> None:
+        session = open_session(self._site.endpoint)
+        query: StreamingQuery | None = None
+        try:
+            feed = _Feed(self._layout, fragment, self._samples, self._options.sample)
+            query = self._start(fragment, session, feed)
+            runner = BatchRunner(
+                query,
+                self._layout.checkpoint(fragment.name),
+                feed.place,
+                self._cpu_s,
+                self.result.idle_cores,
+            )
+            usual = max(_LEAST_ROWS, round(self._input_rate(fragment, feed) * self._trigger_s))
+            skipped = self._warm_up(runner, usual, tell)
+            self._measure(runner, usual, min(feed.most_rows, self._options.largest_rows), tell)
+            runner.read_progress()
+            self._looks_cpu_s.append(self._look_cpu_s(query))
+            self.result.look_cpu_s = float(np.median(self._looks_cpu_s))
+            query.stop()
+            self._conclude(fragment, runner, skipped, feed)
+        except MooringError:
+            raise
+        except Exception as failure:
+            raise fragment_query.flow_failure(
+                self._layout, fragment.name, self._site.name, failure
+            ) from failure
+        finally:
+            close_session(session)
+            shutil.rmtree(self._layout.root / "channels", ignore_errors=True)
+
+    def _start(self, fragment: Fragment, session: SparkSession, feed: _Feed) -> StreamingQuery:
+        project = self._layout.project
+        definitions = with_stand_ins(
+            load_definitions(project.folder, project.spec, session),
+            lambda source: feed.stand_in(source, session),
+        )
+        for name, value in project.spec.configuration.items():
+            session.conf.set(name, value)
+        for flow in fragment.operators:
+            for name, value in definitions.flows[flow].spark_conf.items():
+                session.conf.set(name, value)
+        session.conf.set("spark.sql.streaming.numRecentProgressUpdates", "20")
+        with active_session(session):
+            for dataset in self._layout.inputs_of(fragment):
+                stream = fragment_query.channel_stream(self._layout, dataset, session)
+                stream.createOrReplaceTempView(dataset)
+            frame = fragment_query._output_frame(self._layout, fragment, definitions)
+            feed.ready()
+            return fragment_query._writer(self._layout, fragment, definitions, frame).start()
+
+    def _input_rate(self, fragment: Fragment, feed: _Feed) -> float:
+        """Rows per second it will get at the stated rates, as far as profiled flows tell."""
+        flows, rate = self._layout.pipeline.flows, 0.0
+        for flow in (flows[name] for name in fragment.operators):
+            rate += self._rates.get(flow.dataset, 0.0) if flow.outside else 0.0
+        for dataset in self._layout.inputs_of(fragment):
+            rate += sum(self._rows_per_s.get(w.name, 0.0) for w in self._layout.pipeline.writers(dataset))
+        feed.rate = rate
+        return rate
+
+    def _warm_up(self, runner: BatchRunner, usual: int, tell: Callable[[float], None]) -> int:
+        """Until the last few batches of the usual size are no cheaper than those before them."""
+        small: list[float] = []
+        options, first = self._options, not self._looks_cpu_s
+        least, most = (2 * [options.first_warm_up]) if first else (options.warm_up, options.most_warm_up)
+        while len(runner.done) < most:
+            at = len(runner.done)
+            batch = runner.run(usual if at % 2 == 0 else 8 * usual)
+            tell(0.3 * at / most)
+            if at % 2 == 0:
+                small.append(batch.cpu_s)
+            steady = len(small) >= 4 and np.median(small[-2:]) > 0.93 * np.median(small[-4:-2])
+            if at + 1 >= least and steady:
+                break
+        return len(runner.done)
+
+    def _measure(self, runner: BatchRunner, usual: int, most: int, tell: Callable[[float], None]) -> None:
+        recent = [BatchSample(batch.rows, batch.cpu_s) for batch in runner.done[-10:]]
+        guess = fit_cost(recent)
+        largest = 16.0 * usual
+        if not isinstance(guess, NotMeasured) and guess.cost_us.value > 0.0:
+            largest = _GROWTH * 1e6 * guess.batch_cpu_s.value / guess.cost_us.value
+        top = int(min(max(largest, 8 * usual), most))
+        sizes = (usual, top, usual, (usual + top) // 2)
+        for number in range(self._options.batches):
+            runner.run(sizes[number % len(sizes)])
+            tell(0.3 + 0.7 * (number + 1) / self._options.batches)
+
+    def _look_cpu_s(self, query: StreamingQuery) -> float:
+        """CPU of one look as a run takes it: is it active, and how far is it."""
+        before_cpu_s, before_s = self._cpu_s(), time.monotonic()
+        for _ in range(_LOOKS):
+            _ = query.isActive
+            _ = query.recentProgress
+        idle_s = self.result.idle_cores * (time.monotonic() - before_s)
+        return max(0.0, self._cpu_s() - before_cpu_s - idle_s) / _LOOKS
+
+    def _conclude(self, fragment: Fragment, runner: BatchRunner, skipped: int, feed: _Feed) -> None:
+        """Fit, and keep what the fragment delivered as the sample for its readers."""
+        files = self._output_files(fragment.name)
+        profiled = ProfiledFragment(fragment, self._layout, runner, skipped, files, feed.rows_per_input)
+        flows = flow_statistics(profiled)
+        if isinstance(flows, NotMeasured):
+            raise InputError(f"{fragment.name!r} gave too little to go by: {flows.reason}")
+        self.result.flows.update(flows)
+        last = flows[fragment.name]
+        whole = profiled.selectivity
+        self._rows_per_s[fragment.name] = feed.rate * (1.0 if whole is None else whole)
+        if files and last is not None:
+            tables = [pyarrow.parquet.ParquetFile(file.path).read() for file in files]
+            table = pyarrow.concat_tables(tables)
+            if table.num_rows > 0:
+                self._samples[fragment.name] = table.slice(0, SAMPLE_ROWS)
+
+    def _output_files(self, fragment: str) -> list[stream_logs.LogEntry]:
+        channel = self._layout.channels.get(fragment)
+        return [] if channel is None else stream_logs.sink_entries(channel.folder / "_spark_metadata")
+
+
+class _Feed:
+    """All inputs of one fragment: its channels, and its outside sources as stand-ins."""
+
+    def __init__(
+        self, layout: Layout, fragment: Fragment, samples: Mapping[str, pyarrow.Table], folder: Path | None
+    ) -> None:
+        self._layout = layout
+        self._fragment = fragment
+        self._folder = folder
+        self._targets: list[FedChannel | FedFolder] = []
+        self._tables: list[pyarrow.Table] = []
+        self._inputs: list[str] = []
+        self._replays: list[Replay] = []
+        self._seen: dict[int, tuple[FedFolder, SourceSample]] = {}
+        self.rate = 0.0
+        self.rows_per_input: dict[str, int] = {}
+        layout.create()
+        for dataset in layout.inputs_of(fragment):
+            for channel in layout.writers_of(dataset):
+                if channel.name not in samples:
+                    raise InputError(
+                        f"{fragment.name!r} reads {channel.name!r}, of which no rows came out",
+                        remedy="give a larger sample, or statistics in mooring.yml",
+                    )
+                self._add(channel.name, FedChannel(channel.folder), samples[channel.name])
+
+    def _add(self, name: str, target: FedChannel | FedFolder, table: pyarrow.Table) -> None:
+        self._inputs.append(name)
+        self._targets.append(target)
+        self._tables.append(table)
+
+    def stand_in(self, source: DataSource, session: SparkSession) -> None:
+        """Redirect an outside source to a folder that this feed fills."""
+        if id(source) in self._seen:
+            return
+        flows = self._layout.pipeline.flows
+        dataset = next(flows[name].dataset for name in self._fragment.operators if flows[name].outside)
+        sample = read_sample(session, source, dataset, self._folder)
+        folder = self._layout.root / "sources" / f"{self._fragment.name}-{len(self._seen)}"
+        target = FedFolder(folder, sample.rows_per_file, sample.most_files, sample.kind)
+        redirect(source, folder, sample)
+        self._seen[id(source)] = (target, sample)
+        self._add(f"outside {len(self._seen)}", target, sample.table)
+
+    def ready(self) -> None:
+        if not self._tables:
+            raise InputError(
+                f"{self._fragment.name!r} reads a table outside the pipeline, which cannot be stood in for",
+                remedy="give its statistics in mooring.yml",
+            )
+        self._replays = replays(self._tables)
+
+    @property
+    def most_rows(self) -> int:
+        """A source of files that takes only so many per batch never gives larger batches."""
+        limits = [sample.rows_per_file * sample.most_files for _, sample in self._seen.values()]
+        return min(limits, default=sys.maxsize)
+
+    def place(self, rows: int) -> int:
+        taken = [
+            replay.take(share)
+            for replay, share in zip(self._replays, shares_of(self._tables, rows), strict=True)
+        ]
+        for name, target, table in zip(self._inputs, self._targets, taken, strict=True):
+            target.append(table)
+            self.rows_per_input[name] = self.rows_per_input.get(name, 0) + table.num_rows
+        return sum(table.num_rows for table in taken)
