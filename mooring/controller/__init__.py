@@ -1,0 +1,1 @@
+"""Collect, evaluate, decide, apply: what changes a running placement, with a journal."""
