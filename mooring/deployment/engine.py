@@ -12,9 +12,9 @@ next.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mooring.errors import EngineError
 
@@ -119,3 +119,15 @@ class Engine(Protocol):
     def measure(self) -> Measurement:
         """What happened since the last call (or since the engine began)."""
         ...
+
+
+@runtime_checkable
+class StagedMoves(Protocol):
+    """An engine that tells how far a move is, so that a journal can say it."""
+
+    def move_in_stages(self, fragment: str, to_site: str, reached: Callable[[str], None]) -> MoveReport:
+        """Move; `reached` hears each of `STAGES` once it holds, and a move ends if it raises."""
+        ...
+
+
+STAGES = ("prepared", "stopped", "fenced", "started")

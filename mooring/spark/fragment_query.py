@@ -78,7 +78,9 @@ class PreparedFragment:
         name = self.fragment.name
         try:
             with active_session(self.session):
-                writer = _writer(self.layout, self.fragment, self.definitions, self.frame, self._checkpoint)
+                writer = query_writer(
+                    self.layout, self.fragment, self.definitions, self.frame, self._checkpoint
+                )
                 query = writer.start()
         except Exception as failure:
             self.discard()
@@ -107,7 +109,7 @@ def prepare_fragment(
         for name, value in layout.project.storage_root.session_settings(site).items():
             session.conf.set(name, value)
         definitions = load_definitions(layout.project.folder, layout.project.spec, session)
-        frame = _analysed(layout, fragment, definitions, session)
+        frame = analysed_frame(layout, fragment, definitions, session)
     except MooringError:
         close_session(session)
         raise
@@ -117,7 +119,7 @@ def prepare_fragment(
     return PreparedFragment(layout, fragment, site, session, session_id, frame, definitions, accept_edits)
 
 
-def _analysed(
+def analysed_frame(
     layout: Layout, fragment: Fragment, definitions: Definitions, session: SparkSession
 ) -> DataFrame:
     session.conf.set("spark.sql.streaming.numRecentProgressUpdates", "20")
@@ -169,7 +171,7 @@ def _output_frame(layout: Layout, fragment: Fragment, definitions: Definitions) 
     return frame
 
 
-def _writer(
+def query_writer(
     layout: Layout, fragment: Fragment, definitions: Definitions, frame: DataFrame, checkpoint: Path
 ) -> Any:
     node = layout.pipeline.flows[fragment.name]

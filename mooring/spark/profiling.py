@@ -168,19 +168,11 @@ class _Profiler:
             load_definitions(project.folder, project.spec, session),
             lambda source: feed.stand_in(source, session),
         )
-        for name, value in project.spec.configuration.items():
-            session.conf.set(name, value)
-        for flow in fragment.operators:
-            for name, value in definitions.flows[flow].spark_conf.items():
-                session.conf.set(name, value)
-        session.conf.set("spark.sql.streaming.numRecentProgressUpdates", "20")
+        frame = fragment_query.analysed_frame(self._layout, fragment, definitions, session)
+        feed.ready()
+        checkpoint = fragment_query.fence(self._layout, fragment.name)
         with active_session(session):
-            for dataset in self._layout.inputs_of(fragment):
-                stream = fragment_query.channel_stream(self._layout, dataset, session)
-                stream.createOrReplaceTempView(dataset)
-            frame = fragment_query._output_frame(self._layout, fragment, definitions)
-            feed.ready()
-            return fragment_query._writer(self._layout, fragment, definitions, frame).start()
+            return fragment_query.query_writer(self._layout, fragment, definitions, frame, checkpoint).start()
 
     def _input_rate(self, fragment: Fragment, feed: _Feed) -> float:
         """Rows per second it will get at the stated rates, as far as profiled flows tell."""

@@ -1,0 +1,281 @@
+"""From one placement to another: which fragment moves when, what that does, and how long each stands still.
+
+Moves are carried out one by one, so every placement in between is a real one and has to be allowed. The order
+takes, at each step, the move after which the fullest site is least full, so that moves which make room come
+before those that need it; where an order runs into a site's memory or fixed load, another is tried.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mooring.errors import InfeasibleError, InputError
+from mooring.load.build import build_load_model
+from mooring.load.model import LoadModel
+from mooring.placement.checker import violations
+from mooring.placement.evaluation import evaluate_placement, utilisation
+from mooring.placement.placement import Placement
+from mooring.problem.problem import Problem
+
+_POINTS = 2**12
+_MOST_TRIES = 2000
+"""Placements looked at before giving up on an order; dead ends are rare, so this is far beyond need."""
+
+
+@dataclass(frozen=True, order=True)
+class Move:
+    """One fragment from one site to another."""
+
+    fragment: str
+    from_site: str
+    to_site: str
+
+    def inverse(self) -> Move:
+        return Move(self.fragment, self.to_site, self.from_site)
+
+
+@dataclass(frozen=True)
+class MoveTimes:
+    """How long a fragment stands still; defaults as measured (docs/moves.md)."""
+
+    stateless_s: float = 1.0
+    stateful_s: float = 1.5
+    bytes_per_s: float = 50e6
+
+    def pause_s(self, *, stateful: bool, state_bytes: float) -> float:
+        base_s = self.stateful_s if stateful else self.stateless_s
+        return base_s + state_bytes / self.bytes_per_s
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a placement is good for; `None` where the problem lacks the figures."""
+
+    feasible_ratio: float | None
+    headroom: float | None
+    max_utilisation: float
+
+
+@dataclass(frozen=True)
+class PlannedMove:
+    move: Move
+    state_bytes: float
+    pause_s: float
+    """Predicted."""
+    after: Effect
+
+
+@dataclass(frozen=True)
+class MoveList:
+    """Ordered moves from one placement (fragment -> site) to another."""
+
+    old: Mapping[str, str]
+    new: Mapping[str, str]
+    steps: tuple[PlannedMove, ...]
+    before: Effect
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        return tuple(step.move for step in self.steps)
+
+    @property
+    def fingerprint(self) -> str:
+        return moves_fingerprint(self.old, self.moves)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "id": self.fingerprint,
+            "from": dict(self.old),
+            "to": dict(self.new),
+            "before": _effect_json(self.before),
+            "moves": [
+                {
+                    "fragment": step.move.fragment,
+                    "from": step.move.from_site,
+                    "to": step.move.to_site,
+                    "state_bytes": step.state_bytes,
+                    "pause_s": step.pause_s,
+                    "after": _effect_json(step.after),
+                }
+                for step in self.steps
+            ],
+        }
+
+
+def moves_fingerprint(old: Mapping[str, str], moves: Sequence[Move]) -> str:
+    """Names one list of moves from one placement: exactly these, in this order."""
+    text = json.dumps([sorted(old.items()), [[m.fragment, m.from_site, m.to_site] for m in moves]])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What predictions are made from."""
+
+    times: MoveTimes = field(default_factory=MoveTimes)
+    state_bytes: Mapping[str, float] = field(default_factory=dict)
+    """Per fragment, as last measured; the problem's own figure where missing."""
+
+
+def ordered_moves(
+    problem: Problem, old: Mapping[str, str], new: Mapping[str, str], figures: Figures | None = None
+) -> MoveList:
+    """The moves that lead from `old` to `new` (fragment -> site), each placement in between allowed.
+
+    >>> problem = Problem.from_dict({
+    ...     "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}},
+    ...     "streams": {"x": {"rate": 100}},
+    ...     "operators": {"f": {"inputs": ["x"], "cost_us": 50}, "g": {"inputs": ["x"], "cost_us": 70}},
+    ... })
+    >>> [m.fragment for m in ordered_moves(problem, {"f": "a", "g": "a"}, {"f": "a", "g": "b"}).moves]
+    ['g']
+    """
+    model = build_load_model(problem)
+    start, goal = fragment_placement(problem, old), fragment_placement(problem, new)
+    _refuse_immovable(problem, start, goal)
+    wrong = violations(problem, model, goal)
+    if wrong:
+        raise InfeasibleError(f"the placement to move to is not allowed: {wrong[0]}")
+    order = _order(problem, model, start, goal)
+    chosen = figures or Figures()
+    steps, at = [], start
+    for f in order:
+        move = Move(
+            problem.fragment_names[f], _site(problem, start, f), problem.sites[goal.site_of_fragment[f]].name
+        )
+        at = _moved(at, goal, f)
+        state_bytes, pause_s = _predicted(problem, f, chosen)
+        steps.append(PlannedMove(move, state_bytes, pause_s, _effect(model, at)))
+    return MoveList(by_fragment(start), by_fragment(goal), tuple(steps), _effect(model, start))
+
+
+def fragment_placement(problem: Problem, site_of: Mapping[str, str]) -> Placement:
+    """A placement from fragment -> site; every fragment once, at a known site."""
+    unknown = [name for name in site_of if name not in problem.fragment_names]
+    missing = [name for name in problem.fragment_names if name not in site_of]
+    if unknown or missing:
+        what = f"no fragment {unknown[0]!r}" if unknown else f"no site for the fragment {missing[0]!r}"
+        raise InputError(
+            f"found {what}, expected one site for each of {', '.join(problem.fragment_names)}",
+            field="placement",
+        )
+    for name, site in site_of.items():
+        if site not in problem.site_index:
+            raise InputError(
+                f"found {site!r}, expected one of {', '.join(problem.site_index)}", field=f"placement.{name}"
+            )
+    return Placement(
+        problem, np.array([problem.site_index[site_of[name]] for name in problem.fragment_names])
+    )
+
+
+def by_fragment(placement: Placement) -> dict[str, str]:
+    """Fragment -> site."""
+    problem = placement.problem
+    return {name: _site(problem, placement, f) for f, name in enumerate(problem.fragment_names)}
+
+
+def apply_moves(placement: Mapping[str, str], moves: Sequence[Move]) -> dict[str, str]:
+    """Where everything is after the moves; a move from where its fragment is not is refused."""
+    result = dict(placement)
+    for move in moves:
+        if result.get(move.fragment) != move.from_site:
+            found = result.get(move.fragment)
+            raise InputError(f"found {move.fragment!r} at {found!r}, expected it at {move.from_site!r}")
+        result[move.fragment] = move.to_site
+    return result
+
+
+def _refuse_immovable(problem: Problem, start: Placement, goal: Placement) -> None:
+    for f in np.flatnonzero(start.site_of_fragment != goal.site_of_fragment).tolist():
+        members = [problem.operators[j] for j in problem.fragments[f]]
+        name, site = problem.fragment_names[f], _site(problem, goal, f)
+        pin = next((o.site for o in members if o.site is not None), None)
+        if pin is not None and pin != site:
+            raise InfeasibleError(f"the fragment {name!r} is pinned to {pin!r} and cannot move to {site!r}")
+        if not all(operator.movable for operator in members):
+            raise InfeasibleError(f"the fragment {name!r} is `movable: false` and cannot move to {site!r}")
+
+
+def _order(problem: Problem, model: LoadModel, start: Placement, goal: Placement) -> list[int]:
+    """Depth first, the most relieving move first; the first complete order wins."""
+    allowed = len(violations(problem, model, start))
+    tries = 0
+    dead: set[bytes] = set()
+
+    def ranked(at: Placement) -> list[tuple[float, float, int, Placement]]:
+        left = np.flatnonzero(at.site_of_fragment != goal.site_of_fragment).tolist()
+        now = utilisation(model, at)
+        found = []
+        for f in left:
+            then = _moved(at, goal, f)
+            peak = round(float(np.max(utilisation(model, then))), 9)
+            found.append((peak, -round(float(now[at.site_of_fragment[f]]), 9), f, then))
+        return sorted(found, key=lambda item: item[:3])
+
+    # Each level: the moves left to try there, and the one taken to reach the level below.
+    levels = [iter(ranked(start))]
+    path: list[int] = []
+    length = int(np.sum(start.site_of_fragment != goal.site_of_fragment))
+    while len(path) < length:
+        step = next(levels[-1], None)
+        if step is None:
+            levels.pop()
+            if not levels:
+                break
+            path.pop()
+            continue
+        _, _, f, then = step
+        key = then.site_of_fragment.tobytes()
+        tries += 1
+        if key in dead or tries > _MOST_TRIES + length * length:
+            continue
+        dead.add(key)
+        if len(violations(problem, model, then)) <= allowed:
+            path.append(f)
+            levels.append(iter(ranked(then)))
+    if len(path) < length:
+        raise InfeasibleError(
+            f"no order of the {length} moves keeps every site within its memory and fixed load in between",
+            remedy="move over a site that has room, or stop the pipeline and run the plan with --placement",
+        )
+    return path
+
+
+def _moved(at: Placement, goal: Placement, fragment: int) -> Placement:
+    sites = at.site_of_fragment.copy()
+    sites[fragment] = goal.site_of_fragment[fragment]
+    return Placement(at.problem, sites)
+
+
+def _predicted(problem: Problem, fragment: int, figures: Figures) -> tuple[float, float]:
+    members = [problem.operators[j] for j in problem.fragments[fragment]]
+    stated = sum(operator.state_bytes for operator in members)
+    state_bytes = figures.state_bytes.get(problem.fragment_names[fragment], stated)
+    stateful = state_bytes > 0 or any(operator.kind in ("aggregate", "join") for operator in members)
+    return state_bytes, figures.times.pause_s(stateful=stateful, state_bytes=state_bytes)
+
+
+def _effect(model: LoadModel, placement: Placement) -> Effect:
+    metrics = evaluate_placement(model, placement, points=_POINTS)
+    room, ratio, peak = metrics["headroom"], metrics.get("feasible_ratio"), metrics["max_utilisation"]
+    assert isinstance(room, dict)
+    assert isinstance(peak, float)
+    return Effect(ratio if isinstance(ratio, float) else None, room["factor"], peak)
+
+
+def _site(problem: Problem, placement: Placement, fragment: int) -> str:
+    return str(problem.sites[placement.site_of_fragment[fragment]].name)
+
+
+def _effect_json(effect: Effect) -> dict[str, object]:
+    return {
+        "feasible_ratio": effect.feasible_ratio,
+        "headroom": effect.headroom,
+        "max_utilisation": effect.max_utilisation,
+    }
