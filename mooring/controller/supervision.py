@@ -29,6 +29,10 @@ class Supervised(Protocol):
     def lost_channels(self) -> dict[str, str]: ...
     def users_of(self, channel: str) -> list[str]: ...
     def clear_leftovers(self, site: str) -> int: ...
+    def homes(self) -> Mapping[str, str]:
+        """Fragment -> site, of those that run."""
+        ...
+
     def batches(self) -> Mapping[str, int]:
         """Fragment -> micro-batches committed so far; only those that run."""
         ...
@@ -69,6 +73,7 @@ class Supervisor:
 
     def look(self, now_s: float) -> None:
         """Every few seconds: ask every fragment how it is."""
+        self._compare_notes(now_s)
         self._check_channels(now_s)
         for fragment, count in self.engine.batches().items():
             if count > self._batches_at_start.get(fragment, 0):
@@ -97,6 +102,17 @@ class Supervisor:
             sites[f"site {name}"] = f"lost: {said}"
         channels = {f"channel {name}": why for name, why in self._lost_channels.items()}
         return {**sites, **channels, **self.recovery.troubles()}
+
+    def _compare_notes(self, now_s: float) -> None:
+        """Moves change what runs where behind recovery's back, and a failed one may leave a fragment idle."""
+        homes = self.engine.homes()
+        for fragment, site in homes.items():
+            if self.recovery.placement[fragment] != site:
+                self.recovery.started(fragment, site)
+        for fragment in self.recovery.placement:
+            idle = fragment not in homes and not self.is_moving(fragment)
+            if idle and self.recovery.state_of(fragment) == "running":
+                self.recovery.failed(fragment, "a move left it without a site", now_s)
 
     def _lose_site(self, site: str, failure: EngineError, now_s: float) -> None:
         if site in self.recovery.lost:

@@ -26,7 +26,7 @@ from mooring.spark.endpoint import close_session, first_line
 from mooring.spark.fragment_query import RunningFragment, flow_failure, prepare_fragment
 from mooring.spark.layout import Layout
 from mooring.spark.meters import FragmentMeter
-from mooring.spark.moving import move_fragment
+from mooring.spark.moving import START_PATIENCE_S, move_fragment
 from mooring.spark.run_meters import RunMeters
 from mooring.spark.site_calls import Lane, SiteSilentError
 from mooring.spark.sites import SiteHandle
@@ -34,8 +34,6 @@ from mooring.spark.snapshot import Snapshot
 from mooring.spark.warming import Warmth
 
 T = TypeVar("T")
-START_PATIENCE_S = 120.0
-"""A first query on a cold, busy site takes this long at worst."""
 
 
 @dataclass
@@ -69,7 +67,7 @@ class SparkEngine:
         if fragment in self.running:
             raise EngineError(f"the fragment {fragment!r} already runs at {self.running[fragment].site!r}")
         handle = self._site(site)
-        prepared = self._ask(
+        prepared = self.ask(
             site,
             lambda: prepare_fragment(
                 self.layout,
@@ -83,7 +81,7 @@ class SparkEngine:
         # Fenced here rather than by the site's lane: a call that comes back late must not fence what was
         # started elsewhere in the meantime.
         prepared.fence()
-        self.running[fragment] = self._ask(site, prepared.launch, START_PATIENCE_S)
+        self.running[fragment] = self.ask(site, prepared.launch, START_PATIENCE_S)
         self.warmth.note(site, handle.endpoint, stateful=self.is_stateful(fragment))
         self.meters.setdefault(fragment, FragmentMeter()).restarted()
 
@@ -175,7 +173,7 @@ class SparkEngine:
             return True
 
         try:
-            return self._ask(fragment.site, stop, self.silence_s)
+            return self.ask(fragment.site, stop, self.silence_s)
         except (PySparkException, SiteLostError):
             self._unstopped.setdefault(fragment.site, []).append(fragment)
             return True
@@ -223,7 +221,7 @@ class SparkEngine:
             return over, query.exception() if over else None
 
         try:
-            over, failure = self._ask(site, ask, self.silence_s)
+            over, failure = self.ask(site, ask, self.silence_s)
         except SiteLostError as lost:
             return Trouble(site, None, lost)
         except PySparkException as unanswered:
@@ -247,6 +245,10 @@ class SparkEngine:
         whys = {name: channel.lost() for name, channel in self.layout.channels.items()}
         return {name: why for name, why in whys.items() if why is not None}
 
+    def homes(self) -> dict[str, str]:
+        """Fragment -> site, of those that run."""
+        return {name: fragment.site for name, fragment in self.running.items()}
+
     def batches(self) -> dict[str, int]:
         """Fragment -> micro-batches it has committed since this engine began, as far as was looked."""
         return {name: self.meters[name].count for name in self.running}
@@ -261,6 +263,20 @@ class SparkEngine:
         if (left := self.running.pop(fragment, None)) is not None:
             self._unstopped.setdefault(left.site, []).append(left)
 
+    def let_go(self, stopped: RunningFragment) -> None:
+        """Read the last progress of a query that was stopped, and close its session; a site that does not
+        answer is cleared later.
+        """
+
+        def close() -> None:
+            self.take_progress(stopped.name, stopped.query)
+            close_session(stopped.session)
+
+        try:
+            self.ask(stopped.site, close, self.silence_s)
+        except (PySparkException, SiteLostError):
+            self._unstopped.setdefault(stopped.site, []).append(stopped)
+
     def clear_leftovers(self, site: str) -> int:
         """Stop what was left behind at a site that answers again; returns how much of it still ran."""
         still = 0
@@ -274,12 +290,13 @@ class SparkEngine:
                 return active
 
             try:
-                still += self._ask(site, stop, self.silence_s)
+                still += self.ask(site, stop, self.silence_s)
             except (PySparkException, SiteLostError):
                 continue
         return still
 
-    def _ask(self, site: str, call: Callable[[], T], patience_s: float) -> T:
+    def ask(self, site: str, call: Callable[[], T], patience_s: float) -> T:
+        """What a call to the site gives; `SiteLostError` if that takes longer than `patience_s`."""
         try:
             return self._lanes.setdefault(site, Lane(site)).ask(call, patience_s)
         except SiteSilentError as silent:
@@ -337,7 +354,7 @@ class SparkEngine:
     def _ask_for_progress(self, fragment: str) -> None:
         """Where the site does not answer there is no news; whoever inspects the engine hears of it."""
         with contextlib.suppress(SiteLostError):
-            self._ask(self.running[fragment].site, lambda: self._read_progress(fragment), self.silence_s)
+            self.ask(self.running[fragment].site, lambda: self._read_progress(fragment), self.silence_s)
 
 
 def _ms(seconds: float | None) -> float | None:

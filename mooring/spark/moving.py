@@ -16,15 +16,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming import StreamingQuery
 
 from mooring.deployment.engine import MoveReport
-from mooring.errors import EngineError, MooringError
+from mooring.errors import EngineError, MooringError, SiteLostError
 from mooring.spark import stream_logs
-from mooring.spark.endpoint import close_session
 from mooring.spark.fragment_query import (
     PreparedFragment,
     RunningFragment,
     flow_failure,
     prepare_fragment,
-    start_fragment,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +31,8 @@ if TYPE_CHECKING:
 _POLL_S = 0.02
 _ASK_S = 0.2
 """Looking at a folder is free; asking a site costs it some milliseconds."""
+START_PATIENCE_S = 120.0
+"""A first query on a cold, busy site takes this long at worst."""
 FIRST_BATCH_PATIENCE_S = 60.0
 """A first batch that takes longer is a backlog, not a pause: the move is over, the batch goes on."""
 
@@ -46,20 +46,27 @@ def move_fragment(
     """
     old, fragment, handle = engine.running[name], engine.layout.fragments[name], engine.sites[to_site]
     stateful = engine.is_stateful(name)
-    engine.warmth.ensure(to_site, handle.endpoint, stateful=stateful)
-    prepared = prepare_fragment(
-        engine.layout, fragment, to_site, handle.endpoint, accept_edits=engine.accept_edits
+    engine.ask(
+        to_site,
+        lambda: engine.warmth.ensure(to_site, handle.endpoint, stateful=stateful),
+        START_PATIENCE_S,
+    )
+    prepared = engine.ask(
+        to_site,
+        lambda: prepare_fragment(
+            engine.layout, fragment, to_site, handle.endpoint, accept_edits=engine.accept_edits
+        ),
+        START_PATIENCE_S,
     )
     reached("prepared")
-    stopped_s = halt(old.query, patience_s)
+    stopped_s = _halted(engine, old, patience_s)
     del engine.running[name]
     reached("stopped")
     made = _started(engine, prepared, old, reached)
     engine.running[name] = made
     reached("started")
     pause_s = time.monotonic() - stopped_s
-    engine.take_progress(name, old.query)
-    close_session(old.session)
+    engine.let_go(old)
     engine.warmth.note(to_site, handle.endpoint, stateful=stateful)
     return MoveReport(name, old.site, to_site, pause_s, engine.state_bytes(name) if stateful else 0.0)
 
@@ -70,24 +77,38 @@ def _started(
     layout, name = engine.layout, old.name
     made: RunningFragment | None = None
     try:
-        made = prepared.start(reached)
+        prepared.fence()
+        reached("fenced")
+        made = engine.ask(prepared.site, prepared.launch, START_PATIENCE_S)
         commits = layout.checkpoint(name) / "commits"
-        if (failure := first_batch(made.query, commits)) is not None:
+        failure = engine.ask(
+            prepared.site,
+            lambda: first_batch(made.query, commits),
+            FIRST_BATCH_PATIENCE_S + engine.silence_s,
+        )
+        if failure is not None:
             raise flow_failure(layout, name, prepared.site, failure)
     except MooringError as failure:
         if made is not None:
-            close_session(made.session)
-        back = engine.sites[old.site].endpoint
-        engine.running[name] = start_fragment(
-            layout, layout.fragments[name], old.site, back, accept_edits=engine.accept_edits
-        )
-        close_session(old.session)
+            engine.let_go(made)
+        engine.let_go(old)
+        engine.start(name, old.site)
         raise EngineError(
             f"the fragment {name!r} could not start at {prepared.site!r} and runs at {old.site!r} again: "
             f"{failure.message}",
             remedy=failure.remedy,
         ) from failure
     return made
+
+
+def _halted(engine: SparkEngine, old: RunningFragment, patience_s: float) -> float:
+    """When the fragment was told to stop. A site that does not answer cannot be told: the fence is what
+    holds its query back.
+    """
+    try:
+        return engine.ask(old.site, lambda: halt(old.query, patience_s), patience_s + engine.silence_s)
+    except SiteLostError:
+        return time.monotonic()
 
 
 def halt(query: StreamingQuery, patience_s: float) -> float:

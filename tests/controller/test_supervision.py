@@ -66,6 +66,9 @@ class Double:
         self.cleared.append(site)
         return 0
 
+    def homes(self) -> dict[str, str]:
+        return dict(self.running)
+
     def batches(self) -> dict[str, int]:
         return {name: self.committed.get(name, 0) for name in self.running}
 
@@ -190,6 +193,17 @@ def test_a_fragment_in_a_movers_hands_is_left_alone() -> None:
     supervisor.tick(2.0)
     assert engine.running == {"count": "a"}
     assert engine.starts == []
+
+
+def test_recovery_follows_a_move_and_starts_what_a_failed_one_left_idle() -> None:
+    engine, _, supervisor, _ = supervised()
+    engine.running["count"] = "b"
+    supervisor.look(1.0)
+    assert supervisor.recovery.placement == {"ingest": "a", "count": "b"}
+    del engine.running["count"]
+    supervisor.look(2.0)
+    supervisor.look(10.0)
+    assert engine.running == {"ingest": "a", "count": "b"}
 
 
 def test_a_chore_that_fails_is_said_once() -> None:
