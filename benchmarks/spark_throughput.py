@@ -4,8 +4,8 @@
 
 Both sides have the same ten fragments, site settings, trigger and batch limits; the plain side is written by
 hand with Spark's own file sink and source. Each runs until it has drained a first small load, so that it is
-warm; then a backlog of about a minute lands, and what counts is how fast it is drained: by the clock, and per
-CPU second of the site and of this process. Rounds alternate.
+warm; then a backlog of more than a minute lands, and what counts is how fast it is drained: by the clock, and
+per CPU second of the site and of this process. The side that goes first alternates from round to round.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from feed import Feeder  # noqa: E402
 from truth import SITES, Traffic, demo_traffic  # noqa: E402
 
 TRIGGER_S = 1.0
-COPIES = 20
+COPIES = 40
+"""Of the ten minutes of trace; 20 were drained in 51 s by half of two cores."""
 LOOK_S = 2.0
 SCHEMA = "at TIMESTAMP, source INT, destination INT, size_bytes INT"
 COUNTED = "since TIMESTAMP, source INT, packets BIGINT, bytes BIGINT, mean_bytes DOUBLE"
