@@ -193,6 +193,6 @@ def _plain_path(text: str, path: str) -> str:
             text,
             remedy="mount a file system that renames files in one step (a local disk, NFS, CephFS, any "
             "cluster's), under a path of its own per site if need be; object stores cannot do that "
-            "(docs/decisions/0012-no-channels-on-object-stores.md)",
+            "(docs/decisions/0016-one-file-system-many-mounts.md)",
         )
     return text.rstrip("/") or "/"

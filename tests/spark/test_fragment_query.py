@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -167,6 +168,31 @@ def test_the_logs_of_a_trimmed_channel_stay_short(make_project, lay_out, start) 
     source_log = layout.checkpoint("deliver") / "sources" / "0"
     assert len(stream_logs.sink_entries(log)) <= 4
     assert len(stream_logs.source_entries(source_log, 10**9)) <= 4
+
+
+def test_readers_that_start_over_entries_a_stale_compaction_brought_back_go_on_without_them(
+    make_project, lay_out, start
+) -> None:
+    """Spark compacts from what it had read before Mooring shortened the log, naming files that are gone."""
+    folder = make_project(more_py=TWO_FLOWS)
+    layout = lay_out(folder)
+    running = [start(layout, name) for name in ("numbers", "evens", "odds")]
+    feed(folder, "f", range(10))
+    numbers = layout.channels["numbers"]
+    wait_until(lambda: numbers.state().end == 1 and numbers.state().trim_to() == 1, *running)
+    log = numbers.folder / "_spark_metadata" / "0"
+    stale = log.read_text()
+    assert numbers.trim().items == 1
+    for fragment in running[1:]:
+        fragment.query.stop()
+    assert log.read_text() != stale
+    log.write_text(stale)
+    for gone in (layout.checkpoint("odds"), layout.channels["odds"].folder):  # odds is as new; evens resumes
+        shutil.rmtree(gone)
+    running[1:] = [start(layout, name) for name in ("evens", "odds")]
+    feed(folder, "g", range(10, 20))
+    wait_until(lambda: len(numbers_of(layout, "both")) >= 15, *running)
+    assert numbers_of(layout, "both") == sorted([*range(0, 20, 2), *range(11, 20, 2)])
 
 
 def test_trimming_can_be_interrupted_at_any_point_and_done_again(make_project, lay_out, start) -> None:

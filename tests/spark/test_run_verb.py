@@ -66,7 +66,7 @@ class Traces:
     def look(self, *pids: int) -> None:
         """While it runs: remember its listening sockets, and see what it holds open for writing."""
         seen = [*processes_in(self._folder), *pids]
-        held = {os.path.realpath(fd) for pid in seen for fd in Path(f"/proc/{pid}/fd").iterdir()}
+        held = {os.path.realpath(fd) for pid in seen for fd in descriptors(pid)}
         sockets = {name.rsplit("[", 1)[-1].rstrip("]") for name in held if "socket:[" in name}
         self._sockets |= listening_inodes() & sockets
         assert self._sockets, "nothing listens, so this check would see nothing"
@@ -91,9 +91,16 @@ def listening_inodes() -> set[str]:
     return {line.split()[9] for line in lines if line.split()[3] == "0A"}
 
 
+def descriptors(pid: int) -> list[Path]:
+    try:
+        return list(Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:  # it ended meanwhile
+        return []
+
+
 def files_open_for_writing(pid: int) -> list[Path]:
     found = []
-    for fd in Path(f"/proc/{pid}/fd").iterdir():
+    for fd in descriptors(pid):
         try:
             flags = int((Path(f"/proc/{pid}/fdinfo") / fd.name).read_text().split("flags:")[1].split()[0], 8)
             target = Path(os.readlink(fd))
