@@ -11,12 +11,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
-from mooring.errors import EngineError, InputError
+from mooring.errors import InputError, SiteLostError
 
 _RETRIES = DefaultPolicy(max_retries=4, initial_backoff=50, max_backoff=2000)
 """About three seconds: enough for a hiccup, short enough to notice a dead site."""
 # Said in words by whoever asked; the client would warn of it from whichever thread gave up.
 warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]", category=UserWarning)
+_TURNED_AWAY = ("UNAUTHENTICATED", "PERMISSION_DENIED", "authentication token")
 _SECRETS = ("token", "x-api-key", "authorization")
 
 
@@ -79,11 +80,22 @@ def open_session(endpoint: Endpoint, session_id: str | None = None) -> SparkSess
     except PySparkException as failure:
         if session is not None:
             close_session(session)  # or it would try to release itself, with a warning, as the process ends
-        raise EngineError(
-            f"the site at {endpoint.redacted()} does not answer: {first_line(failure)}",
-            remedy="check that its Spark Connect server runs and is reachable, and the token",
-        ) from failure
+        raise site_lost(f"the site at {endpoint.redacted()}", failure) from failure
     return session
+
+
+def site_lost(site: str, failure: PySparkException) -> SiteLostError:
+    """Why a call to a site came to nothing: it turned us away, or it did not answer."""
+    said = first_line(failure)
+    if any(word in f"{failure} {said}" for word in _TURNED_AWAY):
+        return SiteLostError(
+            f"{site} refuses the token: {said}",
+            remedy="put its present token into `connect` and run again; what ran there goes on elsewhere",
+        )
+    return SiteLostError(
+        f"{site} does not answer: {said}",
+        remedy="check that its Spark Connect server runs and is reachable, and the token",
+    )
 
 
 def close_session(session: SparkSession) -> None:

@@ -22,7 +22,7 @@ from mooring.deployment.engine import (
     Trouble,
 )
 from mooring.errors import EngineError, SiteLostError
-from mooring.spark.endpoint import close_session, first_line
+from mooring.spark.endpoint import close_session, first_line, site_lost
 from mooring.spark.fragment_query import RunningFragment, flow_failure, prepare_fragment
 from mooring.spark.layout import Layout
 from mooring.spark.meters import FragmentMeter
@@ -238,7 +238,7 @@ class SparkEngine:
         if "INVALID_HANDLE" in str(failure) or "SESSION" in said:
             gone = f"the session of {name!r} at {site!r} is gone, as after a restart of the site: {said}"
             return Trouble(site, name, EngineError(gone))
-        return Trouble(site, None, SiteLostError(f"the site {site!r} does not answer: {said}"))
+        return Trouble(site, None, site_lost(f"the site {site!r}", failure))
 
     def lost_channels(self) -> dict[str, str]:
         """Writing flow -> what is missing of its channel."""

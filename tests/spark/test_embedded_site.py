@@ -50,7 +50,7 @@ def wait_gone(*pids: int) -> None:
 def test_a_site_answers_only_with_its_token_and_only_on_the_loopback(site, session) -> None:
     assert session.range(5).count() == 5
     stranger = Endpoint(site.endpoint.url.split(";")[0] + ";token=wrong")
-    with pytest.raises(EngineError, match="does not answer"):
+    with pytest.raises(EngineError, match="refuses the token"):
         open_session(stranger)
     assert site.endpoint.url.split("token=")[1] not in site.endpoint.redacted()
     port = int(site.endpoint.url.split(":")[2].split("/")[0])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -89,12 +91,23 @@ def mooring(*words: str) -> subprocess.CompletedProcess[str]:
 def rows(folder: Path, dataset: str, *columns: str) -> list[tuple[int, ...]]:
     import pyarrow.parquet
 
-    log = folder / ".mooring" / "storage" / "channels" / dataset / dataset / "_spark_metadata"
+    log = storage_of(folder) / "channels" / dataset / dataset / "_spark_metadata"
     found: list[tuple[int, ...]] = []
     for entry in sink_entries(log):
         table = pyarrow.parquet.ParquetFile(entry.path).read(columns=list(columns))
         found += zip(*(table[column].to_pylist() for column in columns), strict=True)
     return sorted(found)
+
+
+def storage_of(folder: Path) -> Path:
+    line = (folder / "mooring.yml").read_text().splitlines()[-1]
+    return Path(line.removeprefix("storage: "))
+
+
+def fill(ballast: Path) -> None:
+    with ballast.open("wb", buffering=0) as out, contextlib.suppress(OSError):
+        while True:
+            out.write(bytes(4096))
 
 
 def wait_for(happened: Callable[[], bool], what: str, folder: Path) -> None:
@@ -130,9 +143,25 @@ def grown(folder: Path, dataset: str) -> Callable[[], bool]:
     return lambda: len(rows(folder, dataset, "n")) > before
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path | None]:
+    """A disk of its own, small enough to be filled; None where this user may not mount one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(disk)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        yield None
+        return
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
-def test_killed_and_frozen_sites_lost_channels_and_bad_rows_lose_and_double_nothing(make_project) -> None:
-    folder = make_project(settings=SETTINGS, flows_py=FLOWS)
+def test_dead_and_frozen_sites_lost_channels_full_disks_and_bad_rows_lose_and_double_nothing(
+    make_project, small_disk
+) -> None:
+    storage = small_disk or make_project(settings=SETTINGS) / ".mooring" / "storage"
+    folder = make_project(settings=f"{SETTINGS}storage: {storage}\n", flows_py=FLOWS)
     feed = Feed(folder)
     feed.start()
     assert mooring("run", str(folder), "--detach", "--policy", "llf", "--silence", "4s").returncode == 0
@@ -163,7 +192,7 @@ def test_killed_and_frozen_sites_lost_channels_and_bad_rows_lose_and_double_noth
         wait_for(lambda: not status(folder)["troubles"], "the thawed site to be back", folder)
 
         # The files of a channel are taken away and put back.
-        channel = folder / ".mooring" / "storage" / "channels" / "numbers" / "numbers"
+        channel = storage_of(folder) / "channels" / "numbers" / "numbers"
         channel.rename(channel.with_name("elsewhere"))
         wait_for(lambda: "channel numbers" in status(folder)["troubles"], "the lost channel", folder)
         assert "is missing" in status(folder)["troubles"]["channel numbers"] or "ends at batch" in str(
@@ -173,6 +202,14 @@ def test_killed_and_frozen_sites_lost_channels_and_bad_rows_lose_and_double_noth
         restore(channel)
         wait_for(lambda: len(status(folder)["fragments"]) == 3, "all three to go on", folder)
         wait_for(grown(folder, "counted"), "windows after the channel is back", folder)
+
+        # The disk is full for a while. (Where none can be mounted, this part is left out.)
+        if small_disk is not None:
+            fill(small_disk / "ballast")
+            wait_for(lambda: "No space left" in str(status(folder)["troubles"]), "the full disk", folder)
+            (small_disk / "ballast").unlink()
+            wait_for(lambda: not status(folder)["troubles"], "room to be used again", folder)
+            wait_for(grown(folder, "counted"), "windows after the full disk", folder)
 
         # A row that one flow cannot take: it is backed off, the other goes on.
         truth = feed.finish()
@@ -193,7 +230,5 @@ def test_killed_and_frozen_sites_lost_channels_and_bad_rows_lose_and_double_noth
 
 def restore(channel: Path) -> None:
     """What a careful person does: put the old folder back, without what has been made in its place."""
-    import shutil
-
     shutil.rmtree(channel, ignore_errors=True)
     channel.with_name("elsewhere").rename(channel)
