@@ -21,6 +21,7 @@ from mooring.cli import (
     experiment,
     generate,
     headroom,
+    moves,
     plan,
     policies,
     run,
@@ -46,7 +47,7 @@ class Verb(Protocol):
 VERBS: tuple[Verb, ...] = (
     *(check, plan, evaluate, compare, headroom, simulate),
     *(generate, traces, policies, experiment),
-    *(run, status, stop),
+    *(run, status, moves, stop),
 )
 
 

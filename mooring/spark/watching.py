@@ -31,12 +31,18 @@ def watch(
     over: Callable[[float], bool],
     show: Callable[[Snapshot], None],
     options: WatchOptions | None = None,
+    serve: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Look on until `over` (given the seconds so far) says so; an engine error ends it at once."""
+    """Look on until `over` (given the seconds so far) says so; an engine error ends it at once.
+
+    `serve` answers a request, if one waits, and says whether that may have changed anything.
+    """
     chosen = options or WatchOptions()
     began = time.monotonic()
     next_look = next_trim = began
     while not over(time.monotonic() - began):
+        if serve():
+            next_look = time.monotonic()
         now = time.monotonic()
         if now >= next_look:
             engine.check()
