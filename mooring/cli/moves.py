@@ -119,7 +119,7 @@ def _list(
     back = inverse_of_last(Journal(folder, time.time))
     if not back:
         raise InputError("found no list of moves that was applied and not taken back", field="--rollback")
-    return described_moves(problem, current, back, figures)
+    return described_moves(problem, current, back, figures, within_limits=False)
 
 
 def _apply(made: MoveList, folder: Path, files: RunFiles, terminal: Terminal) -> dict[str, Any]:

@@ -149,10 +149,15 @@ def ordered_moves(
 
 
 def described_moves(
-    problem: Problem, old: Mapping[str, str], moves: Sequence[Move], figures: Figures | None = None
+    problem: Problem,
+    old: Mapping[str, str],
+    moves: Sequence[Move],
+    figures: Figures | None = None,
+    *,
+    within_limits: bool = True,
 ) -> MoveList:
-    """Given moves, in the given order, with what each does; refused where one may not be."""
-    check_moves(problem, old, moves)
+    """Given moves, in the given order, with what each does; refused as `check_moves` does."""
+    check_moves(problem, old, moves, within_limits=within_limits)
     model, chosen = build_load_model(problem), figures or Figures()
     steps: list[PlannedMove] = []
     for upto, move in enumerate(moves, start=1):
@@ -163,8 +168,12 @@ def described_moves(
     return MoveList(dict(old), apply_moves(old, moves), tuple(steps), before)
 
 
-def check_moves(problem: Problem, old: Mapping[str, str], moves: Sequence[Move]) -> None:
-    """Refuse moves that do not fit `old`, move what may not move, or pass through what is not allowed."""
+def check_moves(
+    problem: Problem, old: Mapping[str, str], moves: Sequence[Move], *, within_limits: bool = True
+) -> None:
+    """Refuse moves that do not fit `old`, move what may not move, or (unless they lead back to where things
+    were) overfill a site on the way.
+    """
     model = build_load_model(problem)
     at = start = fragment_placement(problem, old)
     allowed = len(violations(problem, model, start))
@@ -174,7 +183,7 @@ def check_moves(problem: Problem, old: Mapping[str, str], moves: Sequence[Move])
         then = fragment_placement(problem, apply_moves(old, moves[:upto]))
         _refuse_immovable(problem, at, then)
         wrong = violations(problem, model, then)
-        if len(wrong) > allowed:
+        if within_limits and len(wrong) > (allowed if upto < len(moves) else 0):
             raise InfeasibleError(f"after move {upto} the placement is not allowed: {wrong[0]}")
         at = then
 

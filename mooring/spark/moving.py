@@ -51,6 +51,7 @@ def move_fragment(
         engine.layout, fragment, to_site, handle.endpoint, accept_edits=engine.accept_edits
     )
     reached("prepared")
+    engine.take_progress(name, old.query)
     stopped_s = halt(old.query, patience_s)
     del engine.running[name]
     reached("stopped")

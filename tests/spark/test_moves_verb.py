@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.cli.main import main
+from mooring.controller.journal import Journal
 from mooring.spark.stream_logs import sink_entries
 
-ROOT = Path(__file__).parent.parent.parent
 PATIENCE_S = 150
 SETTINGS = """\
 sites: {here: {capacity: 1}, there: {capacity: 1}}
@@ -34,15 +34,15 @@ def kept():
 APART, TOGETHER = {"numbers:ingest": "here", "kept": "there"}, {"numbers:ingest": "here", "kept": "here"}
 
 
-def mooring(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mooring", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT)
+@pytest.fixture
+def mooring(capsys) -> Callable[..., tuple[int, str, str]]:
+    """A verb in this process; only the runner has one of its own."""
 
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(words)
+        return code, *capsys.readouterr()
 
-def document(*words: str) -> dict[str, object]:
-    done = mooring(*words, "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)
+    return run
 
 
 def feed(folder: Path, name: str, numbers: range) -> None:
@@ -68,49 +68,58 @@ def wait_for_rows(folder: Path, upto: int) -> None:
 
 
 def test_moves_are_listed_applied_by_the_running_process_rolled_back_and_resumed(
-    make_project, tmp_path: Path
+    make_project, mooring, tmp_path: Path
 ) -> None:
     folder = make_project(settings=SETTINGS, kept_py=KEPT)
     plan, back = tmp_path / "plan.json", tmp_path / "back.json"
     plan.write_text(json.dumps(APART))
     back.write_text(json.dumps(TOGETHER))
     project = str(folder)
+    to_plan = ("moves", project, "--to", str(plan))
     try:
-        assert mooring("run", project, "--detach", "--placement", str(back)).returncode == 0
+        assert mooring("run", project, "--detach", "--placement", str(back))[0] == 0
         feed(folder, "a", range(100))
         wait_for_rows(folder, 100)
-        shown = document("moves", project, "--to", str(plan))
+        code, out, err = mooring(*to_plan, "--json")
+        assert code == 0, err
+        shown = json.loads(out)
         assert shown["running"]
         assert shown["applied"] is None
         assert [(m["fragment"], m["from"], m["to"]) for m in shown["moves"]] == [("kept", "here", "there")]
         assert shown["moves"][0]["after"]["headroom"] > shown["before"]["headroom"]
-        applied = document("moves", project, "--to", str(plan), "--apply")["applied"]
+        code, out, err = mooring(*to_plan, "--apply", "--json")
+        assert code == 0, out + err
+        applied = json.loads(out)["applied"]
         assert applied["state"] == "done"
         assert applied["placement"] == {"numbers": "here", "kept": "there"}
         assert applied["steps"][0]["pause_s"] > 0
         feed(folder, "b", range(100, 200))
         wait_for_rows(folder, 200)
-        returned = mooring("moves", project, "--rollback", "--apply")
-        assert returned.returncode == 0, returned.stderr
-        assert "kept: there -> here: done after" in returned.stderr
-        assert document("moves", project, "--to", str(plan), "--apply")["applied"]["state"] == "done"
+        code, out, err = mooring("moves", project, "--rollback", "--apply")
+        assert code == 0, err
+        assert "kept: there -> here: done after" in err
+        assert mooring(*to_plan, "--apply")[0] == 0
         assert not os.listdir(folder / ".mooring" / "requests")
     finally:
         mooring("stop", project)
-    lost = mooring("moves", project, "--to", str(back), "--apply")
-    assert lost.returncode == 4
-    assert "does not run" in lost.stderr
-    assert "--placement" in lost.stderr
+    code, out, err = mooring("moves", project, "--to", str(back), "--apply")
+    assert code == 4
+    assert "does not run" in err
+    assert "--placement" in err
     feed(folder, "c", range(200, 300))
-    resumed = mooring("run", project, "--for", "3s")
-    assert resumed.returncode == 0, resumed.stderr
-    assert "as the last run had it" in resumed.stdout
-    report = json.loads((folder / ".mooring" / "report.json").read_text())
-    assert report["placement"] == APART
-    wait_for_rows(folder, 300)
+    assert mooring("run", project, "--detach")[0] == 0
+    try:
+        wait_for_rows(folder, 300)
+        status = json.loads(mooring("status", project, "--json")[1])["last"]
+        assert status["placement"] == APART
+        assert "as the last run had it" in status["policy"]
+    finally:
+        mooring("stop", project)
 
 
-def test_a_pinned_fragment_and_a_project_that_never_ran_are_refused(make_project, tmp_path: Path) -> None:
+def test_a_pinned_fragment_and_a_project_that_never_ran_are_refused(
+    make_project, mooring, tmp_path: Path
+) -> None:
     folder = make_project(settings=SETTINGS, kept_py=KEPT)
     work = folder / ".mooring"
     work.mkdir()
@@ -125,15 +134,14 @@ def test_a_pinned_fragment_and_a_project_that_never_ran_are_refused(make_project
     (work / "problem.json").write_text(json.dumps(problem))
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"numbers:ingest": "there", "kept": "there"}))
-    never = mooring("moves", str(folder), "--to", str(plan))
-    assert never.returncode == 2
-    assert "never ran" in never.stderr
-    from mooring.controller.journal import Journal
-
+    to_plan = ("moves", str(folder), "--to", str(plan))
+    code, _, err = mooring(*to_plan)
+    assert code == 2
+    assert "never ran" in err
     Journal(work, time.time).note_placement({"numbers": "here", "kept": "here"}, "planned")
-    pinned = mooring("moves", str(folder), "--to", str(plan))
-    assert pinned.returncode == 3
-    assert "'numbers' is pinned to 'here'" in pinned.stderr
-    nothing = mooring("moves", str(folder), "--rollback")
-    assert nothing.returncode == 2
-    assert "--rollback" in nothing.stderr
+    code, _, err = mooring(*to_plan)
+    assert code == 3
+    assert "'numbers' is pinned to 'here'" in err
+    code, _, err = mooring("moves", str(folder), "--rollback")
+    assert code == 2
+    assert "--rollback" in err

@@ -16,10 +16,10 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.controller.apply import apply_list, resume, settle
 from mooring.controller.journal import Journal
 from mooring.deployment.moves import Move
-from mooring.errors import EngineError
+from mooring.errors import EngineError, InputError
 from mooring.spark import moving
 from mooring.spark.embedded_site import EmbeddedSite
-from mooring.spark.endpoint import Endpoint
+from mooring.spark.endpoint import Endpoint, close_session
 from mooring.spark.engine import SparkEngine
 from mooring.spark.java import find_java
 from mooring.spark.project import load_project
@@ -135,6 +135,7 @@ def test_a_site_frozen_inside_a_batch_and_thawed_after_its_fragments_moved_chang
         for fragment in old.values():
             wait_until(lambda query=fragment.query: not query.isActive)
             assert fragment.query.exception() is not None
+            close_session(fragment.session)
         feed.give(4)
         settle_windows(engine, feed)
         assert not (checkpoint / "commits").exists()
@@ -201,6 +202,11 @@ def test_a_target_that_cannot_take_a_fragment_leaves_it_where_it_was(make_engine
             engine.move("counted", "b")
     assert engine.running["counted"].site == "a"
     assert not engine.moving
+    flow = engine.layout.project.folder / "transformations" / "counted.py"
+    flow.write_text(COUNTED.replace('F.sum("n")', 'F.max("n")'))
+    with pytest.raises(InputError, match="'counted' was edited while the pipeline runs"):
+        engine.move("counted", "b")
+    flow.write_text(COUNTED + "# only a comment")
     moved = engine.move("counted", "b")
     assert moved.state_bytes is not None
     assert moved.state_bytes > 0
