@@ -21,6 +21,7 @@ def run_view(snapshot: Snapshot, headrooms: Mapping[str, float | None]) -> Group
         _sites(snapshot, headrooms),
         _queries(snapshot),
         _channels(snapshot),
+        *_states(snapshot),
         *(Text(f"! {name}: {what}", style="bold red") for name, what in snapshot.troubles.items()),
     )
 
@@ -71,6 +72,20 @@ def _channels(snapshot: Snapshot) -> Table:
             escape(", ".join(channel.crosses)),
         )
     return table
+
+
+def _states(snapshot: Snapshot) -> list[Table]:
+    """What fragments hold in state, which is what a move takes along; nothing where none does."""
+    holding = {name: f for name, f in snapshot.fragments.items() if f.state_rows or f.state_bytes}
+    if not holding:
+        return []
+    table = Table(box=None, pad_edge=False)
+    for column in ("state of", "at", "rows", "size"):
+        table.add_column(column, justify="left" if column in ("state of", "at") else "right")
+    for name, fragment in holding.items():
+        size = f"{fragment.state_bytes / 1e3:.0f} kB"
+        table.add_row(escape(name), escape(fragment.site), str(fragment.state_rows), size)
+    return [table]
 
 
 def one_line(snapshot: Snapshot) -> str:

@@ -21,6 +21,7 @@ from mooring.cli import (
     experiment,
     generate,
     headroom,
+    moves,
     plan,
     policies,
     profile,
@@ -47,7 +48,7 @@ class Verb(Protocol):
 VERBS: tuple[Verb, ...] = (
     *(check, plan, evaluate, compare, headroom, simulate),
     *(generate, traces, policies, experiment),
-    *(profile, run, status, stop),
+    *(profile, run, status, moves, stop),
 )
 
 

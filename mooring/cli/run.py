@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any
 from rich.live import Live
 from rich.markup import escape
 
-from mooring.cli.files import read_placement
+from mooring.cli.files import read_placement, write_text
 from mooring.cli.needs_spark import require_spark
 from mooring.cli.parsing import Verbs, add_verb, settings
 from mooring.cli.terminal import Terminal, plain
-from mooring.errors import EngineError, MooringError
+from mooring.errors import EngineError, InputError, MooringError
 
 if TYPE_CHECKING:
     from mooring.placement.placement import Placement
     from mooring.problem.problem import Problem
+    from mooring.spark.engine import SparkEngine
     from mooring.spark.project_run import PreparedRun
     from mooring.spark.run_report import RunRecord
     from mooring.spark.snapshot import Snapshot
@@ -134,6 +135,7 @@ def _run_prepared(
             engine.silence_s = args.silence
             prepared.deploy(engine, placement)
             record.sites = {name: site.note for name, site in prepared.sites.items()}
+            desk = _move_desk(prepared, engine, record)
             stopping.gentle = True
             with show.live(), cared_for(args, terminal, prepared, engine, record) as carer:
                 watch(
@@ -143,6 +145,7 @@ def _run_prepared(
                     over=lambda passed: stopping.asked or passed >= (args.seconds or float("inf")),
                     show=show,
                     carer=carer,
+                    serve=desk,
                 )
             look(engine, record, prepared.files, lambda snapshot: None, carer.troubles())
             engine.stop_all(patience_s=2 * prepared.project.settings.trigger_s + 5)
@@ -167,7 +170,10 @@ def _planned(
 
     problem, policy = prepared.problem, args.policy or prepared.project.settings.policy
     placement: Placement
-    if args.placement is not None:
+    if (resumed := _resumed(args, terminal, prepared)) is not None:
+        placement, policy, why = *resumed, []
+        metrics = evaluate(problem, placement)
+    elif args.placement is not None:
         placement, policy = read_placement(args.placement, problem), f"plan {args.placement}"
         metrics, why = evaluate(problem, placement), ["given by the user"]
     else:
@@ -192,6 +198,57 @@ def _planned(
         notes=notes,
     )
     return record, placement.as_dict()
+
+
+def _resumed(
+    args: argparse.Namespace, terminal: Terminal, prepared: PreparedRun
+) -> tuple[Placement, str] | None:
+    """The placement that the last run had, or was moving to, unless another was asked for or it no longer
+    fits.
+    """
+    from mooring.controller.apply import resume, settle
+    from mooring.controller.journal import Journal
+    from mooring.deployment.moves import fragment_placement
+    from mooring.load.build import build_load_model
+    from mooring.placement.checker import violations
+
+    if args.policy or args.set or args.placement is not None or args.fresh:
+        return None
+    journal = Journal(prepared.project.work_folder, time.time)
+    found = resume(journal)
+    if found is None:
+        return None
+    try:
+        placement = fragment_placement(prepared.problem, found.placement)
+        wrong = violations(prepared.problem, build_load_model(prepared.problem), placement)
+    except InputError as misfit:
+        wrong = [misfit.message]
+    if wrong:
+        terminal.note(f"planning anew: the last placement no longer fits ({wrong[0]})")
+        return None
+    settle(journal)
+    return placement, f"the journal, {found.why}"
+
+
+def _move_desk(prepared: PreparedRun, engine: SparkEngine, record: RunRecord) -> Callable[[], bool]:
+    """Notes what runs where, and answers requests for moves while it runs."""
+    from mooring.controller.journal import Journal
+    from mooring.controller.move_desk import MoveDesk
+    from mooring.deployment.moves import fragment_placement
+    from mooring.problem.write import problem_to_json
+    from mooring.spark.requests import Mailbox
+
+    problem, folder = prepared.problem, prepared.project.work_folder
+    write_text(folder / "problem.json", problem_to_json(problem))
+    journal = Journal(folder, time.time)
+    journal.note_placement({name: made.site for name, made in engine.running.items()}, record.policy)
+
+    def moved(running: dict[str, str]) -> None:
+        prepared.files.note_sessions(list(engine.running.values()), prepared.sites)
+        if running.keys() == set(problem.fragment_names):
+            record.placement = fragment_placement(problem, running).as_dict()
+
+    return MoveDesk(engine, problem, journal, Mailbox(folder), moved)
 
 
 class _Viewer:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from mooring.controller.journal import Applied, Journal
 from mooring.deployment.engine import Engine, MoveReport, StagedMoves
 from mooring.deployment.moves import Move
-from mooring.errors import EngineError
+from mooring.errors import EngineError, MooringError
 
 Progress = Callable[[int, Move, str, MoveReport | None], None]
 """Step, move, what was reached ("begin", a stage, "done", "taken back"), and the report once done."""
@@ -37,7 +37,7 @@ def apply_list(
     for step, move in enumerate(moves):
         try:
             reports.append(_carry_out(engine, journal, name, step, move, progress))
-        except EngineError as failure:
+        except MooringError as failure:
             _take_back(engine, journal, name, moves[:step], progress)
             raise EngineError(
                 f"move {step + 1} of {len(moves)} failed, so the placement is as before: {failure.message}",

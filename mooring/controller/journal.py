@@ -34,7 +34,7 @@ class Applied:
     turned_back: bool = False
     """Something failed and the moves done were being taken back."""
     ended: str | None = None
-    """"done" or "rolled back"; None while neither."""
+    """"done", "rolled back" or "superseded" (by another placement); None while unfinished."""
 
     @property
     def new(self) -> dict[str, str]:
@@ -129,6 +129,10 @@ def _take_in(lists: dict[str, Applied], record: Record) -> None:
     if kind == "list":
         moves = tuple(Move(*step) for step in record["moves"])
         lists[record["id"]] = Applied(record["id"], record["old"], moves)
+        return
+    if kind == "placement":  # a run that was started some other way has left an unfinished list behind
+        for name, one in lists.items():
+            lists[name] = one if one.ended is not None else replace(one, ended="superseded")
         return
     known = lists.get(record.get("list", ""))
     if known is None:

@@ -141,17 +141,51 @@ def ordered_moves(
     wrong = violations(problem, model, goal)
     if wrong:
         raise InfeasibleError(f"the placement to move to is not allowed: {wrong[0]}")
-    order = _order(problem, model, start, goal)
-    chosen = figures or Figures()
-    steps, at = [], start
-    for f in order:
-        move = Move(
-            problem.fragment_names[f], _site(problem, start, f), problem.sites[goal.site_of_fragment[f]].name
-        )
-        at = _moved(at, goal, f)
-        state_bytes, pause_s = _predicted(problem, f, chosen)
-        steps.append(PlannedMove(move, state_bytes, pause_s, _effect(model, at)))
-    return MoveList(by_fragment(start), by_fragment(goal), tuple(steps), _effect(model, start))
+    moves = [
+        Move(problem.fragment_names[f], _site(problem, start, f), _site(problem, goal, f))
+        for f in _order(problem, model, start, goal)
+    ]
+    return described_moves(problem, old, moves, figures)
+
+
+def described_moves(
+    problem: Problem,
+    old: Mapping[str, str],
+    moves: Sequence[Move],
+    figures: Figures | None = None,
+    *,
+    within_limits: bool = True,
+) -> MoveList:
+    """Given moves, in the given order, with what each does; refused as `check_moves` does."""
+    check_moves(problem, old, moves, within_limits=within_limits)
+    model, chosen = build_load_model(problem), figures or Figures()
+    steps: list[PlannedMove] = []
+    for upto, move in enumerate(moves, start=1):
+        reached = fragment_placement(problem, apply_moves(old, moves[:upto]))
+        state_bytes, pause_s = _predicted(problem, problem.fragment_names.index(move.fragment), chosen)
+        steps.append(PlannedMove(move, state_bytes, pause_s, _effect(model, reached)))
+    before = _effect(model, fragment_placement(problem, old))
+    return MoveList(dict(old), apply_moves(old, moves), tuple(steps), before)
+
+
+def check_moves(
+    problem: Problem, old: Mapping[str, str], moves: Sequence[Move], *, within_limits: bool = True
+) -> None:
+    """Refuse moves that do not fit `old`, move what may not move, or (unless they lead back to where things
+    were) overfill a site on the way.
+    """
+    model = build_load_model(problem)
+    at = start = fragment_placement(problem, old)
+    allowed = len(violations(problem, model, start))
+    for upto, move in enumerate(moves, start=1):
+        if move.from_site == move.to_site:
+            raise InputError(f"found {move.fragment!r} moved to {move.to_site!r}, where it is already")
+        then = fragment_placement(problem, apply_moves(old, moves[:upto]))
+        _refuse_immovable(problem, at, then)
+        wrong = violations(problem, model, then)
+        if within_limits and len(wrong) > (allowed if upto < len(moves) else 0):
+            raise InfeasibleError(f"after move {upto} the placement is not allowed: {wrong[0]}")
+        at = then
 
 
 def fragment_placement(problem: Problem, site_of: Mapping[str, str]) -> Placement:

@@ -8,6 +8,7 @@ given.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.util
 import logging
 import os
@@ -159,6 +160,15 @@ def definition_files(project: Path, spec: PipelineSpec) -> list[Path]:
             remedy="list them under `libraries` in spark-pipeline.yml, e.g. transformations/**",
         )
     return sorted(files)
+
+
+def sources_digest(project: Path, spec: PipelineSpec) -> str:
+    """Changes with every change to a definition file, be it only a comment."""
+    digest = hashlib.sha256()
+    for file in definition_files(project.resolve(), spec):
+        digest.update(f"{file}\0".encode())
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ from mooring.deployment.fragments import Fragment
 from mooring.errors import EngineError, InputError, MooringError
 from mooring.spark import stream_logs
 from mooring.spark.definitions import Definitions, active_session, load_definitions
+from mooring.spark.edits import refuse_edited
 from mooring.spark.endpoint import Endpoint, close_session, first_line, open_session
 from mooring.spark.fencing import drop_unfinished, take_epoch
 from mooring.spark.layout import Layout
@@ -103,6 +104,7 @@ def prepare_fragment(
 ) -> PreparedFragment:
     """Open a session for the fragment and have the site analyse it; its query may run elsewhere meanwhile."""
     check_checkpoint(layout, fragment, accept_edits=accept_edits)
+    refuse_edited(layout, fragment, endpoint)
     session_id = str(uuid.uuid4())
     session = open_session(endpoint, session_id)
     try:

@@ -12,6 +12,7 @@ from pathlib import Path
 from mooring.deployment.fragments import CutNode, Fragment, cut
 from mooring.errors import InputError
 from mooring.problem.fields import nearest
+from mooring.spark.definitions import sources_digest
 from mooring.spark.fencing import current_epoch
 from mooring.spark.file_channel import FileChannel
 from mooring.spark.pipeline import FlowNode, Pipeline
@@ -25,6 +26,8 @@ class Layout:
     project: Project
     pipeline: Pipeline
     fragments: dict[str, Fragment]
+    sources: str = ""
+    """Digest of the definition files that the pipeline was read from."""
 
     @cached_property
     def root(self) -> Path:
@@ -119,7 +122,8 @@ def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
                 channel_after=shared or flow.dataset in kept or flow.dataset in settings.cuts,
             )
         )
-    return Layout(project, pipeline, {fragment.name: fragment for fragment in cut(nodes)})
+    fragments = {fragment.name: fragment for fragment in cut(nodes)}
+    return Layout(project, pipeline, fragments, sources_digest(project.folder, project.spec))
 
 
 def query_datasets(project: Project) -> set[str]:

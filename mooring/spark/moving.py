@@ -105,8 +105,13 @@ def _halted(engine: SparkEngine, old: RunningFragment, patience_s: float) -> flo
     """When the fragment was told to stop. A site that does not answer cannot be told: the fence is what
     holds its query back.
     """
+
+    def halt_old() -> float:
+        engine.take_progress(old.name, old.query)  # its last words, which a stopped query may no longer say
+        return halt(old.query, patience_s)
+
     try:
-        return engine.ask(old.site, lambda: halt(old.query, patience_s), patience_s + engine.silence_s)
+        return engine.ask(old.site, halt_old, patience_s + engine.silence_s)
     except SiteLostError:
         return time.monotonic()
 

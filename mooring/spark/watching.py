@@ -73,13 +73,19 @@ def watch(
     show: Callable[[Snapshot], None],
     carer: Carer | None = None,
     options: WatchOptions | None = None,
+    serve: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Look on until `over` (given the seconds so far) says so. Without a carer any trouble ends it."""
+    """Look on until `over` (given the seconds so far) says so. Without a carer any trouble ends it.
+
+    `serve` answers a request, if one waits, and says whether that may have changed anything.
+    """
     chosen = options or WatchOptions()
     carer = carer or _Strict(engine)
     began = time.monotonic()
     next_look = next_trim = began
     while not over(time.monotonic() - began):
+        if serve():
+            next_look = time.monotonic()
         now = time.monotonic()
         carer.tick(now)
         if now >= next_look:

@@ -1,0 +1,206 @@
+"""`mooring moves`: the ordered moves from what runs now to a plan, and carrying out exactly those."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
+from rich.table import Table
+
+from mooring.cli.files import read_placement
+from mooring.cli.needs_spark import require_spark
+from mooring.cli.parsing import Verbs, add_verb
+from mooring.cli.problem_source import load_problem
+from mooring.cli.run import add_project
+from mooring.cli.tables import quantity
+from mooring.cli.terminal import Terminal
+from mooring.errors import EngineError, InputError
+from mooring.problem.problem import Problem
+
+if TYPE_CHECKING:
+    from mooring.deployment.moves import Effect, MoveList
+    from mooring.spark.run_files import RunFiles
+
+_ASK_S = 0.1
+_ACCEPT_S = 30.0
+"""A runner that is alive takes a request within a look; one that hangs for this long does not."""
+
+
+def add_parser(verbs: Verbs) -> None:
+    parser = add_verb(
+        verbs,
+        "moves",
+        run,
+        "show or apply the moves from what runs to a plan",
+        "Lists the moves that lead from the placement that runs (or ran last) to PLAN.json, in order, with "
+        "their predicted effect and pause. With --apply the process that runs the project carries out "
+        "exactly that list; should a move fail, those done are taken back.",
+    )
+    add_project(parser)
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--to", type=Path, metavar="PLAN.json", help="the placement to reach")
+    target.add_argument("--rollback", action="store_true", help="undo the last list that was applied")
+    parser.add_argument("--apply", action="store_true", help="have the running process carry it out")
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> int:
+    require_spark(file=args.project)
+    from mooring.spark.project import load_project
+    from mooring.spark.run_files import RunFiles
+
+    folder = load_project(args.project).work_folder
+    files = RunFiles(folder)
+    pid, status = files.running_pid(), files.read_status()
+    problem = _problem(args.project, folder)
+    current = _current(folder, None if pid is None else status)
+    made = _list(args, problem, current, folder, status)
+    document: dict[str, object] = {
+        "version": 1,
+        "running": pid is not None,
+        **made.as_json(),
+        "applied": None,
+    }
+    terminal.print(_table(made))
+    if not made.moves:
+        terminal.print("nothing to move")
+    if args.apply and made.moves:
+        if pid is None:
+            raise EngineError(
+                "the project does not run, so nobody can carry out the moves",
+                remedy="`mooring run PROJECT --placement PLAN.json` starts it there",
+            )
+        document["applied"] = _apply(made, folder, files, terminal)
+    terminal.document(document)
+    return 0
+
+
+def _problem(project: Path, folder: Path) -> Problem:
+    """As the runner last understood it; read anew by Spark where it never ran."""
+    known = folder / "problem.json"
+    return Problem.load(known) if known.exists() else load_problem(project)
+
+
+def _current(folder: Path, status: Mapping[str, Any] | None) -> dict[str, str]:
+    """Fragment -> site: of the running process, or where the next run would resume."""
+    from mooring.controller.apply import resume
+    from mooring.controller.journal import Journal
+
+    if status is not None:
+        return {name: fragment["site"] for name, fragment in status["fragments"].items()}
+    found = resume(Journal(folder, time.time))
+    if found is None:
+        raise InputError("the project never ran, so there is nothing to move from", remedy="`mooring run` it")
+    return found.placement
+
+
+def _list(
+    args: argparse.Namespace,
+    problem: Problem,
+    current: dict[str, str],
+    folder: Path,
+    status: Mapping[str, Any] | None,
+) -> MoveList:
+    from mooring.controller.apply import inverse_of_last
+    from mooring.controller.journal import Journal
+    from mooring.deployment.moves import Figures, by_fragment, described_moves, ordered_moves
+
+    measured = {
+        name: float(fragment["state_bytes"])
+        for name, fragment in (status or {}).get("fragments", {}).items()
+        if fragment.get("state_bytes")
+    }
+    figures = Figures(state_bytes=measured)
+    if not args.rollback:
+        return ordered_moves(problem, current, by_fragment(read_placement(args.to, problem)), figures)
+    back = inverse_of_last(Journal(folder, time.time))
+    if not back:
+        raise InputError("found no list of moves that was applied and not taken back", field="--rollback")
+    return described_moves(problem, current, back, figures, within_limits=False)
+
+
+def _apply(made: MoveList, folder: Path, files: RunFiles, terminal: Terminal) -> dict[str, Any]:
+    from mooring.spark.requests import Mailbox
+
+    mailbox = Mailbox(folder)
+    steps = [(move.fragment, move.from_site, move.to_site) for move in made.moves]
+    name = mailbox.ask(dict(made.old), steps)
+    try:
+        answer = _wait(mailbox, name, files, terminal)
+    finally:
+        mailbox.withdraw(name)
+    if answer["state"] == "refused":
+        where = ", ".join(f"{fragment} at {site}" for fragment, site in answer["placement"].items())
+        raise EngineError(
+            f"refused: {answer['why']}; running now: {where}", remedy="look at the new list and ask again"
+        )
+    if answer["state"] == "failed":
+        raise EngineError(str(answer["why"]))
+    return answer
+
+
+def _wait(mailbox: Any, name: str, files: RunFiles, terminal: Terminal) -> dict[str, Any]:
+    """Show each step as it is reached, until the last."""
+    shown: set[tuple[int, str]] = set()
+    deadline = time.monotonic() + _ACCEPT_S
+    while True:
+        answer: dict[str, Any] | None = mailbox.answer(name)
+        for at, step in enumerate(answer["steps"] if answer else ()):
+            if (at, step["reached"]) not in shown:
+                shown.add((at, step["reached"]))
+                terminal.note(_step_line(at, step))
+        if answer is not None and answer["state"] != "running":
+            return answer
+        if files.running_pid() is None:
+            raise EngineError(
+                "the running process ended meanwhile", remedy="`mooring run` again: it finishes or goes back"
+            )
+        if answer is None and time.monotonic() > deadline:
+            raise EngineError(f"the running process took no notice within {_ACCEPT_S:g} s; nothing was moved")
+        time.sleep(_ASK_S)
+
+
+def _step_line(at: int, step: Mapping[str, Any]) -> str:
+    pause = f" after {step['pause_s']:.2f} s" if "pause_s" in step else ""
+    return f"{at + 1}. {step['fragment']}: {step['from']} -> {step['to']}: {step['reached']}{pause}"
+
+
+def _table(made: MoveList) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in (
+        "",
+        "fragment",
+        "from",
+        "to",
+        "state",
+        "pause",
+        "feasible\nratio",
+        "headroom",
+        "busiest\nsite",
+    ):
+        table.add_column(column, justify="left" if column in ("fragment", "from", "to") else "right")
+    table.add_row("", "now", "", "", "", "", *_effect(made.before), style="dim")
+    for at, step in enumerate(made.steps, start=1):
+        move = step.move
+        table.add_row(
+            str(at),
+            escape(move.fragment),
+            escape(move.from_site),
+            escape(move.to_site),
+            quantity(step.state_bytes, "B") if step.state_bytes else "",
+            f"~{step.pause_s:.1f} s",
+            *_effect(step.after),
+        )
+    return table
+
+
+def _effect(effect: Effect) -> tuple[str, str, str]:
+    return (
+        "" if effect.feasible_ratio is None else f"{effect.feasible_ratio:.3f}",
+        "" if effect.headroom is None else f"{effect.headroom:.2f} x",
+        f"{effect.max_utilisation:.0%}",
+    )
