@@ -23,7 +23,7 @@ from mooring.errors import EngineError, InputError
 from mooring.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from mooring.deployment.moves import Effect, MoveList
+    from mooring.deployment.moves import Effect, Move, MoveList
     from mooring.spark.run_files import RunFiles
 
 _ASK_S = 0.1
@@ -38,12 +38,18 @@ def add_parser(verbs: Verbs) -> None:
         run,
         "show or apply the moves from what runs to a plan",
         "Lists the moves that lead from the placement that runs (or ran last) to PLAN.json, in order, with "
-        "their predicted effect and pause. With --apply the process that runs the project carries out "
+        "their predicted effect and pause; without PLAN.json, those that the running process proposes at the "
+        "rates it measures, if any. With --apply the process that runs the project carries out "
         "exactly that list; should a move fail, those done are taken back.",
     )
     add_project(parser)
-    target = parser.add_mutually_exclusive_group(required=True)
-    target.add_argument("--to", type=Path, metavar="PLAN.json", help="the placement to reach")
+    target = parser.add_mutually_exclusive_group()
+    target.add_argument(
+        "--to",
+        type=Path,
+        metavar="PLAN.json",
+        help="the placement to reach (default: what the running process proposes at the rates it measures)",
+    )
     target.add_argument("--rollback", action="store_true", help="undo the last list that was applied")
     parser.add_argument("--apply", action="store_true", help="have the running process carry it out")
 
@@ -56,6 +62,12 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     folder = load_project(args.project).work_folder
     files = RunFiles(folder)
     pid, status = files.running_pid(), files.read_status()
+    if args.to is None and not args.rollback and pid is None:
+        raise InputError(
+            "the project does not run, so there are no measured rates to propose moves from",
+            field="--to",
+            remedy="give the placement to reach, or start it with `mooring run`",
+        )
     problem = _problem(args.project, folder)
     current = _current(folder, None if pid is None else status)
     made = _list(args, problem, current, folder, status)
@@ -67,7 +79,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     }
     terminal.print(_table(made))
     if not made.moves:
-        terminal.print("nothing to move")
+        terminal.print("nothing to move" if args.to or args.rollback else _why_nothing(status))
     if args.apply and made.moves:
         if pid is None:
             raise EngineError(
@@ -115,12 +127,33 @@ def _list(
         if fragment.get("state_bytes")
     }
     figures = Figures(state_bytes=measured)
+    if (rates := (status or {}).get("stream_rates")) and set(rates) == set(problem.stream_index):
+        problem = problem.with_rates([rates[stream.name] for stream in problem.streams])
+    if args.to is None and not args.rollback:
+        return described_moves(problem, current, _proposed(status), figures)
     if not args.rollback:
         return ordered_moves(problem, current, by_fragment(read_placement(args.to, problem)), figures)
     back = inverse_of_last(Journal(folder, time.time))
     if not back:
         raise InputError("found no list of moves that was applied and not taken back", field="--rollback")
     return described_moves(problem, current, back, figures, within_limits=False)
+
+
+def _why_nothing(status: Mapping[str, Any] | None) -> str:
+    proposal = (status or {}).get("proposal")
+    if proposal is None:
+        return "nothing is proposed while not everything runs"
+    room = proposal["headroom"]
+    shown = "any" if room is None else f"{room:.2f}"
+    return f"nothing is proposed: at the measured rates the headroom is x {shown}"
+
+
+def _proposed(status: Mapping[str, Any] | None) -> list[Move]:
+    """What the runner proposed at its last look."""
+    from mooring.deployment.moves import Move
+
+    proposal = (status or {}).get("proposal") or {"moves": []}
+    return [Move(move["fragment"], move["from"], move["to"]) for move in proposal["moves"]]
 
 
 def _apply(made: MoveList, folder: Path, files: RunFiles, terminal: Terminal) -> dict[str, Any]:

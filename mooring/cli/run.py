@@ -24,6 +24,7 @@ from mooring.cli.terminal import Terminal, plain
 from mooring.errors import EngineError, InputError, MooringError
 
 if TYPE_CHECKING:
+    from mooring.controller.journal import Journal
     from mooring.placement.placement import Placement
     from mooring.problem.problem import Problem
     from mooring.spark.engine import SparkEngine
@@ -122,7 +123,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 def _run_prepared(
     args: argparse.Namespace, terminal: Terminal, prepared: PreparedRun, stopping: StopSignals
 ) -> RunRecord:
-    from mooring.cli.run_care import cared_for
+    from mooring.cli.run_care import cared_for, proposals
+    from mooring.controller.journal import Journal
     from mooring.spark.run_report import write_report
     from mooring.spark.watching import look, watch
 
@@ -135,9 +137,11 @@ def _run_prepared(
             engine.silence_s = args.silence
             prepared.deploy(engine, placement)
             record.sites = {name: site.note for name, site in prepared.sites.items()}
-            desk = _move_desk(prepared, engine, record)
+            remarks = proposals(prepared, terminal)
+            journal = Journal(prepared.project.work_folder, time.time)
+            desk = _move_desk(prepared, engine, record, journal)
             stopping.gentle = True
-            with show.live(), cared_for(args, terminal, prepared, engine, record) as carer:
+            with show.live(), cared_for(args, terminal, prepared, engine, record, journal) as carer:
                 watch(
                     engine,
                     record,
@@ -146,8 +150,10 @@ def _run_prepared(
                     show=show,
                     carer=carer,
                     serve=desk,
+                    remarks=remarks,
                 )
-            look(engine, record, prepared.files, lambda snapshot: None, carer.troubles())
+            last = carer.troubles()
+            look(engine, record, prepared.files, lambda snapshot: None, last, remarks)
             engine.stop_all(patience_s=2 * prepared.project.settings.trigger_s + 5)
             engine.trim()
         record.ended = f"stopped by {stopping.name}" if stopping.asked else "stopped after the time asked for"
@@ -230,9 +236,10 @@ def _resumed(
     return placement, f"the journal, {found.why}"
 
 
-def _move_desk(prepared: PreparedRun, engine: SparkEngine, record: RunRecord) -> Callable[[], bool]:
+def _move_desk(
+    prepared: PreparedRun, engine: SparkEngine, record: RunRecord, journal: Journal
+) -> Callable[[], bool]:
     """Notes what runs where, and answers requests for moves while it runs."""
-    from mooring.controller.journal import Journal
     from mooring.controller.move_desk import MoveDesk
     from mooring.deployment.moves import fragment_placement
     from mooring.problem.write import problem_to_json
@@ -240,7 +247,6 @@ def _move_desk(prepared: PreparedRun, engine: SparkEngine, record: RunRecord) ->
 
     problem, folder = prepared.problem, prepared.project.work_folder
     write_text(folder / "problem.json", problem_to_json(problem))
-    journal = Journal(folder, time.time)
     journal.note_placement({name: made.site for name, made in engine.running.items()}, record.policy)
 
     def moved(running: dict[str, str]) -> None:
@@ -286,10 +292,7 @@ def _viewer(terminal: Terminal, problem: Problem, prepared: PreparedRun) -> _Vie
 
     model = build_load_model(problem)
     fragments = {name: f for f, name in enumerate(problem.fragment_names)}
-    home = prepared.layout.home
-    streams = {
-        flow.dataset: home[flow.name] for flow in prepared.layout.pipeline.flows.values() if flow.outside
-    }
+    streams = prepared.layout.entries
     return _Viewer(terminal, lambda snapshot: site_headrooms(model, fragments, streams, snapshot))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from rich.markup import escape
+
 from mooring.cli.needs_spark import require_spark
 from mooring.cli.parsing import Verbs, add_verb
 from mooring.cli.run import add_project
@@ -30,4 +32,10 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         terminal.print(f"runs as process {pid}" + ("" if status is not None else ", still starting"))
     if status is not None:
         terminal.print(run_view(snapshot_from_json(status), {}))
+        if pid is not None and (proposal := status.get("proposal")) and proposal["moves"]:
+            what = ", ".join(f"{move['fragment']} to {move['to']}" for move in proposal["moves"])
+            terminal.print(
+                f"proposed: {escape(what)}, headroom x {proposal['headroom']:.2f} -> "
+                f"x {proposal['moves'][-1]['headroom']:.2f}; see `mooring moves`"
+            )
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,8 @@ from mooring.spark.snapshot import Snapshot
 from mooring.spark.warming import Warmth
 
 T = TypeVar("T")
+LEAST_FREE_BYTES = 1_000_000
+"""With less than this, batches fail for want of room."""
 
 
 @dataclass
@@ -227,10 +230,26 @@ class SparkEngine:
         except PySparkException as unanswered:
             return self._unanswered(name, site, unanswered)
         if failure is not None:
-            return Trouble(site, name, flow_failure(self.layout, name, site, str(failure)))
+            return Trouble(
+                site, name, self._full_disk(name) or flow_failure(self.layout, name, site, str(failure))
+            )
         if over:
             return Trouble(site, name, EngineError(f"the fragment {name!r} at {site!r} ended by itself"))
         return None
+
+    def _full_disk(self, name: str) -> EngineError | None:
+        """Spark says of many failures only that a task failed; that the disk is full is easy to see."""
+        try:
+            left = shutil.disk_usage(self.layout.root).free
+        except OSError:
+            return None
+        if left >= LEAST_FREE_BYTES:
+            return None
+        return EngineError(
+            f"No space left on device: the disk of {self.layout.root} has {left} bytes left, and {name!r} "
+            "could not write",
+            remedy="make room; it goes on by itself, and nothing is lost",
+        )
 
     def _unanswered(self, name: str, site: str, failure: PySparkException) -> Trouble:
         """A session that is gone is the fragment's trouble, anything else the site's."""
@@ -313,16 +332,10 @@ class SparkEngine:
         """What happened since the last call, in the words all engines share."""
         seen, before, busy = self.snapshot(), self._last_measured_s, self._look.busy_cores
         self._last_measured_s = seen.at_s
-        flows = self.layout.pipeline.flows
-        streams = {
-            flow.dataset: seen.fragments[self.layout.home[flow.name]].rows_in_per_s
-            for flow in flows.values()
-            if flow.outside and self.layout.home[flow.name] in seen.fragments
-        }
         return Measurement(
             at_s=seen.at_s,
             seconds=seen.at_s - before,
-            stream_rates=streams,
+            stream_rates=self.layout.stream_rates(seen),
             sites={n: SiteReport((s.load_cores or 0.0) / s.capacity_cores) for n, s in seen.sites.items()},
             fragments={
                 name: FragmentReport(f.site, True, f.rows_in_per_s, f.rows_out_per_s, busy(name))

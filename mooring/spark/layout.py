@@ -17,6 +17,7 @@ from mooring.spark.fencing import current_epoch
 from mooring.spark.file_channel import FileChannel
 from mooring.spark.pipeline import FlowNode, Pipeline
 from mooring.spark.project import Project
+from mooring.spark.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,19 @@ class Layout:
     def readers_of(self, dataset: str) -> list[str]:
         """Fragments that read the dataset from its channels."""
         return [name for name, fragment in self.fragments.items() if dataset in self.inputs_of(fragment)]
+
+    @property
+    def entries(self) -> dict[str, str]:
+        """Stream -> the fragment that brings it in."""
+        return {flow.dataset: self.home[flow.name] for flow in self.pipeline.flows.values() if flow.outside}
+
+    def stream_rates(self, snapshot: Snapshot) -> dict[str, float]:
+        """Tuples per second of each stream whose fragment runs, as measured."""
+        return {
+            stream: snapshot.fragments[fragment].rows_in_per_s
+            for stream, fragment in self.entries.items()
+            if fragment in snapshot.fragments
+        }
 
     def is_kept(self, dataset: str) -> bool:
         """Results are kept: what a query of `mooring.yml` names, and what nobody in the pipeline reads."""

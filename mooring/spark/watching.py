@@ -25,6 +25,10 @@ class WatchOptions:
     """Seconds between two trimmings of the channels."""
 
 
+Remarks = Callable[[Snapshot], Mapping[str, object]]
+"""What else belongs into the status file."""
+
+
 class Carer(Protocol):
     """Who sees to it that a run goes on. Times are those of `time.monotonic`."""
 
@@ -74,6 +78,7 @@ def watch(
     carer: Carer | None = None,
     options: WatchOptions | None = None,
     serve: Callable[[], bool] = lambda: False,
+    remarks: Remarks = lambda snapshot: {},
 ) -> None:
     """Look on until `over` (given the seconds so far) says so. Without a carer any trouble ends it.
 
@@ -91,7 +96,7 @@ def watch(
         if now >= next_look:
             carer.look(now)
             try:
-                look(engine, record, files, show, carer.troubles())
+                look(engine, record, files, show, carer.troubles(), remarks)
             except (OSError, EngineError) as failure:
                 carer.failed("looking at the run", failure, now)
             next_look = now + chosen.look_s
@@ -110,6 +115,7 @@ def look(
     files: RunFiles,
     show: Callable[[Snapshot], None],
     troubles: Mapping[str, str],
+    remarks: Remarks = lambda snapshot: {},
 ) -> None:
     snapshot = engine.snapshot(troubles)
     record.add(snapshot)
@@ -120,6 +126,7 @@ def look(
             "policy": record.policy,
             "placement": record.placement,
             **snapshot.as_json(),
+            **remarks(snapshot),
         }
     )
     show(snapshot)
