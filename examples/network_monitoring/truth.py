@@ -37,12 +37,29 @@ class Traffic:
         return Traffic(*(column[chosen] for column in vars(self).values()))
 
 
-def demo_traffic(seconds: float = 600.0, seed: int = 0) -> Traffic:
+@dataclass(frozen=True)
+class Burst:
+    """A flood on one sub-stream: between two seconds of the trace each of its packets comes `times` times."""
+
+    from_s: float
+    to_s: float
+    part: int
+    times: int
+
+    def on(self, traffic: Traffic) -> Traffic:
+        since_s = traffic.at_us / 1e6 - EPOCH_S
+        flooded = (since_s >= self.from_s) & (since_s < self.to_s) & (traffic.part == self.part)
+        times = np.where(flooded, self.times, 1)
+        return Traffic(*(np.repeat(column, times) for column in vars(traffic).values()))
+
+
+def demo_traffic(seconds: float = 600.0, seed: int = 0, burst: Burst | None = None) -> Traffic:
     instants_s = arrival_instants("bc-paug89-extract")
     packets = draw_packets(instants_s[instants_s < seconds], seed)
     at_us = EPOCH_S * 1_000_000 + np.round(packets.instant_s * 1e6).astype(np.int64)
     part = substream_of(packets.source, len(SITES))
-    return Traffic(at_us, packets.source, packets.destination, packets.size_bytes, part)
+    traffic = Traffic(at_us, packets.source, packets.destination, packets.size_bytes, part)
+    return traffic if burst is None else burst.on(traffic)
 
 
 def expected_rows(traffic: Traffic) -> dict[str, Rows]:
@@ -65,16 +82,17 @@ def _tumbling(traffic: Traffic, window_s: int, keys: tuple[str, ...]) -> Rows:
 
 
 def _sliding(traffic: Traffic, window_s: int, slide_s: int, keys: tuple[str, ...]) -> Rows:
-    rows: Rows = set()
     slide_us = slide_s * 1_000_000
     newest = traffic.at_us // slide_us * slide_us
-    totals: dict[tuple[int, ...], list[int]] = {}
-    columns = [getattr(traffic, key) for key in keys]
-    for back in range(window_s // slide_s):
-        starts = newest - back * slide_us
-        for start, size, *key in zip(starts, traffic.size_bytes, *columns, strict=True):
-            total = totals.setdefault((int(start), *map(int, key)), [0, 0])
-            total[0] += 1
-            total[1] += int(size)
-    rows.update((*key, *total) for key, total in totals.items())
-    return rows
+    starts = np.concatenate([newest - back * slide_us for back in range(window_s // slide_s)])
+    copies = window_s // slide_s
+    columns = [starts // slide_us, *(np.tile(getattr(traffic, key).astype(np.int64), copies) for key in keys)]
+    # One number per group, so that sorting is of plain integers.
+    lows, sizes = [int(c.min()) for c in columns], [int(np.ptp(c)) + 1 for c in columns]
+    codes = np.ravel_multi_index([c - low for c, low in zip(columns, lows, strict=True)], sizes)
+    groups, group = np.unique(codes, return_inverse=True)
+    parts = [c + low for c, low in zip(np.unravel_index(groups, sizes), lows, strict=True)]
+    packets = np.bincount(group)
+    total = np.bincount(group, weights=np.tile(traffic.size_bytes, copies)).astype(np.int64)
+    rows = zip(parts[0] * slide_us, *parts[1:], packets, total, strict=True)
+    return {tuple(map(int, row)) for row in rows}
