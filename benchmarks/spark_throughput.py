@@ -1,11 +1,15 @@
 """Does Mooring cost throughput? The demo's pipeline on one site, by Mooring and as plain streaming queries.
 
-    python -m benchmarks.spark_throughput [ROUNDS] [COPIES]
+    python -m benchmarks.spark_throughput [ROUNDS] [COPIES] [together]
 
 Both sides have the same ten fragments, site settings, trigger and batch limits; the plain side is written by
 hand with Spark's own file sink and source. Each runs until it has drained a first small load, so that it is
 warm; then a backlog of more than a minute lands, and what counts is how fast it is drained: by the clock, and
 per CPU second of the site and of this process. The side that goes first alternates from round to round.
+
+On a machine that others keep busy, two drains one after the other meet different company. With `together`
+both sides drain at once, each its own copy, so that they meet the same; on an otherwise idle machine this
+would flatter the slower side, which has the machine for itself in the end.
 """
 
 from __future__ import annotations
@@ -16,7 +20,10 @@ import shutil
 import statistics
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,6 +98,28 @@ def make_backlog(folder: Path, copies: int) -> Backlog:
     return Backlog(copies, packets)
 
 
+def drain_together(folder: Path, backlog: Backlog) -> dict[str, dict[str, float]]:
+    """Both at once, from the same instant on; CPU of this process cannot be told apart and counts twice."""
+    beside, barrier = folder.with_name("beside"), threading.Barrier(2)
+    shutil.copytree(folder, beside, copy_function=os.link)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            hand = pool.submit(by_hand, beside, backlog, barrier.wait)
+            mooring = by_mooring(folder, backlog, barrier.wait)
+            return {"hand": hand.result(), "mooring": mooring}
+    finally:
+        shutil.rmtree(beside)
+
+
+def drain_in_turn(folder: Path, backlog: Backlog, *, hand_first: bool) -> dict[str, dict[str, float]]:
+    found = {}
+    sides = [("hand", by_hand), ("mooring", by_mooring)]
+    for side, run in sides if hand_first else sides[::-1]:
+        found[side] = run(folder, backlog)
+        shutil.rmtree(folder / "landing")
+    return found
+
+
 def land(folder: Path, first: int, last: int) -> None:
     """Let some copies of the backlog land; links, so that every round has them."""
     for site in SITES:
@@ -135,12 +164,15 @@ class Cpu:
             "load_average": os.getloadavg()[0],
             "rows_per_s": rows / seconds,
             "rows_per_cpu_s": rows / (site + own),
+            "rows_per_site_cpu_s": rows / site,
             "site_cores": site / seconds,
             "own_cores": own / seconds,
         }
 
 
-def by_mooring(folder: Path, backlog: Backlog) -> dict[str, float]:
+def by_mooring(
+    folder: Path, backlog: Backlog, ready: Callable[[], object] = lambda: None
+) -> dict[str, float]:
     (folder / "mooring.yml").write_text(SETTINGS)
     land(folder, 0, 1)
     with prepared_run(load_project(folder), fresh=True) as run, run.engine() as engine:
@@ -157,13 +189,14 @@ def by_mooring(folder: Path, backlog: Backlog) -> dict[str, float]:
             )
 
         until(1 / backlog.copies)
+        ready()
         cpu, began = Cpu(embedded), time.monotonic()
         land(folder, 1, backlog.copies)
         until(1.0)
         return cpu.used(backlog.rows_measured, time.monotonic() - began)
 
 
-def by_hand(folder: Path, backlog: Backlog) -> dict[str, float]:
+def by_hand(folder: Path, backlog: Backlog, ready: Callable[[], object] = lambda: None) -> dict[str, float]:
     site = EmbeddedSite("hand", folder / "hand", find_java(), capacity=2)
     site.start()
     try:
@@ -182,6 +215,7 @@ def by_hand(folder: Path, backlog: Backlog) -> dict[str, float]:
                     meters[name].take([json.loads(report.json) for report in query.recentProgress])
 
         until(1 / backlog.copies)
+        ready()
         cpu, began = Cpu(site), time.monotonic()
         land(folder, 1, backlog.copies)
         until(1.0)
@@ -240,21 +274,23 @@ def plain_flows(session: SparkSession, folder: Path):
     yield "totals", counted(timed(*SITES), second)
 
 
-def main(rounds: int = 3, copies: int = 48) -> None:
+def main(rounds: int = 3, copies: int = 48, *, together: bool = False) -> None:
     root = Path(tempfile.mkdtemp(prefix="mooring-throughput-"))
     folder = root / "project"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", ".mooring", "landing"))
     try:
         backlog = make_backlog(folder, copies)
         results: dict[str, list[dict[str, float]]] = {"hand": [], "mooring": []}
-        sides = [("hand", by_hand), ("mooring", by_mooring)]
         for number in range(rounds):
-            for side, run in sides if number % 2 == 0 else sides[::-1]:
-                results[side].append(run(folder, backlog))
+            if together:
+                found = drain_together(folder, backlog)
                 shutil.rmtree(folder / "landing")
-                shown = {key: round(value, 3) for key, value in results[side][-1].items()}
-                print(side, json.dumps(shown), flush=True)
-        for measure in ("rows_per_s", "rows_per_cpu_s"):
+            else:
+                found = drain_in_turn(folder, backlog, hand_first=number % 2 == 0)
+            for side, result in found.items():
+                results[side].append(result)
+                print(side, json.dumps({key: round(value, 3) for key, value in result.items()}), flush=True)
+        for measure in ("rows_per_s", "rows_per_cpu_s", "rows_per_site_cpu_s"):
             middle = {side: statistics.median(r[measure] for r in found) for side, found in results.items()}
             pairs = [
                 m[measure] / h[measure] for m, h in zip(results["mooring"], results["hand"], strict=True)
@@ -268,4 +304,4 @@ def main(rounds: int = 3, copies: int = 48) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]))
+    main(*map(int, sys.argv[1:3]), together="together" in sys.argv[3:])

@@ -148,7 +148,9 @@ def _read_settings(data: object, folder: Path) -> ProjectSettings:
     }
     own["pins"] = {str(key): name(site, f"pins.{key}") for key, site in own.get("pins", {}).items()}
     given = own.get("storage", ".mooring/storage")
-    own["storage"], own["storage_sites"] = _storage(given, folder, list(mapping(data.get("sites"), "sites")))
+    sites = data.get("sites")
+    known = [str(site) for site in sites] if isinstance(sites, Mapping) else []
+    own["storage"], own["storage_sites"] = _storage(given, folder, known)
     sections = {key: data[key] for key in _PROBLEM_SECTIONS if data.get(key) is not None}
     return ProjectSettings(problem_sections=sections, **own)
 
