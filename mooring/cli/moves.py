@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from mooring.cli.problem_source import load_problem
 from mooring.cli.run import add_project
 from mooring.cli.tables import quantity
 from mooring.cli.terminal import Terminal
-from mooring.errors import EngineError, InputError
+from mooring.errors import EngineError, InputError, MooringError
 from mooring.problem.problem import Problem
 
 if TYPE_CHECKING:
@@ -86,7 +87,13 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
                 "the project does not run, so nobody can carry out the moves",
                 remedy="`mooring run PROJECT --placement PLAN.json` starts it there",
             )
-        document["applied"] = _apply(made, folder, files, terminal)
+        answer = _ask(made, folder, files, terminal)
+        if answer["state"] == "refused":
+            _show_again(args, terminal, problem, answer["placement"], folder)
+            raise EngineError(f"refused: {answer['why']}", remedy="look at the list above and ask again")
+        if answer["state"] == "failed":
+            raise EngineError(str(answer["why"]))
+        document["applied"] = answer
     terminal.document(document)
     return 0
 
@@ -156,24 +163,26 @@ def _proposed(status: Mapping[str, Any] | None) -> list[Move]:
     return [Move(move["fragment"], move["from"], move["to"]) for move in proposal["moves"]]
 
 
-def _apply(made: MoveList, folder: Path, files: RunFiles, terminal: Terminal) -> dict[str, Any]:
+def _show_again(
+    args: argparse.Namespace, terminal: Terminal, problem: Problem, running: dict[str, str], folder: Path
+) -> None:
+    """The list from what runs now, where there is one."""
+    where = ", ".join(f"{fragment} at {site}" for fragment, site in running.items())
+    terminal.print(escape(f"running now: {where}"))
+    with contextlib.suppress(MooringError):
+        terminal.print(_table(_list(args, problem, running, folder, None)))
+
+
+def _ask(made: MoveList, folder: Path, files: RunFiles, terminal: Terminal) -> dict[str, Any]:
     from mooring.spark.requests import Mailbox
 
     mailbox = Mailbox(folder)
     steps = [(move.fragment, move.from_site, move.to_site) for move in made.moves]
     name = mailbox.ask(dict(made.old), steps)
     try:
-        answer = _wait(mailbox, name, files, terminal)
+        return _wait(mailbox, name, files, terminal)
     finally:
         mailbox.withdraw(name)
-    if answer["state"] == "refused":
-        where = ", ".join(f"{fragment} at {site}" for fragment, site in answer["placement"].items())
-        raise EngineError(
-            f"refused: {answer['why']}; running now: {where}", remedy="look at the new list and ask again"
-        )
-    if answer["state"] == "failed":
-        raise EngineError(str(answer["why"]))
-    return answer
 
 
 def _wait(mailbox: Any, name: str, files: RunFiles, terminal: Terminal) -> dict[str, Any]:
