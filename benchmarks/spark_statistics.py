@@ -11,6 +11,7 @@ read: the machine is rarely quiet, and its load average is printed beside them.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -122,7 +123,7 @@ def compare_loads(prepared, snapshots: list[Snapshot], since_s: float) -> dict[s
     for site, last in late[-1].sites.items():
         rows = [problem.fragment_names.index(name) for name in last.fragments]
         predicted = float(per_fragment[rows].sum())
-        looks = list(zip(late, late[1:], strict=False))
+        looks = itertools.pairwise(late)
         used = sum((b.sites[site].load_cores or 0.0) * (b.at_s - a.at_s) for a, b in looks)
         measured = used / span_s
         result[site] = {"predicted": predicted, "measured": measured, "ratio": predicted / measured}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mooring.spark.operation_statistics import OperationStatistics
 from mooring.spark.snapshot import Snapshot
 
 _MOST_POINTS = 600
@@ -29,9 +30,13 @@ class RunRecord:
     snapshots: list[Snapshot] = field(default_factory=list)
     ended: str = "running"
     notes: list[str] = field(default_factory=list)
+    operation: OperationStatistics | None = None
+    """Statistics refreshed from the looks, where somebody wants them."""
 
     def add(self, snapshot: Snapshot) -> None:
         """Keep the course of the run at a bounded size: every other point goes when there are too many."""
+        if self.operation is not None:
+            self.operation.take(snapshot)
         self.snapshots.append(snapshot)
         if len(self.snapshots) > _MOST_POINTS:
             self.snapshots = self.snapshots[::2]
@@ -49,6 +54,7 @@ class RunRecord:
             "ended": self.ended,
             "notes": self.notes,
             "totals": last,
+            "statistics": {} if self.operation is None else self.operation.as_json(),
             "course": [snapshot.as_json() for snapshot in self.snapshots],
         }
 

@@ -57,6 +57,7 @@ def look(engine: SparkEngine, record: RunRecord, files: RunFiles, show: Callable
             "pipeline": record.pipeline,
             "policy": record.policy,
             "placement": record.placement,
+            "statistics": files.note_statistics(record),
             **snapshot.as_json(),
         }
     )
