@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from mooring.cli.files import read_placement
 from mooring.cli.parsing import Verbs, add_problem, add_verb
-from mooring.cli.problem_source import load_problem
+from mooring.cli.problem_source import add_measured, load_problem
 from mooring.cli.tables import latency_table, metric_lines, site_table
 from mooring.cli.terminal import Terminal
 from mooring.errors import InfeasibleError
@@ -29,6 +29,7 @@ def add_parser(verbs: Verbs) -> None:
         "Prints the metrics of a placement. One that breaks a rule of the problem is reported, not refused.",
     )
     add_problem(parser)
+    add_measured(parser)
     parser.add_argument(
         "--placement",
         type=Path,
@@ -40,7 +41,7 @@ def add_parser(verbs: Verbs) -> None:
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
-    problem = load_problem(args.problem)
+    problem = load_problem(args.problem, measured=args.measured)
     placement = read_placement(args.placement, problem)
     model = build_load_model(problem)
     wrong = violations(problem, model, placement)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mooring.cli.files import read_placement
 from mooring.cli.parsing import Verbs, add_problem, add_verb
-from mooring.cli.problem_source import load_problem
+from mooring.cli.problem_source import add_measured, load_problem
 from mooring.cli.tables import headroom_table
 from mooring.cli.terminal import Terminal
 from mooring.problem.fingerprint import fingerprint
@@ -23,6 +23,7 @@ def add_parser(verbs: Verbs) -> None:
         "By what factor all rates together, and each stream alone, can grow before which site is full.",
     )
     add_problem(parser)
+    add_measured(parser)
     parser.add_argument(
         "--placement", type=Path, metavar="PLAN.json", help="of this placement (default: the one `rod` makes)"
     )
@@ -30,7 +31,7 @@ def add_parser(verbs: Verbs) -> None:
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
-    problem = load_problem(args.problem)
+    problem = load_problem(args.problem, measured=args.measured)
     if args.placement is None:
         placement = plan(problem, "rod", seed=args.seed).placement
         terminal.note("no --placement given: headroom of the placement that rod makes")

@@ -21,6 +21,7 @@ from mooring.cli import (
     experiment,
     generate,
     headroom,
+    import_,
     moves,
     plan,
     policies,
@@ -47,7 +48,7 @@ class Verb(Protocol):
 
 VERBS: tuple[Verb, ...] = (
     *(check, plan, evaluate, compare, headroom, simulate),
-    *(generate, traces, policies, experiment),
+    *(generate, import_, traces, policies, experiment),
     *(profile, run, status, moves, stop),
 )
 

@@ -171,6 +171,7 @@ def _planned(
     from mooring.cli.tables import metric_lines, sentences, site_table
     from mooring.load.build import build_load_model
     from mooring.run import evaluate, plan
+    from mooring.spark.operation_statistics import operation_statistics
     from mooring.spark.run_report import RunRecord
     from mooring.spark.statistics_used import statistics_notes
 
@@ -202,6 +203,7 @@ def _planned(
         dict(metrics),
         {},
         notes=notes,
+        operation=operation_statistics(prepared.layout, problem),
     )
     return record, placement.as_dict()
 

@@ -124,19 +124,20 @@ class FedChannel:
 
 
 class FedFolder:
-    """A folder that a file source lists: files of its own format, as many per batch as it would see."""
+    """A folder that a file source lists: files of its own format, so many per batch.
 
-    def __init__(self, folder: Path, rows_per_file: int, most_files: int, kind: str = "parquet") -> None:
+    Their number stays the same whatever the size of the batch: more rows per second mean larger files.
+    """
+
+    def __init__(self, folder: Path, kind: str = "parquet", files: int = 1) -> None:
         self.folder = folder
+        self.files = files
         self._write = WRITERS[kind]
-        self._rows_per_file = max(1, rows_per_file)
-        self._most_files = max(1, most_files)
         self._written = 0
         folder.mkdir(parents=True, exist_ok=True)
 
     def append(self, table: pyarrow.Table) -> None:
-        files = min(self._most_files, -(-table.num_rows // self._rows_per_file)) or 1
-        step = -(-table.num_rows // files) or 1
+        step = -(-table.num_rows // max(1, self.files)) or 1
         hidden = []
         for start in range(0, max(1, table.num_rows), step):
             file = self.folder / f".{self._written:08d}"

@@ -16,14 +16,14 @@ from typing import Any
 import pyarrow.parquet
 
 from mooring.deployment.fragments import Fragment
-from mooring.load.measurements import BatchSample, CostFit, Measured, NotMeasured, fit_cost, ratio, warm
+from mooring.load.measurements import BatchSample, CostFit, Measured, NotMeasured, fit_cost, ratio
 from mooring.spark.layout import Layout
 from mooring.spark.profile_batches import BatchRunner
 from mooring.spark.statistics_file import FlowStatistics
 from mooring.spark.stream_logs import LogEntry
 
-_ROUND = 4
-"""Batches after which the sizes repeat (profiling.py)."""
+ROW = 3
+"""Batches of one size in a row; the first of them is left out (profiling.py)."""
 
 
 @dataclass
@@ -39,13 +39,15 @@ class ProfiledFragment:
 
     @cached_property
     def samples(self) -> list[BatchSample]:
-        """Measured batches, with the rows Spark says it read where it does."""
+        """Batches that count, with the rows Spark says it read where it does."""
         found = []
-        for batch in self.runner.done[self.skipped :]:
+        for at, batch in enumerate(self.runner.done[self.skipped :]):
+            if at % ROW == 0:
+                continue
             report = self.runner.progress.get(batch.number, {})
             read = sum(int(source.get("numInputRows") or 0) for source in report.get("sources") or ())
             found.append(BatchSample(read or batch.rows, batch.cpu_s))
-        return warm(found)
+        return found
 
     @cached_property
     def written(self) -> list[tuple[float, float]]:
@@ -149,8 +151,8 @@ def _last(profiled: ProfiledFragment, fit: CostFit, own: FlowStatistics) -> Flow
 
 
 def _grouped(values: Sequence[float]) -> list[float]:
-    """Sums over one round of batch sizes each."""
-    return [sum(values[at : at + _ROUND]) for at in range(0, len(values), _ROUND)]
+    """Sums over one round of both sizes each."""
+    return [sum(values[at : at + 2 * ROW]) for at in range(0, len(values), 2 * ROW)]
 
 
 def _sink_rows(report: Mapping[str, Any]) -> int | None:

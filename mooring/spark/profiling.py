@@ -1,16 +1,16 @@
 """`mooring profile`: run every fragment on sample data, alone on one quiet site, and fit what it costs.
 
 Fragments are profiled one after another, each in the order of the graph, so that what one delivers is the
-sample for those that read it. Each gets batches of three sizes in turn: about what one trigger brings at the
-stated rates, and two larger ones chosen so that the part that grows with the rows stands well above the part
-that does not.
+sample for those that read it. Each gets batches of two sizes: about what one trigger brings at the stated
+rates, and one so large that the part that grows with the rows stands well above the part that does not. Each
+size comes several times in a row, and the first of a row is left out: a window gives out, and forgets, in one
+batch what it took in with the one before, so a small batch after a large one pays for both.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import shutil
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -34,14 +34,16 @@ from mooring.spark.layout import Layout
 from mooring.spark.profile_batches import BatchRunner
 from mooring.spark.profile_feed import FedChannel, FedFolder, Replay, replays, shares_of
 from mooring.spark.profile_sources import SAMPLE_ROWS, SourceSample, read_sample, redirect, with_stand_ins
-from mooring.spark.profile_statistics import ProfiledFragment, flow_statistics
+from mooring.spark.profile_statistics import ROW, ProfiledFragment, flow_statistics
 from mooring.spark.sites import SiteHandle
 from mooring.spark.statistics_file import FlowStatistics
 
 _TRIGGER_S = 0.5
 _LEAST_ROWS = 200
-_GROWTH = 3.0
+_GROWTH = 2.0
 """The largest batch's growing part is this many times the fixed part."""
+_LEAST_GROWTH = 20
+"""The larger batch has at least so many times the usual rows: a first guess of the cost may be far off."""
 _LOOKS = 20
 _IDLE_S = 3.0
 
@@ -49,21 +51,21 @@ _IDLE_S = 3.0
 @dataclass(frozen=True)
 class ProfileOptions:
     batches: int = 18
-    """Measured batches per fragment, warm-up not counted."""
+    """Batches per fragment after warming up, of which two thirds count."""
     warm_up: int = 6
     """Least batches before measuring; more follow until batches stop getting cheaper."""
     most_warm_up: int = 24
     first_warm_up: int = 40
     """The same for the first fragment, which also warms up what all have in common."""
-    largest_rows: int = 1_200_000
+    largest_rows: int = 600_000
     """Rows of the largest batch at most: what a small heap holds comfortably."""
     sample: Path | None = None
     """Folder with a folder of files per source dataset; None: the sources' own files."""
 
     def __post_init__(self) -> None:
-        if self.batches < 6:
+        if self.batches < 2 * ROW:
             raise InputError(
-                f"found {self.batches} batches, expected at least 6 to fit a line", field="--batches"
+                f"found {self.batches} batches, expected at least {2 * ROW} to fit a line", field="--batches"
             )
 
 
@@ -145,8 +147,9 @@ class _Profiler:
                 self.result.idle_cores,
             )
             usual = max(_LEAST_ROWS, round(self._input_rate(fragment, feed) * self._trigger_s))
+            feed.usual_rows(usual)
             skipped = self._warm_up(runner, usual, tell)
-            self._measure(runner, usual, min(feed.most_rows, self._options.largest_rows), tell)
+            self._measure(runner, usual, tell)
             runner.read_progress()
             self._looks_cpu_s.append(self._look_cpu_s(query))
             self.result.look_cpu_s = float(np.median(self._looks_cpu_s))
@@ -200,16 +203,15 @@ class _Profiler:
                 break
         return len(runner.done)
 
-    def _measure(self, runner: BatchRunner, usual: int, most: int, tell: Callable[[float], None]) -> None:
+    def _measure(self, runner: BatchRunner, usual: int, tell: Callable[[float], None]) -> None:
         recent = [BatchSample(batch.rows, batch.cpu_s) for batch in runner.done[-10:]]
         guess = fit_cost(recent)
-        largest = 16.0 * usual
+        largest = 0.0
         if not isinstance(guess, NotMeasured) and guess.cost_us.value > 0.0:
             largest = _GROWTH * 1e6 * guess.batch_cpu_s.value / guess.cost_us.value
-        top = int(min(max(largest, 8 * usual), most))
-        sizes = (usual, top, usual, (usual + top) // 2)
+        top = int(min(max(largest, _LEAST_GROWTH * usual), self._options.largest_rows))
         for number in range(self._options.batches):
-            runner.run(sizes[number % len(sizes)])
+            runner.run(usual if number // ROW % 2 == 0 else top)
             tell(0.3 + 0.7 * (number + 1) / self._options.batches)
 
     def _look_cpu_s(self, query: StreamingQuery) -> float:
@@ -282,7 +284,7 @@ class _Feed:
         dataset = next(flows[name].dataset for name in self._fragment.operators if flows[name].outside)
         sample = read_sample(session, source, dataset, self._folder)
         folder = self._layout.root / "sources" / f"{self._fragment.name}-{len(self._seen)}"
-        target = FedFolder(folder, sample.rows_per_file, sample.most_files, sample.kind)
+        target = FedFolder(folder, sample.kind)
         redirect(source, folder, sample)
         self._seen[id(source)] = (target, sample)
         self._add(f"outside {len(self._seen)}", target, sample.table)
@@ -295,11 +297,11 @@ class _Feed:
             )
         self._replays = replays(self._tables)
 
-    @property
-    def most_rows(self) -> int:
-        """A source of files that takes only so many per batch never gives larger batches."""
-        limits = [sample.rows_per_file * sample.most_files for _, sample in self._seen.values()]
-        return min(limits, default=sys.maxsize)
+    def usual_rows(self, rows: int) -> None:
+        """How large batches usually are, and hence of how many files of a source."""
+        for target, sample in self._seen.values():
+            files = round(rows / max(1, len(self._tables)) / sample.rows_per_file)
+            target.files = min(max(1, files), sample.most_files)
 
     def place(self, rows: int) -> int:
         taken = [

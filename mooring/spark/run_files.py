@@ -21,6 +21,7 @@ from mooring.errors import EngineError
 from mooring.spark.endpoint import Endpoint, close_session, open_session
 from mooring.spark.fragment_query import RunningFragment
 from mooring.spark.process_tree import is_alive
+from mooring.spark.run_report import RunRecord
 from mooring.spark.sites import SiteHandle
 
 
@@ -30,6 +31,7 @@ class RunFiles:
         self._lock = folder / "lock"
         self._status = folder / "status.json"
         self._sessions = folder / "sessions.json"
+        self._statistics = folder / "statistics.json"
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -88,6 +90,22 @@ class RunFiles:
         except (FileNotFoundError, json.JSONDecodeError):
             return None
         return status
+
+    def note_statistics(self, record: RunRecord) -> dict[str, object]:
+        """Keep what the run has measured so far where the next plan can find it; returns it too."""
+        found = {} if record.operation is None else record.operation.as_json()
+        if found:
+            _replace(self._statistics, json.dumps({"version": 1, "fragments": found}, indent=1))
+        return found
+
+    def read_statistics(self) -> dict[str, Any]:
+        """Figures per fragment of the last run that measured any; empty if none did."""
+        try:
+            data = json.loads(self._statistics.read_text())
+        except (OSError, ValueError):
+            return {}
+        found = data.get("fragments") if isinstance(data, dict) else None
+        return found if isinstance(found, dict) else {}
 
     def forget_status(self) -> None:
         self._status.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mooring.spark.operation_statistics import OperationStatistics
 from mooring.spark.snapshot import Snapshot
 
 _MOST_POINTS = 600
@@ -33,9 +34,13 @@ class RunRecord:
     notes: list[str] = field(default_factory=list)
     incidents: list[str] = field(default_factory=list)
     """What went wrong and what was done about it, each with its second of the run."""
+    operation: OperationStatistics | None = None
+    """Statistics refreshed from the looks, where somebody wants them."""
 
     def add(self, snapshot: Snapshot) -> None:
         """Keep the course of the run at a bounded size: every other point goes when there are too many."""
+        if self.operation is not None:
+            self.operation.take(snapshot)
         self.snapshots.append(snapshot)
         if len(self.snapshots) > _MOST_POINTS:
             self.snapshots = self.snapshots[::2]
@@ -54,6 +59,7 @@ class RunRecord:
             "notes": self.notes,
             "incidents": self.incidents,
             "totals": last,
+            "statistics": {} if self.operation is None else self.operation.as_json(),
             "course": [snapshot.as_json() for snapshot in self.snapshots],
         }
 

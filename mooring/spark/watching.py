@@ -125,6 +125,7 @@ def look(
             "pipeline": record.pipeline,
             "policy": record.policy,
             "placement": record.placement,
+            "statistics": files.note_statistics(record),
             **snapshot.as_json(),
             **remarks(snapshot),
         }

@@ -142,7 +142,7 @@ def test_every_verb_explains_itself(mooring) -> None:
     assert mooring("--help").code == 0
     listed = mooring("--help").out
     for verb in VERBS:
-        name = verb.__name__.rpartition(".")[2]
+        name = verb.__name__.rpartition(".")[2].rstrip("_")
         assert name in listed
         help_text = mooring(name, "--help")
         assert help_text.code == 0

@@ -56,10 +56,10 @@ def test_a_fed_channel_looks_like_a_file_sinks(tmp_path: Path) -> None:
 
 
 def test_a_fed_folder_has_as_many_files_as_the_source_would_see(tmp_path: Path) -> None:
-    few = FedFolder(tmp_path / "a", rows_per_file=10, most_files=30)
+    few = FedFolder(tmp_path / "a", files=5)
     few.append(sample(45))
     assert len(list((tmp_path / "a").iterdir())) == 5
-    most = FedFolder(tmp_path / "b", rows_per_file=1, most_files=4, kind="json")
+    most = FedFolder(tmp_path / "b", "json", files=4)
     most.append(sample(45))
     files = sorted((tmp_path / "b").iterdir())
     assert len(files) == 4

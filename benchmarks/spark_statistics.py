@@ -1,0 +1,136 @@
+"""Are measured costs reproducible, and do they predict the load of sites?
+
+    python -m benchmarks.spark_statistics [PROFILES] [BATCHES] [SECONDS]
+
+Profiles the demo's pipeline several times, each on a fresh site, and prints every fragment's cost per row and
+per batch with its spread (largest to smallest). Then plans with the last profile, runs the plan over three
+sites while the trace is replayed, and compares the load of each site in the later half of the run (the
+earlier one is start-up) with what the load model says at the rates that were measured. Ratios are what to
+read: the machine is rarely quiet, and its load average is printed beside them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from mooring.load.build import build_load_model
+from mooring.run import plan
+from mooring.spark.profiling import ProfileOptions
+from mooring.spark.project import load_project
+from mooring.spark.project_profile import profile_project
+from mooring.spark.project_run import prepared_run
+from mooring.spark.run_report import RunRecord
+from mooring.spark.snapshot import Snapshot
+from mooring.spark.statistics_file import FlowStatistics
+from mooring.spark.watching import watch
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "network_monitoring"
+sys.path.insert(0, str(EXAMPLE))
+
+from feed import Feeder  # noqa: E402
+from truth import Traffic, demo_traffic  # noqa: E402
+
+
+def main(profiles: int = 3, batches: int = 18, seconds: float = 240.0) -> None:
+    print(f"load average {os.getloadavg()[0]:.1f}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="mooring-statistics-") as root:
+        sample = Path(root) / "sample"
+        land_sample(sample)
+        found = [profiled(Path(root) / str(n), sample, batches) for n in range(profiles)]
+        spreads = spread_table(found)
+        loads = load_table(Path(root) / str(profiles - 1), seconds)
+    print(json.dumps({"spread": spreads, "loads": loads, "load_average": os.getloadavg()}))
+
+
+def land_sample(folder: Path) -> None:
+    """Everything the demo would land, without the packet that closes its last windows."""
+    Feeder(demo_traffic(), folder, speed=float("inf")).run()
+    for last in folder.rglob("99999.parquet"):
+        last.unlink()
+
+
+def profiled(folder: Path, sample: Path, batches: int) -> dict[str, FlowStatistics]:
+    ignored = shutil.ignore_patterns("__pycache__", ".mooring", "landing", "statistics.yml")
+    shutil.copytree(EXAMPLE, folder, ignore=ignored)
+    shutil.copytree(sample, folder / "landing")
+    began = time.monotonic()
+    made = profile_project(load_project(folder), ProfileOptions(batches=batches), lambda part, what: None)
+    shutil.rmtree(folder / "landing")
+    print(f"profiled in {time.monotonic() - began:.0f} s, load average {os.getloadavg()[0]:.1f}", flush=True)
+    print(made.file.read_text(), flush=True)
+    if made.unmeasured:
+        print(made.unmeasured)
+    return dict(made.statistics.flows)
+
+
+def spread_table(found: list[dict[str, FlowStatistics]]) -> dict[str, dict[str, float]]:
+    print(f"{'flow':16} us per row, each profile{'':22} spread   CPU s per batch{'':14} spread")
+    result = {}
+    for name in found[0]:
+        costs = [float(flows[name].cost_us or 0) for flows in found]
+        fixed = [float(flows[name].batch_cpu_s or 0) for flows in found]
+        cost_spread, fixed_spread = (max(v) / min(v) - 1 if min(v) else float("inf") for v in (costs, fixed))
+        result[name] = {"cost_us": cost_spread, "batch_cpu_s": fixed_spread}
+        shown = " ".join(f"{c:9.3f}" for c in costs), " ".join(f"{f:8.3f}" for f in fixed)
+        print(f"{name:16} {shown[0]:45} {cost_spread:6.1%}   {shown[1]:30} {fixed_spread:6.1%}", flush=True)
+    return result
+
+
+def repeated(traffic: Traffic, times: int) -> Traffic:
+    span_us = int(traffic.at_us[-1] - traffic.at_us[0]) + 1_000_000
+    at_us = np.concatenate([traffic.at_us + n * span_us for n in range(times)])
+    return Traffic(
+        at_us,
+        *(np.tile(getattr(traffic, c), times) for c in ("source", "destination", "size_bytes", "part")),
+    )
+
+
+def load_table(folder: Path, seconds: float) -> dict[str, dict[str, float]]:
+    project = load_project(folder)
+    feeder = Feeder(repeated(demo_traffic(), 1 + int(seconds // 75)), folder / "landing")
+    with prepared_run(project) as prepared:
+        made = plan(prepared.problem, "rod")
+        record = RunRecord(project.spec.name, "rod", made.placement.as_dict(), [], {}, {})
+        with prepared.engine() as engine:
+            prepared.deploy(engine, made.placement.as_dict())
+            feeder.start()
+            watch(engine, record, prepared.files, over=lambda s: s >= seconds, show=lambda snapshot: None)
+            feeder.halt()
+        return compare_loads(prepared, record.snapshots, seconds / 2)
+
+
+def compare_loads(prepared, snapshots: list[Snapshot], since_s: float) -> dict[str, dict[str, float]]:
+    late = [s for s in snapshots if s.since_start_s >= since_s]
+    span_s = late[-1].at_s - late[0].at_s
+    rates = {
+        flow.dataset: (late[-1].fragments[flow.name].rows_in - late[0].fragments[flow.name].rows_in) / span_s
+        for flow in prepared.layout.pipeline.flows.values()
+        if flow.outside
+    }
+    problem = prepared.problem.with_rates([rates[stream.name] for stream in prepared.problem.streams])
+    model, result = build_load_model(problem), {}
+    per_fragment = model.coefficients @ model.present + model.fixed_cores
+    print(f"{'site':8} predicted  measured  ratio   fragments")
+    for site, last in late[-1].sites.items():
+        rows = [problem.fragment_names.index(name) for name in last.fragments]
+        predicted = float(per_fragment[rows].sum())
+        looks = itertools.pairwise(late)
+        used = sum((b.sites[site].load_cores or 0.0) * (b.at_s - a.at_s) for a, b in looks)
+        measured = used / span_s
+        result[site] = {"predicted": predicted, "measured": measured, "ratio": predicted / measured}
+        shown = f"{predicted:9.3f} {measured:9.3f} {predicted / measured:6.2f}   {', '.join(last.fragments)}"
+        print(f"{site:8} {shown}", flush=True)
+    return result
+
+
+if __name__ == "__main__":
+    main(*(int(word) for word in sys.argv[1:]))
