@@ -15,6 +15,7 @@ from mooring.cli.files import make_folder, write_text
 from mooring.cli.needs_spark import require_spark
 from mooring.cli.on_spark import add_on_spark, is_on_spark, spark_session
 from mooring.cli.parsing import Verbs, add_verb
+from mooring.cli.run import stop_signals
 from mooring.cli.terminal import Terminal
 from mooring.errors import InputError
 from mooring.experiments.experiment import Experiment
@@ -46,7 +47,11 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     experiment = find_experiment(args.name)
     make_folder(args.output)
     with terminal.progress(experiment.title) as report:
-        rows = _rows(experiment, args, report)
+        if experiment.drives_sites:
+            rows = _rows_of_sites(experiment, args, terminal, report)
+        else:
+            rows = _rows(experiment, args, report)
+    sentences = experiment.conclude(rows) if experiment.conclude else []
     table, figure = args.output / f"{experiment.name}.csv", args.output / f"{experiment.name}.png"
     write_text(table, csv_text(experiment, rows))
     _save(experiment, rows, figure)
@@ -60,10 +65,13 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             "quick": args.quick,
             "columns": experiment.columns,
             "rows": rows,
+            **({"conclusion": sentences} if experiment.conclude else {}),
             "files": [str(table), str(figure)],
         }
     )
     terminal.print(rows_table(experiment, rows))
+    for sentence in sentences:
+        terminal.print(escape(sentence))
     terminal.print(f"Wrote {escape(str(table))} and {escape(str(figure))}")
     return 0
 
@@ -77,6 +85,24 @@ def _rows(experiment: Experiment, args: argparse.Namespace, report: Report) -> l
     report(0.0, "starting Spark")
     with spark_session(args) as session, trials_run_by(SparkTrials(session)):
         return experiment.run(seed=args.seed, quick=args.quick, report=report)
+
+
+def _rows_of_sites(
+    experiment: Experiment, args: argparse.Namespace, terminal: Terminal, report: Report
+) -> list[Row]:
+    """Minutes of real time: without a bar every stage is a line, and a signal ends the sites in order."""
+    with needing_spark():
+        from mooring.spark import prototype  # noqa: F401
+    if is_on_spark(args):
+        terminal.note(f"{experiment.name} starts Spark sites of its own; --on spark changes nothing")
+
+    def tell(done: float, what: str) -> None:
+        report(done, what)
+        if not terminal.err.is_terminal:
+            terminal.note(f"{done:4.0%} {what}")
+
+    with stop_signals():
+        return experiment.run(seed=args.seed, quick=args.quick, report=tell)
 
 
 def _list(known: Collection[Experiment], terminal: Terminal) -> None:

@@ -29,3 +29,7 @@ class Experiment:
     run: Run
     """`quick` runs fewer trials: the same shape with more noise, in seconds."""
     draw: Callable[[Sequence[Row]], Figure]
+    conclude: Callable[[Sequence[Row]], list[str]] | None = None
+    """What the rows say, in sentences."""
+    drives_sites: bool = False
+    """It starts Spark sites of its own and measures them, so its trials cannot be handed to a cluster."""

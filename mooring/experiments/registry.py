@@ -21,6 +21,8 @@ from mooring.experiments.sbon_migration import SBON_MIGRATION
 from mooring.experiments.sbon_reuse import SBON_REUSE
 from mooring.experiments.sbon_table1 import SBON_TABLE_1
 from mooring.experiments.sbon_timeline import SBON_TIMELINE
+from mooring.experiments.spark_feasible_set import SPARK_FEASIBLE_SET
+from mooring.experiments.spark_figure18 import SPARK_FIGURE_18
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
@@ -41,6 +43,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         SBON_REUSE,
         SBON_FIGURE_14,
         SBON_DECEIT,
+        SPARK_FEASIBLE_SET,
+        SPARK_FIGURE_18,
     )
 }
 

@@ -1,0 +1,130 @@
+"""The climb of Figure 18 on Spark: which steps, where it broke, and whether the ranking agrees."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from mooring.experiments.spark_figure18 import (
+    Trace,
+    asked_problem,
+    bracket,
+    climb_steps,
+    conclude,
+    contradictions,
+    draw,
+    spread,
+    stage,
+    trace_rates,
+)
+from mooring.experiments.spark_prototype import POLICIES, spread_placement, statistics_rates
+from mooring.experiments.trials import Row
+from mooring.load.build import build_load_model
+from mooring.problem.problem import Problem
+from mooring.spark.prototype_workload import draw_workload
+
+QUOTAS = {"ada": 0.5, "bea": 0.5, "cleo": 0.5}
+
+
+def test_a_full_climb_starts_at_one_and_a_quick_one_below_the_predicted_edge() -> None:
+    assert climb_steps(3.2, quick=False)[:3] == [1.0, 1.5, 2.0]
+    assert climb_steps(3.2, quick=True)[0] == 2.5
+
+
+@pytest.mark.parametrize(
+    ("feasible", "expected"),
+    [
+        ({1.0: True, 1.5: True, 2.0: False}, (1.5, 2.0)),
+        ({1.0: True, 1.5: None, 2.0: False}, (1.0, 2.0)),
+        ({1.0: False, 1.5: True}, (0.0, 1.0)),
+        ({1.0: True}, (1.0, math.inf)),
+        ({1.0: None}, (0.0, math.inf)),
+    ],
+)
+def test_the_bracket_lies_below_every_overload(
+    feasible: dict[float, bool | None], expected: tuple[float, float]
+) -> None:
+    assert bracket(feasible) == expected
+
+
+def test_close_predictions_are_not_ranked_and_clear_ones_can_be_wrong() -> None:
+    predicted = {"rod": 3.0, "llf": 2.9, "connected": 2.0}
+    assert contradictions(predicted, {"rod": 2.7, "llf": 2.8, "connected": 2.1}) == (2, [])
+    assert contradictions(predicted, {"rod": 2.7, "llf": 2.0, "connected": 2.1}) == (
+        2,
+        ["llf before connected"],
+    )
+    assert contradictions(predicted, {"rod": math.nan, "llf": 2.0, "connected": 1.0}) == (1, [])
+
+
+def test_the_stretch_is_the_one_that_tells_placements_apart() -> None:
+    problem = asked_problem(draw_workload(np.random.default_rng(5)), QUOTAS)
+    even = np.array([10.0, 10.0, 10.0])
+    bursts = np.array([[10.0, 10.0, 10.0], [40.0, 2.0, 2.0], [2.0, 40.0, 2.0]])
+    scene = stage(problem, Trace(even, bursts), POLICIES, 0)
+    others = [stage(problem, Trace(even, burst[None]), POLICIES, 0) for burst in bursts]
+    assert spread(scene.first_overloads) == max(spread(other.first_overloads) for other in others)
+    assert set(scene.placements) == set(POLICIES)
+
+
+def test_sub_streams_of_the_trace_have_a_mean_and_stretches() -> None:
+    trace = trace_rates(0, 3)
+    assert trace.mean.shape == (3,)
+    assert trace.stretches.shape[1] == 3
+    assert len(trace.stretches) >= 10
+
+
+def test_statistics_are_gathered_at_rates_that_fit_and_tell_streams_apart() -> None:
+    operators = draw_workload(np.random.default_rng(0))
+    problem = asked_problem(operators, QUOTAS)
+    model = build_load_model(problem)
+    rates = np.array(statistics_rates(model.totals, model.capacity_left_cores, 7))
+    assert np.linalg.matrix_rank(rates) == 3
+    assert ((rates @ model.totals) < 0.7 * model.capacity_left_cores).all()
+    named = Problem.from_dict(
+        {
+            "sites": {name: {"capacity": cores} for name, cores in QUOTAS.items()},
+            "streams": {f"{o.name} rows": {"rate": 1.0} for o in operators if o.reads is None},
+            "operators": {
+                o.name: {"inputs": [o.reads or f"{o.name} rows"], "cost_us": 1.0, "fragment": o.name}
+                for o in operators
+            },
+        }
+    )
+    sites = spread_placement(operators, named)
+    for tree in "abc":
+        own = [site for name, site in sites.items() if name.startswith(tree)]
+        assert len(set(own)) == 3, "rows of one site's fragments come from different streams"
+
+
+def row(policy: str, multiplier: float, kept_up: int, first: float, predicted: float) -> Row:
+    return {
+        "policy": policy,
+        "multiplier": multiplier,
+        "kept_up": kept_up,
+        "mean_ms": 5000.0,
+        "max_ms": 9000.0,
+        "utilisation": 0.7,
+        "overloaded_site": "",
+        "first_overload": first,
+        "predicted_overload": predicted,
+        "predicted_utilisation": 0.8,
+        "predicted_site": "ada",
+        "load_error": 0.12,
+        "simulated_kept_up": 1,
+        "simulated_mean_ms": 6000.0,
+        "load_average": 0.5,
+    }
+
+
+def test_the_conclusion_says_whether_the_ranking_agrees() -> None:
+    agreeing = [row("rod", 3.0, 0, 2.75, 3.1), row("connected", 2.0, 0, 1.75, 2.0)]
+    assert "the ranking agrees" in conclude(agreeing)[0]
+    assert "1 of 2 looks" not in " ".join(conclude(agreeing))
+    otherwise = [row("rod", 3.0, 0, 1.25, 3.1), row("connected", 2.0, 0, 1.75, 2.0)]
+    assert "rod before connected came out otherwise" in conclude(otherwise)[0]
+    unknown = [row("rod", 3.0, 1, math.nan, 3.1)]
+    assert "Undecided" in conclude(unknown)[1]
+    assert len(draw(agreeing).axes) == 2
