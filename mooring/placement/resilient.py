@@ -14,10 +14,11 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from mooring.errors import UnsupportedError
-from mooring.load.model import Floats, Ints, LoadModel
+from mooring.load.model import Ints, LoadModel
 from mooring.placement.annealing import Annealer, MoveRules
+from mooring.placement.bounded_rates import VolumeBelow, upper_bounds
 from mooring.placement.budget import Budget, Used
-from mooring.placement.objective import Objective, Volume, VolumeBelow
+from mooring.placement.objective import Objective, Volume
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
 from mooring.placement.rate_samples import SurvivedSamples
@@ -35,6 +36,9 @@ CLOSE_ENOUGH = 0.998
 MOST_CELLS = 40_000_000
 """Numbers (rows x powers x scenarios) that a search keeps, 4 bytes each."""
 LEAST_SCENARIOS = 64
+ENOUGH_FOR = 10
+"""Variables up to which the numbers of scenarios stated are enough; the volume hangs on ever fewer directions
+as variables are added."""
 LARGE = 500
 """Fragments up to which annealing starts hot."""
 RESTARTED, MOST_RESTARTS = 100, 6
@@ -58,9 +62,10 @@ class Resilient:
     """Relative error of costs and selectivities, 0 to 1; None: what the operators state. Above zero the
     plan is made for draws of the truth instead of the statistics as measured (section 7.3.6)."""
     scenarios: int = 1024
-    """Directions of the cold phase. At ten streams 128 to 256 overfit, and 4096 only cost time."""
+    """Directions of the cold phase up to ten variables, and in proportion beyond. At ten streams 128 to 256
+    overfit, and 4096 only cost time."""
     coarse_scenarios: int = 256
-    """Directions of the hot phase."""
+    """Directions of the hot phase, likewise."""
     default_steps: int = 1_000_000
     """Steps (candidates looked at) where neither a budget nor steps are given: about a second. In true rate
     space a step takes several times as long, and there are as many fewer."""
@@ -70,8 +75,10 @@ class Resilient:
     """Hottest temperature over coldest."""
     hot_share: float = 0.55
     """The part of the budget spent on the coarse scenarios."""
-    move_worth: float = 0.001
-    """With a running placement: the relative gain that moving a fragment without state has to bring."""
+    move_worth: float | None = None
+    """With a running placement: the relative gain that moving a fragment without state has to bring. None:
+    a tenth of one fragment's share of them all (.1% with a hundred), since a move pauses that share; never
+    less than can be told from the directions' noise."""
     state_mb: float = 64.0
     """Megabytes of state that make a move cost as much again: heavy state stays, light operators move."""
 
@@ -95,7 +102,8 @@ class Resilient:
         return Placement(problem, max(plans, key=objective.judge))
 
     def count_for(self, model: LoadModel, wanted: int) -> int:
-        """As many scenarios as wanted, or as fit in memory."""
+        """As many scenarios as wanted for ten variables, more for more, or as many as fit in memory."""
+        wanted = round(wanted * max(1.0, len(model.active) / ENOUGH_FOR))
         rows = max(model.fragment_count + len(model.arcs.source_site) * (model.arcs.comm_us > 0.0), 1)
         return int(max(LEAST_SCENARIOS, min(wanted, MOST_CELLS // rows)))
 
@@ -105,7 +113,7 @@ class Resilient:
         if self.objective == "history" and problem.history is not None:
             return SurvivedSamples(model, problem.history.rates)
         if self.objective == "below_max_rates":
-            return VolumeBelow(model, _upper_bounds(problem, model))
+            return VolumeBelow(model, upper_bounds(problem, model))
         if self.objective == "true" or (self.objective == "auto" and model.definitions):
             if TrueVolume.supports(model):
                 return TrueVolume(model)
@@ -192,12 +200,3 @@ class _Part:
 
     def used(self, begin: float, end: float) -> Used:
         return self.budget.part(self.end_of(begin), self.end_of(end))
-
-
-def _upper_bounds(problem: Problem, model: LoadModel) -> Floats:
-    """Upper bounds of the variables; introduced ones by the rates they follow from."""
-    rates = np.array([np.inf if s.max_rate is None else s.max_rate for s in problem.streams])
-    finite = np.where(np.isfinite(rates), rates, 1e300)
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = model.variable_values(finite)
-    return np.where(np.isfinite(values) & (values < 1e200), values, np.inf)
