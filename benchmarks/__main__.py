@@ -1,6 +1,7 @@
 """`make bench`: every benchmark in turn, what it prints kept in out/bench/NAME.txt.
 
 python -m benchmarks [NAME ...]     without names: all but those on Spark, which take many minutes
+python -m benchmarks NAME:PART,PART  some parts of a benchmark that has them
 python -m benchmarks --list
 """
 
@@ -22,17 +23,21 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--list"]:
         print("\n".join(names()))
         return 0
-    unknown = [name for name in arguments if name not in names()]
+    unknown = [name for name in arguments if name.partition(":")[0] not in names()]
     if unknown:
         print(f"found {unknown[0]!r}, expected one of {', '.join(names())}", file=sys.stderr)
         return 2
     OUTPUT.mkdir(parents=True, exist_ok=True)
     failed = 0
-    for name in arguments or [name for name in names() if not name.startswith("spark_")]:
-        print(f"== {name}", flush=True)
+    for argument in arguments or [name for name in names() if not name.startswith("spark_")]:
+        print(f"== {argument}", flush=True)
+        name, _, parts = argument.partition(":")
         # A process each, so that no benchmark warms or slows the next.
         run = subprocess.run(
-            [sys.executable, "-m", f"benchmarks.{name}"], capture_output=True, text=True, check=False
+            [sys.executable, "-m", f"benchmarks.{name}", *filter(None, parts.split(","))],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         (OUTPUT / f"{name}.txt").write_text(run.stdout)
         print(run.stdout, run.stderr if run.returncode else "", flush=True)

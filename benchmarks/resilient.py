@@ -1,196 +1,63 @@
-"""How good plans are for the time they take: `python -m benchmarks resilient` (about five minutes).
+"""How good plans are for the time they take: `python -m benchmarks resilient` (about twenty minutes).
 
-Three tables, all ratios within this run, so that a busy machine shifts both sides alike: every policy's
-feasible ratio over ROD's and its time over ROD's; how the search grows with operators, sites and streams;
-and the search beside an exact solver (HiGHS) that minimises a linear surrogate, the sum over the streams of
-the largest weight any site has. Written to out/bench/resilient.json too.
+`python -m benchmarks resilient:PART,PART` for some parts only. The first parts hold what the policy has to
+show against its figures; the last three are tables: every policy's quality against its time, growth with
+operators, sites and streams, and an exact solver (HiGHS) that minimises a linear surrogate, the sum over the
+streams of the largest weight any site has. Ratios are within this run and budgets in CPU time, so that a busy
+machine shifts both sides alike. Written to out/bench/resilient.json too; parts not run keep their last rows.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from dataclasses import replace
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
-
-from mooring.experiments.figure14 import with_random_rates
-from mooring.load.build import build_load_model
-from mooring.load.feasible_set import FeasibleSet
-from mooring.load.model import LoadModel
-from mooring.placement.policy import Context, Policy
-from mooring.placement.upper_bound import upper_bound
-from mooring.policies.catalogue import make_policy
-from mooring.problem.generate import GraphParameters, generate_problem
-from mooring.problem.problem import Problem
+from benchmarks import _resilient_claims as claims
+from benchmarks import _resilient_scale as scale
+from benchmarks import _resilient_tables as tables
+from benchmarks._resilient_cases import Row
 
 OUTPUT = Path("out/bench/resilient.json")
-Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
-Row = dict[str, object]
-
-
-def drawn(seed: int, **parameters: object) -> tuple[Problem, LoadModel]:
-    rng = np.random.default_rng(seed)
-    base = generate_problem(GraphParameters(**parameters), rng)  # type: ignore[arg-type]
-    problem = with_random_rates(base, build_load_model(base).totals, rng)
-    return problem, build_load_model(problem)
-
-
-def timed(policy: Policy, problem: Problem, model: LoadModel, budget_s: float | None) -> tuple[Ints, float]:
-    """The plan and its CPU seconds; budgets are in CPU time as well, since others may use the machine."""
-    begun = time.process_time()
-
-    def spent() -> float:
-        return (time.process_time() - begun) / budget_s if budget_s else 0.0
-
-    context = Context(load=model, rng=np.random.default_rng(0))
-    if budget_s is not None:
-        context = replace(context, spent=spent, expired=lambda: spent() >= 1.0)
-    sites = policy.place(problem, context).site_of_fragment
-    return sites, time.process_time() - begun
-
-
-def ratio(model: LoadModel, sites: Ints) -> float:
-    return FeasibleSet.of(model, sites).ratio(2**14).value
-
-
-def quality_against_time() -> list[Row]:
-    rows: list[Row] = []
-    for operators in (50, 100, 200):
-        cases = [drawn(seed, operators=operators) for seed in range(5)]
-        runs: list[tuple[str, str, float | None]] = [
-            (name, name, None) for name in ("random", "connected", "llf", "correlation", "rod")
-        ]
-        runs += [(f"resilient {budget:g} s", "resilient", budget) for budget in (0.1, 0.3, 1.0, 3.0)]
-        results = {}
-        for label, name, budget in runs:
-            timed(make_policy(name, {}), *cases[0], budget and 0.1)
-            results[label] = [timed(make_policy(name, {}), *case, budget) for case in cases]
-        rod_s = float(np.mean([took for _, took in results["rod"]]))
-        rods = [ratio(model, sites) for (_, model), (sites, _) in zip(cases, results["rod"], strict=True)]
-        best = results["resilient 3 s"]
-        bound = np.mean(
-            [upper_bound(model, sites) for (_, model), (sites, _) in zip(cases, best, strict=True)]
-        )
-        for label, plans in results.items():
-            own = [ratio(model, sites) for (_, model), (sites, _) in zip(cases, plans, strict=True)]
-            rows.append(
-                {
-                    "operators": operators,
-                    "policy": label,
-                    "ratio_to_ideal": round(float(np.mean(own)), 4),
-                    "ratio_to_rod": round(float(np.mean(np.array(own) / np.array(rods))), 3),
-                    "bound": round(float(bound), 4),
-                    "time_to_rod": round(float(np.mean([took for _, took in plans])) / rod_s, 1),
-                }
-            )
-    return rows
-
-
-def growth() -> list[Row]:
-    """A fixed number of steps on ever larger problems, over the time of the smallest."""
-    rows: list[Row] = []
-    first_s = 0.0
-    shapes = [(100, 10, 5), (1000, 10, 5), (10_000, 10, 5), (1000, 50, 5), (1000, 100, 5), (1000, 10, 20)]
-    for operators, sites, streams in shapes:
-        problem, model = drawn(0, operators=operators, sites=sites, streams=streams)
-        rod = ratio(model, make_policy("rod", {}).place(problem, Context.of(problem)).site_of_fragment)
-        context = replace(Context.of(problem), steps=300_000)
-        make_policy("resilient", {}).place(problem, replace(context, steps=1000))
-        begun = time.process_time()
-        plan = make_policy("resilient", {}).place(problem, context)
-        took = time.process_time() - begun
-        first_s = first_s or took
-        rows.append(
-            {
-                "operators": operators,
-                "sites": sites,
-                "streams": streams,
-                "time_to_smallest": round(took / first_s, 2),
-                "ratio_to_rod": round(ratio(model, plan.site_of_fragment) / rod, 3),
-            }
-        )
-    return rows
-
-
-def solve_surrogate(model: LoadModel, limit_s: float) -> tuple[Ints, bool]:
-    """HiGHS: minimise sum_k max_i w_ik over all placements; whether it was proved is returned too."""
-    active = model.active
-    parts = model.coefficients[:, active].toarray() / model.totals[active]
-    shares = model.capacity_cores / model.capacity_cores.sum()
-    fragments, streams, sites = len(parts), len(active), len(shares)
-    count = fragments * sites
-    cost = np.concatenate([np.zeros(count), np.ones(streams)])
-    placed = np.zeros((fragments, count + streams))
-    for f in range(fragments):
-        placed[f, f * sites : (f + 1) * sites] = 1.0
-    held = np.zeros((streams * sites, count + streams))
-    for k in range(streams):
-        for i in range(sites):
-            held[k * sites + i, np.arange(fragments) * sites + i] = parts[:, k] / shares[i]
-            held[k * sites + i, count + k] = -1.0
-    result = milp(
-        cost,
-        constraints=[LinearConstraint(placed, 1.0, 1.0), LinearConstraint(held, -np.inf, 0.0)],
-        integrality=np.concatenate([np.ones(count), np.zeros(streams)]),
-        bounds=Bounds(0.0, np.concatenate([np.ones(count), np.full(streams, np.inf)])),
-        options={"time_limit": limit_s},
-    )
-    if result.x is None:
-        return np.zeros(fragments, dtype=np.int64), False
-    return np.argmax(result.x[:count].reshape(fragments, sites), axis=1), result.status == 0
-
-
-def beside_a_solver() -> list[Row]:
-    rows: list[Row] = []
-    for operators, sites, streams in ((12, 2, 3), (20, 3, 4), (30, 5, 5)):
-        for seed in range(3):
-            problem, model = drawn(
-                seed, operators=operators // streams * streams, sites=sites, streams=streams
-            )
-            timed(make_policy("resilient", {}), problem, model, 0.1)
-            found, searched_s = timed(make_policy("resilient", {}), problem, model, 0.3)
-            begun = time.process_time()
-            solved, proved = solve_surrogate(model, 10.0)
-            solver_s = time.process_time() - begun
-            rows.append(
-                {
-                    "operators": model.fragment_count,
-                    "sites": sites,
-                    "streams": streams,
-                    "seed": seed,
-                    "resilient_to_solver": round(ratio(model, found) / max(ratio(model, solved), 1e-12), 3),
-                    "solver_time_to_resilient": round(solver_s / searched_s, 2),
-                    "surrogate_proved": proved,
-                    "resilient": round(ratio(model, found), 4),
-                    "bound": round(upper_bound(model, found), 4),
-                }
-            )
-    return rows
+PARTS: dict[str, tuple[str, Callable[[], list[Row]]]] = {
+    "two_sites": ("Two sites, against the optimum", claims.two_sites),
+    "ten_sites": ("Ten sites, trees grown breadth first", claims.ten_sites),
+    "ten_sites_random_order": ("Ten sites, trees grown at random", claims.ten_sites_random_order),
+    "errors": ("Statistics with errors, 100 operators", claims.errors),
+    "communication": ("Communication at 25% of processing", claims.communication),
+    "joins": ("Window joins", claims.joins),
+    "large": ("10,000 operators on 100 sites", scale.large),
+    "max_moves": ("Twenty moves after a stream doubled", scale.max_moves),
+    "quality": ("Quality against time", tables.quality_against_time),
+    "growth": ("Growth (300,000 steps)", tables.growth),
+    "solver": ("Beside HiGHS on a linear surrogate", tables.beside_a_solver),
+}
 
 
 def show(title: str, rows: list[Row]) -> None:
     print(title)
-    names = list(rows[0])
-    widths = [max(len(name), *(len(str(row[name])) for row in rows)) for name in names]
-    for cells in (names, *([str(row[name]) for name in names] for row in rows)):
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    widths = [max(len(name), *(len(str(row.get(name, ""))) for row in rows)) for name in names]
+    for cells in (names, *([str(row.get(name, "")) for name in names] for row in rows)):
         print("  ".join(str(cell).rjust(width) for cell, width in zip(cells, widths, strict=True)))
     print(flush=True)
 
 
-def main() -> None:
-    tables = {
-        "Quality against time": quality_against_time(),
-        "Growth (300,000 steps)": growth(),
-        "Beside HiGHS on a linear surrogate": beside_a_solver(),
-    }
-    for title, rows in tables.items():
-        show(title, rows)
+def main(parts: list[str]) -> int:
+    unknown = [part for part in parts if part not in PARTS]
+    if unknown:
+        print(f"found {unknown[0]!r}, expected one of {', '.join(PARTS)}", file=sys.stderr)
+        return 2
+    results = json.loads(OUTPUT.read_text()) if OUTPUT.exists() else {}
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
-    OUTPUT.write_text(json.dumps(tables, indent=2) + "\n")
+    for part in parts or list(PARTS):
+        title, measure = PARTS[part]
+        results[part] = measure()
+        show(title, results[part])
+        OUTPUT.write_text(json.dumps(results, indent=2) + "\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

@@ -21,6 +21,7 @@ COMPARED = (
     # metric, heading, the better direction (+1: more is better), how it is written
     ("feasible_ratio", "feasible\nratio", +1, "{:.3f}"),
     ("true_feasible_ratio", "true\nratio", +1, "{:.3f}"),
+    ("feasible_ratio_below_max", "below\nmax rates", +1, "{:.3f}"),
     ("plane_distance", "plane\ndistance", +1, "{:.3f}"),
     ("headroom", "headroom", +1, "{:.2f} x"),
     ("survived_share", "survived", +1, "{:.0%}"),
@@ -35,6 +36,7 @@ DESCRIBED = {
     # metric: its meaning, how it is written
     "feasible_ratio": ("of the ideal feasible set is feasible", "{:.1%}"),
     "true_feasible_ratio": ("of the rates that all sites together could carry are feasible", "{:.1%}"),
+    "feasible_ratio_below_max": ("of the ideal set below the maximum rates is feasible", "{:.1%}"),
     "plane_distance": ("plane distance, from the lower bound to the nearest overload", "{:.3f}"),
     "survived_share": ("of the rate history is survived", "{:.1%}"),
     "max_utilisation": ("of the busiest site is used at the present rates", "{:.0%}"),

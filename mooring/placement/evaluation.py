@@ -12,6 +12,7 @@ from mooring.load.feasible_set import DEFAULT_POINTS, FeasibleSet
 from mooring.load.headroom import Growth, headroom
 from mooring.load.model import LoadModel
 from mooring.load.true_feasible_set import true_ratio
+from mooring.placement.bounded_rates import ratio_below, upper_bounds
 from mooring.placement.network_metrics import network_metrics
 from mooring.placement.placement import Placement
 
@@ -58,6 +59,9 @@ def _feasible_metrics(
     }
     if model.definitions:
         metrics.update(_true_metrics(model, placement, points, seed))
+    upper = upper_bounds(placement.problem, model)
+    if np.isfinite(upper[model.active]).any():
+        metrics["feasible_ratio_below_max"] = ratio_below(model, sites, upper, points or DEFAULT_POINTS, seed)
     metrics["plane_distance"] = _finite(feasible_set.plane_distance)
     metrics["axis_distance"] = {
         name: _finite(distance)

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array, vstack
 from scipy.stats import qmc
 
 from mooring.load.model import Floats, Ints, LoadModel
-from mooring.placement import search_kernels
+from mooring.placement import level_kernels
 
 Singles = npt.NDArray[np.float32]
 
@@ -72,7 +72,7 @@ class ArcIndex:
 def scenario_value(model: LoadModel, scenarios: Scenarios, site_of_fragment: Ints) -> float:
     """The value of a plan on its scenarios; 0 where a site is overloaded at level zero."""
     return float(
-        search_kernels.plan_value(
+        level_kernels.plan_value(
             scenarios.rows,
             scenarios.base,
             scenarios.weights,

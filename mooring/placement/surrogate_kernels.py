@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from mooring.placement.search_kernels import random_index, random_unit
+from mooring.placement.random_kernels import random_index, random_unit
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

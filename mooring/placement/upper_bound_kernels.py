@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from mooring.placement.search_kernels import FAST, ONE, raise_to
+from mooring.placement.level_kernels import FAST, ONE, raise_to
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]

@@ -12,6 +12,7 @@ from mooring.load.build import build_load_model
 from mooring.load.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel
 from mooring.load.true_feasible_set import true_ratio
+from mooring.placement.bounded_rates import ratio_below, upper_bounds
 from mooring.placement.checker import violations
 from mooring.placement.evaluation import survived_share
 from mooring.placement.optimal import optimal_assign
@@ -152,16 +153,13 @@ def test_more_of_the_past_rates_are_survived_when_they_are_the_objective() -> No
 
 
 def test_upper_bounds_on_rates_are_used() -> None:
-    from mooring.placement.objective import ratio_below
-    from mooring.placement.resilient import _upper_bounds
-
     base = problem_of(4, operators=40)
     streams = tuple(
         msgspec.structs.replace(s, max_rate=s.rate * (0.8 if k else 5.0)) for k, s in enumerate(base.streams)
     )
     problem = replace(base, streams=streams)
     model = build_load_model(problem)
-    upper = _upper_bounds(problem, model)
+    upper = upper_bounds(problem, model)
     below, everywhere = (
         ratio_below(model, place(problem, Resilient(objective=o)).site_of_fragment, upper)
         for o in ("below_max_rates", "linear")

@@ -1,0 +1,67 @@
+"""Random graphs, plans against a clock, and how large their feasible sets are: what the tables share."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from mooring.experiments.figure14 import with_random_rates
+from mooring.load.build import build_load_model
+from mooring.load.feasible_set import FeasibleSet
+from mooring.load.model import LoadModel
+from mooring.placement.placement import Placement
+from mooring.placement.policy import Context, Policy
+from mooring.problem.generate import GraphParameters, generate_problem
+from mooring.problem.problem import Problem
+
+Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
+Row = dict[str, object]
+JUDGE_SEED = 99
+"""Directions that neither the search nor its own judge (seed 0) has seen."""
+
+
+def drawn(seed: int, **parameters: object) -> tuple[Problem, LoadModel]:
+    rng = np.random.default_rng(seed)
+    base = generate_problem(GraphParameters(**parameters), rng)  # type: ignore[arg-type]
+    problem = with_random_rates(base, build_load_model(base).totals, rng)
+    return problem, build_load_model(problem)
+
+
+def timed(
+    policy: Policy,
+    problem: Problem,
+    model: LoadModel,
+    budget_s: float | None,
+    current: Placement | None = None,
+    max_moves: int | None = None,
+) -> tuple[Ints, float]:
+    """The plan and its CPU seconds; budgets are in CPU time as well, since others may use the machine."""
+    begun = time.process_time()
+
+    def spent() -> float:
+        return (time.process_time() - begun) / budget_s if budget_s else 0.0
+
+    context = Context(load=model, rng=np.random.default_rng(0), current=current, max_moves=max_moves)
+    if budget_s is not None:
+        context = replace(context, spent=spent, expired=lambda: spent() >= 1.0)
+    sites = policy.place(problem, context).site_of_fragment
+    return sites, time.process_time() - begun
+
+
+def ratio(model: LoadModel, sites: Ints) -> float:
+    return FeasibleSet.of(model, sites).ratio(2**14, JUDGE_SEED).value
+
+
+def claim(what: str, measured: float, wanted: str, met: bool, **details: object) -> Row:
+    """One line that the policy is held to."""
+    return {"claim": what, "measured": round(measured, 4), "wanted": wanted, "met": met, **details}
+
+
+def at_least(what: str, measured: float, wanted: float, **details: object) -> Row:
+    return claim(what, measured, f">= {wanted:g}", measured >= wanted, **details)
+
+
+def at_most(what: str, measured: float, wanted: float, **details: object) -> Row:
+    return claim(what, measured, f"<= {wanted:g}", measured <= wanted, **details)
