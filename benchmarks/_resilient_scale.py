@@ -1,4 +1,4 @@
-"""What `resilient` has to show at 10,000 operators on 100 sites, from nothing and from a running placement."""
+"""What `resilient` has to show at 10,000 operators on 100 sites, from nothing and from what runs."""
 
 from __future__ import annotations
 

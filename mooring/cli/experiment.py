@@ -91,8 +91,7 @@ def _rows_of_sites(
     experiment: Experiment, args: argparse.Namespace, terminal: Terminal, report: Report
 ) -> list[Row]:
     """Minutes of real time: without a bar every stage is a line, and a signal ends the sites in order."""
-    with needing_spark():
-        from mooring.spark import prototype  # noqa: F401
+    require_spark(field="NAME")
     if is_on_spark(args):
         terminal.note(f"{experiment.name} starts Spark sites of its own; --on spark changes nothing")
 
