@@ -222,9 +222,8 @@ class _Profiler:
         for number in range(2 * ROW * rounds):
             runner.run(usual if number // ROW % 2 == 0 else top)
             tell(0.3 + 0.7 * (number + 1) / (2 * ROW * rounds))
-        runner.run(
-            usual
-        )  # brings out what the last large one left in windows; the first of a row, not counted
+        # Brings out what the last large one left in windows; does not count itself.
+        runner.run(usual)
 
     def _look_cpu_s(self, query: StreamingQuery) -> float:
         """CPU of one look as a run takes it: is it active, and how far is it."""
