@@ -54,7 +54,7 @@ def start_queries(session, folder: Path) -> list:
     files = session.readStream.schema("n long, x double").option("maxFilesPerTrigger", 1)
     frames = {
         "odd": (steady(2000).filter("value % 3 = 0"), "2 seconds"),
-        "windows": (windows.select("count"), "3 seconds"),
+        "windows": (windows.select("count"), "2 seconds"),
         "files": (files.parquet(str(folder / "in")).withColumn("y", F.sqrt("x")), "1 second"),
     }
     return [

@@ -44,7 +44,7 @@ streams: {numbers: {site: here, rate: 1000}}
 queries: {kept: {site: here}, counted: {site: here}}
 trigger_s: 1
 """
-QUICK = ProfileOptions(batches=9, warm_up=2, most_warm_up=2, first_warm_up=2, largest_rows=15_000)
+QUICK = ProfileOptions(batches=12, warm_up=2, most_warm_up=2, first_warm_up=2, largest_rows=15_000)
 
 
 def land(folder: Path, rows: int) -> None:
