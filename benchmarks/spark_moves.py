@@ -233,7 +233,7 @@ def stores() -> None:
                 engine.move("counted", "b")
                 engine.move("counted", "a")
                 reports = []
-                for number in range(5):
+                for number in range(4):
                     time.sleep(2)
                     reports.append(engine.move("counted", "ba"[number % 2]))
             size_mb = (reports[-1].state_bytes or 0) / 1e6
