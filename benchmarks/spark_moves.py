@@ -36,7 +36,7 @@ from mooring.spark.project import load_project
 from mooring.spark.project_run import read_layout
 from mooring.spark.sites import SiteHandle
 
-ROUNDS = 8
+ROUNDS = 5
 KEYS = 1_000_000
 BATCHES = 40
 TRIGGER_S = 0.5
@@ -90,11 +90,11 @@ def write_rows(folder: Path, name: str, numbers: range) -> None:
 
 @contextmanager
 def steady_input(folder: Path) -> Iterator[None]:
-    """A small file five times a second, so that every batch finds something."""
+    """A small file more often than the trigger, so that every batch finds something."""
     over = threading.Event()
 
     def give() -> None:
-        while not over.wait(0.2):
+        while not over.wait(0.4):
             write_rows(folder, f"s{time.time_ns()}", range(20))
 
     thread = threading.Thread(target=give)
@@ -233,7 +233,7 @@ def stores() -> None:
                 engine.move("counted", "b")
                 engine.move("counted", "a")
                 reports = []
-                for number in range(5):
+                for number in range(4):
                     time.sleep(2)
                     reports.append(engine.move("counted", "ba"[number % 2]))
             size_mb = (reports[-1].state_bytes or 0) / 1e6

@@ -126,21 +126,22 @@ def _list(
 ) -> MoveList:
     from mooring.controller.apply import inverse_of_last
     from mooring.controller.journal import Journal
-    from mooring.deployment.moves import Figures, by_fragment, described_moves, ordered_moves
+    from mooring.deployment.moves import Figures, MoveTimes, by_fragment, described_moves, ordered_moves
 
     measured = {
         name: float(fragment["state_bytes"])
         for name, fragment in (status or {}).get("fragments", {}).items()
         if fragment.get("state_bytes")
     }
-    figures = Figures(state_bytes=measured)
+    journal = Journal(folder, time.time)
+    figures = Figures(MoveTimes().fitted(journal.past_moves()), measured)
     if (rates := (status or {}).get("stream_rates")) and set(rates) == set(problem.stream_index):
         problem = problem.with_rates([rates[stream.name] for stream in problem.streams])
     if args.to is None and not args.rollback:
         return described_moves(problem, current, _proposed(status), figures)
     if not args.rollback:
         return ordered_moves(problem, current, by_fragment(read_placement(args.to, problem)), figures)
-    back = inverse_of_last(Journal(folder, time.time))
+    back = inverse_of_last(journal)
     if not back:
         raise InputError("found no list of moves that was applied and not taken back", field="--rollback")
     return described_moves(problem, current, back, figures, within_limits=False)

@@ -59,7 +59,8 @@ def _carry_out(
         report = engine.move_in_stages(move.fragment, move.to_site, reached)
     else:
         report = engine.move(move.fragment, move.to_site)
-    journal.append("step", list=name, step=step, stage="done", pause_s=report.pause_s)
+    figures = {"pause_s": report.pause_s, "state_bytes": report.state_bytes}
+    journal.append("step", list=name, step=step, stage="done", **figures)
     progress(step, move, "done", report)
     return report
 

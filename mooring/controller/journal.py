@@ -96,6 +96,11 @@ class Journal:
             _take_in(lists, record)
         return next(reversed(lists.values()), None)
 
+    def past_moves(self, newest: int = 20) -> list[tuple[float, float]]:
+        """Pause in seconds and bytes of state of the newest moves that were done."""
+        done = [r for r in self.records() if r["kind"] == "step" and r["stage"] == "done"]
+        return [(float(r["pause_s"]), float(r.get("state_bytes") or 0.0)) for r in done[-newest:]]
+
     def note_placement(self, placement: Mapping[str, str], why: str) -> None:
         self.append("placement", placement=dict(placement), why=why)
 

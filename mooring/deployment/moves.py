@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from statistics import median
 
 import numpy as np
 
@@ -41,15 +42,29 @@ class Move:
 
 @dataclass(frozen=True)
 class MoveTimes:
-    """How long a fragment stands still; defaults as measured (docs/moves.md)."""
+    """How long a fragment stands still. The defaults are about what warm sites of two cores take."""
 
     stateless_s: float = 1.0
-    stateful_s: float = 1.5
-    bytes_per_s: float = 50e6
+    stateful_s: float = 2.0
+    bytes_per_s: float = 100e6
 
     def pause_s(self, *, stateful: bool, state_bytes: float) -> float:
         base_s = self.stateful_s if stateful else self.stateless_s
         return base_s + state_bytes / self.bytes_per_s
+
+    def fitted(self, past: Sequence[tuple[float, float]]) -> MoveTimes:
+        """The same with the fixed parts as moves of this project took (pause in seconds, bytes of state).
+
+        >>> MoveTimes().fitted([(0.5, 0), (0.7, 0), (0.9, 0), (4.0, 2e8)])
+        MoveTimes(stateless_s=0.7, stateful_s=2.0, bytes_per_s=100000000.0)
+        """
+        without = [pause_s for pause_s, state_bytes in past if state_bytes == 0]
+        holding = [max(0.0, pause_s - size / self.bytes_per_s) for pause_s, size in past if size > 0]
+        return replace(
+            self,
+            stateless_s=median(without) if without else self.stateless_s,
+            stateful_s=median(holding) if holding else self.stateful_s,
+        )
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,8 @@ class FileChannel:
             if name == _SINK_LOG:
                 for path in note["trimming"]:
                     Path(path).unlink(missing_ok=True)
+                    # What a checksummed file system keeps beside every file (see state_store.py).
+                    Path(path).with_name(f".{Path(path).name}.crc").unlink(missing_ok=True)
         note["doubtful"] = {name: left for name, left in note["doubtful"].items() if left}
         note["trimming"] = []
         if json.dumps(note) != before:

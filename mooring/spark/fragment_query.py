@@ -29,6 +29,7 @@ from mooring.spark.edits import refuse_edited
 from mooring.spark.endpoint import Endpoint, close_session, first_line, open_session
 from mooring.spark.fencing import drop_unfinished, take_epoch
 from mooring.spark.layout import Layout
+from mooring.spark.state_store import choose_store
 
 MAX_FILES_PER_BATCH = 200
 """Bounds the batch with which a late reader catches up."""
@@ -130,6 +131,8 @@ def analysed_frame(
     for flow in fragment.operators:
         for name, value in definitions.flows[flow].spark_conf.items():
             session.conf.set(name, value)
+    if any(layout.pipeline.flows[flow].stateful for flow in fragment.operators):
+        choose_store(session, layout.checkpoint(fragment.name), expected_state_bytes(layout, fragment))
     with active_session(session):
         for dataset in layout.inputs_of(fragment):
             channel_stream(layout, dataset, session).createOrReplaceTempView(dataset)
@@ -146,6 +149,19 @@ def fence(layout: Layout, fragment: str) -> Path:
     if (channel := layout.channels.get(fragment)) is not None:
         drop_unfinished(channel.sink_log)
     return checkpoint
+
+
+def expected_state_bytes(layout: Layout, fragment: Fragment) -> float:
+    """As `mooring.yml` states it for the fragment's flows or datasets; 0 where it does not."""
+    total = 0.0
+    for name in fragment.operators:
+        for known in dict.fromkeys((name, layout.pipeline.flows[name].dataset)):
+            stated = layout.project.settings.statistics.get(known)
+            given = stated.get("state_bytes") if isinstance(stated, dict) else None
+            if isinstance(given, int | float):
+                total += given
+                break
+    return total
 
 
 def channel_stream(layout: Layout, dataset: str, session: SparkSession) -> DataFrame:

@@ -62,6 +62,19 @@ def last_committed_batch(checkpoint: Path) -> int | None:
     return _last_number(checkpoint / "commits")
 
 
+def recorded_settings(checkpoint: Path) -> dict[str, str]:
+    """The settings that a query's newest batch was planned under, which Spark keeps to; empty before any."""
+    planned = _last_number(checkpoint / "offsets")
+    if planned is None:
+        return {}
+    try:
+        lines = (checkpoint / "offsets" / str(planned)).read_text().splitlines()
+        settings = json.loads(lines[1]).get("conf") if len(lines) > 1 else None
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
+    return {str(name): str(value) for name, value in (settings or {}).items()}
+
+
 def last_batch(log: Path) -> int:
     """Number of the newest file of a log; -1 if it has none."""
     number = _last_number(log)

@@ -26,7 +26,8 @@ from mooring.spark.project import load_project
 from mooring.spark.project_run import read_layout
 from mooring.spark.results import read_dataset
 from mooring.spark.sites import SiteHandle
-from mooring.spark.stream_logs import last_batch
+from mooring.spark.state_store import PROVIDER, ROCKSDB
+from mooring.spark.stream_logs import last_batch, recorded_settings
 
 PATIENCE_S = 90
 ROWS_PER_SECOND = 10
@@ -92,10 +93,10 @@ def settle_windows(engine: SparkEngine, feed: Feed) -> None:
 
 @pytest.fixture
 def make_engine(make_project) -> Iterator[Callable[[dict[str, EmbeddedSite]], SparkEngine]]:
-    folder = make_project(settings=SETTINGS, counted_py=COUNTED)
     engines: list[SparkEngine] = []
 
-    def make(servers: dict[str, EmbeddedSite]) -> SparkEngine:
+    def make(servers: dict[str, EmbeddedSite], more_settings: str = "") -> SparkEngine:
+        folder = make_project(settings=SETTINGS + more_settings, counted_py=COUNTED)
         sites = {name: SiteHandle(name, 1.0, server.endpoint, server) for name, server in servers.items()}
         layout = read_layout(load_project(folder), sites["b"])
         engines.append(SparkEngine(layout, sites, {"counted": "counted"}))
@@ -147,15 +148,18 @@ class Crash(BaseException):
     """Mooring is gone in the middle of a move."""
 
 
-@pytest.mark.parametrize("stage", ["stopped", "fenced"])
+@pytest.mark.parametrize(("stage", "state_bytes"), [("stopped", 0), ("fenced", 1_000_000_000)])
 def test_a_move_cut_by_a_crash_is_resumed_without_losing_a_row(
-    make_engine, site, tmp_path: Path, stage: str
+    make_engine, site, tmp_path: Path, stage: str, state_bytes: int
 ) -> None:
+    """Whether its state is small, and in Spark's default store, or said to be large, and in RocksDB."""
+
     def crash(step: int, move: Move, reached: str, report: object) -> None:
         if (step, reached) == (1, stage):
             raise Crash
 
-    engine = make_engine({"a": site, "b": site})
+    stated = f"statistics: {{counted: {{state_bytes: {state_bytes}}}}}\n"
+    engine = make_engine({"a": site, "b": site}, stated)
     feed = Feed(engine.layout.project.folder / "input")
     journal = Journal(tmp_path, time.time)
     old, new = {"numbers": "a", "counted": "a"}, {"numbers": "b", "counted": "b"}
@@ -169,7 +173,7 @@ def test_a_move_cut_by_a_crash_is_resumed_without_losing_a_row(
         apply_list(engine, journal, old, moves, crash)
     assert engine.running.keys() == {"counted"}
     feed.give(3)
-    later = make_engine({"a": site, "b": site})  # while the crashed one's query still runs, as it may
+    later = make_engine({"a": site, "b": site}, stated)  # while the crashed one's query still runs, as it may
     found = resume(Journal(tmp_path, time.time))
     assert found is not None
     assert found.placement == new
@@ -179,6 +183,8 @@ def test_a_move_cut_by_a_crash_is_resumed_without_losing_a_row(
     feed.give(4)
     settle_windows(later, feed)
     assert Journal(tmp_path, time.time).placement() == new
+    recorded = recorded_settings(later.layout.checkpoint("counted"))
+    assert (recorded[PROVIDER] == ROCKSDB) == (state_bytes > 0)
 
 
 def test_a_target_that_cannot_take_a_fragment_leaves_it_where_it_was(make_engine, site, monkeypatch) -> None:
