@@ -30,8 +30,13 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 POLICIES = ("rod", "llf", "connected", "random")
-STATISTICS_SHARE = 0.45
-"""Of all capacity that the rows take, on average, while statistics are gathered: busy, but nobody waits."""
+STATISTICS_SHARE = 0.3
+"""Of all capacity that the rows take while statistics are gathered: batches take as much again, and no site
+may be full."""
+DRAIN_S = 120.0
+"""Patience with a backlog; where it is over, the next look starts with what is left."""
+WARM_UP_SHARE = 0.4
+"""Of the first rates that are looked at."""
 GREY = 0.1
 """Predicted utilisations this close to one could go either way: statistics and looks are that exact."""
 
@@ -47,7 +52,7 @@ class Pace:
 
 
 FULL = Pace()
-QUICK = Pace(settle_triggers=1, triggers=3, statistics_steps=5)
+QUICK = Pace(settle_triggers=1, triggers=3, statistics_steps=4)
 
 
 @dataclass(frozen=True)
@@ -135,6 +140,9 @@ def gather_statistics(bench: Bench, pace: Pace, report: Report, until: float) ->
         for step, each in enumerate(rates):
             report(until * (0.2 + 0.8 * step / len(rates)), f"statistics, step {step + 1} of {len(rates)}")
             looks.append(running.look(by_stream(problem, each), pace.settle_triggers, pace.triggers))
+        # Batches come at every trigger whatever the rates, so only a look without any tells idling apart.
+        running.drain(DRAIN_S)
+        looks.append(running.look({}, 0, pace.triggers))
     costs = fit_costs([equation for look in looks for equation in look.equations()])
     report(until, describe(costs))
     return Measured(
@@ -172,6 +180,11 @@ def measured_problem(
         for site in problem.sites
     )
     return replace(problem, operators=tuple(operators), sites=sites)
+
+
+def warm_up(running: Deployment, problem: Problem, rates: Floats) -> None:
+    """Let every fragment run its first batches, which cost more than all that follow."""
+    running.look(by_stream(problem, WARM_UP_SHARE * rates), 0, 2)
 
 
 def steady_look(running: Deployment, problem: Problem, rates: Floats, pace: Pace) -> Look:

@@ -15,6 +15,7 @@ from mooring.experiments.spark_figure18 import (
     conclude,
     contradictions,
     draw,
+    refinement,
     spread,
     stage,
     trace_rates,
@@ -47,6 +48,23 @@ def test_the_bracket_lies_below_every_overload(
     feasible: dict[float, bool | None], expected: tuple[float, float]
 ) -> None:
     assert bracket(feasible) == expected
+
+
+@pytest.mark.parametrize(
+    ("feasible", "quick", "expected"),
+    [
+        ({1.0: True, 1.5: False}, False, 1.25),
+        ({1.0: True, 1.25: True, 1.5: False}, False, None),
+        ({1.0: True, 1.5: False}, True, None),
+        ({2.5: False}, True, 2.0),
+        ({0.5: False}, False, None),
+        ({1.0: True, 1.5: None}, False, None),
+    ],
+)
+def test_a_broken_step_is_looked_at_more_closely_until_both_sides_are_known(
+    feasible: dict[float, bool | None], quick: bool, expected: float | None
+) -> None:
+    assert refinement(feasible, quick) == expected
 
 
 def test_close_predictions_are_not_ranked_and_clear_ones_can_be_wrong() -> None:
