@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 STEP = 0.5
-MOST = 5.0
+MOST = 8.0
 """Multipliers 1, 1.5, 2, ... up to this."""
 QUICK_POLICIES = ("rod", "connected")
 STRETCH_S = 10.0
