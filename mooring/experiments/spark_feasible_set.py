@@ -86,12 +86,12 @@ def settle_ray(
 
 
 def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
-    from mooring.spark.prototype import bench
+    from mooring.spark.prototype import BenchParams, bench
     from mooring.spark.prototype_workload import draw_workload
 
     rng = np.random.default_rng(seed)
     pace, policies = (QUICK, QUICK_POLICIES) if quick else (FULL, POLICIES)
-    with bench(draw_workload(rng), report=report) as up:
+    with bench(draw_workload(rng), BenchParams(trigger_s=pace.trigger_s), report) as up:
         measured = gather_statistics(up, pace, report, 0.2)
         points = draw_points(rng, len(measured.problem.streams), QUICK_RAYS if quick else RAYS)
         rows: list[Row] = []

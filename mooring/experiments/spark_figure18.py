@@ -157,7 +157,7 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
     from mooring.spark.prototype import BenchParams, bench
 
     pace, policies = (QUICK, QUICK_POLICIES) if quick else (FULL, POLICIES)
-    params = BenchParams()
+    params = BenchParams(trigger_s=pace.trigger_s)
     report(0.0, "choosing a workload")
     operators, trace_seed = choose_workload(seed, params.quotas)
     with bench(operators, params, report) as up:

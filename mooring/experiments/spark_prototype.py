@@ -33,6 +33,9 @@ POLICIES = ("rod", "llf", "connected", "random")
 STATISTICS_SHARE = 0.3
 """Of all capacity that the rows take while statistics are gathered: batches take as much again, and no site
 may be full."""
+STATISTICS_WARM_UP = 1.5
+"""Times the rates of the statistics: code that Java has not compiled yet costs up to half as much again, and
+what gets it compiled is work done."""
 DRAIN_S = 120.0
 """Patience with a backlog; where it is over, the next look starts with what is left."""
 WARM_UP_SHARE = 0.4
@@ -45,6 +48,7 @@ GREY = 0.1
 class Pace:
     """How long things are looked at."""
 
+    trigger_s: float = 4.0
     settle_triggers: int = 2
     """After a change of rates, until rows of the new rate have gone through the deepest tree."""
     triggers: int = 4
@@ -52,7 +56,7 @@ class Pace:
 
 
 FULL = Pace()
-QUICK = Pace(settle_triggers=1, triggers=3, statistics_steps=4)
+QUICK = Pace(trigger_s=3.0, triggers=3, statistics_steps=4)
 
 
 @dataclass(frozen=True)
@@ -135,10 +139,12 @@ def gather_statistics(bench: Bench, pace: Pace, report: Report, until: float) ->
     rates = statistics_rates(asked.totals, asked.capacity_left_cores, pace.statistics_steps)
     looks: list[Look] = []
     with bench.deployed(spread_placement(bench.operators, problem)) as running:
-        report(0.1 * until, "warming up")
-        running.look(by_stream(problem, rates[0]), 1, pace.triggers)
         for step, each in enumerate(rates):
-            report(until * (0.2 + 0.8 * step / len(rates)), f"statistics, step {step + 1} of {len(rates)}")
+            report(until * 0.3 * step / len(rates), "warming up")
+            running.look(by_stream(problem, STATISTICS_WARM_UP * each), 0, 2)
+        running.drain(DRAIN_S)
+        for step, each in enumerate(rates):
+            report(until * (0.3 + 0.7 * step / len(rates)), f"statistics, step {step + 1} of {len(rates)}")
             looks.append(running.look(by_stream(problem, each), pace.settle_triggers, pace.triggers))
         # Batches come at every trigger whatever the rates, so only a look without any tells idling apart.
         running.drain(DRAIN_S)

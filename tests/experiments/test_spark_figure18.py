@@ -16,14 +16,22 @@ from mooring.experiments.spark_figure18 import (
     contradictions,
     draw,
     refinement,
+    simulated,
     spread,
     stage,
     trace_rates,
 )
-from mooring.experiments.spark_prototype import POLICIES, spread_placement, statistics_rates
+from mooring.experiments.spark_prototype import (
+    POLICIES,
+    Measured,
+    spread_placement,
+    statistics_rates,
+    utilisations,
+)
 from mooring.experiments.trials import Row
 from mooring.load.build import build_load_model
 from mooring.problem.problem import Problem
+from mooring.spark.prototype_statistics import MeasuredCosts
 from mooring.spark.prototype_workload import draw_workload
 
 QUOTAS = {"ada": 0.5, "bea": 0.5, "cleo": 0.5}
@@ -85,6 +93,19 @@ def test_the_stretch_is_the_one_that_tells_placements_apart() -> None:
     others = [stage(problem, Trace(even, burst[None]), POLICIES, 0) for burst in bursts]
     assert spread(scene.first_overloads) == max(spread(other.first_overloads) for other in others)
     assert set(scene.placements) == set(POLICIES)
+
+
+def test_the_simulator_breaks_where_the_planner_says_a_site_is_full() -> None:
+    problem = asked_problem(draw_workload(np.random.default_rng(5)), QUOTAS)
+    scene = stage(problem, trace_rates(0, 3), POLICIES, 0)
+    measured = Measured(problem, MeasuredCosts(0.0, 0.0, {}, 0.0), trigger_s=4.0)
+    for policy in POLICIES:
+        placement, edge = scene.placements[policy], scene.first_overloads[policy]
+        assert utilisations(measured.model, placement, edge * scene.rates).max() == pytest.approx(1.0)
+        below, above = (simulated(measured, placement, share * edge * scene.rates) for share in (0.85, 1.15))
+        assert not below.overloaded
+        assert above.overloaded
+        assert below.latency.mean_ms > 4000.0, "one channel at least, and each adds a trigger"
 
 
 def test_sub_streams_of_the_trace_have_a_mean_and_stretches() -> None:
