@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.spark_prototype import (
+    DRAIN_S,
     FULL,
     GREY,
     POLICIES,
@@ -31,6 +32,7 @@ from mooring.experiments.spark_prototype import (
     place,
     steady_look,
     utilisations,
+    warm_up,
     with_rates,
 )
 from mooring.experiments.trials import Report, Row
@@ -47,7 +49,6 @@ SHELLS = 6
 RAYS = 4
 QUICK_RAYS = 1
 QUICK_POLICIES = ("rod", "connected")
-DRAIN_S = 120.0
 
 
 def draw_points(rng: np.random.Generator, streams: int, rays: int, shells: int = SHELLS) -> Floats:
@@ -85,12 +86,12 @@ def settle_ray(
 
 
 def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
-    from mooring.spark.prototype import bench
+    from mooring.spark.prototype import BenchParams, bench
     from mooring.spark.prototype_workload import draw_workload
 
     rng = np.random.default_rng(seed)
     pace, policies = (QUICK, QUICK_POLICIES) if quick else (FULL, POLICIES)
-    with bench(draw_workload(rng), report=report) as up:
+    with bench(draw_workload(rng), BenchParams(trigger_s=pace.trigger_s), report) as up:
         measured = gather_statistics(up, pace, report, 0.2)
         points = draw_points(rng, len(measured.problem.streams), QUICK_RAYS if quick else RAYS)
         rows: list[Row] = []
@@ -123,6 +124,7 @@ def _placement_rows(
     rows: list[Row] = []
     report(done, f"{policy}: starting")
     with up.deployed(placement.as_dict()) as running:
+        warm_up(running, problem, rates[0, 0])
         for ray in range(len(points)):
             predicted = [float(utilisations(model, placement, each).max()) for each in rates[ray]]
             looks: dict[int, Look] = {}

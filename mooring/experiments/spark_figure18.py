@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.spark_prototype import (
+    DRAIN_S,
     FULL,
     POLICIES,
     QUICK,
@@ -34,6 +35,7 @@ from mooring.experiments.spark_prototype import (
     place,
     steady_look,
     utilisations,
+    warm_up,
     with_rates,
 )
 from mooring.experiments.trials import Report, Row
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 STEP = 0.5
-MOST = 5.0
+MOST = 8.0
 """Multipliers 1, 1.5, 2, ... up to this."""
 QUICK_POLICIES = ("rod", "connected")
 STRETCH_S = 10.0
@@ -68,7 +70,6 @@ CANDIDATES = 12
 CLEAR_GAP = 0.1
 """Policies whose predicted first overloads are closer than this are not ranked."""
 SIMULATED_S = 300.0
-DRAIN_S = 120.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +157,7 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
     from mooring.spark.prototype import BenchParams, bench
 
     pace, policies = (QUICK, QUICK_POLICIES) if quick else (FULL, POLICIES)
-    params = BenchParams()
+    params = BenchParams(trigger_s=pace.trigger_s)
     report(0.0, "choosing a workload")
     operators, trace_seed = choose_workload(seed, params.quotas)
     with bench(operators, params, report) as up:
@@ -173,27 +174,26 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 def _climb(
     up: Bench, measured: Measured, scene: Scene, policy: str, pace: Pace, report: Report, done: float
 ) -> list[Row]:
-    """Multiply the rates until a site is overloaded, then look once between the last two."""
+    """Multiply the rates until a site is overloaded, then look more closely."""
     placement, predicted = scene.placements[policy], scene.first_overloads[policy]
     looks: dict[float, Look] = {}
     report(done, f"{policy}: starting")
     with up.deployed(placement.as_dict()) as running:
+        warm_up(running, measured.problem, scene.rates)
         for multiplier in climb_steps(predicted, quick=pace == QUICK):
             report(done, f"{policy} x {multiplier:g}, predicted to hold until x {predicted:.2f}")
             looks[multiplier] = _look(running, measured, scene, multiplier, pace)
             if looks[multiplier].feasible is False:
                 break
-        kept, lost = bracket({m: look.feasible for m, look in looks.items()})
-        if kept < lost < np.inf and pace != QUICK:
-            between = (kept + lost) / 2
-            report(done, f"{policy} x {between:g}")
+        while (
+            again := refinement({m: look.feasible for m, look in looks.items()}, pace == QUICK)
+        ) is not None:
+            report(done, f"{policy} x {again:g}")
             running.drain(DRAIN_S)
-            looks[between] = _look(running, measured, scene, between, pace)
-            kept, lost = bracket({m: look.feasible for m, look in looks.items()})
+            looks[again] = _look(running, measured, scene, again, pace)
+    kept, lost = bracket({m: look.feasible for m, look in looks.items()})
     middle = (kept + lost) / 2 if kept > 0.0 and np.isfinite(lost) else float("nan")
-    return [
-        _row(measured, scene, policy, multiplier, looks[multiplier], middle) for multiplier in sorted(looks)
-    ]
+    return [_row(measured, scene, policy, m, looks[m], middle) for m in sorted(looks)]
 
 
 def climb_steps(predicted: float, *, quick: bool) -> list[float]:
@@ -202,6 +202,20 @@ def climb_steps(predicted: float, *, quick: bool) -> list[float]:
     if quick:
         steps = steps[steps > predicted - 1.5 * STEP]
     return [float(step) for step in steps]
+
+
+def refinement(feasible: Mapping[float, bool | None], quick: bool) -> float | None:
+    """Where to look next once something broke: a step lower if nothing was kept up with, else once in the
+    middle of the last step (not when quick). None: enough.
+    """
+    kept, lost = bracket(feasible)
+    if not np.isfinite(lost):
+        return None
+    if kept == 0.0:
+        lower = lost - STEP
+        return lower if lower > 0.0 and lower not in feasible else None
+    middle = (kept + lost) / 2
+    return middle if not quick and lost - kept >= STEP and middle not in feasible else None
 
 
 def bracket(feasible: Mapping[float, bool | None]) -> tuple[float, float]:

@@ -30,8 +30,16 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 POLICIES = ("rod", "llf", "connected", "random")
-STATISTICS_SHARE = 0.45
-"""Of all capacity that the rows take, on average, while statistics are gathered: busy, but nobody waits."""
+STATISTICS_SHARE = 0.3
+"""Of all capacity that the rows take while statistics are gathered: batches take as much again, and no site
+may be full."""
+STATISTICS_WARM_UP = 1.5
+"""Times the rates of the statistics: code that Java has not compiled yet costs up to half as much again, and
+what gets it compiled is work done."""
+DRAIN_S = 120.0
+"""Patience with a backlog; where it is over, the next look starts with what is left."""
+WARM_UP_SHARE = 0.4
+"""Of the first rates that are looked at."""
 GREY = 0.1
 """Predicted utilisations this close to one could go either way: statistics and looks are that exact."""
 
@@ -40,6 +48,7 @@ GREY = 0.1
 class Pace:
     """How long things are looked at."""
 
+    trigger_s: float = 4.0
     settle_triggers: int = 2
     """After a change of rates, until rows of the new rate have gone through the deepest tree."""
     triggers: int = 4
@@ -47,7 +56,7 @@ class Pace:
 
 
 FULL = Pace()
-QUICK = Pace(settle_triggers=1, triggers=3, statistics_steps=5)
+QUICK = Pace(trigger_s=3.0, triggers=3, statistics_steps=4)
 
 
 @dataclass(frozen=True)
@@ -130,11 +139,16 @@ def gather_statistics(bench: Bench, pace: Pace, report: Report, until: float) ->
     rates = statistics_rates(asked.totals, asked.capacity_left_cores, pace.statistics_steps)
     looks: list[Look] = []
     with bench.deployed(spread_placement(bench.operators, problem)) as running:
-        report(0.1 * until, "warming up")
-        running.look(by_stream(problem, rates[0]), 1, pace.triggers)
         for step, each in enumerate(rates):
-            report(until * (0.2 + 0.8 * step / len(rates)), f"statistics, step {step + 1} of {len(rates)}")
+            report(until * 0.3 * step / len(rates), "warming up")
+            running.look(by_stream(problem, STATISTICS_WARM_UP * each), 0, 2)
+        running.drain(DRAIN_S)
+        for step, each in enumerate(rates):
+            report(until * (0.3 + 0.7 * step / len(rates)), f"statistics, step {step + 1} of {len(rates)}")
             looks.append(running.look(by_stream(problem, each), pace.settle_triggers, pace.triggers))
+        # Batches come at every trigger whatever the rates, so only a look without any tells idling apart.
+        running.drain(DRAIN_S)
+        looks.append(running.look({}, 0, pace.triggers))
     costs = fit_costs([equation for look in looks for equation in look.equations()])
     report(until, describe(costs))
     return Measured(
@@ -172,6 +186,11 @@ def measured_problem(
         for site in problem.sites
     )
     return replace(problem, operators=tuple(operators), sites=sites)
+
+
+def warm_up(running: Deployment, problem: Problem, rates: Floats) -> None:
+    """Let every fragment run its first batches, which cost more than all that follow."""
+    running.look(by_stream(problem, WARM_UP_SHARE * rates), 0, 2)
 
 
 def steady_look(running: Deployment, problem: Problem, rates: Floats, pace: Pace) -> Look:

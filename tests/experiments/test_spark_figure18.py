@@ -15,14 +15,23 @@ from mooring.experiments.spark_figure18 import (
     conclude,
     contradictions,
     draw,
+    refinement,
+    simulated,
     spread,
     stage,
     trace_rates,
 )
-from mooring.experiments.spark_prototype import POLICIES, spread_placement, statistics_rates
+from mooring.experiments.spark_prototype import (
+    POLICIES,
+    Measured,
+    spread_placement,
+    statistics_rates,
+    utilisations,
+)
 from mooring.experiments.trials import Row
 from mooring.load.build import build_load_model
 from mooring.problem.problem import Problem
+from mooring.spark.prototype_statistics import MeasuredCosts
 from mooring.spark.prototype_workload import draw_workload
 
 QUOTAS = {"ada": 0.5, "bea": 0.5, "cleo": 0.5}
@@ -49,6 +58,23 @@ def test_the_bracket_lies_below_every_overload(
     assert bracket(feasible) == expected
 
 
+@pytest.mark.parametrize(
+    ("feasible", "quick", "expected"),
+    [
+        ({1.0: True, 1.5: False}, False, 1.25),
+        ({1.0: True, 1.25: True, 1.5: False}, False, None),
+        ({1.0: True, 1.5: False}, True, None),
+        ({2.5: False}, True, 2.0),
+        ({0.5: False}, False, None),
+        ({1.0: True, 1.5: None}, False, None),
+    ],
+)
+def test_a_broken_step_is_looked_at_more_closely_until_both_sides_are_known(
+    feasible: dict[float, bool | None], quick: bool, expected: float | None
+) -> None:
+    assert refinement(feasible, quick) == expected
+
+
 def test_close_predictions_are_not_ranked_and_clear_ones_can_be_wrong() -> None:
     predicted = {"rod": 3.0, "llf": 2.9, "connected": 2.0}
     assert contradictions(predicted, {"rod": 2.7, "llf": 2.8, "connected": 2.1}) == (2, [])
@@ -67,6 +93,19 @@ def test_the_stretch_is_the_one_that_tells_placements_apart() -> None:
     others = [stage(problem, Trace(even, burst[None]), POLICIES, 0) for burst in bursts]
     assert spread(scene.first_overloads) == max(spread(other.first_overloads) for other in others)
     assert set(scene.placements) == set(POLICIES)
+
+
+def test_the_simulator_breaks_where_the_planner_says_a_site_is_full() -> None:
+    problem = asked_problem(draw_workload(np.random.default_rng(5)), QUOTAS)
+    scene = stage(problem, trace_rates(0, 3), POLICIES, 0)
+    measured = Measured(problem, MeasuredCosts(0.0, 0.0, {}, 0.0), trigger_s=4.0)
+    for policy in POLICIES:
+        placement, edge = scene.placements[policy], scene.first_overloads[policy]
+        assert utilisations(measured.model, placement, edge * scene.rates).max() == pytest.approx(1.0)
+        below, above = (simulated(measured, placement, share * edge * scene.rates) for share in (0.85, 1.15))
+        assert not below.overloaded
+        assert above.overloaded
+        assert below.latency.mean_ms > 4000.0, "one channel at least, and each adds a trigger"
 
 
 def test_sub_streams_of_the_trace_have_a_mean_and_stretches() -> None:
