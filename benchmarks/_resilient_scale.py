@@ -1,4 +1,4 @@
-"""What `resilient` has to show at 10,000 operators on 100 sites, from nothing and from what runs."""
+"""What `resilient` has to show at 10,000 operators on 100 sites, from nothing and from a running plan."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ from mooring.problem.problem import Problem
 OPERATORS, SITES = 10_000, 100
 MOVES = 20
 GRAPHS = 4
+MOVED: tuple[tuple[int, int, int, float, float | None], ...] = (
+    # operators, sites, streams, present rates over the generator's, the share to be recovered
+    (OPERATORS, SITES, 10, 1.0, 0.5),
+    (OPERATORS, SITES, 10, 0.4, None),
+    (200, 10, 5, 1.0, 0.5),
+)
 
 
 def large() -> list[Row]:
@@ -49,12 +55,10 @@ def max_moves() -> list[Row]:
     """The share of a new plan's gain that twenty moves bring, after one stream has doubled.
 
     The rates before are the generator's, half of the capacity; those after are what has to be carried at
-    least. With rates far below capacity ROD's plan loses little, on many sites at once: `light` is that case.
+    least. With rates far below capacity ROD's plan loses little, on many sites at once: the second case.
     """
     rows: list[Row] = []
-    for operators, sites, streams, scale, wanted in (
-        (OPERATORS, SITES, 10, 1.0, 0.5), (OPERATORS, SITES, 10, 0.4, None), (200, 10, 5, 1.0, 0.5),
-    ):  # fmt: skip
+    for operators, sites, streams, scale, wanted in MOVED:
         shares, made, limits = [], [], []
         for seed in range(GRAPHS):
             parameters = GraphParameters(operators=operators, sites=sites, streams=streams)

@@ -87,3 +87,12 @@ def test_a_plan_that_is_good_already_is_left_alone() -> None:
     problem, _ = running(4)
     best = Resilient().place(problem, replace(Context.of(problem), steps=100_000))
     assert len(moved(best, improved(problem, best, move_worth=0.02))) == 0
+
+
+def test_a_move_of_one_among_many_fragments_is_charged_less() -> None:
+    problem = generate_problem(GraphParameters(operators=1000, sites=40), np.random.default_rng(5))
+    current = Rod().place(problem, Context.of(problem))
+    changed = problem.with_min_rates(problem.rates)
+    by_share = moved(current, improved(changed, current, 20))
+    at_a_thousandth = moved(current, improved(changed, current, 20, move_worth=0.001))
+    assert len(at_a_thousandth) < len(by_share) <= 20

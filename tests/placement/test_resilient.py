@@ -177,3 +177,13 @@ def test_time_that_is_used_up_at_once_still_gives_a_plan() -> None:
     problem = problem_of(1, operators=50)
     placement = place(problem, Resilient(), steps=None, expired=lambda: True)
     assert violations(problem, build_load_model(problem), placement) == []
+
+
+def test_directions_grow_with_the_variables_until_memory_is_full() -> None:
+    def directions(streams: int, operators: int) -> int:
+        model = build_load_model(problem_of(0, streams=streams, operators=operators))
+        return Resilient().count_for(model, 1024)
+
+    assert directions(5, 50) == directions(10, 50) == 1024
+    assert directions(20, 60) == 4 * 1024
+    assert directions(50, 5000) == 40_000_000 // 5000
