@@ -28,6 +28,8 @@ class Feeder(threading.Thread):
         self._landing = landing
         self._speed = speed
         self._halt = threading.Event()
+        self.at_s = 0.0
+        """Seconds of the trace written so far."""
         for site in SITES:
             (landing / site).mkdir(parents=True, exist_ok=True)
 
@@ -39,6 +41,7 @@ class Feeder(threading.Thread):
             inside = (self._traffic.at_us >= begin) & (self._traffic.at_us < begin + step_us)
             for part in range(len(SITES)):
                 self._write(part, f"{number:05d}", self._traffic.of(inside & (self._traffic.part == part)))
+            self.at_s = (begin + step_us - first) / 1e6
             if self._halt.wait(step_us / 1e6 / self._speed):
                 return
         for part in range(len(SITES)):
