@@ -3,7 +3,8 @@
     python examples/network_monitoring/demo.py [--policy rod] [--seconds 600] [--calm] [--one-site] [--keep]
 
 Half-way a flood of packets arrives at one site: the headroom falls, the running pipeline proposes a move from
-the rates it measures, and the move is applied while it runs (burst.py; --calm leaves the flood out). Arrival instants are real; addresses and sizes are drawn from the simulator's documented model (truth.py).
+the rates it measures, and the move is applied while it runs (burst.py; --calm leaves the flood out).
+Arrival instants are real; addresses and sizes are drawn from the simulator's documented model (truth.py).
 Everything happens in a temporary copy of this folder, which is removed at the end unless --keep is given.
 """
 
