@@ -15,6 +15,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.errors import InputError
 from mooring.spark.pipeline_problem import problem_of
 from mooring.spark.process_tree import can_see_processes
+from mooring.spark.profile_statistics import _grouped
 from mooring.spark.profiling import ProfileOptions, profile_layout
 from mooring.spark.project import load_project
 from mooring.spark.project_run import read_layout
@@ -173,3 +174,9 @@ def test_the_verb_shows_every_figure_with_its_error() -> None:
     flow = FlowStatistics(cost_us=1.25, cost_us_error=0.05, batch_cpu_s=0.3, batches=12)
     console.print(_table(MeasuredStatistics({"kept": flow})))
     assert "1.25 ± 0.05" in console.export_text()
+
+
+def test_the_closing_batch_of_a_profile_belongs_to_the_last_round() -> None:
+    """On its own it would look like a round that gives out far more than it takes in."""
+    assert _grouped([1.0] * 13) == [6.0, 7.0]
+    assert _grouped([1.0] * 3) == [3.0]
