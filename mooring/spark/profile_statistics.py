@@ -8,6 +8,7 @@ the last flow carries the fixed part, the selectivity and the bytes.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -151,8 +152,10 @@ def _last(profiled: ProfiledFragment, fit: CostFit, own: FlowStatistics) -> Flow
 
 
 def _grouped(values: Sequence[float]) -> list[float]:
-    """Sums over one round of both sizes each."""
-    return [sum(values[at : at + 2 * ROW]) for at in range(0, len(values), 2 * ROW)]
+    """Sums over one round of both sizes each; what is left over at the end belongs to the last."""
+    rounds = max(1, len(values) // (2 * ROW))
+    ends = [2 * ROW * number for number in range(rounds)] + [len(values)]
+    return [sum(values[begin:end]) for begin, end in itertools.pairwise(ends)]
 
 
 def _sink_rows(report: Mapping[str, Any]) -> int | None:

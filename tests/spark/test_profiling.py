@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.errors import InputError
 from mooring.spark.pipeline_problem import problem_of
 from mooring.spark.process_tree import can_see_processes
+from mooring.spark.profile_statistics import _grouped
 from mooring.spark.profiling import ProfileOptions, profile_layout
 from mooring.spark.project import load_project
 from mooring.spark.project_run import read_layout
@@ -150,3 +152,31 @@ def test_what_cannot_be_sampled_is_named_and_the_profile_goes_on(make_project, s
 def test_too_few_batches_are_refused() -> None:
     with pytest.raises(InputError, match="at least 6"):
         ProfileOptions(batches=3)
+
+
+def test_the_verb_refuses_bad_options_before_it_starts_anything(make_project, capsys) -> None:
+    from mooring.cli.main import main
+
+    folder = make_project(settings=SETTINGS, flows_py=FLOWS)
+    assert main(["profile", str(folder), "--batches", "3"]) == 2
+    assert main(["profile", str(folder), "--sample", str(folder / "nowhere")]) == 2
+    assert main(["profile", str(folder / "nowhere")]) == 2
+    assert "expected at least" in capsys.readouterr().err
+    assert not (folder / "statistics.yml").exists()
+
+
+def test_the_verb_shows_every_figure_with_its_error() -> None:
+    from rich.console import Console
+
+    from mooring.cli.profile import _table
+
+    console = Console(width=120, record=True, file=io.StringIO())
+    flow = FlowStatistics(cost_us=1.25, cost_us_error=0.05, batch_cpu_s=0.3, batches=12)
+    console.print(_table(MeasuredStatistics({"kept": flow})))
+    assert "1.25 ± 0.05" in console.export_text()
+
+
+def test_the_closing_batch_of_a_profile_belongs_to_the_last_round() -> None:
+    """On its own it would look like a round that gives out far more than it takes in."""
+    assert _grouped([1.0] * 13) == [6.0, 7.0]
+    assert _grouped([1.0] * 3) == [3.0]
