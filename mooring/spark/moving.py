@@ -42,7 +42,8 @@ def move_fragment(
 ) -> MoveReport:
     """`reached` hears "prepared", "stopped", "fenced" and "started", each once it holds.
 
-    A target that cannot be prepared changes nothing; one that cannot start hands the fragment back.
+    A target that cannot be prepared changes nothing; from then on whatever fails, a journal that cannot be
+    written included, hands the fragment back to its source.
     """
     old, fragment, handle = engine.running[name], engine.layout.fragments[name], engine.sites[to_site]
     stateful = engine.is_stateful(name)
@@ -50,14 +51,15 @@ def move_fragment(
     prepared = prepare_fragment(
         engine.layout, fragment, to_site, handle.endpoint, accept_edits=engine.accept_edits
     )
-    reached("prepared")
+    try:
+        reached("prepared")
+    except MooringError:
+        prepared.discard()
+        raise
     engine.take_progress(name, old.query)
     stopped_s = halt(old.query, patience_s)
     del engine.running[name]
-    reached("stopped")
-    made = _started(engine, prepared, old, reached)
-    engine.running[name] = made
-    reached("started")
+    engine.running[name] = _started(engine, prepared, old, reached)
     pause_s = time.monotonic() - stopped_s
     engine.take_progress(name, old.query)
     close_session(old.session)
@@ -68,16 +70,17 @@ def move_fragment(
 def _started(
     engine: SparkEngine, prepared: PreparedFragment, old: RunningFragment, reached: Callable[[str], None]
 ) -> RunningFragment:
+    """The fragment at the target, past its first batch; whatever fails on the way, it is handed back."""
     layout, name = engine.layout, old.name
-    made: RunningFragment | None = None
     try:
+        reached("stopped")
         made = prepared.start(reached)
         commits = layout.checkpoint(name) / "commits"
         if (failure := first_batch(made.query, commits)) is not None:
             raise flow_failure(layout, name, prepared.site, failure)
+        reached("started")
     except MooringError as failure:
-        if made is not None:
-            close_session(made.session)
+        prepared.discard()
         back = engine.sites[old.site].endpoint
         engine.running[name] = start_fragment(
             layout, layout.fragments[name], old.site, back, accept_edits=engine.accept_edits
