@@ -7,6 +7,7 @@ nothing. Loading the state is part of it. Spark's own stop-and-restart is measur
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +43,8 @@ def move_fragment(
 ) -> MoveReport:
     """`reached` hears "prepared", "stopped", "fenced" and "started", each once it holds.
 
-    A target that cannot be prepared changes nothing; one that cannot start hands the fragment back.
+    A target that cannot be prepared changes nothing; from then on whatever fails, a journal that cannot be
+    written included, hands the fragment back to its source.
     """
     old, fragment, handle = engine.running[name], engine.layout.fragments[name], engine.sites[to_site]
     stateful = engine.is_stateful(name)
@@ -58,13 +60,14 @@ def move_fragment(
         ),
         START_PATIENCE_S,
     )
-    reached("prepared")
+    try:
+        reached("prepared")
+    except MooringError:
+        _discard(engine, prepared)
+        raise
     stopped_s = _halted(engine, old, patience_s)
     del engine.running[name]
-    reached("stopped")
-    made = _started(engine, prepared, old, reached)
-    engine.running[name] = made
-    reached("started")
+    engine.running[name] = _started(engine, prepared, old, reached)
     pause_s = time.monotonic() - stopped_s
     engine.let_go(old)
     engine.warmth.note(to_site, handle.endpoint, stateful=stateful)
@@ -74,9 +77,10 @@ def move_fragment(
 def _started(
     engine: SparkEngine, prepared: PreparedFragment, old: RunningFragment, reached: Callable[[str], None]
 ) -> RunningFragment:
+    """The fragment at the target, past its first batch; whatever fails on the way, it is handed back."""
     layout, name = engine.layout, old.name
-    made: RunningFragment | None = None
     try:
+        reached("stopped")
         prepared.fence()
         reached("fenced")
         made = engine.ask(prepared.site, prepared.launch, START_PATIENCE_S)
@@ -88,9 +92,9 @@ def _started(
         )
         if failure is not None:
             raise flow_failure(layout, name, prepared.site, failure)
+        reached("started")
     except MooringError as failure:
-        if made is not None:
-            engine.let_go(made)
+        _discard(engine, prepared)
         engine.let_go(old)
         engine.start(name, old.site)
         raise EngineError(
@@ -99,6 +103,12 @@ def _started(
             remedy=failure.remedy,
         ) from failure
     return made
+
+
+def _discard(engine: SparkEngine, prepared: PreparedFragment) -> None:
+    """Close the session at the target, and with it a query that had started; the fence is up in any case."""
+    with contextlib.suppress(SiteLostError):
+        engine.ask(prepared.site, prepared.discard, engine.silence_s)
 
 
 def _halted(engine: SparkEngine, old: RunningFragment, patience_s: float) -> float:
