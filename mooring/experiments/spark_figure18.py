@@ -183,7 +183,7 @@ def _climb(
         for multiplier in climb_steps(predicted, quick=pace == QUICK):
             report(done, f"{policy} x {multiplier:g}, predicted to hold until x {predicted:.2f}")
             looks[multiplier] = _look(running, measured, scene, multiplier, pace)
-            if looks[multiplier].feasible is False:
+            if is_over([looks[each].feasible for each in sorted(looks)]):
                 break
         while (
             again := refinement({m: look.feasible for m, look in looks.items()}, pace == QUICK)
@@ -202,6 +202,11 @@ def climb_steps(predicted: float, *, quick: bool) -> list[float]:
     if quick:
         steps = steps[steps > predicted - 1.5 * STEP]
     return [float(step) for step in steps]
+
+
+def is_over(feasible: Sequence[bool | None]) -> bool:
+    """A climb ends with an overload, or when the machine has spoilt two steps in a row."""
+    return feasible[-1] is False or list(feasible[-2:]) == [None, None]
 
 
 def refinement(feasible: Mapping[float, bool | None], quick: bool) -> float | None:
