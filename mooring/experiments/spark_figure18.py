@@ -99,13 +99,16 @@ class Scene:
 
 
 def stage(problem: Problem, trace: Trace, policies: Sequence[str], seed: int) -> Scene:
-    """Place at the mean rates, and take the stretch that tells the placements apart best."""
+    """Place at the mean rates; of the stretches with more load than that, take the one that tells the
+    placements apart best.
+    """
     model = build_load_model(problem)
     unit = model.capacity_left_cores / FULL_AT / float(trace.mean @ model.totals)
     seen = with_rates(problem, trace.mean * unit)
     placements = {policy: place(policy, seen, seed) for policy in policies}
+    bursts = trace.stretches[trace.stretches @ model.totals >= trace.mean @ model.totals]
     best: Scene | None = None
-    for stretch in trace.stretches:
+    for stretch in bursts if len(bursts) else trace.stretches:
         rates = stretch * unit
         ahead = {
             p: headroom(model, made.site_of_fragment, rates).all.factor for p, made in placements.items()
