@@ -99,13 +99,16 @@ class Scene:
 
 
 def stage(problem: Problem, trace: Trace, policies: Sequence[str], seed: int) -> Scene:
-    """Place at the mean rates, and take the stretch that tells the placements apart best."""
+    """Place at the mean rates; of the stretches with more load than that, take the one that tells the
+    placements apart best.
+    """
     model = build_load_model(problem)
     unit = model.capacity_left_cores / FULL_AT / float(trace.mean @ model.totals)
     seen = with_rates(problem, trace.mean * unit)
     placements = {policy: place(policy, seen, seed) for policy in policies}
+    bursts = trace.stretches[trace.stretches @ model.totals >= trace.mean @ model.totals]
     best: Scene | None = None
-    for stretch in trace.stretches:
+    for stretch in bursts if len(bursts) else trace.stretches:
         rates = stretch * unit
         ahead = {
             p: headroom(model, made.site_of_fragment, rates).all.factor for p, made in placements.items()
@@ -183,7 +186,7 @@ def _climb(
         for multiplier in climb_steps(predicted, quick=pace == QUICK):
             report(done, f"{policy} x {multiplier:g}, predicted to hold until x {predicted:.2f}")
             looks[multiplier] = _look(running, measured, scene, multiplier, pace)
-            if looks[multiplier].feasible is False:
+            if is_over([looks[each].feasible for each in sorted(looks)]):
                 break
         while (
             again := refinement({m: look.feasible for m, look in looks.items()}, pace == QUICK)
@@ -202,6 +205,11 @@ def climb_steps(predicted: float, *, quick: bool) -> list[float]:
     if quick:
         steps = steps[steps > predicted - 1.5 * STEP]
     return [float(step) for step in steps]
+
+
+def is_over(feasible: Sequence[bool | None]) -> bool:
+    """A climb ends with an overload, or when the machine has spoilt two steps in a row."""
+    return feasible[-1] is False or list(feasible[-2:]) == [None, None]
 
 
 def refinement(feasible: Mapping[float, bool | None], quick: bool) -> float | None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 POLICIES = ("rod", "llf", "connected", "random")
-STATISTICS_SHARE = 0.3
+STATISTICS_SHARE = 0.4
 """Of all capacity that the rows take while statistics are gathered: batches take as much again, and no site
 may be full."""
 STATISTICS_WARM_UP = 1.5
@@ -38,6 +38,7 @@ STATISTICS_WARM_UP = 1.5
 what gets it compiled is work done."""
 DRAIN_S = 120.0
 """Patience with a backlog; where it is over, the next look starts with what is left."""
+WARM_UP_TRIGGERS = 2
 WARM_UP_SHARE = 0.4
 """Of the first rates that are looked at."""
 GREY = 0.1
@@ -56,7 +57,7 @@ class Pace:
 
 
 FULL = Pace()
-QUICK = Pace(trigger_s=3.0, triggers=3, statistics_steps=4)
+QUICK = Pace(trigger_s=3.0, triggers=3, statistics_steps=5)
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,8 @@ def statistics_rates(totals: Floats, capacity_cores: float, steps: int) -> list[
     """Rates at which one stream in turn is high, then all alike at two levels, and so on."""
     streams = len(totals)
     even = STATISTICS_SHARE * capacity_cores / streams / totals
-    patterns = [np.where(np.arange(streams) == k, 1.7, 0.5) for k in range(streams)]
+    # The sharper the contrast, the less the costs of a site's fragments are taken for each other's.
+    patterns = [np.where(np.arange(streams) == k, 2.2, 0.2) for k in range(streams)]
     patterns += [np.full(streams, 0.25)]
     patterns += [np.where(np.arange(streams) == k, 0.3, 1.3) for k in range(streams)]
     return [even * patterns[step % len(patterns)] for step in range(steps)]
@@ -141,7 +143,7 @@ def gather_statistics(bench: Bench, pace: Pace, report: Report, until: float) ->
     with bench.deployed(spread_placement(bench.operators, problem)) as running:
         for step, each in enumerate(rates):
             report(until * 0.3 * step / len(rates), "warming up")
-            running.look(by_stream(problem, STATISTICS_WARM_UP * each), 0, 2)
+            running.look(by_stream(problem, STATISTICS_WARM_UP * each), 0, WARM_UP_TRIGGERS)
         running.drain(DRAIN_S)
         for step, each in enumerate(rates):
             report(until * (0.3 + 0.7 * step / len(rates)), f"statistics, step {step + 1} of {len(rates)}")
@@ -190,7 +192,7 @@ def measured_problem(
 
 def warm_up(running: Deployment, problem: Problem, rates: Floats) -> None:
     """Let every fragment run its first batches, which cost more than all that follow."""
-    running.look(by_stream(problem, WARM_UP_SHARE * rates), 0, 2)
+    running.look(by_stream(problem, WARM_UP_SHARE * rates), 0, WARM_UP_TRIGGERS)
 
 
 def steady_look(running: Deployment, problem: Problem, rates: Floats, pace: Pace) -> Look:

@@ -15,6 +15,7 @@ from mooring.experiments.spark_figure18 import (
     conclude,
     contradictions,
     draw,
+    is_over,
     refinement,
     simulated,
     spread,
@@ -73,6 +74,13 @@ def test_a_broken_step_is_looked_at_more_closely_until_both_sides_are_known(
     feasible: dict[float, bool | None], quick: bool, expected: float | None
 ) -> None:
     assert refinement(feasible, quick) == expected
+
+
+def test_a_climb_ends_with_an_overload_or_on_a_machine_that_spoils_it() -> None:
+    assert is_over([True, False])
+    assert is_over([True, None, None])
+    assert not is_over([True, None])
+    assert not is_over([None, True])
 
 
 def test_close_predictions_are_not_ranked_and_clear_ones_can_be_wrong() -> None:
