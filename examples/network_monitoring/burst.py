@@ -12,8 +12,8 @@ from typing import Any
 from feed import Feeder
 from truth import Burst
 
-FLOOD = Burst(from_s=200.0, to_s=440.0, part=2, times=30)
-"""Porto's packets come thirty times as often for 240 seconds of the trace, half a minute of the demo."""
+FLOOD = Burst(from_s=200.0, to_s=440.0, part=1, times=90)
+"""Oslo's packets come ninety times as often for 240 seconds of the trace, half a minute of the demo."""
 
 
 class Mover(threading.Thread):
@@ -69,7 +69,7 @@ class Mover(threading.Thread):
             return False, [f"lowest headroom {room}; no move was applied {self.said}".strip()]
         steps = self.applied["applied"]["steps"]
         return True, [
-            f"a flood on porto's packets took the headroom down to {room}; nothing was proposed before it",
+            f"a flood on oslo's packets took the headroom down to {room}; nothing was proposed before it",
             *(
                 f"moved {step['fragment']} from {step['from']} to {step['to']} while it ran, "
                 f"pause {step['pause_s']:.1f} s"
