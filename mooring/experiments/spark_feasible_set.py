@@ -152,9 +152,8 @@ def _placement_rows(
                         "predicted_utilisation": predicted[at],
                         "predicted": int(predicted[at] <= 1.0),
                         "measured": -1 if feasible is None else int(feasible),
-                        **_look_fields(
-                            looks.get(at) if looked else None, measured, placement, rates[ray, at]
-                        ),
+                        "how": "looked" if looked else "unknown" if feasible is None else "inferred",
+                        **_look_fields(looks.get(at), measured, placement, rates[ray, at]),
                     }
                 )
     return rows
@@ -164,19 +163,16 @@ def _look_fields(look: Look | None, measured: Measured, placement: Placement, ra
     if look is None:
         nothing = float("nan")
         return {
-            "how": "inferred",
             "utilisation": nothing,
             "load_error": nothing,
             "load_average": nothing,
-            "why": "",
+            "lost_ground": "",
         }
-    reasons = [f"{site}: {v.reasons[0]}" for site, v in look.verdicts.items() if v.reasons]
     return {
-        "how": "looked",
         "utilisation": max(verdict.utilisation for verdict in look.verdicts.values()),
         "load_error": load_error(look, measured.site_cores(placement, rates)),
         "load_average": look.load_average,
-        "why": "; ".join(reasons),
+        "lost_ground": " ".join(site for site, verdict in look.verdicts.items() if verdict.reasons),
     }
 
 
@@ -232,7 +228,8 @@ def draw(rows: Sequence[Row]) -> Figure:
     points.axhline(1.0, color="black", linewidth=0.8)
     points.axhspan(1.0 - GREY, 1.0 + GREY, color="grey", alpha=0.15)
     points.set(
-        ylabel="predicted utilisation of the busiest site", title="o kept up, x overloaded, faint: inferred"
+        ylabel="predicted utilisation of the busiest site",
+        title="o kept up, x overloaded, ? undecided, faint: not run",
     )
     for axes in (shares, points):
         axes.set_xticks(range(len(policies)), policies)
@@ -251,11 +248,11 @@ SPARK_FEASIBLE_SET = Experiment(
         "predicted_utilisation": "of the busiest site, by the measured statistics",
         "predicted": "1: feasible",
         "measured": "1: every site kept up, 0: one did not, -1: undecided",
-        "how": "looked at, or inferred from another point of the ray",
+        "how": "looked at, inferred from another point of the ray, or unknown",
         "utilisation": "CPU over quota of the busiest site, measured",
         "load_error": "largest |predicted / measured load - 1| of a site where all kept up",
         "load_average": "of the machine meanwhile",
-        "why": "what spoke against a site",
+        "lost_ground": "sites that did not keep up, overloaded or held back by the machine",
     },
     run=run,
     draw=draw,

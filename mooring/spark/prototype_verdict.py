@@ -23,7 +23,7 @@ CPU_FULL = 0.97
 BACKLOG_TRIGGERS = 2.2
 BACKLOG_ROWS = 10.0
 """Rows that never count as a backlog: files land in lumps."""
-HELD_BACK = 0.85
+HELD_BACK = 0.93
 """Of its quota: a site that uses less has not been stopped by the quota."""
 
 

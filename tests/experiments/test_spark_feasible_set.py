@@ -55,7 +55,7 @@ def row(policy: str, utilisation: float, measured: int, ray: int = 0) -> Row:
         "utilisation": utilisation,
         "load_error": 0.1 if measured == 1 else float("nan"),
         "load_average": 1.0,
-        "why": "",
+        "lost_ground": "",
     }
 
 
