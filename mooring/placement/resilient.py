@@ -41,10 +41,11 @@ ENOUGH_FOR = 10
 as variables are added."""
 LARGE = 500
 """Fragments up to which annealing starts hot."""
-RESTARTED, MOST_RESTARTS = 150, 6
+RESTARTED, MOST_RESTARTS = 60, 6
 """A few fragments are cooled through in a fraction of a second: the budget is then shared by several
-coolings, since the best of six does better than one six times as long (by .9% at 25 fragments). Beyond half
-as many there is one."""
+coolings, since the best of six does better than one six times as long (by .9% at 25 fragments; at 50 one
+long cooling is better). Their number falls with the square of the fragments; from 60 / sqrt(2) on there is
+one."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ class Resilient:
         return found
 
     def _restarts(self, rules: MoveRules) -> int:
-        return int(np.clip(RESTARTED // max(len(rules.free), 1), 1, MOST_RESTARTS))
+        return int(np.clip((RESTARTED / max(len(rules.free), 1)) ** 2, 1, MOST_RESTARTS))
 
     def _anneal_once(
         self,

@@ -105,6 +105,13 @@ class SparkEngine:
             if left:
                 time.sleep(0.05)
 
+    def close(self) -> None:
+        """Stop whatever still runs, at once, and ask no site anything more."""
+        self.stop_all(patience_s=0.0)
+        for lane in self._lanes.values():
+            lane.close()
+        self._lanes.clear()
+
     def move(self, fragment: str, to_site: str) -> MoveReport:
         """Stop a fragment and start it elsewhere from the same checkpoint, fenced; see moving.py."""
         return self.move_in_stages(fragment, to_site, lambda stage: None)

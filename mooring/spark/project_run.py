@@ -46,7 +46,7 @@ class PreparedRun:
         try:
             yield engine
         finally:
-            engine.stop_all(patience_s=0.0)
+            engine.close()
 
     def deploy(self, engine: SparkEngine, site_of_operator: Mapping[str, str]) -> None:
         """Start every fragment where the placement has it, all sites side by side."""

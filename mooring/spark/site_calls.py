@@ -26,7 +26,7 @@ class Lane:
 
     def __init__(self, site: str) -> None:
         self.site = site
-        self._orders: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
+        self._orders: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._unanswered: Future[Any] | None = None
         self._thread: threading.Thread | None = None
 
@@ -49,6 +49,12 @@ class Lane:
             self._unanswered = answer
             raise SiteSilentError(f"site {self.site!r} did not answer within {patience_s:g} s") from None
 
+    def close(self) -> None:
+        """Let the thread end once it has nothing left to ask."""
+        if self._thread is not None:
+            self._orders.put(None)
+            self._thread = None
+
     def is_silent(self) -> bool:
         """Whether an earlier call still waits for its answer."""
         if self._unanswered is not None and self._unanswered.done():
@@ -56,8 +62,8 @@ class Lane:
         return self._unanswered is not None
 
     def _work(self) -> None:
-        while True:
-            answer, call = self._orders.get()
+        while (order := self._orders.get()) is not None:
+            answer, call = order
             try:
                 result = call()
             except BaseException as failure:

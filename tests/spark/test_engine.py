@@ -63,7 +63,7 @@ def engine(make_project, site) -> Iterator[SparkEngine]:
     sites = {name: SiteHandle(name, 1.0, site.endpoint, site) for name in ("a", "b")}
     made = SparkEngine(read_layout(load_project(folder), sites["a"]), sites, {"counted": "counted"})
     yield made
-    made.stop_all(patience_s=0.0)
+    made.close()
 
 
 def test_a_moved_fragment_goes_on_with_its_state_and_its_place_in_the_channel(engine) -> None:

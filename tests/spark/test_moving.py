@@ -104,7 +104,7 @@ def make_engine(make_project) -> Iterator[Callable[[dict[str, EmbeddedSite]], Sp
 
     yield make
     for engine in engines:
-        engine.stop_all(patience_s=0.0)
+        engine.close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at in /proc")

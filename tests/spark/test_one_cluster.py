@@ -202,7 +202,7 @@ def _check_a_mount_of_the_clusters_own(make_project, cluster: str, tmp_path: Pat
             assert time.monotonic() < deadline
             time.sleep(0.2)
     finally:
-        engine.stop_all(patience_s=0.0)
+        engine.close()
     log = (layout.channels["kept"].folder / "_spark_metadata" / "0").read_text()
     assert "viewfs://mooring-" in log
     assert str(tmp_path) not in log

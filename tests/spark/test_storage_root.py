@@ -96,7 +96,7 @@ def test_rows_cross_between_sites_that_mount_the_storage_under_different_paths(
         wait_until(engine, lambda: (channel.trim(), channel.state().start == channel.state().end)[1])
         engine.stop("counted")
     finally:
-        engine.stop_all(patience_s=0.0)
+        engine.close()
     expected = [sum(range(start, start + 10)) for start in range(0, 60, 10)]
     assert sorted(read_stored(tmp_path / "real", "counted")["n"].to_pylist()) == expected
     assert not list(channel.folder.glob("*.parquet"))
