@@ -69,16 +69,24 @@ class Round:
         self.wait(lambda: len(self.status()["fragments"]) == 10, "ten fragments to run")
 
     def move_one(self) -> None:
-        placement = dict(self.status()["placement"])
-        movable = sorted(name for name in placement if not name.endswith(":ingest"))
-        name = self.draw.choice(movable)
-        sites = sorted({"berlin", "oslo", "porto"} - {placement[name]})
-        placement[name] = self.draw.choice(sites)
-        plan = self.folder / "plan.json"
-        plan.write_text(json.dumps({"placement": placement}))
-        answer = self.mooring("moves", str(self.folder), "--to", str(plan), "--apply")
-        self.counts["moves"] += 1
-        self.pauses_s += [float(move["pause_s"]) for move in answer.get("moves", ()) if "pause_s" in move]
+        """A drawn fragment to a drawn site; where that site cannot take it, another draw."""
+        for _ in range(20):
+            placement = dict(self.status()["placement"])
+            name = self.draw.choice(sorted(name for name in placement if not name.endswith(":ingest")))
+            placement[name] = self.draw.choice(sorted({"berlin", "oslo", "porto"} - {placement[name]}))
+            plan = self.folder / "plan.json"
+            plan.write_text(json.dumps({"placement": placement}))
+            try:
+                answer = self.mooring("moves", str(self.folder), "--to", str(plan), "--apply")
+            except RuntimeError as refused:
+                self.counts["moves refused"] += 1
+                print(f"  {str(refused).splitlines()[0]}", flush=True)
+                time.sleep(3.0)
+                continue
+            self.counts["moves"] += 1
+            self.pauses_s += [float(step["pause_s"]) for step in answer["applied"]["steps"]]
+            return
+        raise RuntimeError("twenty moves were refused in a row")
 
     # What happens to them
 
