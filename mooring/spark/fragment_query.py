@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
 import re
 import uuid
@@ -31,6 +32,8 @@ from mooring.spark.fencing import drop_unfinished, take_epoch
 from mooring.spark.layout import Layout
 from mooring.spark.state_store import choose_store
 
+LOOK_S = 5.0
+"""Seconds between two looks at a running fragment. Every question costs its site some milliseconds of CPU."""
 MAX_FILES_PER_BATCH = 200
 """Bounds the batch with which a late reader catches up."""
 
@@ -125,7 +128,7 @@ def prepare_fragment(
 def analysed_frame(
     layout: Layout, fragment: Fragment, definitions: Definitions, session: SparkSession
 ) -> DataFrame:
-    session.conf.set("spark.sql.streaming.numRecentProgressUpdates", "20")
+    session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(_reports_kept(layout)))
     for name, value in layout.project.spec.configuration.items():
         session.conf.set(name, value)
     for flow in fragment.operators:
@@ -162,6 +165,13 @@ def expected_state_bytes(layout: Layout, fragment: Fragment) -> float:
                 total += given
                 break
     return total
+
+
+def _reports_kept(layout: Layout) -> int:
+    """Batches whose reports a site keeps: those of two looks, since every look asks for all of them and pays
+    for it in CPU.
+    """
+    return min(50, 2 + math.ceil(2 * LOOK_S / layout.project.settings.trigger_s))
 
 
 def channel_stream(layout: Layout, dataset: str, session: SparkSession) -> DataFrame:

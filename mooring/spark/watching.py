@@ -9,6 +9,7 @@ from typing import Protocol
 
 from mooring.errors import EngineError
 from mooring.spark.engine import SparkEngine
+from mooring.spark.fragment_query import LOOK_S
 from mooring.spark.run_files import RunFiles
 from mooring.spark.run_report import RunRecord
 from mooring.spark.snapshot import Snapshot
@@ -18,7 +19,7 @@ _TICK_S = 0.2
 
 @dataclass(frozen=True)
 class WatchOptions:
-    look_s: float = 5.0
+    look_s: float = LOOK_S
     """Seconds between two looks. A look asks every fragment whether it runs and how far it is, and every such
     question costs its site some milliseconds of CPU."""
     trim_s: float = 10.0
