@@ -83,8 +83,11 @@ class Round:
                 print(f"  {str(refused).splitlines()[0]}", flush=True)
                 time.sleep(3.0)
                 continue
+            if answer["applied"] is None:  # what the status told was older than what runs
+                continue
             self.counts["moves"] += 1
             self.pauses_s += [float(step["pause_s"]) for step in answer["applied"]["steps"]]
+            self.wait(lambda: self.status()["placement"].get(name) == placement[name], "the status to follow")
             return
         raise RuntimeError("twenty moves were refused in a row")
 
