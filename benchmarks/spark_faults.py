@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import random
@@ -74,22 +75,28 @@ class Round:
             placement = dict(self.status()["placement"])
             name = self.draw.choice(sorted(name for name in placement if not name.endswith(":ingest")))
             placement[name] = self.draw.choice(sorted({"berlin", "oslo", "porto"} - {placement[name]}))
-            plan = self.folder / "plan.json"
-            plan.write_text(json.dumps({"placement": placement}))
-            try:
-                answer = self.mooring("moves", str(self.folder), "--to", str(plan), "--apply")
-            except RuntimeError as refused:
-                self.counts["moves refused"] += 1
-                print(f"  {str(refused).splitlines()[0]}", flush=True)
-                time.sleep(3.0)
-                continue
-            if answer["applied"] is None:  # what the status told was older than what runs
-                continue
-            self.counts["moves"] += 1
-            self.pauses_s += [float(step["pause_s"]) for step in answer["applied"]["steps"]]
-            self.wait(lambda: self.status()["placement"].get(name) == placement[name], "the status to follow")
-            return
+            if self.moved(placement):
+                self.wait(functools.partial(self.shows, placement), "the status to follow")
+                return
         raise RuntimeError("twenty moves were refused in a row")
+
+    def moved(self, placement: dict[str, str]) -> bool:
+        plan = self.folder / "plan.json"
+        plan.write_text(json.dumps({"placement": placement}))
+        try:
+            answer = self.mooring("moves", str(self.folder), "--to", str(plan), "--apply")
+        except RuntimeError as refused:
+            self.counts["moves refused"] += 1
+            print(f"  {str(refused).splitlines()[0]}", flush=True)
+            time.sleep(3.0)
+            return False
+        steps = answer["applied"]["steps"] if answer["applied"] else []
+        self.counts["moves"] += len(steps)
+        self.pauses_s += [float(step["pause_s"]) for step in steps]
+        return bool(steps)
+
+    def shows(self, placement: dict[str, str]) -> bool:
+        return self.status()["placement"] == placement
 
     # What happens to them
 
