@@ -135,7 +135,9 @@ def _list(
     }
     journal = Journal(folder, time.time)
     figures = Figures(MoveTimes().fitted(journal.past_moves()), measured)
-    if (rates := (status or {}).get("stream_rates")) and set(rates) == set(problem.stream_index):
+    rates = (status or {}).get("stream_rates") or {}
+    # At no rate at all every placement has room without end: the rates of the project tell more then.
+    if set(rates) == set(problem.stream_index) and any(rates.values()):
         problem = problem.with_rates([rates[stream.name] for stream in problem.streams])
     if args.to is None and not args.rollback:
         return described_moves(problem, current, _proposed(status), figures)
