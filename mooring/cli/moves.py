@@ -93,9 +93,20 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             raise EngineError(f"refused: {answer['why']}", remedy="look at the list above and ask again")
         if answer["state"] == "failed":
             raise EngineError(str(answer["why"]))
+        _await_status(files, answer["placement"])
         document["applied"] = answer
     terminal.document(document)
     return 0
+
+
+def _await_status(files: RunFiles, placement: Mapping[str, str]) -> None:
+    """Until the status tells what the answer does, so that whoever asks next is not shown what was."""
+    deadline = time.monotonic() + _ACCEPT_S
+    while files.running_pid() is not None and time.monotonic() < deadline:
+        fragments = (files.read_status() or {}).get("fragments", {})
+        if {name: fragment["site"] for name, fragment in fragments.items()} == placement:
+            return
+        time.sleep(_ASK_S)
 
 
 def _problem(project: Path, folder: Path) -> Problem:
