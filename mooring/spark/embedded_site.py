@@ -250,7 +250,9 @@ def site_settings(name: str, threads: int, scratch: Path) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "false",
         # Short histories: what channels and checkpoints keep beside the data stays small.
-        "spark.sql.streaming.minBatchesToRetain": "5",
+        # But two compactions at least (every tenth batch): a log with a single one, of batch 19, is taken by
+        # whoever opens it next for one that compacts every twentieth, and nobody then agrees with its writer.
+        "spark.sql.streaming.minBatchesToRetain": "25",
         "spark.sql.streaming.fileSink.log.cleanupDelay": "30s",
         "spark.sql.streaming.fileSource.log.cleanupDelay": "30s",
         "spark.sql.streaming.stateStore.maintenanceInterval": "30s",
