@@ -8,6 +8,11 @@ resume after a crash at any point.
 Spark compacts its logs while we shorten them, so an entry can come back once, with the compaction that was
 under way. Entries taken out therefore stay in doubt, and are not counted as stored, until two more batches
 have passed without them.
+
+Spark is given the folder by a link. A folder that was taken away then stays away: a writer makes every folder
+it misses, but cannot make one where a link points nowhere. Without that, a reader finds a folder without its
+files, takes them for deleted on purpose, and commits its batch without their rows
+(docs/decisions/0017-channels-behind-links.md).
 """
 
 from __future__ import annotations
@@ -28,9 +33,11 @@ _SINK_LOG = "_spark_metadata"
 class FileChannel:
     """The log of one flow. `checkpoint_of` tells where a reader's checkpoint lies."""
 
-    def __init__(self, name: str, folder: Path, checkpoint_of: Callable[[str], Path]) -> None:
+    def __init__(self, name: str, folder: Path, link: Path, checkpoint_of: Callable[[str], Path]) -> None:
         self.name = name
         self.folder = folder
+        self.link = link
+        """What Spark is told; it lies outside the folders that a channel may lose."""
         self._checkpoint_of = checkpoint_of
         self._note_file = folder.parent / f".{folder.name}.channel.json"
 
@@ -41,6 +48,7 @@ class FileChannel:
     def create(self) -> None:
         """Make the folder, since a reader may start before anything was written."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._point_link()
         if not self._note_file.exists():
             self._write_note({"start": 0, "trimming": [], "doubtful": {}, "readers": {}})
 
@@ -110,12 +118,26 @@ class FileChannel:
             return None
         if not self.folder.is_dir():
             return f"the folder {self.folder} is missing"
-        noted = stream_logs.last_batch(self.folder / _SINK_LOG)
+        if not self.link.is_symlink() or self.link.resolve() != self.folder.resolve():
+            return f"{self.link} is no link to {self.folder}"
+        noted = stream_logs.last_batch(self.sink_log)
         if noted < committed:
             return f"the log in {self.folder} ends at batch {noted}, its writer has committed {committed}"
+        if (absent := stream_logs.absent_batch(self.sink_log)) is not None:
+            return f"the log in {self.folder} has no batch {absent}"
         stored = self._stored(self._note())
         gone = next((entry.path for entry in (*stored[:1], *stored[-1:]) if not entry.path.exists()), None)
         return None if gone is None else f"the file {gone} is missing"
+
+    def _point_link(self) -> None:
+        if not self.link.is_symlink():
+            if any(entry.path.parent != self.link for entry in stream_logs.sink_entries(self.sink_log)):
+                raise EngineError(
+                    f"{self.folder} was written by an older Mooring, which named its files differently",
+                    remedy="finish with that one, or start the pipeline over with --fresh",
+                )
+            self.link.parent.mkdir(parents=True, exist_ok=True)
+            self.link.symlink_to(os.path.relpath(self.folder, self.link.parent), target_is_directory=True)
 
     def _finish(self, note: dict[str, Any]) -> None:
         """Carry out the trimming that was decided, from wherever an earlier attempt stopped."""

@@ -178,7 +178,7 @@ def channel_stream(layout: Layout, dataset: str, session: SparkSession) -> DataF
     """Everything written into a dataset, by all its flows, as one stream."""
     schema = layout.pipeline.writers(dataset)[0].schema
     reader = session.readStream.schema(schema).option("maxFilesPerTrigger", MAX_FILES_PER_BATCH)
-    parts = [reader.parquet(layout.address(channel.folder)) for channel in layout.writers_of(dataset)]
+    parts = [reader.parquet(layout.address(channel.link)) for channel in layout.writers_of(dataset)]
     return functools.reduce(DataFrame.unionByName, parts)
 
 
@@ -207,7 +207,7 @@ def query_writer(
     if target.kind == "sink":
         writer = frame.writeStream.format(target.sink_format).options(**target.sink_options)
     else:
-        folder = layout.address(layout.channels[node.name].folder)
+        folder = layout.address(layout.channels[node.name].link)
         writer = frame.writeStream.format("parquet").option("path", folder)
     trigger_ms = round(layout.project.settings.trigger_s * 1000)
     return (

@@ -111,7 +111,7 @@ class Layout:
 
     def _channel(self, flow: FlowNode) -> FileChannel:
         folder = self.root / "channels" / file_name(flow.dataset) / file_name(flow.name)
-        return FileChannel(flow.name, folder, self.checkpoint)
+        return FileChannel(flow.name, folder, self.root / "links" / file_name(flow.name), self.checkpoint)
 
 
 def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:

@@ -272,7 +272,7 @@ class _Feed:
                         f"{fragment.name!r} reads {channel.name!r}, of which no rows came out",
                         remedy="give a larger sample, or statistics in mooring.yml",
                     )
-                self._add(channel.name, FedChannel(channel.folder), samples[channel.name])
+                self._add(channel.name, FedChannel(channel.link), samples[channel.name])
 
     def _add(self, name: str, target: FedChannel | FedFolder, table: pyarrow.Table) -> None:
         self._inputs.append(name)

@@ -152,7 +152,7 @@ def read_project(folder: Path) -> tuple[Layout, Problem]:
 
 
 def forget_everything(project: Project) -> None:
-    """Remove channels and checkpoints, so that the pipeline starts over from its sources."""
-    for part in ("channels", "checkpoints"):
+    """Remove channels, links and checkpoints, so that the pipeline starts over from its sources."""
+    for part in ("links", "channels", "checkpoints"):
         shutil.rmtree(project.settings.storage / part, ignore_errors=True)
     forget_mark(project.settings.storage)

@@ -81,6 +81,14 @@ def last_batch(log: Path) -> int:
     return -1 if number is None else number
 
 
+def absent_batch(log: Path) -> int | None:
+    """The first batch that is in no file of the log although a later one is; None if there is none."""
+    numbers = {number for number, _ in _live_files(log)}
+    compacted = any(file.name.endswith(".compact") for _, file in _live_files(log))
+    first = min(numbers, default=0) if compacted else 0
+    return next((number for number in range(first, max(numbers, default=-1)) if number not in numbers), None)
+
+
 def drop_entries(log: Path, dropped: Collection[Path]) -> set[Path]:
     """Rewrite a log without the given files and say which it held; each file of the log in one rename.
 

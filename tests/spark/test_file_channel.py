@@ -12,6 +12,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mooring.errors import EngineError
 from mooring.spark.file_channel import FileChannel
 from mooring.spark.stream_logs import sink_entries
 
@@ -74,7 +75,7 @@ class FakeSpark:
 def test_no_file_is_lost_told_twice_or_kept_for_ever(tmp_path_factory, steps: list[str]) -> None:
     folder = tmp_path_factory.mktemp("channel")
     spark = FakeSpark(folder)
-    channel = FileChannel("c", folder / "channel", lambda reader: folder / reader)
+    channel = FileChannel("c", folder / "channel", folder / "link", lambda reader: folder / reader)
     channel.create()
     channel.register("reader")
     for step in steps:
@@ -99,11 +100,18 @@ def test_no_file_is_lost_told_twice_or_kept_for_ever(tmp_path_factory, steps: li
     assert len(sink_entries(spark.log)) <= 3
 
 
+def flow_channel(folder: Path) -> FileChannel:
+    """One of a flow whose checkpoint, like every other, lies in `checkpoint`."""
+    return FileChannel(
+        "flow", folder / "flow", folder / "links" / "flow", lambda reader: folder / "checkpoint"
+    )
+
+
 def test_a_batch_begun_but_not_committed_may_be_in_the_sinks_log_and_one_never_begun_may_not(
     tmp_path,
 ) -> None:
     """The first is what a kill between the sink's commit and the checkpoint's leaves behind."""
-    log = FileChannel("flow", tmp_path / "flow", lambda reader: tmp_path / reader)
+    log = flow_channel(tmp_path)
     log.create()
     (tmp_path / "flow" / "_spark_metadata").mkdir()
     assert not log.goes_beyond(-1)
@@ -113,7 +121,7 @@ def test_a_batch_begun_but_not_committed_may_be_in_the_sinks_log_and_one_never_b
 
 
 def test_a_log_behind_its_writers_checkpoint_is_lost_and_one_put_back_is_not(tmp_path) -> None:
-    log = FileChannel("flow", tmp_path / "flow", lambda reader: tmp_path / "checkpoint")
+    log = flow_channel(tmp_path)
     log.create()
     assert log.lost() is None
     for folder in ("flow/_spark_metadata", "checkpoint/commits"):
@@ -129,3 +137,32 @@ def test_a_log_behind_its_writers_checkpoint_is_lost_and_one_put_back_is_not(tmp
     (tmp_path / "flow").rmdir()
     (tmp_path / "away").rename(tmp_path / "flow")
     assert log.lost() is None
+
+
+def test_a_log_with_a_hole_or_behind_another_link_is_lost(tmp_path) -> None:
+    """What a writer leaves that made its folder again and went on, or that wrote past the link."""
+    log = flow_channel(tmp_path)
+    log.create()
+    for folder in ("flow/_spark_metadata", "checkpoint/commits"):
+        (tmp_path / folder).mkdir(parents=True)
+    for number in ("7", "9.compact", "10", "11"):
+        (tmp_path / "flow" / "_spark_metadata" / number).write_text("v1")
+    (tmp_path / "checkpoint" / "commits" / "11").write_text("v1")
+    assert log.lost() is None
+    (tmp_path / "flow" / "_spark_metadata" / "10").unlink()
+    assert "has no batch 10" in str(log.lost())
+    (tmp_path / "flow" / "_spark_metadata" / "10").write_text("v1")
+    (tmp_path / "links" / "flow").unlink()
+    assert "is no link" in str(log.lost())
+    log.create()
+    assert log.lost() is None
+
+
+def test_files_named_without_the_link_are_refused_with_a_way_out(tmp_path) -> None:
+    """Spark would refuse them later and say less."""
+    log = flow_channel(tmp_path)
+    (tmp_path / "flow" / "_spark_metadata").mkdir(parents=True)
+    entry = json.dumps({"path": (tmp_path / "flow" / "part-0").as_uri(), "size": 1})
+    (tmp_path / "flow" / "_spark_metadata" / "0").write_text(f"v1\n{entry}")
+    with pytest.raises(EngineError, match="--fresh"):
+        log.create()

@@ -189,6 +189,7 @@ def test_readers_that_start_over_entries_a_stale_compaction_brought_back_go_on_w
     log.write_text(stale)
     for gone in (layout.checkpoint("odds"), layout.channels["odds"].folder):  # odds is as new; evens resumes
         shutil.rmtree(gone)
+    layout.create()
     running[1:] = [start(layout, name) for name in ("evens", "odds")]
     feed(folder, "g", range(10, 20))
     wait_until(lambda: len(numbers_of(layout, "both")) >= 15, *running)
@@ -267,3 +268,37 @@ def test_a_failing_function_is_reported_with_flow_line_and_site(make_project, la
     said = str(flow_failure(layout, "bad", "here", failure))
     for part in ("'bad' (transformations/more.py:6)", "site 'here'", "more.py:5", "ZeroDivisionError"):
         assert part in said
+
+
+READER = """
+from pyspark import pipelines as dp
+
+@dp.table
+def kept():
+    return spark.readStream.table("numbers").filter("n >= 0")
+"""
+
+
+def test_a_channel_taken_away_is_not_made_again_so_that_no_reader_takes_its_files_for_deleted(
+    make_project, lay_out, start
+) -> None:
+    """Spark's file source skips a planned file it cannot find, in silence, if only the folder is there."""
+    folder = make_project(more_py=READER)
+    layout = lay_out(folder)
+    writer, reader = start(layout, "numbers"), start(layout, "kept")
+    feed(folder, "first", range(10))
+    wait_until(lambda: numbers_of(layout, "kept") == list(range(10)), writer, reader)
+    channel = layout.channels["numbers"]
+    reader.query.stop()
+    feed(folder, "second", range(10, 20))
+    wait_until(lambda: channel.state().end > channel.state().committed["kept"], writer)
+    channel.folder.rename(channel.folder.with_name("elsewhere"))
+    feed(folder, "third", range(20, 30))
+    wait_until(lambda: not writer.query.isActive)
+    assert writer.query.exception() is not None
+    assert not channel.folder.exists()
+    assert "is missing" in str(channel.lost())
+
+    channel.folder.with_name("elsewhere").rename(channel.folder)
+    again = [start(layout, "numbers"), start(layout, "kept")]
+    wait_until(lambda: numbers_of(layout, "kept") == list(range(30)), *again)
