@@ -2,7 +2,8 @@
 
 Fragments are profiled one after another, each in the order of the graph, so that what one delivers is the
 sample for those that read it. Each gets batches of two sizes: about what one trigger brings at the stated
-rates, and one so large that the part that grows with the rows stands well above the part that does not. Each
+rates, and one so large that the part that grows with the rows stands well above the part that does not. That
+size is found by trying: a guess from small batches is mostly noise where most of them is the fixed part. Each
 size comes several times in a row, and the first of a row is left out: a window gives out, and forgets, in one
 batch what it took in with the one before, so a small batch after a large one pays for both.
 """
@@ -25,7 +26,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from mooring.deployment.fragments import Fragment
 from mooring.errors import InputError, MooringError
-from mooring.load.measurements import BatchSample, NotMeasured, fit_cost
+from mooring.load.measurements import NotMeasured
 from mooring.problem.problem import Problem
 from mooring.spark import fragment_query, stream_logs
 from mooring.spark.definitions import active_session, load_definitions
@@ -41,9 +42,11 @@ from mooring.spark.statistics_file import FlowStatistics
 _TRIGGER_S = 0.5
 _LEAST_ROWS = 200
 _GROWTH = 2.0
-"""The largest batch's growing part is this many times the fixed part."""
+"""The larger batch's growing part is this many times the fixed part, if so many rows are allowed."""
 _LEAST_GROWTH = 20
-"""The larger batch has at least so many times the usual rows: a first guess of the cost may be far off."""
+"""The larger batch has at least so many times the usual rows."""
+_LARGEST_STEP = 8.0
+"""From one try to the next: what memory a batch takes is not known before."""
 _LOOKS = 20
 _IDLE_S = 3.0
 
@@ -57,7 +60,7 @@ class ProfileOptions:
     most_warm_up: int = 24
     first_warm_up: int = 40
     """The same for the first fragment, which also warms up what all have in common."""
-    largest_rows: int = 600_000
+    largest_rows: int = 2_000_000
     """Rows of the largest batch at most: what a small heap holds comfortably."""
     sample: Path | None = None
     """Folder with a folder of files per source dataset; None: the sources' own files."""
@@ -148,8 +151,10 @@ class _Profiler:
             )
             usual = max(_LEAST_ROWS, round(self._input_rate(fragment, feed) * self._trigger_s))
             feed.usual_rows(usual)
-            skipped = self._warm_up(runner, usual, tell)
-            self._measure(runner, usual, tell)
+            usual_cpu_s = self._warm_up(runner, usual, tell)
+            large = self._large_batch(runner, usual, usual_cpu_s)
+            skipped = len(runner.done)
+            self._measure(runner, usual, large, tell)
             runner.read_progress()
             self._looks_cpu_s.append(self._look_cpu_s(query))
             self.result.look_cpu_s = float(np.median(self._looks_cpu_s))
@@ -187,8 +192,10 @@ class _Profiler:
         feed.rate = rate
         return rate
 
-    def _warm_up(self, runner: BatchRunner, usual: int, tell: Callable[[float], None]) -> int:
-        """Until the last few batches of the usual size are no cheaper than those before them."""
+    def _warm_up(self, runner: BatchRunner, usual: int, tell: Callable[[float], None]) -> float:
+        """Until the last few batches of the usual size are no cheaper than those before them; their CPU
+        seconds.
+        """
         small: list[float] = []
         options, first = self._options, not self._looks_cpu_s
         least, most = (2 * [options.first_warm_up]) if first else (options.warm_up, options.most_warm_up)
@@ -201,18 +208,24 @@ class _Profiler:
             steady = len(small) >= 4 and np.median(small[-2:]) > 0.93 * np.median(small[-4:-2])
             if at + 1 >= least and steady:
                 break
-        return len(runner.done)
+        return float(np.median(small[-2:]))
 
-    def _measure(self, runner: BatchRunner, usual: int, tell: Callable[[float], None]) -> None:
-        recent = [BatchSample(batch.rows, batch.cpu_s) for batch in runner.done[-10:]]
-        guess = fit_cost(recent)
-        largest = 0.0
-        if not isinstance(guess, NotMeasured) and guess.cost_us.value > 0.0:
-            largest = _GROWTH * 1e6 * guess.batch_cpu_s.value / guess.cost_us.value
-        top = int(min(max(largest, _LEAST_GROWTH * usual), self._options.largest_rows))
+    def _large_batch(self, runner: BatchRunner, usual: int, usual_cpu_s: float) -> int:
+        """Rows of a batch that costs well above one of the usual size."""
+        rows, most = _LEAST_GROWTH * usual, self._options.largest_rows
+        while rows < most:
+            runner.run(rows)
+            grown_cpu_s = runner.run(rows).cpu_s - usual_cpu_s
+            short_by = _GROWTH * usual_cpu_s / max(grown_cpu_s, 1e-3 * usual_cpu_s)
+            if short_by <= 1.0:
+                return rows
+            rows = round(rows * min(max(1.2 * short_by, 1.5), _LARGEST_STEP))
+        return most
+
+    def _measure(self, runner: BatchRunner, usual: int, large: int, tell: Callable[[float], None]) -> None:
         rounds = -(-self._options.batches // (2 * ROW))
         for number in range(2 * ROW * rounds):
-            runner.run(usual if number // ROW % 2 == 0 else top)
+            runner.run(usual if number // ROW % 2 == 0 else large)
             tell(0.3 + 0.7 * (number + 1) / (2 * ROW * rounds))
         # Brings out what the last large one left in windows; does not count itself.
         runner.run(usual)

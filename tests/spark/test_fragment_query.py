@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -58,6 +59,14 @@ def doubled():
 @dp.table
 def late():
     return spark.readStream.table("both").selectExpr("n + 1000000 AS n")
+"""
+
+READER = """
+from pyspark import pipelines as dp
+
+@dp.table
+def kept():
+    return spark.readStream.table("numbers").filter("n >= 0")
 """
 
 
@@ -170,6 +179,32 @@ def test_the_logs_of_a_trimmed_channel_stay_short(make_project, lay_out, start) 
     assert len(stream_logs.source_entries(source_log, 10**9)) <= 4
 
 
+def test_a_writer_restarted_after_its_older_logs_expired_keeps_to_its_compaction_interval(
+    make_project, lay_out, start
+) -> None:
+    """Spark guesses the interval from the compactions it finds: after a lone `19.compact` it would be 20, and
+    readers and writers would look for files that were never made. So a site keeps two of them.
+    """
+    one_by_one = NUMBERS.replace(".json(", ".option('maxFilesPerTrigger', 1).json(")
+    folder = make_project(more_py=READER, numbers_py=one_by_one, settings=SETTINGS.replace("0.2", "0.05"))
+    layout = lay_out(folder)
+    channel = layout.channels["numbers"]
+    writer = start(layout, "numbers")
+    for first, after in ((0, 20), (20, 23)):
+        for number in range(first, after):
+            feed(folder, f"f{number:02d}", range(number, number + 1))
+        wait_until(lambda after=after: stream_logs.last_batch(channel.sink_log) == after - 1, writer)
+        for file in channel.sink_log.iterdir():
+            os.utime(file, (0, 0))  # old enough to be deleted at the next batch
+    writer.query.stop()
+    again = start(layout, "numbers")
+    for number in range(23, 33):
+        feed(folder, f"f{number:02d}", range(number, number + 1))
+    wait_until(lambda: stream_logs.last_batch(channel.sink_log) == 32, again)
+    reader = start(layout, "kept")
+    wait_until(lambda: numbers_of(layout, "kept") == list(range(33)), again, reader)
+
+
 def test_readers_that_start_over_entries_a_stale_compaction_brought_back_go_on_without_them(
     make_project, lay_out, start
 ) -> None:
@@ -268,15 +303,6 @@ def test_a_failing_function_is_reported_with_flow_line_and_site(make_project, la
     said = str(flow_failure(layout, "bad", "here", failure))
     for part in ("'bad' (transformations/more.py:6)", "site 'here'", "more.py:5", "ZeroDivisionError"):
         assert part in said
-
-
-READER = """
-from pyspark import pipelines as dp
-
-@dp.table
-def kept():
-    return spark.readStream.table("numbers").filter("n >= 0")
-"""
 
 
 def test_a_channel_taken_away_is_not_made_again_so_that_no_reader_takes_its_files_for_deleted(
