@@ -69,8 +69,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             field="--to",
             remedy="give the placement to reach, or start it with `mooring run`",
         )
-    problem = _problem(args.project, folder)
     current = _current(folder, None if pid is None else status)
+    problem = _problem(args.project, folder)
     made = _list(args, problem, current, folder, status)
     document: dict[str, object] = {
         "version": 1,

@@ -59,7 +59,7 @@ class SparkEngine:
         self.layout.create()
         self._lanes: dict[str, Lane] = {}
         self._unstopped: dict[str, list[RunningFragment]] = {}
-        self.warmth = Warmth(self.layout.root / "warming")
+        self.warmth = Warmth(self.layout.project.storage_root)
         self._last_measured_s = self.began_s = time.time()
         self._look = RunMeters(self.layout, self.sites, self.queries, self.running, self.meters, self.began_s)
 

@@ -140,6 +140,9 @@ class _Profiler:
         session = open_session(self._site.endpoint)
         query: StreamingQuery | None = None
         try:
+            # Batches without rows, which give out what closed meanwhile, would come between those that are fed.
+            # While rows arrive at every trigger there are none, and the next batch with rows gives it out.
+            session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
             feed = _Feed(self._layout, fragment, self._samples, self._options.sample)
             query = self._start(fragment, session, feed)
             runner = BatchRunner(

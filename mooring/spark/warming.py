@@ -6,7 +6,6 @@ import shutil
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet
@@ -14,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from mooring.spark.endpoint import Endpoint, close_session, open_session
+from mooring.spark.storage_root import StorageRoot
 
 _PATIENCE_S = 60
 _BATCHES = 2
@@ -24,7 +24,7 @@ _BATCHES = 2
 class Warmth:
     """Which sites have run which kind of query since they were started."""
 
-    folder: Path
+    root: StorageRoot
     _warm: set[tuple[str, str, bool]] = field(default_factory=set)
 
     def note(self, site: str, endpoint: Endpoint, *, stateful: bool) -> None:
@@ -35,16 +35,17 @@ class Warmth:
         """Run a tiny query of that kind at the site, unless it is warm; False if it was or could not."""
         if (site, endpoint.url, stateful) in self._warm:
             return False
-        warmed = warm_up(endpoint, self.folder / uuid.uuid4().hex, stateful=stateful)
+        warmed = warm_up(site, endpoint, self.root, stateful=stateful)
         if warmed:
             self.note(site, endpoint, stateful=stateful)
         return warmed
 
 
-def warm_up(endpoint: Endpoint, folder: Path, *, stateful: bool) -> bool:
+def warm_up(site: str, endpoint: Endpoint, root: StorageRoot, *, stateful: bool) -> bool:
     """Files to files, as fragments do, with a window where they keep state. Warming that fails is no failure:
     the move is then slower, or says itself what is wrong.
     """
+    folder = root.folder / "warming" / uuid.uuid4().hex
     rows = folder / "rows"
     rows.mkdir(parents=True)
     for second in range(_BATCHES):
@@ -53,14 +54,16 @@ def warm_up(endpoint: Endpoint, folder: Path, *, stateful: bool) -> bool:
         pyarrow.parquet.write_table(table, rows / f"{second}.parquet")
     session = open_session(endpoint)
     try:
+        for name, value in root.session_settings(site).items():
+            session.conf.set(name, value)
         reader = session.readStream.schema("n long, at timestamp").option("maxFilesPerTrigger", 1)
-        frame = reader.parquet(str(rows))
+        frame = reader.parquet(root.address(rows))
         if stateful:
             windows = frame.withWatermark("at", "1 second").groupBy(F.window("at", "1 second"), "n")
             frame = windows.agg(F.count("*").alias("rows"))
-        writer = frame.writeStream.format("parquet").option("path", str(folder / "out"))
+        writer = frame.writeStream.format("parquet").option("path", root.address(folder / "out"))
         query = (
-            writer.option("checkpointLocation", str(folder / "checkpoint"))
+            writer.option("checkpointLocation", root.address(folder / "checkpoint"))
             .trigger(availableNow=True)
             .outputMode("append")
             .start()

@@ -90,6 +90,8 @@ def test_rows_cross_between_sites_that_mount_the_storage_under_different_paths(
         at_a.unlink()
         at_b.symlink_to(tmp_path / "real")
         check_storage(project, {"b": sites["b"]})
+        # At its own path, though Mooring's is there too: `real` itself would do on this machine alone.
+        assert engine.warmth.ensure("b", site.endpoint, stateful=True)
         engine.start("counted", "b")
         wait_until(engine, lambda: read_dataset(layout, "counted").num_rows == 6)
         channel = layout.channels["numbers"]
