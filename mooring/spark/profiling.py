@@ -26,7 +26,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from mooring.deployment.fragments import Fragment
 from mooring.errors import InputError, MooringError
-from mooring.load.measurements import NotMeasured
+from mooring.load.measurements import BatchSample, NotMeasured, fit_cost
 from mooring.problem.problem import Problem
 from mooring.spark import fragment_query, stream_logs
 from mooring.spark.definitions import active_session, load_definitions
@@ -47,6 +47,8 @@ _LEAST_GROWTH = 20
 """The larger batch has at least so many times the usual rows."""
 _LARGEST_STEP = 8.0
 """From one try to the next: what memory a batch takes is not known before."""
+_PRECISE = 0.03
+"""Standard error of the cost per row, of itself, that ends a measurement early."""
 _LOOKS = 20
 _IDLE_S = 3.0
 
@@ -54,7 +56,7 @@ _IDLE_S = 3.0
 @dataclass(frozen=True)
 class ProfileOptions:
     batches: int = 18
-    """Batches per fragment after warming up, of which two thirds count."""
+    """Batches per fragment after warming up, of which two thirds count; twice as many where they scatter."""
     warm_up: int = 6
     """Least batches before measuring; more follow until batches stop getting cheaper."""
     most_warm_up: int = 24
@@ -140,8 +142,8 @@ class _Profiler:
         session = open_session(self._site.endpoint)
         query: StreamingQuery | None = None
         try:
-            # Batches without rows, which give out what closed meanwhile, would come between those that are fed.
-            # While rows arrive at every trigger there are none, and the next batch with rows gives it out.
+            # Batches without rows, which give out what closed meanwhile, would come between those that are
+            # fed. While rows arrive at every trigger there are none: the next batch with rows gives it out.
             session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
             feed = _Feed(self._layout, fragment, self._samples, self._options.sample)
             query = self._start(fragment, session, feed)
@@ -226,10 +228,17 @@ class _Profiler:
         return most
 
     def _measure(self, runner: BatchRunner, usual: int, large: int, tell: Callable[[float], None]) -> None:
-        rounds = -(-self._options.batches // (2 * ROW))
-        for number in range(2 * ROW * rounds):
-            runner.run(usual if number // ROW % 2 == 0 else large)
-            tell(0.3 + 0.7 * (number + 1) / (2 * ROW * rounds))
+        """Rounds of both sizes, and as many again where the cost per row is not yet known well enough."""
+        skipped, rounds = len(runner.done), -(-self._options.batches // (2 * ROW))
+        for number in range(2 * rounds):
+            for rows in ROW * [usual] + ROW * [large]:
+                runner.run(rows)
+            tell(0.3 + 0.7 * (number + 1) / (2 * rounds))
+            counted = [BatchSample(b.rows, b.cpu_s) for at, b in enumerate(runner.done[skipped:]) if at % ROW]
+            fit = fit_cost(counted)
+            known = not isinstance(fit, NotMeasured) and fit.cost_us.relative_error <= _PRECISE
+            if number + 1 >= rounds and known:
+                break
         # Brings out what the last large one left in windows; does not count itself.
         runner.run(usual)
 

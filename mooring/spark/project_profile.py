@@ -13,6 +13,8 @@ import pyspark
 
 from mooring.errors import InputError
 from mooring.problem.site import Site
+from mooring.spark.class_archive import usable_archive
+from mooring.spark.embedded_site import EmbeddedOptions
 from mooring.spark.java import find_java
 from mooring.spark.layout import Layout
 from mooring.spark.pipeline_problem import problem_of
@@ -23,6 +25,8 @@ from mooring.spark.project_run import read_layout
 from mooring.spark.run_files import RunFiles
 from mooring.spark.sites import running_sites
 from mooring.spark.statistics_file import STATISTICS_FILE_NAME, MeasuredStatistics, merged, write_statistics
+
+_HEAP_MB = 1_024
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ def profile_project(project: Project, options: ProfileOptions, tell: Progress) -
     with files.held():
         shutil.rmtree(scratch, ignore_errors=True)
         try:
-            with running_sites([Site(name="profile", capacity=capacity)], scratch / "sites") as up:
+            quiet = Site(name="profile", capacity=capacity)
+            with running_sites([quiet], scratch / "sites", _roomy()) as up:
                 tell(0.0, "reading the pipeline")
                 layout = read_layout(project, up["profile"])
                 found = profile_layout(
@@ -60,6 +65,13 @@ def profile_project(project: Project, options: ProfileOptions, tell: Progress) -
     kept = {name: own for name, own in project.measured.flows.items() if name in layout.pipeline.flows}
     write_statistics(file, merged(MeasuredStatistics(kept), statistics))
     return ProjectProfile(layout, statistics, found.unmeasured, file)
+
+
+def _roomy() -> EmbeddedOptions:
+    """The large batches would have Java collect garbage for as long as they take in a heap that is nearly
+    full, which batches of the usual size never see.
+    """
+    return EmbeddedOptions(heap_mb=_HEAP_MB, class_archive=usable_archive(find_java()))
 
 
 def _statistics(found: Profile, capacity: float) -> MeasuredStatistics:

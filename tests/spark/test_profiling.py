@@ -78,6 +78,8 @@ def test_a_profile_measures_every_fragment_and_the_planner_uses_it(make_project,
     assert found.flows["kept"].selectivity == pytest.approx(0.25, abs=0.01)
     assert found.flows["counted"].selectivity < 0.1
     assert found.flows["counted"].state_bytes > 0
+    # No batch is missed, merged with another or put down to another's rows, windowed or not.
+    assert [found.flows[name].rows for name in ("numbers", "kept", "counted")] == 3 * [QUICK.largest_rows]
     assert all(found.flows[name].batch_cpu_s > 0.01 for name in layout.fragments)
     assert found.flows["doubled"].batch_cpu_s is None
     assert found.flows["doubled"].cost_us == pytest.approx(found.flows["kept"].cost_us)
