@@ -68,14 +68,19 @@ def cared_for(
         for site in prepared.sites.values():
             site.hold_to_capacity()
 
+    def noticed() -> None:
+        prepared.files.amend_status(engine.homes(), supervisor.troubles())
+
+    supervisor = Supervisor(
+        engine,
+        recovery,
+        revival,
+        changed=changed,
+        noticed=noticed,
+        is_moving=lambda fragment: fragment in engine.moving,
+    )
     try:
-        yield Supervisor(
-            engine,
-            recovery,
-            revival,
-            changed=changed,
-            is_moving=lambda fragment: fragment in engine.moving,
-        )
+        yield supervisor
     finally:
         revival.close()
 

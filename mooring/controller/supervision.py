@@ -53,6 +53,10 @@ class Supervisor:
     reviver: Reviver
     changed: Callable[[], None] = lambda: None
     """Called once all that was due has been started, so that the new placement is noted down."""
+    noticed: Callable[[], None] = lambda: None
+    """Called before and after each start that is due. A start takes seconds, and whoever looks on meanwhile
+    should learn why.
+    """
     is_moving: Callable[[str], bool] = lambda fragment: False
     """Whether a move has a fragment in hand; it is then left alone."""
     _batches_at_start: dict[str, int] = field(default_factory=dict)
@@ -67,8 +71,13 @@ class Supervisor:
             self.engine.clear_leftovers(site)
             self.recovery.site_back(site, now_s)
         orders = [order for order in self.recovery.due(now_s) if not self.is_moving(order.fragment)]
-        started = [self._start(order, now_s) for order in orders]
-        if any(started):
+        started = False
+        for order in orders:
+            self.noticed()
+            started |= self._start(order, now_s)
+        if orders:
+            self.noticed()
+        if started:
             self.changed()
 
     def look(self, now_s: float) -> None:

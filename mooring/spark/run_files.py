@@ -13,7 +13,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,14 @@ class RunFiles:
         except (FileNotFoundError, json.JSONDecodeError):
             return None
         return status
+
+    def amend_status(self, homes: Mapping[str, str], troubles: Mapping[str, str]) -> None:
+        """Between two looks: what of the last one no longer runs where it did, and what is wrong now."""
+        if (status := self.read_status()) is None:
+            return
+        fragments = {name: at for name, at in status["fragments"].items() if homes.get(name) == at["site"]}
+        with contextlib.suppress(OSError):  # the disk may be full, which the next look says
+            self.write_status({**status, "fragments": fragments, "troubles": dict(troubles)})
 
     def note_statistics(self, record: RunRecord) -> dict[str, object]:
         """Keep what the run has measured so far where the next plan can find it; returns it too."""

@@ -120,6 +120,18 @@ def test_a_dead_site_is_noticed_by_the_next_tick_and_its_fragments_run_elsewhere
     assert supervisor.troubles() == {}
 
 
+def test_who_looks_on_learns_of_a_lost_site_before_its_fragments_are_started_elsewhere() -> None:
+    """Starting them may take longer than the site needs to come back; its loss would never be shown."""
+    engine, _, supervisor, _ = supervised()
+    seen: list[tuple[bool, dict[str, str]]] = []
+    supervisor.noticed = lambda: seen.append(("site a" in supervisor.troubles(), engine.homes()))
+    supervisor.tick(0.5)
+    assert seen == []
+    engine.dead.add("a")
+    supervisor.tick(1.0)
+    assert seen == [(True, {}), (True, {"count": "b"})]
+
+
 def test_a_frozen_site_is_noticed_by_a_look() -> None:
     engine, _, supervisor, _ = supervised()
     engine.silent.add("a")

@@ -48,3 +48,17 @@ def test_queries_that_a_killed_client_left_running_are_ended_by_the_next_run(sit
     with pytest.raises(Exception, match=r"SESSION_CLOSED|INVALID_HANDLE"):
         _ = query.isActive
     close_session(lost)
+
+
+def test_a_status_amended_between_looks_tells_what_is_wrong_and_what_still_runs(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path)
+    files.amend_status({}, {"site a": "lost"})
+    assert files.read_status() is None
+    fragments = {"ingest": {"site": "a"}, "count": {"site": "b"}, "moved": {"site": "a"}}
+    files.write_status({"fragments": fragments, "troubles": {}, "policy": "rod"})
+    files.amend_status({"count": "b", "moved": "b"}, {"site a": "lost"})
+    assert files.read_status() == {
+        "fragments": {"count": {"site": "b"}},
+        "troubles": {"site a": "lost"},
+        "policy": "rod",
+    }
