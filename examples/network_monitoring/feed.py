@@ -44,16 +44,15 @@ class Feeder(threading.Thread):
             self.at_s = (begin + step_us - first) / 1e6
             if self._halt.wait(step_us / 1e6 / self._speed):
                 return
+        self.close("99999")
+
+    def close(self, name: str) -> None:
+        """Land the packet that closes all windows, at every site; once more changes no result."""
+        last = int(self._traffic.at_us[-1])
+        one = self._traffic.of(np.arange(self._traffic.at_us.size) == 0)
+        at_us = one.at_us * 0 + last + FLUSH_S * 1_000_000
         for part in range(len(SITES)):
-            one = self._traffic.of(np.arange(self._traffic.at_us.size) == 0)
-            flush = Traffic(
-                one.at_us * 0 + last + FLUSH_S * 1_000_000,
-                one.source,
-                one.destination,
-                one.size_bytes,
-                one.part,
-            )
-            self._write(part, "99999", flush)
+            self._write(part, name, Traffic(at_us, one.source, one.destination, one.size_bytes, one.part))
 
     def hurry(self) -> None:
         """Write what is left at once."""

@@ -183,25 +183,23 @@ def test_a_writer_restarted_after_its_older_logs_expired_keeps_to_its_compaction
     make_project, lay_out, start
 ) -> None:
     """Spark guesses the interval from the compactions it finds: after a lone `19.compact` it would be 20, and
-    readers and writers would look for files that were never made. So a site keeps two of them.
+    a reader from before would look for a `29.compact` in vain. So a site keeps two of them.
     """
     one_by_one = NUMBERS.replace(".json(", ".option('maxFilesPerTrigger', 1).json(")
     folder = make_project(more_py=READER, numbers_py=one_by_one, settings=SETTINGS.replace("0.2", "0.05"))
     layout = lay_out(folder)
-    channel = layout.channels["numbers"]
-    writer = start(layout, "numbers")
-    for first, after in ((0, 20), (20, 23)):
+    log = layout.channels["numbers"].sink_log
+    writer, reader = start(layout, "numbers"), start(layout, "kept")
+    for first, after in ((0, 21), (21, 25), (25, 27)):
         for number in range(first, after):
             feed(folder, f"f{number:02d}", range(number, number + 1))
-        wait_until(lambda after=after: stream_logs.last_batch(channel.sink_log) == after - 1, writer)
-        for file in channel.sink_log.iterdir():
-            os.utime(file, (0, 0))  # old enough to be deleted at the next batch
+        wait_until(lambda after=after: stream_logs.last_batch(log) == after - 1, writer, reader)
+        for file in log.iterdir():
+            os.utime(file, (0, 0))  # old enough to be deleted with the next batch
     writer.query.stop()
     again = start(layout, "numbers")
-    for number in range(23, 33):
+    for number in range(27, 33):
         feed(folder, f"f{number:02d}", range(number, number + 1))
-    wait_until(lambda: stream_logs.last_batch(channel.sink_log) == 32, again)
-    reader = start(layout, "kept")
     wait_until(lambda: numbers_of(layout, "kept") == list(range(33)), again, reader)
 
 
