@@ -278,9 +278,15 @@ def ranking(first_overloads: Mapping[str, float]) -> list[str]:
     return sorted(known, key=lambda policy: -known[policy])
 
 
-def contradictions(predicted: Mapping[str, float], measured: Mapping[str, float]) -> tuple[int, list[str]]:
-    """How many pairs of policies are clearly apart by prediction, and those that came out the other way."""
-    clear, wrong = 0, []
+def compare_ranks(
+    predicted: Mapping[str, float], measured: Mapping[str, float]
+) -> tuple[int, list[str], list[str]]:
+    """How many pairs of policies are clearly apart by prediction, which of them broke at the same step, and
+    which came out the other way.
+    """
+    clear = 0
+    level: list[str] = []
+    wrong: list[str] = []
     names = ranking(measured)
     for i, one in enumerate(names):
         for other in names[i + 1 :]:
@@ -290,7 +296,9 @@ def contradictions(predicted: Mapping[str, float], measured: Mapping[str, float]
             clear += 1
             if measured[high] < measured[low]:
                 wrong.append(f"{high} before {low}")
-    return clear, wrong
+            elif measured[high] == measured[low]:
+                level.append(f"{high} with {low}")
+    return clear, level, wrong
 
 
 def conclude(rows: Sequence[Row]) -> list[str]:
@@ -299,10 +307,13 @@ def conclude(rows: Sequence[Row]) -> list[str]:
     measured = {str(row["policy"]): float(row["first_overload"]) for row in rows}
     order = ranking(measured)
     each = ", ".join(f"{p} x {measured[p]:.2f} (predicted {predicted[p]:.2f})" for p in order)
-    clear, wrong = contradictions(predicted, measured)
+    clear, level, wrong = compare_ranks(predicted, measured)
     if clear:
-        verdict = f"of {clear} pairs predicted more than {CLEAR_GAP:.0%} apart, {clear - len(wrong)} agree"
-        verdict += f" ({'; '.join(wrong)} came out otherwise)" if wrong else ": the ranking agrees"
+        agree = clear - len(level) - len(wrong)
+        verdict = f"of {clear} pairs predicted more than {CLEAR_GAP:.0%} apart, {agree} agree"
+        verdict += f", {len(level)} broke at the same step ({'; '.join(level)})" if level else ""
+        verdict += f", {len(wrong)} came out otherwise ({'; '.join(wrong)})" if wrong else ""
+        verdict += ": the ranking agrees" if agree == clear else ""
     else:
         verdict = "no two policies that were predicted clearly apart have both been measured"
     lines = [f"First overload: {each or 'none found'}; {verdict}."]

@@ -50,8 +50,10 @@ class Pace:
     """How long things are looked at."""
 
     trigger_s: float = 4.0
-    settle_triggers: int = 2
-    """After a change of rates, until rows of the new rate have gone through the deepest tree."""
+    settle_triggers: int = 4
+    """After a change of rates, until rows of the new rate have gone through the deepest tree: three
+    operators, each a trigger behind the one before, and the trigger that was under way.
+    """
     triggers: int = 4
     statistics_steps: int = 7
 

@@ -12,8 +12,8 @@ from mooring.experiments.spark_figure18 import (
     asked_problem,
     bracket,
     climb_steps,
+    compare_ranks,
     conclude,
-    contradictions,
     draw,
     is_over,
     refinement,
@@ -85,12 +85,13 @@ def test_a_climb_ends_with_an_overload_or_on_a_machine_that_spoils_it() -> None:
 
 def test_close_predictions_are_not_ranked_and_clear_ones_can_be_wrong() -> None:
     predicted = {"rod": 3.0, "llf": 2.9, "connected": 2.0}
-    assert contradictions(predicted, {"rod": 2.7, "llf": 2.8, "connected": 2.1}) == (2, [])
-    assert contradictions(predicted, {"rod": 2.7, "llf": 2.0, "connected": 2.1}) == (
+    assert compare_ranks(predicted, {"rod": 2.7, "llf": 2.8, "connected": 2.1}) == (2, [], [])
+    assert compare_ranks(predicted, {"rod": 2.1, "llf": 2.0, "connected": 2.1}) == (
         2,
+        ["rod with connected"],
         ["llf before connected"],
     )
-    assert contradictions(predicted, {"rod": math.nan, "llf": 2.0, "connected": 1.0}) == (1, [])
+    assert compare_ranks(predicted, {"rod": math.nan, "llf": 2.0, "connected": 1.0}) == (1, [], [])
 
 
 def test_the_stretch_is_the_one_that_tells_placements_apart() -> None:
