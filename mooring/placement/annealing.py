@@ -17,6 +17,9 @@ from mooring.placement.budget import Used
 from mooring.placement.scenarios import ArcIndex, Scenarios
 
 STRETCH_STEPS = 20_000
+FIRST_STRETCH_STEPS = 500
+STRETCHES = 40
+"""Against a clock a stretch takes about this part of a cooling, so that the budget is hardly overrun."""
 STRETCH_ACCEPTED = 400
 SWAP_SHARE = 0.6
 PROBE_STEPS = 400
@@ -103,8 +106,14 @@ class Annealer:
         begun = self.steps
         if len(self._rules.free) == 0 or not np.isfinite(self.score):
             return
-        while (part := used(self.steps - begun)) < 1.0:
+        most = FIRST_STRETCH_STEPS if used.steps is None else min(STRETCH_STEPS, used.steps // 20 + 1)
+        part = used(0)
+        while part < 1.0:
             temperature = hot * (cold / hot) ** part
-            most = STRETCH_STEPS if used.steps is None else min(STRETCH_STEPS, used.steps // 20 + 1)
-            if self.stretch(most, temperature) == 0:
+            taken = self.stretch(most, temperature)
+            if taken == 0:
                 return
+            before, part = part, used(self.steps - begun)
+            if used.steps is None:
+                wanted = taken / max((part - before) * STRETCHES, 1e-9)
+                most = int(np.clip(wanted, FIRST_STRETCH_STEPS, STRETCH_STEPS))
