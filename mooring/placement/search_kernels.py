@@ -16,7 +16,7 @@ from numba import njit
 
 from mooring.placement.level_kernels import BLOCK, FAST, add_row, levels, load_sites, set_levels
 from mooring.placement.random_kernels import random_index, random_unit
-from mooring.placement.worst_site_kernels import block_value, rank_again, rank_all, sum_up
+from mooring.placement.worst_site_kernels import block_value, rank_again, rank_all, shifted_value, sum_up
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -121,6 +121,7 @@ def anneal(
     at_j = np.empty(2 * longest + 2)
     change_i = np.empty((powers, BLOCK), np.float32)
     change_j = np.empty((powers, BLOCK), np.float32)
+    plain = powers == 1 and arc_ends.shape[0] == 0
     accepted = 0
     step = 0
     paid = 0.0
@@ -177,14 +178,21 @@ def anneal(
         for b in range(blocks):
             low = b * BLOCK
             high = min(low + BLOCK, scenarios)
-            block_change(rows, row, at_i, count, low, high, change_i)
-            block_change(rows, row, at_j, count, low, high, change_j)
-            levels(loads[i], change_i, margin_i, low, high, level_i)
-            levels(loads[j], change_j, margin_j, low, high, level_j)
-            new += float(block_value(
-                worst, site, weights, np.int32(i), np.int32(j), low, high,
-                level_i, level_j, reference, exponent, power, spare,
-            ))  # fmt: skip
+            if plain:
+                new += float(shifted_value(
+                    rows, f, g, loads, np.int32(i), np.int32(j), np.float32(1.0 / margin_i),
+                    np.float32(1.0 / margin_j), worst, site, weights, low, high, reference, exponent,
+                    power, spare,
+                ))  # fmt: skip
+            else:
+                block_change(rows, row, at_i, count, low, high, change_i)
+                block_change(rows, row, at_j, count, low, high, change_j)
+                levels(loads[i], change_i, margin_i, low, high, level_i)
+                levels(loads[j], change_j, margin_j, low, high, level_j)
+                new += float(block_value(
+                    worst, site, weights, np.int32(i), np.int32(j), low, high,
+                    level_i, level_j, reference, exponent, power, spare,
+                ))  # fmt: skip
             gain = gain_one[i, b + 1] if g < 0 else gain_two[i, b + 1] + gain_two[j, b + 1]
             if new + now[b + 1] + gain < needed:
                 new = -1.0
