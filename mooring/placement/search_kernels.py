@@ -80,7 +80,8 @@ def anneal(
     rows: Singles, base: Floats, weights: Singles, exponent: int, reference: np.float32,
     capacity: Floats, arc_start: Ints, arc_of: Ints, arc_ends: Ints, free: Ints, homes: Ints,
     move_cost: Floats, moves_left: int, memory: Floats, memory_left: Floats, site_of: Ints, swap_share: float,
-    temperature: float, steps: int, accepted_limit: int, word: Words, best: Ints, best_worth: float,
+    alike_share: float, alike_reach: int, temperature: float, steps: int, accepted_limit: int, word: Words,
+    best: Ints, best_worth: float,
 ) -> tuple[float, float, int, int]:  # fmt: skip
     """A stretch of simulated annealing on the value, in place; temperatures are relative changes of the
     value.
@@ -88,7 +89,8 @@ def anneal(
     Returns the value, the most that any plan on the way was worth, the steps taken and the changes
     accepted. `homes[f]` is where f runs now (-1: nowhere yet); leaving it costs `move_cost[f]` of the
     value's logarithm and one of `moves_left`. A plan is worth its value less what its moves since the
-    beginning cost; `best` becomes the plan that is worth most, if that is more than `best_worth`.
+    beginning cost; `best` becomes the plan that is worth most, if that is more than `best_worth`. Of the
+    candidates `swap_share` are swaps, and `alike_share` those with a fragment `alike_reach` away in `free`.
     """
     sites = len(capacity)
     powers, scenarios = rows.shape[1], rows.shape[2]
@@ -130,10 +132,18 @@ def anneal(
         best[:] = site_of
     while step < steps and accepted < accepted_limit:
         step += 1
-        f = free[random_index(word, len(free))]
+        a = random_index(word, len(free))
+        f = free[a]
         i = site_of[f]
         g = -1
-        if random_unit(word) < swap_share:
+        kind = random_unit(word)
+        if kind < alike_share:
+            beside = a + random_index(word, 2 * alike_reach + 1) - alike_reach
+            if beside < 0 or beside >= len(free):
+                continue
+            g = free[beside]
+            j = site_of[g]
+        elif kind < swap_share:
             g = free[random_index(word, len(free))]
             j = site_of[g]
         else:
