@@ -25,7 +25,8 @@ JUDGE_SEED = 99
 def drawn(seed: int, **parameters: object) -> tuple[Problem, LoadModel]:
     rng = np.random.default_rng(seed)
     base = generate_problem(GraphParameters(**parameters), rng)  # type: ignore[arg-type]
-    problem = with_random_rates(base, build_load_model(base).totals, rng)
+    totals = build_load_model(base).totals[: len(base.streams)]  # joins add variables after the streams
+    problem = with_random_rates(base, totals, rng)
     return problem, build_load_model(problem)
 
 

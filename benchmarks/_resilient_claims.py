@@ -18,16 +18,15 @@ from mooring.placement.upper_bound import upper_bound
 from mooring.policies.catalogue import make_policy
 
 TEN_SITES = (
-    # streams, operators, seconds, least mean ratio to ROD's (or to the ideal, where stated so)
-    (5, 25, 1.0, 1.35, "rod"),
-    (5, 50, 1.0, 1.18, "rod"),
-    (5, 100, 1.0, 1.27, "rod"),
-    (5, 200, 1.0, 0.985, "ideal"),
-    (10, 50, 1.0, 2.0, "rod"),
-    (10, 200, 1.0, 1.4, "rod"),
-    (10, 100, 10.0, 1.6, "rod"),
+    # streams, operators, seconds, least mean ratio to ROD's (or to the ideal, where stated so), graphs
+    (5, 25, 1.0, 1.35, "rod", 20),
+    (5, 50, 1.0, 1.18, "rod", 20),
+    (5, 100, 1.0, 1.27, "rod", 20),
+    (5, 200, 1.0, 0.985, "ideal", 20),
+    (10, 50, 1.0, 2.0, "rod", 20),
+    (10, 200, 1.0, 1.4, "rod", 20),
+    (10, 100, 10.0, 1.6, "rod", 10),
 )
-GRAPHS = 10
 
 
 def two_sites() -> list[Row]:
@@ -48,7 +47,7 @@ def two_sites() -> list[Row]:
     return [
         at_least("mean ratio to the optimum", fmean(found), 0.997, rod=round(fmean(rods), 4)),
         at_least("least ratio to the optimum", min(found), 0.985, rod=round(min(rods), 4)),
-        at_most("mean CPU seconds", fmean(took), 0.2, most=round(max(took), 3)),
+        at_most("most CPU seconds", max(took), 0.2, mean=round(fmean(took), 3)),
         at_least("least bound over the optimum", min(bounds), 1.0),
         at_most("mean bound over the optimum", fmean(bounds), 1.1),
     ]
@@ -57,9 +56,9 @@ def two_sites() -> list[Row]:
 def ten_sites(order: str = "breadth_first") -> list[Row]:
     """The mean over fresh graphs, on directions that the search has not seen."""
     rows: list[Row] = []
-    for streams, operators, budget_s, wanted, to in TEN_SITES:
+    for streams, operators, budget_s, wanted, to, graphs in TEN_SITES:
         ratios, rods, bounds = [], [], []
-        for seed in range(GRAPHS):
+        for seed in range(graphs):
             problem, model = drawn(1000 + seed, operators=operators, streams=streams, order=order)
             if seed == 0:
                 timed(make_policy("resilient", {}), problem, model, 0.1)
@@ -74,7 +73,8 @@ def ten_sites(order: str = "breadth_first") -> list[Row]:
                 f"{streams} streams, {operators} operators, {budget_s:g} s, to {to}",
                 fmean(gains if to == "rod" else ratios),
                 wanted,
-                error=round(float(np.std(gains if to == "rod" else ratios) / (GRAPHS - 1) ** 0.5), 3),
+                graphs=graphs,
+                error=round(float(np.std(gains if to == "rod" else ratios) / (graphs - 1) ** 0.5), 3),
                 rod=round(fmean(rods), 4),
                 resilient=round(fmean(ratios), 4),
                 bound=round(fmean(bounds), 4),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from mooring.load.model import Ints, LoadModel
 from mooring.placement import search_kernels
@@ -17,9 +18,25 @@ from mooring.placement.budget import Used
 from mooring.placement.scenarios import ArcIndex, Scenarios
 
 STRETCH_STEPS = 20_000
+FIRST_STRETCH_STEPS = 500
+STRETCHES = 40
+"""Against a clock a stretch takes about this part of a cooling, so that the budget is hardly overrun."""
 STRETCH_ACCEPTED = 400
 SWAP_SHARE = 0.6
+ALIKE_SHARE, ALIKE_REACH = 0.3, 6
+"""The share of candidates that swap a fragment with one of its nearest in `movable`'s order: when it is cold,
+only small changes have a chance, and among all swaps few are small."""
 PROBE_STEPS = 400
+
+
+def movable(model: LoadModel) -> Ints:
+    """Fragments that may move, by the variable they load most and how much: neighbours are alike."""
+    free = np.flatnonzero(model.pinned_site < 0)
+    active = model.active
+    if not len(free) or not len(active):
+        return free
+    parts = csr_array(model.coefficients[free][:, active] * (1.0 / model.totals[active]))
+    return free[np.lexsort((np.asarray(parts.sum(axis=1)), np.asarray(parts.argmax(axis=1))))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +44,7 @@ class MoveRules:
     """Which changes the search may make."""
 
     free: Ints
-    """Fragments that may move."""
+    """Fragments that may move, alike ones beside each other (`movable`)."""
     homes: Ints
     """Where each fragment runs now; -1: nowhere yet."""
     cost: np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -38,8 +55,7 @@ class MoveRules:
     @classmethod
     def fresh(cls, model: LoadModel) -> MoveRules:
         fragments = model.fragment_count
-        free = np.flatnonzero(model.pinned_site < 0)
-        return cls(free, np.full(fragments, -1), np.zeros(fragments), fragments)
+        return cls(movable(model), np.full(fragments, -1), np.zeros(fragments), fragments)
 
     def penalty(self, site_of_fragment: Ints) -> float:
         away = (self.homes >= 0) & (site_of_fragment != self.homes)
@@ -94,7 +110,8 @@ class Annealer:
             s.rows, s.base, s.weights, s.exponent, self._reference, s.capacity,
             self._arcs.start, self._arcs.of, self._arcs.ends, rules.free, rules.homes, rules.cost,
             rules.moves_left(self.sites), self._model.memory_mb, self._memory_left, self.sites,
-            SWAP_SHARE, temperature, steps, STRETCH_ACCEPTED, self._word, self.best, known,
+            SWAP_SHARE, ALIKE_SHARE, ALIKE_REACH, temperature, steps, STRETCH_ACCEPTED, self._word,
+            self.best, known,
         )  # fmt: skip
         return float(value), float(worth), int(taken), int(accepted)
 
@@ -103,8 +120,14 @@ class Annealer:
         begun = self.steps
         if len(self._rules.free) == 0 or not np.isfinite(self.score):
             return
-        while (part := used(self.steps - begun)) < 1.0:
+        most = FIRST_STRETCH_STEPS if used.steps is None else min(STRETCH_STEPS, used.steps // 20 + 1)
+        part = used(0)
+        while part < 1.0:
             temperature = hot * (cold / hot) ** part
-            most = STRETCH_STEPS if used.steps is None else min(STRETCH_STEPS, used.steps // 20 + 1)
-            if self.stretch(most, temperature) == 0:
+            taken = self.stretch(most, temperature)
+            if taken == 0:
                 return
+            before, part = part, used(self.steps - begun)
+            if used.steps is None:
+                wanted = taken / max((part - before) * STRETCHES, 1e-9)
+                most = int(np.clip(wanted, FIRST_STRETCH_STEPS, STRETCH_STEPS))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mooring.load.model import Floats, Ints, LoadModel
-from mooring.placement.annealing import Annealer, MoveRules
+from mooring.placement.annealing import Annealer, MoveRules, movable
 from mooring.placement.budget import Budget
 from mooring.placement.objective import Objective
 from mooring.placement.policy import Context
@@ -41,7 +41,7 @@ def improve_running(
     assert context.current is not None
     running = np.array(context.current.site_of_fragment, dtype=np.int64)
     start = np.where(model.pinned_site >= 0, model.pinned_site, running)
-    free = np.flatnonzero(model.pinned_site < 0)
+    free = movable(model)
     if not len(free) or not len(model.active) or model.site_count == 1:
         return start
     scenarios = objective.scenarios(policy.count_for(model, policy.scenarios), context.rng)

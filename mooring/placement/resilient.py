@@ -8,7 +8,7 @@ on directions that no search has seen. What is maximised can be told apart from 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -46,6 +46,8 @@ RESTARTED, MOST_RESTARTS = 60, 6
 coolings, since the best of six does better than one six times as long (by .9% at 25 fragments; at 50 one
 long cooling is better). Their number falls with the square of the fragments; from 60 / sqrt(2) on there is
 one."""
+AGREED = 3
+"""Coolings that end at the same best value, after which the search stops: nothing better is likely."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +101,10 @@ class Resilient:
             return Placement(problem, sites)
         plans = greedy_plans(problem, context)
         objective = self._objective(problem, model)
+        judge = _Judge(objective)
         if len(model.active) and (model.pinned_site < 0).any() and model.site_count > 1:
-            plans = self._search(model, objective, plans, context)
-        return Placement(problem, max(plans, key=objective.judge))
+            plans = self._search(model, judge, plans, context)
+        return Placement(problem, max(plans, key=judge))
 
     def count_for(self, model: LoadModel, wanted: int) -> int:
         """As many scenarios as wanted for ten variables, more for more, or as many as fit in memory."""
@@ -129,20 +132,21 @@ class Resilient:
             return Robust(problem, model, errors)
         return Volume(model)
 
-    def _search(
-        self, model: LoadModel, objective: Objective, plans: list[Ints], context: Context
-    ) -> list[Ints]:
+    def _search(self, model: LoadModel, judge: _Judge, plans: list[Ints], context: Context) -> list[Ints]:
         """Anneal the best plan; returns ROD's (or the first) and what the search found."""
+        objective = judge.objective
         rules = MoveRules.fresh(model)
         bound = root_bound(model)
         found = [plans[0]]
         powers = degree(model) if isinstance(objective, TrueVolume) else 0
         times = self._restarts(rules)
+        ends: list[float] = []
         for budget in Budget.rounds(context, self.default_steps // (1 + 4 * powers)):
             for number in range(times):
                 part = _Part(budget, number / times, 1.0 / times)
                 found += self._anneal_once(model, objective, rules, plans, part, context)
-                if objective.judge(found[-1]) >= CLOSE_ENOUGH * bound:
+                ends.append(judge(found[-1]))
+                if ends[-1] >= CLOSE_ENOUGH * bound or _settled(ends):
                     return found
         return found
 
@@ -187,6 +191,25 @@ class Resilient:
                 break
             temperature /= 1.6
         return temperature
+
+
+def _settled(ends: list[float]) -> bool:
+    """Whether several coolings ended at the best value: another would hardly end elsewhere."""
+    return sum(value >= max(ends) * (1.0 - 1e-9) for value in ends) >= AGREED
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """An objective's judge, which hears no plan twice."""
+
+    objective: Objective
+    known: dict[bytes, float] = field(default_factory=dict)
+
+    def __call__(self, site_of_fragment: Ints) -> float:
+        key = np.asarray(site_of_fragment, dtype=np.int64).tobytes()
+        if key not in self.known:
+            self.known[key] = self.objective.judge(site_of_fragment)
+        return self.known[key]
 
 
 @dataclass(frozen=True)

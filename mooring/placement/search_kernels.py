@@ -16,7 +16,7 @@ from numba import njit
 
 from mooring.placement.level_kernels import BLOCK, FAST, add_row, levels, load_sites, set_levels
 from mooring.placement.random_kernels import random_index, random_unit
-from mooring.placement.worst_site_kernels import block_value, rank_again, rank_all, sum_up
+from mooring.placement.worst_site_kernels import block_value, rank_again, rank_all, shifted_value, sum_up
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -80,7 +80,8 @@ def anneal(
     rows: Singles, base: Floats, weights: Singles, exponent: int, reference: np.float32,
     capacity: Floats, arc_start: Ints, arc_of: Ints, arc_ends: Ints, free: Ints, homes: Ints,
     move_cost: Floats, moves_left: int, memory: Floats, memory_left: Floats, site_of: Ints, swap_share: float,
-    temperature: float, steps: int, accepted_limit: int, word: Words, best: Ints, best_worth: float,
+    alike_share: float, alike_reach: int, temperature: float, steps: int, accepted_limit: int, word: Words,
+    best: Ints, best_worth: float,
 ) -> tuple[float, float, int, int]:  # fmt: skip
     """A stretch of simulated annealing on the value, in place; temperatures are relative changes of the
     value.
@@ -88,7 +89,8 @@ def anneal(
     Returns the value, the most that any plan on the way was worth, the steps taken and the changes
     accepted. `homes[f]` is where f runs now (-1: nowhere yet); leaving it costs `move_cost[f]` of the
     value's logarithm and one of `moves_left`. A plan is worth its value less what its moves since the
-    beginning cost; `best` becomes the plan that is worth most, if that is more than `best_worth`.
+    beginning cost; `best` becomes the plan that is worth most, if that is more than `best_worth`. Of the
+    candidates `swap_share` are swaps, and `alike_share` those with a fragment `alike_reach` away in `free`.
     """
     sites = len(capacity)
     powers, scenarios = rows.shape[1], rows.shape[2]
@@ -121,6 +123,7 @@ def anneal(
     at_j = np.empty(2 * longest + 2)
     change_i = np.empty((powers, BLOCK), np.float32)
     change_j = np.empty((powers, BLOCK), np.float32)
+    plain = powers == 1 and arc_ends.shape[0] == 0
     accepted = 0
     step = 0
     paid = 0.0
@@ -129,10 +132,18 @@ def anneal(
         best[:] = site_of
     while step < steps and accepted < accepted_limit:
         step += 1
-        f = free[random_index(word, len(free))]
+        a = random_index(word, len(free))
+        f = free[a]
         i = site_of[f]
         g = -1
-        if random_unit(word) < swap_share:
+        kind = random_unit(word)
+        if kind < alike_share:
+            beside = a + random_index(word, 2 * alike_reach + 1) - alike_reach
+            if beside < 0 or beside >= len(free):
+                continue
+            g = free[beside]
+            j = site_of[g]
+        elif kind < swap_share:
             g = free[random_index(word, len(free))]
             j = site_of[g]
         else:
@@ -177,14 +188,21 @@ def anneal(
         for b in range(blocks):
             low = b * BLOCK
             high = min(low + BLOCK, scenarios)
-            block_change(rows, row, at_i, count, low, high, change_i)
-            block_change(rows, row, at_j, count, low, high, change_j)
-            levels(loads[i], change_i, margin_i, low, high, level_i)
-            levels(loads[j], change_j, margin_j, low, high, level_j)
-            new += float(block_value(
-                worst, site, weights, np.int32(i), np.int32(j), low, high,
-                level_i, level_j, reference, exponent, power, spare,
-            ))  # fmt: skip
+            if plain:
+                new += float(shifted_value(
+                    rows, f, g, loads, np.int32(i), np.int32(j), np.float32(1.0 / margin_i),
+                    np.float32(1.0 / margin_j), worst, site, weights, low, high, reference, exponent,
+                    power, spare,
+                ))  # fmt: skip
+            else:
+                block_change(rows, row, at_i, count, low, high, change_i)
+                block_change(rows, row, at_j, count, low, high, change_j)
+                levels(loads[i], change_i, margin_i, low, high, level_i)
+                levels(loads[j], change_j, margin_j, low, high, level_j)
+                new += float(block_value(
+                    worst, site, weights, np.int32(i), np.int32(j), low, high,
+                    level_i, level_j, reference, exponent, power, spare,
+                ))  # fmt: skip
             gain = gain_one[i, b + 1] if g < 0 else gain_two[i, b + 1] + gain_two[j, b + 1]
             if new + now[b + 1] + gain < needed:
                 new = -1.0

@@ -43,6 +43,40 @@ def block_value(
     return total
 
 
+@njit(cache=True, fastmath=FAST)
+def shifted_value(
+    rows: Singles, f: int, g: int, loads: Singles, i: np.int32, j: np.int32, inverse_i: np.float32,
+    inverse_j: np.float32, worst: Singles, site: Shorts, weights: Singles, low: int, high: int,
+    reference: np.float32, exponent: int, power: Singles, spare: Singles,
+) -> np.float32:  # fmt: skip
+    """The same for fragment f moved from i to j, and g (unless -1) back, where loads are linear and crossings
+    free: what i loses j gains, so one pass does it all."""
+    count = high - low
+    shift = rows[f, 0, low:high]
+    if g >= 0:
+        back = rows[g, 0, low:high]
+        for s in range(count):
+            spare[s] = shift[s] - back[s]
+        shift = spare[:count]
+    load_i, load_j = loads[i, 0, low:high], loads[j, 0, low:high]
+    worst_0, worst_1, worst_2 = worst[0, low:high], worst[1, low:high], worst[2, low:high]
+    site_0, site_1 = site[0, low:high], site[1, low:high]
+    for s in range(count):
+        level_i = (load_i[s] - shift[s]) * inverse_i
+        level_j = (load_j[s] + shift[s]) * inverse_j
+        first = site_0[s]
+        second = site_1[s]
+        others = worst_2[s] if (second == i) | (second == j) else worst_1[s]
+        others = others if (first == i) | (first == j) else worst_0[s]
+        power[s] = reference / max(max(level_i, level_j), max(others, ONE))
+    raise_to(power, exponent, count, spare)
+    total = ZERO
+    weight = weights[low:high]
+    for s in range(count):
+        total += weight[s] * power[s]
+    return total
+
+
 @njit(cache=True)
 def rank_scenario(level: Singles, worst: Singles, site: Shorts, s: int) -> None:
     """The three worst sites of scenario s from the levels of all."""

@@ -140,16 +140,16 @@ def test_plans_for_statistics_with_errors_hold_better_for_the_truth() -> None:
 
 
 def test_more_of_the_past_rates_are_survived_when_they_are_the_objective() -> None:
-    base = problem_of(8, operators=40)
+    base = problem_of(9, operators=40)
     rng = np.random.default_rng(0)
     model = build_load_model(base)
-    # Bursts of the first two streams together, near the edge of what all sites can carry.
+    # Bursts of the first two streams together, at seven tenths of what all sites can carry.
     spread = rng.exponential([8.0, 8.0, 1.0, 1.0, 1.0], size=(400, 5))
-    history = 0.85 * spread / spread.sum(axis=1, keepdims=True) * base.capacity_cores.sum() / model.totals
+    history = 0.7 * spread / spread.sum(axis=1, keepdims=True) * base.capacity_cores.sum() / model.totals
     problem = replace(base, history=RateHistory(history))
     by_history = survived_share(model, place(problem, Resilient(objective="history")), history)
     by_volume = survived_share(model, place(problem, Resilient()), history)
-    assert by_history > by_volume
+    assert by_history > 1.2 * by_volume
 
 
 def test_upper_bounds_on_rates_are_used() -> None:
