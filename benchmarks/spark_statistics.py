@@ -3,11 +3,12 @@
     python -m benchmarks.spark_statistics [PROFILES] [BATCHES] [SECONDS]
 
 Profiles the demo's pipeline several times, each on a fresh site, and prints every fragment's cost per row and
-per batch with its spread (largest to smallest). Then plans with the last profile, runs the plan over three
-sites while the trace is replayed, and compares the load of each site in the later half of the run (the
-earlier one is start-up) with what the load model says at the rates that were measured; where a machine is too
-busy for every trigger to be kept, the ratio at the batches that were seen says what is due to that. Ratios
-are what to read: the machine is rarely quiet, and its load average is printed beside them.
+per batch with its spread (farthest from the mean of all, and largest to smallest). Then plans with the last
+profile, runs the plan over three sites while the trace is replayed, and compares the load of each site in the
+later half of the run (the earlier one is start-up) with what the load model says at the rates that were
+measured; where a machine is too busy for every trigger to be kept, the ratio at the batches that were seen
+says what is due to that. Ratios are what to read: the machine is rarely quiet, and its load average is
+printed beside them.
 """
 
 from __future__ import annotations
@@ -74,15 +75,18 @@ def profiled(folder: Path, sample: Path, batches: int) -> dict[str, FlowStatisti
 
 
 def spread_table(found: list[dict[str, FlowStatistics]]) -> dict[str, dict[str, float]]:
-    print(f"{'flow':16} us per row, each profile{'':22} spread   CPU s per batch{'':14} spread")
+    print(f"{'flow':16} us per row, each profile{'':14} from mean  spread   CPU s per batch{'':14} spread")
     result = {}
     for name in found[0]:
         costs = [float(flows[name].cost_us or 0) for flows in found]
         fixed = [float(flows[name].batch_cpu_s or 0) for flows in found]
         cost_spread, fixed_spread = (max(v) / min(v) - 1 if min(v) else float("inf") for v in (costs, fixed))
-        result[name] = {"cost_us": cost_spread, "batch_cpu_s": fixed_spread}
+        mean = sum(costs) / len(costs)
+        from_mean = max(abs(cost / mean - 1) for cost in costs) if mean else float("inf")
+        result[name] = {"cost_us": cost_spread, "cost_us_from_mean": from_mean, "batch_cpu_s": fixed_spread}
         shown = " ".join(f"{c:9.3f}" for c in costs), " ".join(f"{f:8.3f}" for f in fixed)
-        print(f"{name:16} {shown[0]:45} {cost_spread:6.1%}   {shown[1]:30} {fixed_spread:6.1%}", flush=True)
+        apart = f"{from_mean:9.1%} {cost_spread:7.1%}"
+        print(f"{name:16} {shown[0]:37} {apart}   {shown[1]:30} {fixed_spread:6.1%}", flush=True)
     return result
 
 
