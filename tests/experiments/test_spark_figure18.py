@@ -172,7 +172,7 @@ def test_the_conclusion_says_whether_the_ranking_agrees() -> None:
     assert "the ranking agrees" in conclude(agreeing)[0]
     assert "1 of 2 looks" not in " ".join(conclude(agreeing))
     otherwise = [row("rod", 3.0, 0, 1.25, 3.1), row("connected", 2.0, 0, 1.75, 2.0)]
-    assert "rod before connected came out otherwise" in conclude(otherwise)[0]
+    assert "1 came out otherwise (rod before connected)" in conclude(otherwise)[0]
     unknown = [row("rod", 3.0, 1, math.nan, 3.1)]
     assert "Undecided" in conclude(unknown)[1]
     assert len(draw(agreeing).axes) == 2
