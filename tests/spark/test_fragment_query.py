@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -177,30 +176,6 @@ def test_the_logs_of_a_trimmed_channel_stay_short(make_project, lay_out, start) 
     source_log = layout.checkpoint("deliver") / "sources" / "0"
     assert len(stream_logs.sink_entries(log)) <= 4
     assert len(stream_logs.source_entries(source_log, 10**9)) <= 4
-
-
-def test_a_writer_restarted_after_its_older_logs_expired_keeps_to_its_compaction_interval(
-    make_project, lay_out, start
-) -> None:
-    """Spark guesses the interval from the compactions it finds: after a lone `19.compact` it would be 20, and
-    a reader from before would look for a `29.compact` in vain. So a site keeps two of them.
-    """
-    one_by_one = NUMBERS.replace(".json(", ".option('maxFilesPerTrigger', 1).json(")
-    folder = make_project(more_py=READER, numbers_py=one_by_one, settings=SETTINGS.replace("0.2", "0.05"))
-    layout = lay_out(folder)
-    log = layout.channels["numbers"].sink_log
-    writer, reader = start(layout, "numbers"), start(layout, "kept")
-    for first, after in ((0, 11), (11, 21), (21, 25), (25, 27)):
-        for number in range(first, after):
-            feed(folder, f"f{number:02d}", range(number, number + 1))
-        wait_until(lambda after=after: stream_logs.last_batch(log) == after - 1, writer, reader)
-        for file in log.iterdir():
-            os.utime(file, (0, 0))  # old enough to be deleted with the next batch
-    writer.query.stop()
-    again = start(layout, "numbers")
-    for number in range(27, 33):
-        feed(folder, f"f{number:02d}", range(number, number + 1))
-    wait_until(lambda: numbers_of(layout, "kept") == list(range(33)), again, reader)
 
 
 def test_readers_that_start_over_entries_a_stale_compaction_brought_back_go_on_without_them(
