@@ -20,6 +20,17 @@ RANK_ALL_SITES = 32
 
 
 @njit(cache=True, fastmath=FAST)
+def weighted_sum(power: Singles, exponent: int, weight: Singles, spare: Singles) -> np.float32:
+    """Of the first reaches in `power`, as many as there are weights, each raised to the exponent in place."""
+    count = len(weight)
+    raise_to(power, exponent, count, spare)
+    total = ZERO
+    for s in range(count):
+        total += weight[s] * power[s]
+    return total
+
+
+@njit(cache=True, fastmath=FAST)
 def block_value(
     worst: Singles, site: Shorts, weights: Singles, i: np.int32, j: np.int32, low: int, high: int,
     level_i: Singles, level_j: Singles, reference: np.float32, exponent: int, power: Singles, spare: Singles,
@@ -35,12 +46,7 @@ def block_value(
         others = others if (first == i) | (first == j) else worst_0[s]
         r = max(max(level_i[s], level_j[s]), max(others, ONE))
         power[s] = reference / r
-    raise_to(power, exponent, count, spare)
-    total = ZERO
-    weight = weights[low:high]
-    for s in range(count):
-        total += weight[s] * power[s]
-    return total
+    return weighted_sum(power, exponent, weights[low:high], spare)
 
 
 @njit(cache=True, fastmath=FAST)
@@ -69,12 +75,7 @@ def shifted_value(
         others = worst_2[s] if (second == i) | (second == j) else worst_1[s]
         others = others if (first == i) | (first == j) else worst_0[s]
         power[s] = reference / max(max(level_i, level_j), max(others, ONE))
-    raise_to(power, exponent, count, spare)
-    total = ZERO
-    weight = weights[low:high]
-    for s in range(count):
-        total += weight[s] * power[s]
-    return total
+    return weighted_sum(power, exponent, weights[low:high], spare)
 
 
 @njit(cache=True)

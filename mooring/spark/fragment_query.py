@@ -112,8 +112,7 @@ def prepare_fragment(
     session_id = str(uuid.uuid4())
     session = open_session(endpoint, session_id)
     try:
-        for name, value in layout.project.storage_root.session_settings(site).items():
-            session.conf.set(name, value)
+        layout.project.storage_root.introduce(session, site)
         definitions = load_definitions(layout.project.folder, layout.project.spec, session)
         frame = analysed_frame(layout, fragment, definitions, session)
     except MooringError:

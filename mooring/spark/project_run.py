@@ -132,8 +132,7 @@ def check_storage(project: Project, sites: Mapping[str, SiteHandle]) -> None:
 def _session_at(site: SiteHandle, root: StorageRoot) -> Iterator[SparkSession]:
     session = open_session(site.endpoint)
     try:
-        for name, value in root.session_settings(site.name).items():
-            session.conf.set(name, value)
+        root.introduce(session, site.name)
         yield session
     finally:
         close_session(session)

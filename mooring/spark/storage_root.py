@@ -68,8 +68,12 @@ class StorageRoot:
             return f"file://{path}"
         return f"viewfs://{mark['name']}{_LINK}/{path.relative_to(self.folder)}"
 
+    def introduce(self, session: SparkSession, site: str) -> None:
+        """Tell a session at the site what it has to know before it uses an address."""
+        for name, value in self.session_settings(site).items():
+            session.conf.set(name, value)
+
     def session_settings(self, site: str) -> dict[str, str]:
-        """What a session at the site has to know before it uses an address."""
         mark = _read_mark(self.folder)
         if mark is None or not mark["viewfs"]:
             return {}

@@ -83,9 +83,9 @@ def last_batch(log: Path) -> int:
 
 def absent_batch(log: Path) -> int | None:
     """The first batch that is in no file of the log although a later one is; None if there is none."""
-    numbers = {number for number, _ in _live_files(log)}
-    compacted = any(file.name.endswith(".compact") for _, file in _live_files(log))
-    first = min(numbers, default=0) if compacted else 0
+    live = _live_files(log)  # once: a log that is written to meanwhile is not the same twice
+    numbers = {number for number, _ in live}
+    first = min(numbers) if any(file.suffix == ".compact" for _, file in live) else 0
     return next((number for number in range(first, max(numbers, default=-1)) if number not in numbers), None)
 
 

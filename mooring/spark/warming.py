@@ -54,8 +54,7 @@ def warm_up(site: str, endpoint: Endpoint, root: StorageRoot, *, stateful: bool)
         pyarrow.parquet.write_table(table, rows / f"{second}.parquet")
     session = open_session(endpoint)
     try:
-        for name, value in root.session_settings(site).items():
-            session.conf.set(name, value)
+        root.introduce(session, site)
         reader = session.readStream.schema("n long, at timestamp").option("maxFilesPerTrigger", 1)
         frame = reader.parquet(root.address(rows))
         if stateful:
