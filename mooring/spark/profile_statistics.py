@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import pyarrow.parquet
 
 from mooring.deployment.fragments import Fragment
-from mooring.load.measurements import BatchSample, CostFit, Measured, NotMeasured, fit_cost, ratio
+from mooring.load.measurements import BatchSample, CostFit, Measured, NotMeasured, fit_cost, mean_of, ratio
 from mooring.spark.layout import Layout
 from mooring.spark.profile_batches import BatchRunner
 from mooring.spark.statistics_file import FlowStatistics
@@ -149,6 +149,40 @@ def _last(profiled: ProfiledFragment, fit: CostFit, own: FlowStatistics) -> Flow
     elif len(profiled.fragment.operators) > 1:
         changes["note"] = f"shared evenly with {', '.join(profiled.fragment.operators[:-1])}"
     return FlowStatistics(**{**vars(own), **changes})
+
+
+def mean_of_passes(passes: Sequence[FlowStatistics]) -> FlowStatistics:
+    """One flow's figures from several passes, each with an error that holds for another pass too."""
+    cost = _mean(passes, "cost_us")
+    fixed = _mean(passes, "batch_cpu_s")
+    selectivity = _mean(passes, "selectivity")
+    widths = [own.bytes for own in passes if own.bytes is not None]
+    errors = [one.relative_error for one in (cost, selectivity) if one is not None]
+    return replace(
+        passes[-1],
+        cost_us=None if cost is None else cost.value,
+        cost_us_error=None if cost is None else cost.standard_error,
+        batch_cpu_s=None if fixed is None else fixed.value,
+        batch_cpu_s_error=None if fixed is None else fixed.standard_error,
+        selectivity=None if selectivity is None else selectivity.value,
+        selectivity_error=None
+        if passes[-1].selectivity_error is None or selectivity is None
+        else selectivity.standard_error,
+        bytes=sum(widths) / len(widths) if widths else None,
+        error=max(errors) if errors else None,
+        batches=sum(own.batches or 0 for own in passes),
+        rows=max(own.rows or 0 for own in passes),
+        note=next((own.note for own in passes if own.note), None),
+    )
+
+
+def _mean(passes: Sequence[FlowStatistics], name: str) -> Measured | None:
+    """None where any pass has no such figure."""
+    values = [getattr(own, name) for own in passes]
+    errors = [getattr(own, f"{name}_error") or 0.0 for own in passes]
+    if any(value is None for value in values):
+        return None
+    return mean_of([Measured(value, error) for value, error in zip(values, errors, strict=True)])
 
 
 def _grouped(values: Sequence[float]) -> list[float]:

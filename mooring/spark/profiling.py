@@ -6,6 +6,10 @@ rates, and one so large that the part that grows with the rows stands well above
 size is found by trying: a guess from small batches is mostly noise where most of them is the fixed part. Each
 size comes several times in a row, and the first of a row is left out: a window gives out, and forgets, in one
 batch what it took in with the one before, so a small batch after a large one pays for both.
+
+All fragments are measured once, then all of them again: what a row costs depends on who else uses the
+machine's caches and memory, which holds for a minute and not for ten. Passes that lie minutes apart average
+it, and how far they differ is in the error.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from mooring.deployment.fragments import Fragment
 from mooring.errors import InputError, MooringError
-from mooring.load.measurements import BatchSample, NotMeasured, fit_cost
+from mooring.load.measurements import NotMeasured
 from mooring.problem.problem import Problem
 from mooring.spark import fragment_query, stream_logs
 from mooring.spark.definitions import active_session, load_definitions
@@ -35,7 +39,7 @@ from mooring.spark.layout import Layout
 from mooring.spark.profile_batches import BatchRunner
 from mooring.spark.profile_feed import FedChannel, FedFolder, Replay, replays, shares_of
 from mooring.spark.profile_sources import SAMPLE_ROWS, SourceSample, read_sample, redirect, with_stand_ins
-from mooring.spark.profile_statistics import ROW, ProfiledFragment, flow_statistics
+from mooring.spark.profile_statistics import ROW, ProfiledFragment, flow_statistics, mean_of_passes
 from mooring.spark.sites import SiteHandle
 from mooring.spark.statistics_file import FlowStatistics
 
@@ -47,16 +51,21 @@ _LEAST_GROWTH = 20
 """The larger batch has at least so many times the usual rows."""
 _LARGEST_STEP = 8.0
 """From one try to the next: what memory a batch takes is not known before."""
-_PRECISE = 0.03
-"""Standard error of the cost per row, of itself, that ends a measurement early."""
+_PRECISE = 0.05
+"""Standard error of the cost per row, of itself, above which a fragment gets another pass."""
+_REGULAR_PART = 0.9
+"""Of the progress shown; the rest is for passes that only some fragments need."""
 _LOOKS = 20
 _IDLE_S = 3.0
 
 
 @dataclass(frozen=True)
 class ProfileOptions:
-    batches: int = 18
-    """Batches per fragment after warming up, of which two thirds count; twice as many where they scatter."""
+    batches: int = 12
+    """Batches per fragment and pass after warming up, of which two thirds count."""
+    passes: int = 3
+    most_passes: int = 5
+    """For fragments whose passes differ."""
     warm_up: int = 6
     """Least batches before measuring; more follow until batches stop getting cheaper."""
     most_warm_up: int = 24
@@ -68,9 +77,9 @@ class ProfileOptions:
     """Folder with a folder of files per source dataset; None: the sources' own files."""
 
     def __post_init__(self) -> None:
-        if self.batches < 2 * ROW:
+        if self.batches < 4 * ROW:
             raise InputError(
-                f"found {self.batches} batches, expected at least {2 * ROW} to fit a line", field="--batches"
+                f"found {self.batches} batches, expected at least {4 * ROW} to fit a line", field="--batches"
             )
 
 
@@ -94,18 +103,31 @@ def profile_layout(
     profiler = _Profiler(layout, problem, site, scratch, options)
     result = profiler.result
     result.idle_cores = profiler.idle_cores()
-    for number, fragment in enumerate(layout.fragments.values()):
-        tell(number / len(layout.fragments), f"profiling {fragment.name}")
+    for number in range(options.most_passes):
+        wanted = [fragment for fragment in layout.fragments.values() if profiler.wants(fragment)]
+        begin, length = _share_of_pass(number, options)
+        for at, fragment in enumerate(wanted):
+            tell(begin + length * at / len(wanted), f"profiling {fragment.name}, pass {number + 1}")
 
-        def part_done(part: float, before: int = number) -> None:
-            tell((before + part) / len(layout.fragments), "")
+            def part_done(part: float, since: float = begin + length * at / len(wanted)) -> None:
+                tell(since + length * part / len(wanted), "")  # noqa: B023
 
-        try:
-            profiler.profile(fragment, part_done)
-        except MooringError as reason:
-            result.unmeasured[fragment.name] = str(reason)
+            try:
+                profiler.profile(fragment, part_done)
+            except MooringError as reason:
+                result.unmeasured[fragment.name] = str(reason)
+    profiler.conclude()
     tell(1.0, "done")
     return result
+
+
+def _share_of_pass(number: int, options: ProfileOptions) -> tuple[float, float]:
+    """Where in the progress shown a pass begins, and how much of it is the pass's."""
+    if number < options.passes:
+        length = _REGULAR_PART / options.passes
+        return number * length, length
+    length = (1.0 - _REGULAR_PART) / (options.most_passes - options.passes)
+    return _REGULAR_PART + (number - options.passes) * length, length
 
 
 class _Profiler:
@@ -119,6 +141,8 @@ class _Profiler:
         self._rates = {stream.name: stream.rate for stream in problem.streams}
         self._site = site
         self._options = options
+        self._large: dict[str, int] = {}
+        self._passes: dict[str, list[dict[str, FlowStatistics]]] = {}
         self._samples: dict[str, pyarrow.Table] = {}
         self._rows_per_s: dict[str, float] = {}
         self._looks_cpu_s: list[float] = []
@@ -157,14 +181,15 @@ class _Profiler:
             usual = max(_LEAST_ROWS, round(self._input_rate(fragment, feed) * self._trigger_s))
             feed.usual_rows(usual)
             usual_cpu_s = self._warm_up(runner, usual, tell)
-            large = self._large_batch(runner, usual, usual_cpu_s)
+            large = self._large.get(fragment.name) or self._large_batch(runner, usual, usual_cpu_s)
+            self._large[fragment.name] = large
             skipped = len(runner.done)
             self._measure(runner, usual, large, tell)
             runner.read_progress()
             self._looks_cpu_s.append(self._look_cpu_s(query))
             self.result.look_cpu_s = float(np.median(self._looks_cpu_s))
             query.stop()
-            self._conclude(fragment, runner, skipped, feed)
+            self._keep(fragment, runner, skipped, feed)
         except MooringError:
             raise
         except Exception as failure:
@@ -173,7 +198,7 @@ class _Profiler:
             ) from failure
         finally:
             close_session(session)
-            shutil.rmtree(self._layout.root / "channels", ignore_errors=True)
+            shutil.rmtree(self._layout.root, ignore_errors=True)  # the next pass starts from nothing as well
 
     def _start(self, fragment: Fragment, session: SparkSession, feed: _Feed) -> StreamingQuery:
         project = self._layout.project
@@ -228,17 +253,12 @@ class _Profiler:
         return most
 
     def _measure(self, runner: BatchRunner, usual: int, large: int, tell: Callable[[float], None]) -> None:
-        """Rounds of both sizes, and as many again where the cost per row is not yet known well enough."""
-        skipped, rounds = len(runner.done), -(-self._options.batches // (2 * ROW))
-        for number in range(2 * rounds):
+        """Rounds of both sizes."""
+        rounds = -(-self._options.batches // (2 * ROW))
+        for number in range(rounds):
             for rows in ROW * [usual] + ROW * [large]:
                 runner.run(rows)
-            tell(0.3 + 0.7 * (number + 1) / (2 * rounds))
-            counted = [BatchSample(b.rows, b.cpu_s) for at, b in enumerate(runner.done[skipped:]) if at % ROW]
-            fit = fit_cost(counted)
-            known = not isinstance(fit, NotMeasured) and fit.cost_us.relative_error <= _PRECISE
-            if number + 1 >= rounds and known:
-                break
+            tell(0.3 + 0.7 * (number + 1) / rounds)
         # Brings out what the last large one left in windows; does not count itself.
         runner.run(usual)
 
@@ -251,18 +271,32 @@ class _Profiler:
         idle_s = self.result.idle_cores * (time.monotonic() - before_s)
         return max(0.0, self._cpu_s() - before_cpu_s - idle_s) / _LOOKS
 
-    def _conclude(self, fragment: Fragment, runner: BatchRunner, skipped: int, feed: _Feed) -> None:
+    def wants(self, fragment: Fragment) -> bool:
+        """Whether another pass is due: not if it cannot be measured, nor once its cost per row is known."""
+        passes = self._passes.get(fragment.name, [])
+        if fragment.name in self.result.unmeasured or len(passes) < self._options.passes:
+            return fragment.name not in self.result.unmeasured
+        own = mean_of_passes([found[fragment.name] for found in passes])
+        return (own.cost_us_error or 0.0) > _PRECISE * (own.cost_us or 0.0)
+
+    def conclude(self) -> None:
+        for fragment, passes in self._passes.items():
+            if fragment not in self.result.unmeasured:
+                self.result.flows.update(
+                    {name: mean_of_passes([found[name] for found in passes]) for name in passes[0]}
+                )
+
+    def _keep(self, fragment: Fragment, runner: BatchRunner, skipped: int, feed: _Feed) -> None:
         """Fit, and keep what the fragment delivered as the sample for its readers."""
         files = self._output_files(fragment.name)
         profiled = ProfiledFragment(fragment, self._layout, runner, skipped, files, feed.rows_per_input)
         flows = flow_statistics(profiled)
         if isinstance(flows, NotMeasured):
             raise InputError(f"{fragment.name!r} gave too little to go by: {flows.reason}")
-        self.result.flows.update(flows)
-        last = flows[fragment.name]
+        self._passes.setdefault(fragment.name, []).append(flows)
         whole = profiled.selectivity
         self._rows_per_s[fragment.name] = feed.rate * (1.0 if whole is None else whole)
-        if files and last is not None:
+        if files:
             tables = [pyarrow.parquet.ParquetFile(file.path).read() for file in files]
             table = pyarrow.concat_tables(tables)
             if table.num_rows > 0:

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.errors import InputError
 from mooring.spark.pipeline_problem import problem_of
 from mooring.spark.process_tree import can_see_processes
-from mooring.spark.profile_statistics import _grouped
+from mooring.spark.profile_statistics import _grouped, mean_of_passes
 from mooring.spark.profiling import ProfileOptions, profile_layout
 from mooring.spark.project import load_project
 from mooring.spark.project_run import read_layout
@@ -46,7 +46,9 @@ streams: {numbers: {site: here, rate: 1000}}
 queries: {kept: {site: here}, counted: {site: here}}
 trigger_s: 1
 """
-QUICK = ProfileOptions(batches=12, warm_up=2, most_warm_up=2, first_warm_up=2, largest_rows=15_000)
+QUICK = ProfileOptions(
+    batches=12, passes=2, most_passes=2, warm_up=2, most_warm_up=2, first_warm_up=2, largest_rows=15_000
+)
 
 
 def land(folder: Path, rows: int) -> None:
@@ -83,6 +85,7 @@ def test_a_profile_measures_every_fragment_and_the_planner_uses_it(make_project,
     assert all(found.flows[name].batch_cpu_s > 0.01 for name in layout.fragments)
     assert found.flows["doubled"].batch_cpu_s is None
     assert found.flows["doubled"].cost_us == pytest.approx(found.flows["kept"].cost_us)
+    assert {found.flows[name].batches for name in found.flows} == {2 * 8}  # of both passes, those that count
     assert told == sorted(told)
     assert told[-1] == 1.0
     at = datetime.now(UTC).isoformat()
@@ -152,8 +155,8 @@ def test_what_cannot_be_sampled_is_named_and_the_profile_goes_on(make_project, s
 
 
 def test_too_few_batches_are_refused() -> None:
-    with pytest.raises(InputError, match="at least 6"):
-        ProfileOptions(batches=3)
+    with pytest.raises(InputError, match="at least 12"):
+        ProfileOptions(batches=6)
 
 
 def test_the_verb_refuses_bad_options_before_it_starts_anything(make_project, capsys) -> None:
@@ -176,6 +179,23 @@ def test_the_verb_shows_every_figure_with_its_error() -> None:
     flow = FlowStatistics(cost_us=1.25, cost_us_error=0.05, batch_cpu_s=0.3, batches=12)
     console.print(_table(MeasuredStatistics({"kept": flow})))
     assert "1.25 ± 0.05" in console.export_text()
+
+
+def test_what_passes_differ_by_is_in_the_error() -> None:
+    """Each is sure of itself, and they were taken minutes apart on a machine that others use."""
+    first = FlowStatistics(
+        cost_us=1.0, cost_us_error=0.02, batch_cpu_s=0.2, batch_cpu_s_error=0.01, selectivity=0.5,
+        selectivity_error=0.01, bytes=8.0, error=0.02, batches=8, rows=1000,
+    )  # fmt: skip
+    second = replace(first, cost_us=1.2, bytes=10.0, rows=2000, note="shared evenly with a")
+    both = mean_of_passes([first, second])
+    assert both.cost_us == pytest.approx(1.1)
+    assert both.cost_us_error == pytest.approx(0.1)
+    assert both.error == pytest.approx(0.1 / 1.1)
+    assert both.batch_cpu_s_error == pytest.approx(0.01 / 2**0.5)
+    assert (both.selectivity, both.bytes, both.batches, both.rows) == (0.5, 9.0, 16, 2000)
+    assert both.note == "shared evenly with a"
+    assert mean_of_passes([replace(first, selectivity=None)]).selectivity is None
 
 
 def test_the_closing_batch_of_a_profile_belongs_to_the_last_round() -> None:
