@@ -8,7 +8,8 @@ statement of the kind "some site must hold at least this" bounds how far every p
 - of the j n + 1 largest fragments some site holds j + 1 (pigeonhole);
 - of one variable's load, which comes in indivisible parts, some site gets more than its share by at least
   the least that subsets of those parts can be off (`coarseness`): the bound is below 1 whenever a variable
-  with few fragments cannot be balanced.
+  with few fragments cannot be balanced. That site is then crowded along all directions (`crowded_site`),
+  and so are the j sites with the j largest fragments of a variable.
 
 The mean over directions of the reach so bounded, to the power of the variables, is the `root_bound`. Since
 it lets every direction have a plan of its own, `upper_bound` goes on to place the heaviest fragments in all
@@ -19,12 +20,14 @@ and memory are left out, which only raises the bound.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
 from mooring.load.directions import Directions
 from mooring.load.feasible_set import FeasibleSet
 from mooring.load.model import Floats, Ints, LoadModel
+from mooring.placement.crowded_site import crowded_bound
 from mooring.placement.upper_bound_kernels import best_first
 
 POINTS = 1024
@@ -34,6 +37,8 @@ SAMPLING_ERROR = 0.01
 MOST_EXACT_PARTS = 16
 """Fragments of one variable up to which all subsets are looked at; with more, some subset is close enough."""
 MOST_CELLS = 40_000_000
+MOST_GROUPS = 32
+"""Numbers of sites for which the largest fragments of a variable are looked at."""
 
 
 def upper_bound(model: LoadModel, site_of_fragment: Ints, nodes: int = NODES) -> float:
@@ -63,17 +68,44 @@ def upper_bound(model: LoadModel, site_of_fragment: Ints, nodes: int = NODES) ->
 
 
 def axis_bound(model: LoadModel) -> float:
-    """The bound that the coarseness of single variables gives, exactly: the ideal set less its corners.
+    """The bound that the coarseness of single variables gives, exactly."""
+    if model.fixed_cores.any():
+        return 1.0
+    excess = coarseness(model)
+    bound = corner_bound(model, excess)
+    if model.lower.any():
+        return bound
+    shares = model.capacity_cores / model.capacity_cores.sum()
+    bound = min(bound, crowded_bound(float(excess.max(initial=0.0)), float(shares.min()), len(excess)))
+    if np.ptp(shares) == 0.0:
+        for sites, held in _largest_together(model).items():
+            share = sites / model.site_count
+            bound = min(bound, crowded_bound(held / share - 1.0, share, len(excess)))
+    return bound
+
+
+def _largest_together(model: LoadModel) -> dict[int, float]:
+    """The part of some variable that so many sites have, whatever the plan: that of as many fragments, the
+    largest."""
+    columns = model.coefficients.tocsc()[:, model.active]
+    sites = np.unique(np.geomspace(1, max(model.site_count - 1, 1), MOST_GROUPS).astype(int))
+    most = np.zeros(len(sites))
+    for begin, end in pairwise(columns.indptr):
+        held = np.cumsum(np.sort(columns.data[begin:end])[::-1])
+        most = np.maximum(most, held[np.minimum(sites, len(held)) - 1] / held[-1])
+    return dict(zip(sites.tolist(), most.tolist(), strict=True))
+
+
+def corner_bound(model: LoadModel, excess: Floats) -> float:
+    """The ideal set less its corners.
 
     Some site exceeds its share of variable k by a part e, so beyond 1 / (1 + e) of the ideal set's reach
     along axis k no plan is feasible, whatever the other rates: a corner of (1 - a)^K of the set lies beyond
     a.
     """
-    if model.fixed_cores.any():
-        return 1.0
     active = model.active
     lower = model.lower[active] * model.totals[active] / model.capacity_left_cores
-    reach = (1.0 / (1.0 + coarseness(model)) - lower) / (1.0 - lower.sum())
+    reach = (1.0 / (1.0 + excess) - lower) / (1.0 - lower.sum())
     corners = (1.0 - np.clip(reach, 0.0, 1.0)) ** len(active)
     # Corners that begin before the middle may overlap.
     return float(1.0 - (corners.sum() if reach.min() >= 0.5 else corners.max()))

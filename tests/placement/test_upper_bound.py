@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from mooring.load.build import build_load_model
 from mooring.load.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel
+from mooring.placement.crowded_site import crowded_bound
 from mooring.placement.optimal import optimal_assign
 from mooring.placement.rod import rod_assign
-from mooring.placement.upper_bound import axis_bound, coarseness, root_bound, upper_bound
+from mooring.placement.upper_bound import axis_bound, coarseness, corner_bound, root_bound, upper_bound
 from mooring.problem.generate import GraphParameters, generate_problem
 
 
@@ -64,6 +65,14 @@ def test_it_is_below_one_when_operators_are_too_coarse_to_balance(parts: list[fl
     assert upper_bound(model, rod_assign(model)) < 1.0
 
 
+def test_few_fragments_of_a_stream_on_many_sites_bound_every_plan() -> None:
+    """Two equal fragments per stream on four sites: two sites have all of a stream. Placed apart, a stream is
+    on one half of the sites or the other; the bound of single sites alone would be 1.0 less a corner."""
+    model = LoadModel.from_coefficients(np.kron(np.eye(2), np.ones((2, 1))), capacity_cores=[1.0] * 4)
+    best = ratio(model, optimal_assign(model))
+    assert best <= axis_bound(model) <= 1.15 * best
+
+
 def test_it_is_one_when_every_stream_can_be_balanced() -> None:
     model = LoadModel.from_coefficients(np.kron(np.eye(3), np.ones((4, 1))), capacity_cores=[1.0, 1.0])
     assert upper_bound(model, rod_assign(model)) == 1.0
@@ -74,4 +83,36 @@ def test_the_corners_cut_off_are_those_of_the_exact_volume() -> None:
     1.4)^2."""
     rows = [[14.0, 0.0], [6.0, 0.0]] + [[0.0, 1.0]] * 2
     model = LoadModel.from_coefficients(rows, capacity_cores=[1.0, 1.0])
-    assert axis_bound(model) == pytest.approx(1.0 - (1.0 - 1.0 / 1.4) ** 2)
+    corners = corner_bound(model, coarseness(model))
+    assert corners == pytest.approx(1.0 - (1.0 - 1.0 / 1.4) ** 2)
+    assert ratio(model, optimal_assign(model)) <= axis_bound(model) < corners
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 5), st.integers(2, 6), st.floats(0.05, 3.0))
+def test_a_crowded_bounds_every_plan_that_has_it(
+    seed: int, sites: int, variables: int, excess: float
+) -> None:
+    """Loads as if fragments could be divided, so that the plans are the best there could be: one site has
+    1 + excess of its share of a variable and anything of the others; the rest is spread evenly."""
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(sites, 3.0))
+    excess = min(excess, 1.0 / shares[0] - 1.0)
+    bound = crowded_bound(excess, float(shares.min()), variables)
+    directions = rng.dirichlet(np.ones(variables), 4000)
+    for _ in range(20):
+        crowded = 1.0 + rng.uniform(-1.0, 0.2, variables) * rng.uniform(0.0, 1.0)
+        crowded[0] = 1.0 + excess
+        others = (1.0 - shares[0] * crowded) / (1.0 - shares[0])
+        worst = np.maximum(directions @ crowded, directions @ others)
+        values = worst ** -float(variables)
+        assert values.mean() - 4.0 * values.std() / len(values) ** 0.5 <= bound
+
+
+def test_the_bound_of_crowded_sites_is_reached_by_dividing_the_rest_evenly() -> None:
+    directions = np.random.default_rng(0).dirichlet(np.ones(4), 200_000)
+    reached = []
+    for others in np.linspace(-0.5, 0.0, 101):
+        over = directions @ np.array([0.6, others, others, others])
+        reached.append(float(((1.0 + np.maximum(over, -over / 4.0)) ** -4.0).mean()))
+    assert crowded_bound(0.6, 0.2, 4) == pytest.approx(max(reached), abs=2e-3)
