@@ -43,7 +43,7 @@ def add_parser(verbs: Verbs) -> None:
         type=positive_count,
         metavar="N",
         default=_DEFAULT_BATCHES,
-        help=f"measured per fragment in each of three passes or more (default {_DEFAULT_BATCHES})",
+        help=f"measured per fragment in each of three passes (default {_DEFAULT_BATCHES})",
     )
 
 

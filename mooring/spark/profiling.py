@@ -2,8 +2,7 @@
 
 Fragments are profiled one after another, each in the order of the graph, so that what one delivers is the
 sample for those that read it. Each gets batches of two sizes: about what one trigger brings at the stated
-rates, and one so large that the part that grows with the rows stands well above the part that does not. That
-size is found by trying: a guess from small batches is mostly noise where most of them is the fixed part. Each
+rates, and one so large that the part that grows with the rows stands well above the part that does not. Each
 size comes several times in a row, and the first of a row is left out: a window gives out, and forgets, in one
 batch what it took in with the one before, so a small batch after a large one pays for both.
 
@@ -45,16 +44,15 @@ from mooring.spark.statistics_file import FlowStatistics
 
 _TRIGGER_S = 0.5
 _LEAST_ROWS = 200
-_GROWTH = 2.0
-"""The larger batch's growing part is this many times the fixed part, if so many rows are allowed."""
+_LARGE_ROWS = 300_000
+"""Of the larger batch, wherever that is possible. A row is cheaper the more of them a batch has (by half from
+85,000 to 680,000), so a size that follows what was just measured would find another cost each time."""
 _LEAST_GROWTH = 20
 """The larger batch has at least so many times the usual rows."""
-_LARGEST_STEP = 8.0
-"""From one try to the next: what memory a batch takes is not known before."""
-_PRECISE = 0.05
-"""Standard error of the cost per row, of itself, above which a fragment gets another pass."""
-_REGULAR_PART = 0.9
-"""Of the progress shown; the rest is for passes that only some fragments need."""
+_LONGEST_CPU_S = 10.0
+"""Of one large batch, or it gets a quarter of the rows."""
+_VISIBLE = 0.15
+"""Of the fixed part: where the growing part of a large batch is less, it gets four times the rows."""
 _LOOKS = 20
 _IDLE_S = 3.0
 
@@ -64,8 +62,6 @@ class ProfileOptions:
     batches: int = 12
     """Batches per fragment and pass after warming up, of which two thirds count."""
     passes: int = 3
-    most_passes: int = 5
-    """For fragments whose passes differ."""
     warm_up: int = 6
     """Least batches before measuring; more follow until batches stop getting cheaper."""
     most_warm_up: int = 24
@@ -103,31 +99,22 @@ def profile_layout(
     profiler = _Profiler(layout, problem, site, scratch, options)
     result = profiler.result
     result.idle_cores = profiler.idle_cores()
-    for number in range(options.most_passes):
-        wanted = [fragment for fragment in layout.fragments.values() if profiler.wants(fragment)]
-        begin, length = _share_of_pass(number, options)
-        for at, fragment in enumerate(wanted):
-            tell(begin + length * at / len(wanted), f"profiling {fragment.name}, pass {number + 1}")
+    steps = [(number, fragment) for number in range(options.passes) for fragment in layout.fragments.values()]
+    for at, (number, fragment) in enumerate(steps):
+        if fragment.name in result.unmeasured:
+            continue
+        tell(at / len(steps), f"profiling {fragment.name}, pass {number + 1}")
 
-            def part_done(part: float, since: float = begin + length * at / len(wanted)) -> None:
-                tell(since + length * part / len(wanted), "")  # noqa: B023
+        def part_done(part: float, before: int = at) -> None:
+            tell((before + part) / len(steps), "")
 
-            try:
-                profiler.profile(fragment, part_done)
-            except MooringError as reason:
-                result.unmeasured[fragment.name] = str(reason)
+        try:
+            profiler.profile(fragment, part_done)
+        except MooringError as reason:
+            result.unmeasured[fragment.name] = str(reason)
     profiler.conclude()
     tell(1.0, "done")
     return result
-
-
-def _share_of_pass(number: int, options: ProfileOptions) -> tuple[float, float]:
-    """Where in the progress shown a pass begins, and how much of it is the pass's."""
-    if number < options.passes:
-        length = _REGULAR_PART / options.passes
-        return number * length, length
-    length = (1.0 - _REGULAR_PART) / (options.most_passes - options.passes)
-    return _REGULAR_PART + (number - options.passes) * length, length
 
 
 class _Profiler:
@@ -242,15 +229,15 @@ class _Profiler:
 
     def _large_batch(self, runner: BatchRunner, usual: int, usual_cpu_s: float) -> int:
         """Rows of a batch that costs well above one of the usual size."""
-        rows, most = _LEAST_GROWTH * usual, self._options.largest_rows
-        while rows < most:
-            runner.run(rows)
-            grown_cpu_s = runner.run(rows).cpu_s - usual_cpu_s
-            short_by = _GROWTH * usual_cpu_s / max(grown_cpu_s, 1e-3 * usual_cpu_s)
-            if short_by <= 1.0:
-                return rows
-            rows = round(rows * min(max(1.2 * short_by, 1.5), _LARGEST_STEP))
-        return most
+        most = self._options.largest_rows
+        least = min(_LEAST_GROWTH * usual, most)
+        rows = max(min(_LARGE_ROWS, most), least)
+        tried_cpu_s = _second(runner, least)
+        while rows > least and tried_cpu_s * rows / least > _LONGEST_CPU_S:
+            rows = max(rows // 4, least)
+        while rows < most and _second(runner, rows) < (1.0 + _VISIBLE) * usual_cpu_s:
+            rows = min(4 * rows, most)
+        return rows
 
     def _measure(self, runner: BatchRunner, usual: int, large: int, tell: Callable[[float], None]) -> None:
         """Rounds of both sizes."""
@@ -270,14 +257,6 @@ class _Profiler:
             _ = query.recentProgress
         idle_s = self.result.idle_cores * (time.monotonic() - before_s)
         return max(0.0, self._cpu_s() - before_cpu_s - idle_s) / _LOOKS
-
-    def wants(self, fragment: Fragment) -> bool:
-        """Whether another pass is due: not if it cannot be measured, nor once its cost per row is known."""
-        passes = self._passes.get(fragment.name, [])
-        if fragment.name in self.result.unmeasured or len(passes) < self._options.passes:
-            return fragment.name not in self.result.unmeasured
-        own = mean_of_passes([found[fragment.name] for found in passes])
-        return (own.cost_us_error or 0.0) > _PRECISE * (own.cost_us or 0.0)
 
     def conclude(self) -> None:
         for fragment, passes in self._passes.items():
@@ -305,6 +284,12 @@ class _Profiler:
     def _output_files(self, fragment: str) -> list[stream_logs.LogEntry]:
         channel = self._layout.channels.get(fragment)
         return [] if channel is None else stream_logs.sink_entries(channel.folder / "_spark_metadata")
+
+
+def _second(runner: BatchRunner, rows: int) -> float:
+    """CPU of the second of two batches of a size."""
+    runner.run(rows)
+    return runner.run(rows).cpu_s
 
 
 class _Feed:

@@ -46,9 +46,7 @@ streams: {numbers: {site: here, rate: 1000}}
 queries: {kept: {site: here}, counted: {site: here}}
 trigger_s: 1
 """
-QUICK = ProfileOptions(
-    batches=12, passes=2, most_passes=2, warm_up=2, most_warm_up=2, first_warm_up=2, largest_rows=15_000
-)
+QUICK = ProfileOptions(batches=12, passes=2, warm_up=2, most_warm_up=2, first_warm_up=2, largest_rows=15_000)
 
 
 def land(folder: Path, rows: int) -> None:
