@@ -21,6 +21,9 @@ _LOG_VERSION = "v1"
 _COMPACT_EVERY = 10
 """Spark's file sink compacts its log every so many batches, and its readers count on it."""
 
+Publish = Callable[[], None]
+"""Shows a fragment what was written for it."""
+
 
 @dataclass
 class Replay:
@@ -103,7 +106,7 @@ class FedChannel:
         self._batch = 0
         self._log.mkdir(parents=True, exist_ok=True)
 
-    def append(self, table: pyarrow.Table) -> None:
+    def write(self, table: pyarrow.Table) -> Publish:
         file = self._folder / f"part-00000-{self._batch:08d}.snappy.parquet"
         # As Spark writes timestamps unless told otherwise.
         pyarrow.parquet.write_table(table, file, use_deprecated_int96_timestamps=True)
@@ -119,8 +122,9 @@ class FedChannel:
         self._entries.append(json.dumps(entry))
         compact = (self._batch + 1) % _COMPACT_EVERY == 0
         lines = self._entries if compact else self._entries[-1:]
-        _place(self._log / f"{self._batch}{'.compact' if compact else ''}", lines)
+        publish = _hidden_log(self._log / f"{self._batch}{'.compact' if compact else ''}", lines)
         self._batch += 1
+        return publish
 
 
 class FedFolder:
@@ -136,7 +140,7 @@ class FedFolder:
         self._written = 0
         folder.mkdir(parents=True, exist_ok=True)
 
-    def append(self, table: pyarrow.Table) -> None:
+    def write(self, table: pyarrow.Table) -> Publish:
         step = -(-table.num_rows // max(1, self.files)) or 1
         hidden = []
         for start in range(0, max(1, table.num_rows), step):
@@ -144,8 +148,21 @@ class FedFolder:
             self._write(table.slice(start, step), file)
             hidden.append(file)
             self._written += 1
-        for file in hidden:
-            os.replace(file, file.with_name(file.name[1:]))
+
+        def publish() -> None:
+            for file in hidden:
+                os.replace(file, file.with_name(file.name[1:]))
+
+        return publish
+
+
+def publish_together(targets: Sequence[FedChannel | FedFolder], tables: Sequence[pyarrow.Table]) -> None:
+    """Rows for all inputs of a batch: written first and shown then, or a trigger between two of them would
+    take some now and the others with the next batch.
+    """
+    written = [target.write(table) for target, table in zip(targets, tables, strict=True)]
+    for publish in written:
+        publish()
 
 
 def _write_json(table: pyarrow.Table, file: Path) -> None:
@@ -170,7 +187,7 @@ WRITERS: dict[str, Callable[[pyarrow.Table, Path], object]] = {
 """Formats of sources whose files we can write as the user's do; other sources are stood in for by parquet."""
 
 
-def _place(file: Path, lines: Iterable[str]) -> None:
+def _hidden_log(file: Path, lines: Iterable[str]) -> Publish:
     hidden = file.with_name(f".{file.name}.new")
     hidden.write_text("\n".join([_LOG_VERSION, *lines]))
-    os.replace(hidden, file)
+    return lambda: os.replace(hidden, file)

@@ -36,7 +36,7 @@ from mooring.spark.definitions import active_session, load_definitions
 from mooring.spark.endpoint import close_session, open_session
 from mooring.spark.layout import Layout
 from mooring.spark.profile_batches import BatchRunner
-from mooring.spark.profile_feed import FedChannel, FedFolder, Replay, replays, shares_of
+from mooring.spark.profile_feed import FedChannel, FedFolder, Replay, publish_together, replays, shares_of
 from mooring.spark.profile_sources import SAMPLE_ROWS, SourceSample, read_sample, redirect, with_stand_ins
 from mooring.spark.profile_statistics import ROW, ProfiledFragment, flow_statistics, mean_of_passes
 from mooring.spark.sites import SiteHandle
@@ -225,7 +225,7 @@ class _Profiler:
             steady = len(small) >= 4 and np.median(small[-2:]) > 0.93 * np.median(small[-4:-2])
             if at + 1 >= least and steady:
                 break
-        return float(np.median(small[-2:]))
+        return float(np.median(small[-4:]))
 
     def _large_batch(self, runner: BatchRunner, usual: int, usual_cpu_s: float) -> int:
         """Rows of a batch that costs well above one of the usual size."""
@@ -355,7 +355,7 @@ class _Feed:
             replay.take(share)
             for replay, share in zip(self._replays, shares_of(self._tables, rows), strict=True)
         ]
-        for name, target, table in zip(self._inputs, self._targets, taken, strict=True):
-            target.append(table)
+        publish_together(self._targets, taken)
+        for name, table in zip(self._inputs, taken, strict=True):
             self.rows_per_input[name] = self.rows_per_input.get(name, 0) + table.num_rows
         return sum(table.num_rows for table in taken)

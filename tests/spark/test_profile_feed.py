@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow", reason="the `spark` extra is not installed")
 
 import pyarrow
 
-from mooring.spark.profile_feed import FedChannel, FedFolder, replays, shares_of
+from mooring.spark.profile_feed import FedChannel, FedFolder, publish_together, replays, shares_of
 from mooring.spark.stream_logs import sink_entries
 
 
@@ -48,7 +48,7 @@ def test_rows_out_of_order_and_coarse_or_zoneless_times_are_put_in_order() -> No
 def test_a_fed_channel_looks_like_a_file_sinks(tmp_path: Path) -> None:
     channel = FedChannel(tmp_path / "c")
     for _ in range(23):
-        channel.append(sample(5))
+        channel.write(sample(5))()
     entries = sink_entries(tmp_path / "c" / "_spark_metadata")
     assert len(entries) == 23
     assert all(entry.path.stat().st_size == entry.size for entry in entries)
@@ -57,12 +57,34 @@ def test_a_fed_channel_looks_like_a_file_sinks(tmp_path: Path) -> None:
 
 def test_a_fed_folder_has_as_many_files_as_the_source_would_see(tmp_path: Path) -> None:
     few = FedFolder(tmp_path / "a", files=5)
-    few.append(sample(45))
+    few.write(sample(45))()
     assert len(list((tmp_path / "a").iterdir())) == 5
     most = FedFolder(tmp_path / "b", "json", files=4)
-    most.append(sample(45))
+    most.write(sample(45))()
     files = sorted((tmp_path / "b").iterdir())
     assert len(files) == 4
     rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     assert [row["n"] for row in rows] == list(range(45))
     assert rows[1]["at"].startswith("1970-01-01T00:00:01")
+
+
+def test_nothing_is_shown_before_everything_is_written(tmp_path: Path) -> None:
+    """Or a trigger in between would take half a batch, and put the other half down to the next."""
+    seen: list[int] = []
+
+    class Watched(FedChannel):
+        def write(self, table):
+            seen.append(shown())
+            return super().write(table)
+
+    folders = [tmp_path / name for name in "abc"]
+    channels = [Watched(folder) for folder in folders]
+
+    def shown() -> int:
+        return sum(len(sink_entries(folder / "_spark_metadata")) for folder in folders)
+
+    publish_together(channels, [sample(5)] * 3)
+    publish_together([FedFolder(tmp_path / "d", files=2)], [sample(4)])
+    assert seen == [0, 0, 0]
+    assert shown() == 3
+    assert sorted(file.name for file in (tmp_path / "d").iterdir()) == ["00000000", "00000001"]
