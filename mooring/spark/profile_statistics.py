@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet
 
 from mooring.deployment.fragments import Fragment
-from mooring.load.measurements import BatchSample, CostFit, Measured, NotMeasured, fit_cost, mean_of, ratio
+from mooring.load.measurements import BatchSample, CostFit, Measured, NotMeasured, fit_cost, middle_of, ratio
 from mooring.spark.layout import Layout
 from mooring.spark.profile_batches import BatchRunner
 from mooring.spark.statistics_file import FlowStatistics
@@ -151,11 +151,11 @@ def _last(profiled: ProfiledFragment, fit: CostFit, own: FlowStatistics) -> Flow
     return FlowStatistics(**{**vars(own), **changes})
 
 
-def mean_of_passes(passes: Sequence[FlowStatistics]) -> FlowStatistics:
+def middle_of_passes(passes: Sequence[FlowStatistics]) -> FlowStatistics:
     """One flow's figures from several passes, each with an error that holds for another pass too."""
-    cost = _mean(passes, "cost_us")
-    fixed = _mean(passes, "batch_cpu_s")
-    selectivity = _mean(passes, "selectivity")
+    cost = _middle(passes, "cost_us")
+    fixed = _middle(passes, "batch_cpu_s")
+    selectivity = _middle(passes, "selectivity")
     widths = [own.bytes for own in passes if own.bytes is not None]
     errors = [one.relative_error for one in (cost, selectivity) if one is not None]
     return replace(
@@ -176,13 +176,13 @@ def mean_of_passes(passes: Sequence[FlowStatistics]) -> FlowStatistics:
     )
 
 
-def _mean(passes: Sequence[FlowStatistics], name: str) -> Measured | None:
+def _middle(passes: Sequence[FlowStatistics], name: str) -> Measured | None:
     """None where any pass has no such figure."""
     values = [getattr(own, name) for own in passes]
     errors = [getattr(own, f"{name}_error") or 0.0 for own in passes]
     if any(value is None for value in values):
         return None
-    return mean_of([Measured(value, error) for value, error in zip(values, errors, strict=True)])
+    return middle_of([Measured(value, error) for value, error in zip(values, errors, strict=True)])
 
 
 def _grouped(values: Sequence[float]) -> list[float]:

@@ -7,8 +7,8 @@ size comes several times in a row, and the first of a row is left out: a window 
 batch what it took in with the one before, so a small batch after a large one pays for both.
 
 All fragments are measured once, then all of them again: what a row costs depends on who else uses the
-machine's caches and memory, which holds for a minute and not for ten. Passes that lie minutes apart average
-it, and how far they differ is in the error.
+machine's caches and memory, which holds for a minute and not for ten. The median of passes that lie minutes
+apart leaves such a minute out, and how far they differ is in the error.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from mooring.spark.layout import Layout
 from mooring.spark.profile_batches import BatchRunner
 from mooring.spark.profile_feed import FedChannel, FedFolder, Replay, publish_together, replays, shares_of
 from mooring.spark.profile_sources import SAMPLE_ROWS, SourceSample, read_sample, redirect, with_stand_ins
-from mooring.spark.profile_statistics import ROW, ProfiledFragment, flow_statistics, mean_of_passes
+from mooring.spark.profile_statistics import ROW, ProfiledFragment, flow_statistics, middle_of_passes
 from mooring.spark.sites import SiteHandle
 from mooring.spark.statistics_file import FlowStatistics
 
 _TRIGGER_S = 0.5
 _LEAST_ROWS = 200
-_LARGE_ROWS = 300_000
+_LARGE_ROWS = 500_000
 """Of the larger batch, wherever that is possible. A row is cheaper the more of them a batch has (by half from
 85,000 to 680,000), so a size that follows what was just measured would find another cost each time."""
 _LEAST_GROWTH = 20
@@ -262,7 +262,7 @@ class _Profiler:
         for fragment, passes in self._passes.items():
             if fragment not in self.result.unmeasured:
                 self.result.flows.update(
-                    {name: mean_of_passes([found[name] for found in passes]) for name in passes[0]}
+                    {name: middle_of_passes([found[name] for found in passes]) for name in passes[0]}
                 )
 
     def _keep(self, fragment: Fragment, runner: BatchRunner, skipped: int, feed: _Feed) -> None:

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.errors import InputError
 from mooring.spark.pipeline_problem import problem_of
 from mooring.spark.process_tree import can_see_processes
-from mooring.spark.profile_statistics import _grouped, mean_of_passes
+from mooring.spark.profile_statistics import _grouped, middle_of_passes
 from mooring.spark.profiling import ProfileOptions, profile_layout
 from mooring.spark.project import load_project
 from mooring.spark.project_run import read_layout
@@ -186,14 +186,14 @@ def test_what_passes_differ_by_is_in_the_error() -> None:
         selectivity_error=0.01, bytes=8.0, error=0.02, batches=8, rows=1000,
     )  # fmt: skip
     second = replace(first, cost_us=1.2, bytes=10.0, rows=2000, note="shared evenly with a")
-    both = mean_of_passes([first, second])
+    both = middle_of_passes([first, second])
     assert both.cost_us == pytest.approx(1.1)
     assert both.cost_us_error == pytest.approx(0.1)
     assert both.error == pytest.approx(0.1 / 1.1)
     assert both.batch_cpu_s_error == pytest.approx(0.01 / 2**0.5)
     assert (both.selectivity, both.bytes, both.batches, both.rows) == (0.5, 9.0, 16, 2000)
     assert both.note == "shared evenly with a"
-    assert mean_of_passes([replace(first, selectivity=None)]).selectivity is None
+    assert middle_of_passes([replace(first, selectivity=None)]).selectivity is None
 
 
 def test_the_closing_batch_of_a_profile_belongs_to_the_last_round() -> None:
