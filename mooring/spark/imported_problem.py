@@ -6,8 +6,8 @@ offsets and schedules; for small batches that is most of it. The driver's time i
 without its stages), its CPU is estimated from it. A thread that wants a core gets one the more rarely the
 busier the machine is, driver and tasks alike; so the driver is taken to use DRIVER_CPU_PER_TASK_SHARE times
 the share of time for which tasks had CPU. The factor is above one since tasks also wait for files, and
-since compiling and collecting garbage go on beside the driver. Measured: 2.2 to 3.4 over three runs on a
-machine two to five times overbooked (docs/measurement.md).
+since compiling and collecting garbage go on beside the driver. Measured on servers with room for compiled
+code, on machines with a core to spare and without (docs/measurement.md).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mooring.problem.history import RateHistory
 from mooring.problem.problem import Problem
 from mooring.spark.event_log import LoggedApplication, LoggedBatch, LoggedQuery
 
-DRIVER_CPU_PER_TASK_SHARE = 2.6
+DRIVER_CPU_PER_TASK_SHARE = 2.0
 MOST_DRIVER_CPU = 1.3
 """CPU seconds per second of driver time at most."""
 UNSEEN_ERROR = 0.5
