@@ -50,7 +50,7 @@ _LARGE_ROWS = 500_000
 _LEAST_GROWTH = 20
 """The larger batch has at least so many times the usual rows."""
 _LONGEST_CPU_S = 10.0
-"""Of one large batch, or it gets a quarter of the rows."""
+"""Of one large batch: it gets fewer rows if it would take more, by what smaller ones took."""
 _VISIBLE = 0.15
 """Of the fixed part: where the growing part of a large batch is less, it gets four times the rows."""
 _LOOKS = 20
@@ -168,7 +168,9 @@ class _Profiler:
             usual = max(_LEAST_ROWS, round(self._input_rate(fragment, feed) * self._trigger_s))
             feed.usual_rows(usual)
             usual_cpu_s = self._warm_up(runner, usual, tell)
-            large = self._large.get(fragment.name) or self._large_batch(runner, usual, usual_cpu_s)
+            large = self._large.get(fragment.name) or large_batch(
+                lambda rows: _second(runner, rows), usual, usual_cpu_s, self._options.largest_rows
+            )
             self._large[fragment.name] = large
             skipped = len(runner.done)
             self._measure(runner, usual, large, tell)
@@ -227,18 +229,6 @@ class _Profiler:
                 break
         return float(np.median(small[-4:]))
 
-    def _large_batch(self, runner: BatchRunner, usual: int, usual_cpu_s: float) -> int:
-        """Rows of a batch that costs well above one of the usual size."""
-        most = self._options.largest_rows
-        least = min(_LEAST_GROWTH * usual, most)
-        rows = max(min(_LARGE_ROWS, most), least)
-        tried_cpu_s = _second(runner, least)
-        while rows > least and tried_cpu_s * rows / least > _LONGEST_CPU_S:
-            rows = max(rows // 4, least)
-        while rows < most and _second(runner, rows) < (1.0 + _VISIBLE) * usual_cpu_s:
-            rows = min(4 * rows, most)
-        return rows
-
     def _measure(self, runner: BatchRunner, usual: int, large: int, tell: Callable[[float], None]) -> None:
         """Rounds of both sizes."""
         rounds = -(-self._options.batches // (2 * ROW))
@@ -284,6 +274,28 @@ class _Profiler:
     def _output_files(self, fragment: str) -> list[stream_logs.LogEntry]:
         channel = self._layout.channels.get(fragment)
         return [] if channel is None else stream_logs.sink_entries(channel.folder / "_spark_metadata")
+
+
+def large_batch(cpu_s: Callable[[int], float], usual: int, usual_cpu_s: float, most: int) -> int:
+    """Rows of a batch that costs well above one of the usual size; `cpu_s` tries a size.
+
+    >>> large_batch(lambda rows: 0.2 + 2e-6 * rows, 4_000, 0.2, 2_000_000)
+    500000
+    >>> large_batch(lambda rows: 0.2 + 1e-4 * rows, 4_000, 0.2, 2_000_000)  # 50 s would be too long
+    80000
+    >>> large_batch(lambda rows: 0.2 + 2e-8 * rows, 4_000, 0.2, 2_000_000)  # 5% more could not be told
+    2000000
+    """
+    rows = min(_LEAST_GROWTH * usual, most)
+    wanted = max(min(_LARGE_ROWS, most), rows)
+    while rows < wanted:
+        larger = min(4 * rows, wanted)
+        if (cpu_s(rows) - usual_cpu_s) * larger / rows > _LONGEST_CPU_S:
+            return rows
+        rows = larger
+    while rows < most and cpu_s(rows) < (1.0 + _VISIBLE) * usual_cpu_s:
+        rows = min(4 * rows, most)
+    return rows
 
 
 def _second(runner: BatchRunner, rows: int) -> float:
