@@ -27,7 +27,7 @@ from mooring.problem.history import RateHistory
 from mooring.problem.problem import Problem
 from mooring.spark.event_log import LoggedApplication, LoggedBatch, LoggedQuery
 
-DRIVER_CPU_PER_TASK_SHARE = 2.0
+DRIVER_CPU_PER_TASK_SHARE = 1.6
 MOST_DRIVER_CPU = 1.3
 """CPU seconds per second of driver time at most."""
 UNSEEN_ERROR = 0.5

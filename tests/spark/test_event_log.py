@@ -89,8 +89,8 @@ def test_costs_rates_and_capacity_are_read_off_a_log_whose_truth_is_known() -> N
     assert found.rate == pytest.approx(26_000 / 15, rel=0.05)
     assert found.selectivity == pytest.approx(0.1)
     assert found.bytes_out == pytest.approx(30.0)
-    # 0.05 s of tasks and 0.1 s of driver time at 1.3 CPU per second (a share of 0.5 is cut there), per 5 s.
-    assert found.fixed_cores == pytest.approx((0.05 + 1.3 * 0.1) / 5, rel=0.05)
+    # 0.05 s of tasks and 0.1 s of driver time at 1.6 times the tasks' share of 0.5, per 5 s.
+    assert found.fixed_cores == pytest.approx((0.05 + 1.6 * 0.5 * 0.1) / 5, rel=0.05)
     assert imported.placement == {"clicks": "shop"}
     assert imported.problem.sites[0].capacity == 9.0
     assert imported.problem.history is not None

@@ -25,7 +25,7 @@ from mooring.spark.stream_logs import last_committed_batch
 
 SETTLING_BATCHES = 3
 """Of every query, before anything counts: the first ones load and compile most of Spark."""
-BATCHES = 8
+BATCHES = 14
 """Of every query, that count."""
 PATIENCE_S = 240
 NAMES = ("odd", "windows", "files")
