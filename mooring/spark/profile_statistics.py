@@ -153,27 +153,20 @@ def _last(profiled: ProfiledFragment, fit: CostFit, own: FlowStatistics) -> Flow
 
 def middle_of_passes(passes: Sequence[FlowStatistics]) -> FlowStatistics:
     """One flow's figures from several passes, each with an error that holds for another pass too."""
-    cost = _middle(passes, "cost_us")
-    fixed = _middle(passes, "batch_cpu_s")
-    selectivity = _middle(passes, "selectivity")
     widths = [own.bytes for own in passes if own.bytes is not None]
-    errors = [one.relative_error for one in (cost, selectivity) if one is not None]
-    return replace(
-        passes[-1],
-        cost_us=None if cost is None else cost.value,
-        cost_us_error=None if cost is None else cost.standard_error,
-        batch_cpu_s=None if fixed is None else fixed.value,
-        batch_cpu_s_error=None if fixed is None else fixed.standard_error,
-        selectivity=None if selectivity is None else selectivity.value,
-        selectivity_error=None
-        if passes[-1].selectivity_error is None or selectivity is None
-        else selectivity.standard_error,
-        bytes=sum(widths) / len(widths) if widths else None,
-        error=max(errors) if errors else None,
-        batches=sum(own.batches or 0 for own in passes),
-        rows=max(own.rows or 0 for own in passes),
-        note=next((own.note for own in passes if own.note), None),
-    )
+    changes: dict[str, Any] = {
+        "bytes": sum(widths) / len(widths) if widths else None,
+        "batches": sum(own.batches or 0 for own in passes),
+        "rows": max(own.rows or 0 for own in passes),
+        "note": next((own.note for own in passes if own.note), None),
+    }
+    found = {name: _middle(passes, name) for name in ("cost_us", "batch_cpu_s", "selectivity")}
+    for name, one in found.items():
+        changes[name] = None if one is None else one.value
+        stated = getattr(passes[-1], f"{name}_error") is not None
+        changes[f"{name}_error"] = one.standard_error if one is not None and stated else None
+    errors = [one.relative_error for name, one in found.items() if one is not None and name != "batch_cpu_s"]
+    return replace(passes[-1], **changes, error=max(errors, default=None))
 
 
 def _middle(passes: Sequence[FlowStatistics], name: str) -> Measured | None:
