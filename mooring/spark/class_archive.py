@@ -17,6 +17,7 @@ from mooring.errors import EngineError
 from mooring.spark.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.endpoint import close_session, open_session
 from mooring.spark.java import Java
+from mooring.spark.local_files import HADOOPS_FILES
 
 _DUMP_PATIENCE_S = 180.0
 """Dumping took up to 48 s on an idle machine and must not be interrupted."""
@@ -41,7 +42,11 @@ def build_archive(java: Java) -> Path:
     with tempfile.TemporaryDirectory(prefix="mooring-archive-", dir=path.parent) as folder:
         fresh = Path(folder) / path.name
         flag = "-XX:AOTCacheOutput" if java.major >= 24 else "-XX:ArchiveClassesAtExit"
-        options = EmbeddedOptions(jvm_flags=(f"{flag}={fresh}",), grace_s=_DUMP_PATIENCE_S)
+        options = EmbeddedOptions(
+            jvm_flags=(f"{flag}={fresh}",),
+            grace_s=_DUMP_PATIENCE_S,
+            settings=HADOOPS_FILES,  # an archive fits only jars that are always at one place
+        )
         site = EmbeddedSite("archive", Path(folder), java, capacity=float("inf"), options=options)
         site.start()
         try:

@@ -22,7 +22,7 @@ import pyspark
 
 import mooring
 from mooring.errors import EngineError
-from mooring.spark import keeper
+from mooring.spark import keeper, local_files
 from mooring.spark.cpu_quota import CpuQuota
 from mooring.spark.endpoint import Endpoint
 from mooring.spark.java import Java
@@ -218,9 +218,20 @@ class EmbeddedSite:
             name = "-XX:AOTCache" if self._java.major >= 24 else "-XX:SharedArchiveFile"
             flags += [f"{name}={options.class_archive}"]
         settings = site_settings(self.name, self.threads, scratch) | options.settings
+        classes = f"{spark_home()}/jars/*"
+        if (jar := self._local_files(settings)) is not None:
+            settings |= local_files.SETTINGS
+            classes += f"{os.pathsep}{jar}"
         flags += [f"-D{name}={value}" for name, value in settings.items()]
         flags += [f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}", *options.jvm_flags]
-        return [str(self._java.path), *flags, "-cp", f"{spark_home()}/jars/*", _MAIN_CLASS]
+        return [str(self._java.path), *flags, "-cp", classes, _MAIN_CLASS]
+
+    def _local_files(self, settings: dict[str, str]) -> Path | None:
+        """Our own class for local files, unless another was asked for or executors elsewhere lack it."""
+        asked_for = self._options.settings.keys() & local_files.SETTINGS.keys()
+        if asked_for or not settings["spark.master"].startswith("local"):
+            return None
+        return local_files.local_files_jar(self._java, self.folder)
 
 
 _PACKAGE_ROOT = Path(mooring.__file__).resolve().parent.parent
@@ -261,7 +272,5 @@ def site_settings(name: str, threads: int, scratch: Path) -> dict[str, str]:
         "spark.sql.streaming.stateStore.maintenanceInterval": "30s",
         # A full collection (about 0.1 s) each minute: without it the heap fills up to its limit and stays.
         "spark.cleaner.periodicGC.interval": "60s",
-        # No checksum files beside every small file: halves the time of log commits (DESIGN.md).
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-        "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+        **local_files.HADOOPS_FILES,
     }

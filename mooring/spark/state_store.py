@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from mooring.spark import stream_logs
+from mooring.spark import local_files, stream_logs
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
@@ -18,6 +18,13 @@ MAPS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvi
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 LARGE_STATE_BYTES = 50e6
 """From here on moving RocksDB's files is quicker than replaying the maps' deltas."""
+
+_LOCAL_FILES = "spark.hadoop.fs.file.impl"
+_CHECKED = {
+    local_files.SETTINGS[_LOCAL_FILES]: local_files.CHECKED,
+    local_files.HADOOPS_FILES[_LOCAL_FILES]: "org.apache.hadoop.fs.LocalFileSystem",
+}
+"""The checksummed counterpart of a file system without checksums."""
 
 
 def choose_store(session: SparkSession, checkpoint: Path, expected_bytes: float) -> str:
@@ -31,14 +38,9 @@ def choose_store(session: SparkSession, checkpoint: Path, expected_bytes: float)
         session.conf.set(PROVIDER, ROCKSDB)
         session.conf.set(CHANGELOG, "false")
     store = recorded or asked
-    if store == ROCKSDB and _is_raw(session):
-        # RocksDB's upload insists on Hadoop's checksummed local file system; embedded sites go without for
-        # speed, so this session gets its own.
-        session.conf.set("fs.file.impl", "org.apache.hadoop.fs.LocalFileSystem")
+    if store == ROCKSDB and (checked := _CHECKED.get(str(session.conf.get(_LOCAL_FILES, "")))) is not None:
+        # RocksDB's upload insists on a checksummed local file system; embedded sites go without for speed, so
+        # this session gets its own.
+        session.conf.set("fs.file.impl", checked)
         session.conf.set("fs.file.impl.disable.cache", "true")
     return store
-
-
-def _is_raw(session: SparkSession) -> bool:
-    given = session.conf.get("spark.hadoop.fs.file.impl", "")
-    return str(given).endswith("RawLocalFileSystem")

@@ -20,6 +20,7 @@ from mooring.spark.event_log import EventLogReader
 from mooring.spark.event_log_lines import LineCounts, log_groups, read_lines
 from mooring.spark.imported_problem import import_applications
 from mooring.spark.java import find_java
+from mooring.spark.local_files import HADOOPS_FILES
 from mooring.spark.process_tree import can_see_processes
 from mooring.spark.stream_logs import last_committed_batch
 
@@ -85,6 +86,7 @@ def test_loads_imported_from_a_log_of_plain_spark_agree_with_the_cpu_of_its_proc
         "spark.eventLog.dir": f"file://{tmp_path}/log",
         "spark.eventLog.rolling.enabled": "true",
         "spark.app.name": "plain",
+        **HADOOPS_FILES,
     }
     options = EmbeddedOptions(settings=settings, heap_mb=768)
     site = EmbeddedSite("plain", tmp_path / "site", find_java(), capacity=2, options=options)

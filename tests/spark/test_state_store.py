@@ -10,9 +10,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.spark import local_files
 from mooring.spark.state_store import CHANGELOG, LARGE_STATE_BYTES, MAPS, PROVIDER, ROCKSDB, choose_store
-
-RAW = {"spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem"}
 
 
 @dataclass
@@ -52,9 +51,12 @@ def test_a_checkpoint_keeps_the_store_it_began_with(tmp_path: Path) -> None:
     assert choose_store(session, began_small, 1e12) == MAPS
     assert session.conf.values == {PROVIDER: MAPS}
     began_large = checkpoint_with(tmp_path / "rocksdb", ROCKSDB)
-    session = Session(**RAW)
+    session = Session(**local_files.HADOOPS_FILES)
     assert choose_store(session, began_large, 0.0) == ROCKSDB
     assert session.conf.values["fs.file.impl"].endswith(".LocalFileSystem")
+    session = Session(**local_files.SETTINGS)
+    assert choose_store(session, began_large, 0.0) == ROCKSDB
+    assert session.conf.values["fs.file.impl"] == local_files.CHECKED
 
 
 def test_what_the_user_chose_is_left_alone(tmp_path: Path) -> None:
