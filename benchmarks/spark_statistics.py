@@ -42,7 +42,7 @@ from feed import Feeder  # noqa: E402
 from truth import Traffic, demo_traffic  # noqa: E402
 
 
-def main(profiles: int = 3, batches: int = 12, seconds: float = 240.0) -> None:
+def main(profiles: int = 3, batches: int = 6, seconds: float = 240.0) -> None:
     print(f"load average {os.getloadavg()[0]:.1f}", flush=True)
     with tempfile.TemporaryDirectory(prefix="mooring-statistics-") as root:
         sample = Path(root) / "sample"

@@ -19,7 +19,7 @@ from mooring.errors import EngineError, InputError
 if TYPE_CHECKING:
     from mooring.spark.statistics_file import MeasuredStatistics
 
-_DEFAULT_BATCHES = 12
+_DEFAULT_BATCHES = 6
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -29,7 +29,7 @@ def add_parser(verbs: Verbs) -> None:
         run,
         "measure what a pipeline's fragments cost",
         "Runs every fragment of a project on sample data, alone on one site, and writes what it measured to "
-        "statistics.yml, which plans are made with from then on. Takes about a minute per fragment.",
+        "statistics.yml, which plans are made with from then on. Takes one to two minutes per fragment.",
     )
     add_project(parser)
     parser.add_argument(
@@ -43,7 +43,7 @@ def add_parser(verbs: Verbs) -> None:
         type=positive_count,
         metavar="N",
         default=_DEFAULT_BATCHES,
-        help=f"measured per fragment in each of three passes (default {_DEFAULT_BATCHES})",
+        help=f"measured per fragment in each of seven passes (default {_DEFAULT_BATCHES})",
     )
 
 

@@ -23,6 +23,7 @@ LEAST_SPREAD = 1.5
 """The largest batch must have this many times the rows of the smallest."""
 _MOST_PAIRED = 400
 """Batches whose pairs are looked at; more are thinned evenly."""
+_LEAST_TRIMMED = 5
 _SIGMA_PER_MAD = 1.4826
 """Standard deviation per median absolute deviation of a normal distribution."""
 
@@ -74,8 +75,9 @@ class CostFit:
         return self.batch_cpu_s.value + self.cost_us.value * rows / 1e6
 
 
-def fit_cost(samples: Sequence[BatchSample]) -> CostFit | NotMeasured:
-    """Fixed and per-row CPU of micro-batches, warm ones only (see `warm`).
+def fit_cost(samples: Sequence[BatchSample], least_batches: int = LEAST_BATCHES) -> CostFit | NotMeasured:
+    """Fixed and per-row CPU of micro-batches, warm ones only (see `warm`). Fewer than usual will do where
+    several such fits are held against each other (see `middle_of`).
 
     >>> fit = fit_cost([BatchSample(rows, 0.2 + 5e-6 * rows) for rows in (1e3, 5e4) * 6])
     >>> round(fit.batch_cpu_s.value, 6), round(fit.cost_us.value, 6)
@@ -87,7 +89,7 @@ def fit_cost(samples: Sequence[BatchSample]) -> CostFit | NotMeasured:
     cpu_s = np.array([sample.cpu_s for sample in samples], dtype=float)
     usable = np.isfinite(rows) & np.isfinite(cpu_s) & (rows >= 0.0) & (cpu_s >= 0.0)
     rows, cpu_s = rows[usable], cpu_s[usable]
-    if (reason := _unfit(rows)) is not None:
+    if (reason := _unfit(rows, least_batches)) is not None:
         return NotMeasured(reason)
     slope = _slope(rows, cpu_s)
     height = float(np.median(cpu_s - slope * rows))
@@ -142,23 +144,28 @@ def ratio(tops: Sequence[float], bottoms: Sequence[float]) -> Measured | NotMeas
 
 
 def middle_of(found: Sequence[Measured]) -> Measured:
-    """The median of measurements taken at different times; its error is what they state, or how far they
-    differ if that is more.
+    """Of measurements taken at different times: their mean without the largest and the smallest, its error
+    from how far they differ. Of fewer than five: the median, and the error they state if that is more.
 
-    A median, since what disturbs one of them (a neighbour on the machine, for a minute) only ever adds.
+    What disturbs a measurement (a neighbour on the machine, for a minute) only ever adds, so the largest is
+    the one to distrust; the rest disturbs operation just so, whose loads are means.
 
-    >>> middle_of([Measured(2.0, 0.1), Measured(2.2, 0.1), Measured(4.0, 0.1)]).value
+    >>> middle_of([Measured(value, 0.1) for value in (2.0, 2.2, 4.0)]).value
     2.2
+    >>> round(middle_of([Measured(value, 0.1) for value in (2.0, 2.2, 2.4, 2.6, 9.0)]).value, 6)
+    2.4
     """
     values = np.array([one.value for one in found])
     stated = float(np.sqrt(sum(one.standard_error**2 for one in found))) / values.size
     seen = float(values.std(ddof=1)) / float(np.sqrt(values.size)) if values.size > 1 else 0.0
-    return Measured(float(np.median(values)), max(stated, seen))
+    if values.size < _LEAST_TRIMMED:
+        return Measured(float(np.median(values)), max(stated, seen))
+    return Measured(float(np.sort(values)[1:-1].mean()), seen)
 
 
-def _unfit(rows: _Array) -> str | None:
-    if rows.size < LEAST_BATCHES:
-        return f"found {rows.size} usable batches, expected at least {LEAST_BATCHES}"
+def _unfit(rows: _Array, least_batches: int) -> str | None:
+    if rows.size < least_batches:
+        return f"found {rows.size} usable batches, expected at least {least_batches}"
     least, most = float(rows.min()), float(rows.max())
     if most < LEAST_SPREAD * least or most == least:
         return (

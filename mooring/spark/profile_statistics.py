@@ -108,7 +108,7 @@ class ProfiledFragment:
 
 
 def flow_statistics(profiled: ProfiledFragment) -> dict[str, FlowStatistics] | NotMeasured:
-    fit = fit_cost(profiled.samples)
+    fit = fit_cost(profiled.samples, least_batches=2 * (ROW - 1))
     if isinstance(fit, NotMeasured):
         return fit
     flows, passes = profiled.layout.pipeline.flows, profiled.passes

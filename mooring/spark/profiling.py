@@ -6,9 +6,9 @@ rates, and one so large that the part that grows with the rows stands well above
 size comes several times in a row, and the first of a row is left out: a window gives out, and forgets, in one
 batch what it took in with the one before, so a small batch after a large one pays for both.
 
-All fragments are measured once, then all of them again: what a row costs depends on who else uses the
-machine's caches and memory, which holds for a minute and not for ten. The median of passes that lie minutes
-apart leaves such a minute out, and how far they differ is in the error.
+All fragments are measured once, then all of them again, and so on: what a row costs depends on who else uses
+the machine's caches and memory, which holds for a minute and not for ten. So it is better to look seven times
+for some seconds, minutes apart, than three times for longer; how far the passes differ is in the error.
 """
 
 from __future__ import annotations
@@ -59,23 +59,25 @@ _IDLE_S = 3.0
 
 @dataclass(frozen=True)
 class ProfileOptions:
-    batches: int = 12
+    batches: int = 6
     """Batches per fragment and pass after warming up, of which two thirds count."""
-    passes: int = 3
+    passes: int = 7
     warm_up: int = 6
     """Least batches before measuring; more follow until batches stop getting cheaper."""
     most_warm_up: int = 24
     first_warm_up: int = 40
     """The same for the first fragment, which also warms up what all have in common."""
+    warm_up_again: int = 2
+    """The same from the second pass on: the code is compiled, the query is new."""
     largest_rows: int = 2_000_000
     """Rows of the largest batch at most: what a small heap holds comfortably."""
     sample: Path | None = None
     """Folder with a folder of files per source dataset; None: the sources' own files."""
 
     def __post_init__(self) -> None:
-        if self.batches < 4 * ROW:
+        if self.batches < 2 * ROW:
             raise InputError(
-                f"found {self.batches} batches, expected at least {4 * ROW} to fit a line", field="--batches"
+                f"found {self.batches} batches, expected at least {2 * ROW} to fit a line", field="--batches"
             )
 
 
@@ -167,16 +169,20 @@ class _Profiler:
             )
             usual = max(_LEAST_ROWS, round(self._input_rate(fragment, feed) * self._trigger_s))
             feed.usual_rows(usual)
-            usual_cpu_s = self._warm_up(runner, usual, tell)
-            large = self._large.get(fragment.name) or large_batch(
-                lambda rows: _second(runner, rows), usual, usual_cpu_s, self._options.largest_rows
-            )
-            self._large[fragment.name] = large
+            known = self._large.get(fragment.name)
+            if known is None:
+                usual_cpu_s = self._warm_up(runner, usual, tell)
+                self._large[fragment.name] = large_batch(
+                    lambda rows: _second(runner, rows), usual, usual_cpu_s, self._options.largest_rows
+                )
+            else:
+                for at in range(self._options.warm_up_again):
+                    runner.run(usual if at % 2 == 0 else 8 * usual)
             skipped = len(runner.done)
-            self._measure(runner, usual, large, tell)
+            self._measure(runner, usual, self._large[fragment.name], tell)
             runner.read_progress()
-            self._looks_cpu_s.append(self._look_cpu_s(query))
-            self.result.look_cpu_s = float(np.median(self._looks_cpu_s))
+            if known is None:
+                self._looks_cpu_s.append(self._look_cpu_s(query))
             query.stop()
             self._keep(fragment, runner, skipped, feed)
         except MooringError:
@@ -249,6 +255,7 @@ class _Profiler:
         return max(0.0, self._cpu_s() - before_cpu_s - idle_s) / _LOOKS
 
     def conclude(self) -> None:
+        self.result.look_cpu_s = float(np.median(self._looks_cpu_s)) if self._looks_cpu_s else 0.0
         for fragment, passes in self._passes.items():
             if fragment not in self.result.unmeasured:
                 self.result.flows.update(
