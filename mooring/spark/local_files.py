@@ -49,6 +49,8 @@ def local_files_jar(java: Java, folder: Path) -> Path | None:
     if not os.access(java.path, os.X_OK):
         return None  # nor will the site start, which is an error with words of its own
     try:
+        if os.pathsep in str(folder):
+            raise OSError(f"{folder} has a {os.pathsep!r} in its name, which divides a class path")
         mark = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:12]
         jar = folder / f"local-files-{mark}-spark-{pyspark.__version__}.jar"
         if not jar.is_file():

@@ -75,8 +75,10 @@ def test_the_same_source_gives_the_same_jar_without_compiling_it_for_every_site(
     assert [file.name for file in made[0].parent.iterdir()] == [made[0].name]
 
 
-def test_where_it_cannot_be_made_sites_use_hadoops_own(tmp_path: Path) -> None:
-    site = EmbeddedSite("s", tmp_path / "not made", find_java())
+@pytest.mark.parametrize("folder", ["not made", "a:b"])
+def test_where_it_cannot_be_made_sites_use_hadoops_own(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "a:b").mkdir()
+    site = EmbeddedSite("s", tmp_path / folder, find_java())
     with pytest.warns(UserWarning, match="start processes"):
         command = site._command(tmp_path)
     assert "-Dspark.hadoop.fs.file.impl=org.apache.hadoop.fs.RawLocalFileSystem" in command
