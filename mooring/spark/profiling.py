@@ -169,19 +169,16 @@ class _Profiler:
             )
             usual = max(_LEAST_ROWS, round(self._input_rate(fragment, feed) * self._trigger_s))
             feed.usual_rows(usual)
-            known = self._large.get(fragment.name)
-            if known is None:
-                usual_cpu_s = self._warm_up(runner, usual, tell)
+            first_time = fragment.name not in self._large
+            usual_cpu_s = self._warm_up(runner, usual, self._warm_up_limits(first_time), tell)
+            if first_time:
                 self._large[fragment.name] = large_batch(
                     lambda rows: _second(runner, rows), usual, usual_cpu_s, self._options.largest_rows
                 )
-            else:
-                for at in range(self._options.warm_up_again):
-                    runner.run(usual if at % 2 == 0 else 8 * usual)
             skipped = len(runner.done)
             self._measure(runner, usual, self._large[fragment.name], tell)
             runner.read_progress()
-            if known is None:
+            if first_time:
                 self._looks_cpu_s.append(self._look_cpu_s(query))
             query.stop()
             self._keep(fragment, runner, skipped, feed)
@@ -217,13 +214,23 @@ class _Profiler:
         feed.rate = rate
         return rate
 
-    def _warm_up(self, runner: BatchRunner, usual: int, tell: Callable[[float], None]) -> float:
+    def _warm_up_limits(self, first_time: bool) -> tuple[int, int]:
+        """Least and most batches."""
+        options = self._options
+        if not first_time:
+            return options.warm_up_again, options.warm_up_again
+        if not self._looks_cpu_s:
+            return options.first_warm_up, options.first_warm_up
+        return options.warm_up, options.most_warm_up
+
+    def _warm_up(
+        self, runner: BatchRunner, usual: int, limits: tuple[int, int], tell: Callable[[float], None]
+    ) -> float:
         """Until the last few batches of the usual size are no cheaper than those before them; their CPU
         seconds.
         """
         small: list[float] = []
-        options, first = self._options, not self._looks_cpu_s
-        least, most = (2 * [options.first_warm_up]) if first else (options.warm_up, options.most_warm_up)
+        least, most = limits
         while len(runner.done) < most:
             at = len(runner.done)
             batch = runner.run(usual if at % 2 == 0 else 8 * usual)
