@@ -83,7 +83,7 @@ class EmbeddedSite:
         self.folder = folder.resolve()
         self.capacity = capacity
         self.threads = max(1, math.ceil(min(capacity, os.cpu_count() or 1)))
-        self.quota_note = f"{self.threads} thread(s)"
+        self._notes = {"threads": f"{self.threads} thread(s)"}
         self._java = java
         self._options = options or EmbeddedOptions()
         self._token = secrets.token_hex(16)
@@ -93,6 +93,11 @@ class EmbeddedSite:
         self._port: int | None = None
         whole_machine = capacity >= (os.cpu_count() or 1)
         self._quota = None if whole_machine else CpuQuota(name, capacity)
+
+    @property
+    def note(self) -> str:
+        """How it is run, for the report."""
+        return ", ".join(self._notes.values())
 
     @property
     def log_file(self) -> Path:
@@ -158,7 +163,7 @@ class EmbeddedSite:
             return
         if self.is_alive():
             self._held_pid = self._server_pid
-            self.quota_note = f"{self.threads} thread(s), {self._quota.hold(self._server_pid)}"
+            self._notes["quota"] = self._quota.hold(self._server_pid)
 
     def is_alive(self) -> bool:
         return self._keeper is not None and self._keeper.poll() is None
@@ -231,7 +236,12 @@ class EmbeddedSite:
         asked_for = self._options.settings.keys() & local_files.SETTINGS.keys()
         if asked_for or not settings["spark.master"].startswith("local"):
             return None
-        return local_files.local_files_jar(self._java, self.folder)
+        try:
+            return local_files.local_files_jar(self._java, self.folder)
+        except (OSError, subprocess.SubprocessError) as failure:
+            why = getattr(failure, "stderr", None) or str(failure)
+            self._notes["files"] = f"a process per file, at a third of its CPU ({why.strip()})"
+            return None
 
 
 _PACKAGE_ROOT = Path(mooring.__file__).resolve().parent.parent

@@ -4,7 +4,8 @@ Spark reaches local files through Hadoop, which starts a `chmod` for every file 
 for every log entry it puts into place: a dozen processes per micro-batch, and a third of the CPU of a site
 with small batches (docs/decisions/0019-no-process-per-file.md). `classes/LocalFiles.java` does the same with
 calls to the system. It is compiled when a site first starts in a folder, by the compiler that Spark brings
-along for its own queries, so that a Java without one will do. Where that fails, sites use Hadoop's own.
+along for its own queries, so that a Java without one will do. Where that fails, sites use Hadoop's own,
+and their note in the report says why.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import io
 import os
 import subprocess
 import tempfile
-import warnings
 import zipfile
 from pathlib import Path
 
@@ -42,28 +42,18 @@ _MADE_AT = (1980, 1, 1, 0, 0, 0)
 """The earliest time a jar can state: the same sources give the same bytes."""
 
 
-def local_files_jar(java: Java, folder: Path) -> Path | None:
-    """The jar to put behind Spark's own, made in `folder` if it is not there; None, with a warning, if it
-    cannot be.
+def local_files_jar(java: Java, folder: Path) -> Path:
+    """The jar to put behind Spark's own, made in `folder` if it is not there. An OSError or SubprocessError
+    says why it cannot be.
     """
-    if not os.access(java.path, os.X_OK):
-        return None  # nor will the site start, which is an error with words of its own
-    try:
-        if os.pathsep in str(folder):
-            raise OSError(f"{folder} has a {os.pathsep!r} in its name, which divides a class path")
-        mark = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:12]
-        jar = folder / f"local-files-{mark}-spark-{pyspark.__version__}.jar"
-        if not jar.is_file():
-            fresh = jar.with_suffix(f".{os.getpid()}")
-            fresh.write_bytes(_compiled(java))
-            os.replace(fresh, jar)
-    except (OSError, subprocess.SubprocessError) as failure:
-        words = getattr(failure, "stderr", None) or str(failure)
-        warnings.warn(
-            f"sites will start processes to set the modes of files, at a third of their CPU: {words.strip()}",
-            stacklevel=2,
-        )
-        return None
+    if os.pathsep in str(folder):
+        raise OSError(f"{folder} has a {os.pathsep!r} in its name, which divides a class path")
+    mark = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:12]
+    jar = folder / f"local-files-{mark}-spark-{pyspark.__version__}.jar"
+    if not jar.is_file():
+        fresh = jar.with_suffix(f".{os.getpid()}")
+        fresh.write_bytes(_compiled(java))
+        os.replace(fresh, jar)
     return jar
 
 

@@ -28,7 +28,7 @@ class SiteHandle:
     @property
     def note(self) -> str:
         """How the site is run, for the report."""
-        return "existing endpoint; load estimated" if self.embedded is None else self.embedded.quota_note
+        return "existing endpoint; load estimated" if self.embedded is None else self.embedded.note
 
     def usage(self) -> TreeUsage | None:
         """None where the site's processes cannot be seen; its load is then an estimate."""

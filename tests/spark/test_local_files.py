@@ -79,8 +79,8 @@ def test_the_same_source_gives_the_same_jar_without_compiling_it_for_every_site(
 def test_where_it_cannot_be_made_sites_use_hadoops_own(tmp_path: Path, folder: str) -> None:
     (tmp_path / "a:b").mkdir()
     site = EmbeddedSite("s", tmp_path / folder, find_java())
-    with pytest.warns(UserWarning, match="start processes"):
-        command = site._command(tmp_path)
+    command = site._command(tmp_path)
+    assert "a process per file" in site.note
     assert "-Dspark.hadoop.fs.file.impl=org.apache.hadoop.fs.RawLocalFileSystem" in command
     assert not any("local-files" in word for word in command)
 
