@@ -107,7 +107,7 @@ def proposals(prepared: PreparedRun, terminal: Terminal) -> Callable[[Snapshot],
         told[-1] = steps
 
     def remarks(snapshot: Snapshot) -> dict[str, object]:
-        rates = prepared.layout.stream_rates(snapshot)
+        rates = prepared.layout.stream_rates(snapshot.rows_in_per_s())
         whole = set(snapshot.fragments) == set(problem.fragment_names) and not snapshot.troubles
         if not whole or set(rates) != set(problem.stream_index):
             return {"stream_rates": rates, "proposal": None}

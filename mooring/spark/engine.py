@@ -342,7 +342,7 @@ class SparkEngine:
         return Measurement(
             at_s=seen.at_s,
             seconds=seen.at_s - before,
-            stream_rates=self.layout.stream_rates(seen),
+            stream_rates=self.layout.stream_rates(seen.rows_in_per_s()),
             sites={n: SiteReport((s.load_cores or 0.0) / s.capacity_cores) for n, s in seen.sites.items()},
             fragments={
                 name: FragmentReport(f.site, True, f.rows_in_per_s, f.rows_out_per_s, busy(name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,6 @@ from mooring.spark.fencing import current_epoch
 from mooring.spark.file_channel import FileChannel
 from mooring.spark.pipeline import FlowNode, Pipeline
 from mooring.spark.project import Project
-from mooring.spark.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -68,12 +67,12 @@ class Layout:
         """Stream -> the fragment that brings it in."""
         return {flow.dataset: self.home[flow.name] for flow in self.pipeline.flows.values() if flow.outside}
 
-    def stream_rates(self, snapshot: Snapshot) -> dict[str, float]:
-        """Tuples per second of each stream whose fragment runs, as measured."""
+    def stream_rates(self, rows_in_per_s: Mapping[str, float]) -> dict[str, float]:
+        """Tuples per second of each stream, from rows per second of the fragments that bring them in."""
         return {
-            stream: snapshot.fragments[fragment].rows_in_per_s
+            stream: rows_in_per_s[fragment]
             for stream, fragment in self.entries.items()
-            if fragment in snapshot.fragments
+            if fragment in rows_in_per_s
         }
 
     def is_kept(self, dataset: str) -> bool:

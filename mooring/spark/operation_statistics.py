@@ -165,15 +165,6 @@ def _interval(before: Snapshot, after: Snapshot, fragment: str) -> _Interval:
     return _Interval(float(max(0, now.batches - batches)), float(max(0, now.rows_in - rows)))
 
 
-def stream_rates(layout: Layout, rows_in_per_s: Mapping[str, float]) -> dict[str, float]:
-    """Rates of the streams, from rows per second of the fragments that bring them in."""
-    return {
-        flow.dataset: rows_in_per_s[layout.home[flow.name]]
-        for flow in layout.pipeline.flows.values()
-        if flow.outside and layout.home[flow.name] in rows_in_per_s
-    }
-
-
 def read_operation(layout: Layout, problem: Problem, figures: Mapping[str, Any]) -> Problem:
     """The problem at the rates and costs that a run's statistics file holds (fragment -> figures).
 
@@ -199,7 +190,7 @@ def read_operation(layout: Layout, problem: Problem, figures: Mapping[str, Any])
         if len(layout.fragments[name].operators) == 1
     }
     rates = {name: found.rows_in_per_s for name, found in known.items()}
-    return measured_problem(problem, stream_rates(layout, rates), measured)
+    return measured_problem(problem, layout.stream_rates(rates), measured)
 
 
 def operation_statistics(layout: Layout, problem: Problem) -> OperationStatistics:

@@ -64,6 +64,10 @@ class Snapshot:
     troubles: Mapping[str, str] = field(default_factory=dict)
     """What is not as it should be, by the fragment, site or channel concerned."""
 
+    def rows_in_per_s(self) -> dict[str, float]:
+        """Per fragment that runs."""
+        return {name: fragment.rows_in_per_s for name, fragment in self.fragments.items()}
+
     def as_json(self) -> dict[str, object]:
         return asdict(self)
 
