@@ -12,9 +12,9 @@ from mooring.experiments import figure17, figure19
 from mooring.experiments.rod_trials import STEPS
 from mooring.load.feasible_set import FeasibleSet
 from mooring.load.true_feasible_set import true_ratio
-from mooring.placement.optimal import optimal_assign
+from mooring.placement.bounds.upper_bound import upper_bound
+from mooring.placement.exact.optimal import optimal_assign
 from mooring.placement.policy import Context
-from mooring.placement.upper_bound import upper_bound
 from mooring.policies.catalogue import make_policy
 
 TEN_SITES = (

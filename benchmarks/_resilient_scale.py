@@ -11,9 +11,9 @@ from mooring.load.build import build_load_model
 from mooring.load.directions import Directions
 from mooring.load.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel
+from mooring.placement.bounds.upper_bound import root_bound
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
-from mooring.placement.upper_bound import root_bound
 from mooring.policies.catalogue import make_policy
 from mooring.problem.generate import GraphParameters, generate_problem
 from mooring.problem.problem import Problem

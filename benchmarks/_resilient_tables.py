@@ -10,8 +10,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from benchmarks._resilient_cases import Ints, Row, drawn, ratio, timed
 from mooring.load.model import LoadModel
+from mooring.placement.bounds.upper_bound import upper_bound
 from mooring.placement.policy import Context
-from mooring.placement.upper_bound import upper_bound
 from mooring.policies.catalogue import make_policy
 
 

@@ -23,7 +23,7 @@ from mooring.network.embedding import draw_neighbours, embed, refine, start_embe
 from mooring.network.topology import Floats, Ints
 from mooring.network.transit_stub import transit_stub
 from mooring.network.vivaldi import VivaldiClient, VivaldiParams
-from mooring.placement.mapping import MappingParams, OpenSites
+from mooring.placement.relaxation.mapping import MappingParams, OpenSites
 
 SIZES = (1550, 10_000, 100_000)
 QUERIES = 1000

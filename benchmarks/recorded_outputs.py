@@ -1,10 +1,10 @@
-"""What the commands say, recorded before a change and compared after it: documents byte for byte, times aside.
+"""What the commands say, recorded before a change and compared after it, byte for byte, times aside.
 
     python -m benchmarks.recorded_outputs record FOLDER     # with the code as it was
     python -m benchmarks.recorded_outputs compare FOLDER    # with the code as it is; lists every difference
 
-Every policy on three example files through `plan`, `evaluate` and `simulate`, and every experiment that needs no
-Spark with `--quick`. Anytime policies get a number of steps, so that the same seed gives the same bytes.
+Every policy on three example files through `plan`, `evaluate` and `simulate`, and every experiment that needs
+no Spark with `--quick`. Anytime policies get a number of steps, so that the same seed gives the same bytes.
 """
 
 from __future__ import annotations

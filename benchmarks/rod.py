@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from mooring.load.model import LoadModel
-from mooring.placement.rod import rod_assign
+from mooring.placement.rod.rod import rod_assign
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 

@@ -14,13 +14,13 @@ from mooring.errors import InfeasibleError, UnsupportedError
 from mooring.load.build import build_load_model
 from mooring.load.limits import require_some_capacity
 from mooring.load.model import LoadModel
+from mooring.placement.bounds.upper_bound import upper_bound
 from mooring.placement.checker import violations
-from mooring.placement.evaluation import evaluate_placement
-from mooring.placement.explanation import Explanation, explain
+from mooring.placement.judging.evaluation import evaluate_placement
+from mooring.placement.judging.explanation import Explanation, explain
 from mooring.placement.limited_moves import hold_immovable, limit_moves
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context, Policy, never, silent
-from mooring.placement.upper_bound import upper_bound
 from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
 

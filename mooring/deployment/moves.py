@@ -19,7 +19,7 @@ from mooring.errors import InfeasibleError, InputError
 from mooring.load.build import build_load_model
 from mooring.load.model import LoadModel
 from mooring.placement.checker import violations
-from mooring.placement.evaluation import evaluate_placement, utilisation
+from mooring.placement.judging.evaluation import evaluate_placement, utilisation
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 

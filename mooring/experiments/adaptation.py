@@ -18,9 +18,9 @@ from mooring.network.embedding import Embedding, draw_neighbours, refine, start_
 from mooring.network.latency_filter import FilterParams, low_percentile
 from mooring.network.topology import Floats, Ints
 from mooring.network.vivaldi import VivaldiParams
-from mooring.placement.mapping import Mapper, MappingParams, OpenSites
-from mooring.placement.migration import MigrationParams
-from mooring.placement.springs import SpringParams, virtual_positions
+from mooring.placement.relaxation.mapping import Mapper, MappingParams, OpenSites
+from mooring.placement.relaxation.migration import MigrationParams
+from mooring.placement.relaxation.springs import SpringParams, virtual_positions
 
 WARM_UP_ROUNDS = 60
 SAMPLES_PER_ROUND = 8

@@ -24,8 +24,8 @@ from mooring.experiments.trials import Report, Row, run_trials
 from mooring.load.build import build_load_model
 from mooring.load.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel
+from mooring.placement.bounds.upper_bound import upper_bound
 from mooring.placement.policy import Context
-from mooring.placement.upper_bound import upper_bound
 from mooring.policies.catalogue import make_policy
 from mooring.problem.generate import GraphParameters, generate_problem
 from mooring.problem.history import RateHistory

@@ -15,8 +15,8 @@ import numpy as np
 from mooring.experiments.trials import Row
 from mooring.load.feasible_set import FeasibleSet
 from mooring.load.model import Ints, LoadModel
+from mooring.placement.bounds.upper_bound import upper_bound
 from mooring.placement.policy import Context
-from mooring.placement.upper_bound import upper_bound
 from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
 

@@ -20,7 +20,7 @@ from mooring.experiments.trials import Report, Row, run_trials
 from mooring.experiments.unreliable_sites import Deceit, UnreliableSites
 from mooring.network.cost_space import CostSpace
 from mooring.network.vivaldi import VivaldiParams
-from mooring.placement.mapping import MappingParams
+from mooring.placement.relaxation.mapping import MappingParams
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -19,7 +19,7 @@ from mooring.experiments.trials import Report, Row, run_trials
 from mooring.network.cost_space import CostSpace
 from mooring.network.embedding import embed
 from mooring.network.shipped import aws_regions, planetlab
-from mooring.placement.mapping import MappingParams
+from mooring.placement.relaxation.mapping import MappingParams
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,7 +20,7 @@ from mooring.experiments.changing_network import planetlab_weather, seattle_weat
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.star_queries import StarQueries
 from mooring.experiments.trials import Report, Row, run_trials
-from mooring.placement.migration import MigrationParams
+from mooring.placement.relaxation.migration import MigrationParams
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,7 +20,7 @@ from mooring.network.cost_space import CostSpace
 from mooring.network.embedding import embed
 from mooring.network.shipped import planetlab
 from mooring.network.topology import Floats
-from mooring.placement.overlay import Overlay
+from mooring.placement.relaxation.running_queries import RunningQueries
 from mooring.problem.problem import Problem
 
 if TYPE_CHECKING:
@@ -95,13 +95,13 @@ def share(case: Case) -> list[Row]:
     usage: list[float] = []
     reused = 0
     for reuse in (False, True):
-        overlay = Overlay(problem, space, latency_ms, np.random.default_rng(case.number), reuse=reuse)
-        reused = sum(bool(overlay.admit(query.name).reused) for query in problem.queries)
-        usage.append(overlay.usage())
-        running = len(overlay.instances)
+        queries = RunningQueries(problem, space, latency_ms, np.random.default_rng(case.number), reuse=reuse)
+        reused = sum(bool(queries.admit(query.name).reused) for query in problem.queries)
+        usage.append(queries.usage())
+        running = len(queries.instances)
         for query in problem.queries:
-            overlay.withdraw(query.name)
-        assert not overlay.instances
+            queries.withdraw(query.name)
+        assert not queries.instances
     row: Row = {
         "kind": case.kind,
         "queries": case.queries,

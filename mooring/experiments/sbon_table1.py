@@ -22,7 +22,7 @@ from mooring.network.routing import Routing
 from mooring.network.shipped import planetlab
 from mooring.network.topology import Floats, Ints
 from mooring.network.transit_stub import transit_stub
-from mooring.placement.mapping import MappingParams
+from mooring.placement.relaxation.mapping import MappingParams
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,8 +10,8 @@ import numpy as np
 from mooring.network.cost_space import CostSpace
 from mooring.network.routing import Routing
 from mooring.network.topology import Floats, Ints
-from mooring.placement.mapping import Mapper, MappingParams, MappingReport, OpenSites, Sites
-from mooring.placement.springs import SpringParams, Springs, virtual_positions
+from mooring.placement.relaxation.mapping import Mapper, MappingParams, MappingReport, OpenSites, Sites
+from mooring.placement.relaxation.springs import SpringParams, Springs, virtual_positions
 
 
 @dataclass(frozen=True, eq=False)

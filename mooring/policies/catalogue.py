@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from mooring.errors import InputError
-from mooring.placement.connected import Connected
-from mooring.placement.correlation import Correlation
-from mooring.placement.llf import LargestLoadFirst
-from mooring.placement.max_rate import MaxRate
-from mooring.placement.network_baselines import Consumer, IpMulticast, Producer
-from mooring.placement.optimal import Optimal
+from mooring.placement.baselines.connected import Connected
+from mooring.placement.baselines.correlation import Correlation
+from mooring.placement.baselines.llf import LargestLoadFirst
+from mooring.placement.baselines.max_rate import MaxRate
+from mooring.placement.baselines.network_baselines import Consumer, IpMulticast, Producer
+from mooring.placement.baselines.random_placement import Random
+from mooring.placement.exact.optimal import Optimal
 from mooring.placement.policy import Policy
-from mooring.placement.random_placement import Random
-from mooring.placement.relaxation import Relaxation
-from mooring.placement.resilient import Resilient
-from mooring.placement.rod import Rod
+from mooring.placement.relaxation.relaxation import Relaxation
+from mooring.placement.resilient.resilient import Resilient
+from mooring.placement.rod.rod import Rod
 from mooring.problem.fields import refuse_reference
 
 POLICIES: dict[str, type[Any]] = {

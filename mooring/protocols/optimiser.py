@@ -28,7 +28,7 @@ import numpy as np
 from mooring.errors import InputError
 from mooring.network.coordinate import Coordinate
 from mooring.network.vivaldi import VivaldiClient, VivaldiParams
-from mooring.placement.migration import MigrationParams
+from mooring.placement.relaxation.migration import MigrationParams
 from mooring.protocols.optimiser_messages import (
     Accepted,
     Announce,

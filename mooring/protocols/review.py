@@ -10,7 +10,7 @@ import numpy as np
 from mooring.network.coordinate import Coordinate
 from mooring.network.cost_space import CostSpace, LoadScale
 from mooring.network.embedding import Embedding
-from mooring.placement.springs import SpringParams, Springs, virtual_positions
+from mooring.placement.relaxation.springs import SpringParams, Springs, virtual_positions
 from mooring.protocols.optimiser_messages import Attempt
 
 

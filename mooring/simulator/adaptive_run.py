@@ -17,7 +17,7 @@ from mooring.errors import UnsupportedError
 from mooring.load.build import build_load_model
 from mooring.load.rates import output_rates
 from mooring.placement.placement import Placement
-from mooring.placement.springs import Link, problem_links
+from mooring.placement.relaxation.springs import Link, problem_links
 from mooring.protocols.optimiser import OptimiserParams, optimiser_machines
 from mooring.protocols.optimiser_messages import Hosted, Measured, OperatorLink
 from mooring.simulator.arrivals import Arrivals

@@ -20,7 +20,7 @@ from mooring.deployment.moves import (
 from mooring.errors import InfeasibleError, InputError
 from mooring.load.build import build_load_model
 from mooring.placement.checker import violations
-from mooring.placement.evaluation import utilisation
+from mooring.placement.judging.evaluation import utilisation
 from mooring.problem.problem import Problem
 
 

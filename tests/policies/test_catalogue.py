@@ -7,10 +7,10 @@ import dataclasses
 import pytest
 
 from mooring.errors import InputError
-from mooring.placement.optimal import Optimal
+from mooring.placement.baselines.random_placement import Random
+from mooring.placement.exact.optimal import Optimal
 from mooring.placement.policy import Policy
-from mooring.placement.random_placement import Random
-from mooring.placement.rod import Rod
+from mooring.placement.rod.rod import Rod
 from mooring.policies.catalogue import POLICIES, make_policy, parse_setting
 
 

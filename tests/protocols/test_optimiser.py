@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from mooring.placement.migration import MigrationParams
+from mooring.placement.relaxation.migration import MigrationParams
 from mooring.protocols.optimiser import Optimiser, OptimiserParams, optimiser_machines
 from mooring.protocols.optimiser_messages import (
     Accepted,

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.placement.migration import MigrationParams
-from mooring.placement.network_metrics import network_metrics
+from mooring.placement.judging.network_metrics import network_metrics
 from mooring.placement.placement import Placement
+from mooring.placement.relaxation.migration import MigrationParams
 from mooring.problem.problem import Problem
 from mooring.protocols.optimiser import OptimiserParams
 from mooring.simulator.adaptive_run import AdaptiveRun

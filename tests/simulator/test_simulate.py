@@ -11,7 +11,7 @@ import pytest
 
 from mooring.errors import InputError
 from mooring.load.build import build_load_model
-from mooring.placement.network_metrics import query_latencies_ms
+from mooring.placement.judging.network_metrics import query_latencies_ms
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 from mooring.simulator.arrivals import Replay

@@ -1,0 +1,1 @@
+"""The placements that the papers compare with."""

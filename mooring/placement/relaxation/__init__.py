@@ -1,0 +1,1 @@
+"""Network-aware placement (SBON): springs in a cost space, mapping, reuse, migration."""

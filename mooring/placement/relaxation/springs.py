@@ -1,0 +1,152 @@
+"""Operators as bodies and data flows as springs (section 3.1.2): where in the cost space should each operator
+be?
+
+A spring pulls with its length times its data rate, so the system at rest minimises the sum of rate x
+latency^2, with one solution where rate x latency alone may have many. Sites are nailed down; operators float.
+Many queries are one system, and operators that they share tie their springs together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from mooring.errors import InputError
+from mooring.load.rates import output_rates
+from mooring.network.embedding import Embedding
+from mooring.network.topology import Floats, Ints
+from mooring.placement.judging.network_metrics import node_bytes
+from mooring.placement.relaxation.relax_kernels import relax
+from mooring.problem.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Springs:
+    """The springs of operator i are `start[i]:start[i + 1]`; every spring between operators appears at
+    both."""
+
+    start: Ints
+    other: Ints
+    """The other end: an operator, or site `~other` where negative."""
+    rate: Floats
+    """Bytes per second (or any unit, as long as it is one)."""
+    outgoing: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    """Whether data flows from the operator to the other end."""
+
+    @classmethod
+    def of(cls, operators: int, sources: Ints, targets: Ints, rate: Floats) -> Springs:
+        """From links between operators (0 and up) and sites (~site). Links between two sites pull nobody."""
+        own = np.concatenate([sources, targets])
+        other = np.concatenate([targets, sources])
+        outgoing = np.arange(len(own)) < len(sources)
+        kept = np.flatnonzero((own >= 0) & (own != other))
+        order = kept[np.argsort(own[kept], kind="stable")]
+        start = np.zeros(operators + 1, dtype=np.int64)
+        np.cumsum(np.bincount(own[order], minlength=operators), out=start[1:])
+        return cls(start, other[order], np.concatenate([rate, rate])[order], outgoing[order])
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def of_operator(self, operator: int) -> slice:
+        return slice(int(self.start[operator]), int(self.start[operator + 1]))
+
+
+@dataclass(frozen=True)
+class SpringParams:
+    damping: float = 0.1
+    """delta: the part of the way an operator moves per step (section 3.1.3). Rates are taken relative to the
+    sum at their operator, or the step would have a unit and 0.1 be unstable for rates above 20."""
+    threshold_ms: float = 1.0
+    """F_t: at rest once no force is larger (section 3.1.3)."""
+    most_sweeps: int = 10_000
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.damping < 2.0:
+            raise InputError(f"is {self.damping}, expected above 0 and below 2", field="damping")
+        if not self.threshold_ms > 0.0:
+            raise InputError(f"is {self.threshold_ms}, expected a positive number", field="threshold_ms")
+
+
+def virtual_positions(
+    springs: Springs,
+    embedding: Embedding,
+    rng: np.random.Generator,
+    params: SpringParams,
+    start_ms: Floats | None = None,
+) -> Floats:
+    """Operators x dimensions: where the springs come to rest; from near the origin, or from where operators
+    are."""
+    dimensions = embedding.position_ms.shape[1]
+    position = rng.random((len(springs), dimensions)) - 0.5 if start_ms is None else start_ms.copy()
+    sums = np.zeros(len(springs))
+    owner = np.repeat(np.arange(len(springs)), np.diff(springs.start))
+    np.add.at(sums, owner, springs.rate)
+    pull = springs.rate / np.maximum(sums, 1e-300)[owner]
+    heights = embedding.height_ms
+    relax(
+        position,
+        springs.start,
+        springs.other,
+        pull,
+        embedding.position_ms,
+        heights,
+        params.damping,
+        params.threshold_ms,
+        params.most_sweeps,
+    )
+    return position
+
+
+class Link(NamedTuple):
+    """A flow of one node's output; an end is a fragment, or ~site where it is nailed down."""
+
+    node: int
+    """The stream or operator whose output flows: readers of one node at one site get it once."""
+    source: int
+    target: int
+    rate: float
+    """Bytes per second; tuples per second where some sizes of tuples are not known."""
+
+
+def problem_links(problem: Problem, pinned_site: Ints) -> list[Link]:
+    """Every flow between the fragments of a problem, its streams' sites and its queries' sites."""
+    graph = problem.graph
+    out, sizes = output_rates(problem, None), node_bytes(problem)
+    known = all(size is not None for size in sizes)
+    flow = [float(out[node]) * (float(sizes[node] or 0.0) if known else 1.0) for node in range(len(sizes))]
+    end_of = _ends(problem, pinned_site)
+    links: dict[tuple[int, int, int], float] = {}
+    for j, ports in enumerate(graph.ports):
+        target = end_of[graph.stream_count + j]
+        for node in (node for port in ports for node in port):
+            source = end_of[node]
+            if source is not None and target is not None and source != target:
+                key = node, source, target
+                links[key] = min(links.get(key, 0.0) + flow[node] * problem.operators[j].share, flow[node])
+    for query in problem.queries:
+        for node in problem.nodes_by_name[query.reads]:
+            source = end_of[node]
+            if source is not None and source != ~problem.site_index[query.site]:
+                links[node, source, ~problem.site_index[query.site]] = flow[node]
+    return [Link(*key, rate) for key, rate in links.items()]
+
+
+def problem_springs(problem: Problem, pinned_site: Ints) -> Springs:
+    links = problem_links(problem, pinned_site)
+    ends = np.array([(link.source, link.target) for link in links], dtype=np.int64).reshape(-1, 2)
+    rates = np.array([link.rate for link in links])
+    return Springs.of(len(problem.fragments), ends[:, 0], ends[:, 1], rates)
+
+
+def _ends(problem: Problem, pinned_site: Ints) -> Sequence[int | None]:
+    """Per node: its fragment, or ~site where it is nailed down; None for a stream that is everywhere."""
+    streams = [None if s.site is None else ~problem.site_index[s.site] for s in problem.streams]
+    operators: list[int | None] = [None] * len(problem.operators)
+    for f, members in enumerate(problem.fragments):
+        for j in members:
+            operators[j] = f if pinned_site[f] < 0 else ~int(pinned_site[f])
+    return [*streams, *operators]

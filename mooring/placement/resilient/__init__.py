@@ -1,0 +1,1 @@
+"""The search for the plan with the largest feasible set."""

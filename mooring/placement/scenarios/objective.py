@@ -1,0 +1,35 @@
+"""What a search maximises: scenarios to search by, and a judge that no search has seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from mooring.load.feasible_set import DEFAULT_POINTS, FeasibleSet
+from mooring.load.model import Ints, LoadModel
+from mooring.placement.scenarios.scenarios import Scenarios, volume_scenarios
+
+
+class Objective(Protocol):
+    def scenarios(self, count: int, rng: np.random.Generator) -> Scenarios:
+        """About so many scenarios, drawn afresh."""
+        ...
+
+    def judge(self, site_of_fragment: Ints) -> float:
+        """The value of a plan, finer than a search could afford, on scenarios of its own."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Volume:
+    """The feasible ratio: the feasible set relative to the ideal one, above the lower bounds."""
+
+    model: LoadModel
+
+    def scenarios(self, count: int, rng: np.random.Generator) -> Scenarios:
+        return volume_scenarios(self.model, count, rng)
+
+    def judge(self, site_of_fragment: Ints) -> float:
+        return FeasibleSet.of(self.model, site_of_fragment).ratio(DEFAULT_POINTS).value

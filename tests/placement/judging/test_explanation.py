@@ -1,0 +1,101 @@
+"""An explanation names the true bottleneck, and its suggestion helps when it is followed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.load.build import build_load_model
+from mooring.load.directions import Directions
+from mooring.placement.checker import violations
+from mooring.placement.judging.evaluation import evaluate_placement
+from mooring.placement.judging.explanation import Explanation, MoreCapacity, Move, explain, feasible_volume
+from mooring.placement.placement import Placement
+from mooring.problem.generate import GraphParameters, generate_problem
+from mooring.problem.problem import Problem
+
+
+def explained(placement: Placement) -> Explanation:
+    model = build_load_model(placement.problem)
+    return explain(model, placement, evaluate_placement(model, placement))
+
+
+def volume(placement: Placement) -> float:
+    model = build_load_model(placement.problem)
+    return feasible_volume(model, placement, Directions.draw(len(model.active), 2**13, 7))
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 10_000), sites=st.integers(2, 5), operators=st.sampled_from([6, 12, 30]))
+def test_following_the_suggestion_enlarges_the_feasible_set_by_what_it_promised(
+    seed: int, sites: int, operators: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    problem = generate_problem(GraphParameters(streams=3, operators=operators, sites=sites), rng)
+    placement = Placement(problem, rng.integers(0, sites, len(problem.fragments)))
+    suggestion = explained(placement).suggestion
+    assert suggestion is not None
+    after = suggestion.apply(placement)
+    assert not violations(after.problem, build_load_model(after.problem), after)
+    assert volume(after) / volume(placement) - 1 == pytest.approx(suggestion.gain, rel=0.05, abs=0.002)
+    assert suggestion.gain > 0
+    if isinstance(suggestion, Move):
+        before_ratio = evaluate_placement(build_load_model(problem), placement)["feasible_ratio"]
+        assert evaluate_placement(build_load_model(problem), after)["feasible_ratio"] > before_ratio
+
+
+def two_sites(operators: dict[str, Any], **sections: Any) -> Problem:
+    return Problem.from_dict(
+        {
+            "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}},
+            "streams": {"x": {"rate": 100}, "y": {"rate": 100}},
+            "operators": operators,
+            **sections,
+        }
+    )
+
+
+def test_the_bottleneck_and_what_presses_on_it_are_named() -> None:
+    problem = two_sites(
+        {
+            "x1": {"inputs": ["x"], "cost_us": 100},
+            "x2": {"inputs": ["x"], "cost_us": 100},
+            "y1": {"inputs": ["y"], "cost_us": 10},
+            "y2": {"inputs": ["y"], "cost_us": 10},
+        }
+    )
+    found = explained(Placement.from_dict(problem, {"x1": "a", "x2": "a", "y1": "a", "y2": "b"}))
+    assert found.bottleneck == 0
+    assert found.pressing[0] == ("x", pytest.approx(2.0))
+    assert isinstance(found.suggestion, Move)
+    assert found.suggestion.sites == ((0, 1),)
+    text = " ".join(found.sentences)
+    assert "Site a is the bottleneck" in text
+    assert "Moving x1 to b" in text
+
+
+def test_where_no_move_helps_more_capacity_is_suggested_and_helps() -> None:
+    problem = two_sites({"x1": {"inputs": ["x"], "cost_us": 100}, "y1": {"inputs": ["y"], "cost_us": 100}})
+    placement = Placement.from_dict(problem, {"x1": "a", "y1": "b"})
+    suggestion = explained(placement).suggestion
+    assert isinstance(suggestion, MoreCapacity)
+    assert volume(suggestion.apply(placement)) > volume(placement)
+    assert "more cores" in suggestion.sentence(problem)
+
+
+def test_a_pinned_fragment_is_never_suggested() -> None:
+    operators = {f"x{i}": {"inputs": ["x"], "cost_us": 100, "site": "a"} for i in range(3)}
+    problem = two_sites(operators | {"y1": {"inputs": ["y"], "cost_us": 1}})
+    everything_at_a = Placement(problem, np.zeros(4, dtype=np.int64))
+    suggestion = explained(everything_at_a).suggestion
+    assert suggestion is not None
+    assert not isinstance(suggestion, Move) or suggestion.sites == ((3, 1),)
+
+
+def test_streams_that_load_nothing_are_said_to_be_left_out() -> None:
+    problem = two_sites({"x1": {"inputs": ["x"], "cost_us": 100}})
+    assert any("load nothing: y" in s for s in explained(Placement.from_dict(problem, {"x1": "a"})).sentences)

@@ -1,0 +1,49 @@
+"""What the search may move, and when it ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mooring.load.build import build_load_model
+from mooring.placement.policy import Context
+from mooring.placement.resilient.annealing import movable
+from mooring.placement.resilient.resilient import Resilient
+from mooring.problem.generate import GraphParameters, generate_problem
+
+
+def test_fragments_beside_each_other_load_the_same_variable_about_as_much_and_pinned_ones_are_left_out() -> (
+    None
+):
+    problem = generate_problem(GraphParameters(operators=50), np.random.default_rng(0))
+    model = build_load_model(problem)
+    pinned = np.where(np.arange(50) % 7 == 0, 0, -1)
+    order = movable(replace(model, pinned_site=pinned))
+    assert sorted(order) == [f for f in range(50) if f % 7]
+    parts = (model.coefficients.toarray() / model.totals)[order]
+    variable, load = parts.argmax(axis=1), parts.sum(axis=1)
+    assert (np.diff(variable) >= 0).all()
+    assert (np.diff(load)[np.diff(variable) == 0] >= 0.0).all()
+
+
+def test_coolings_that_agree_end_the_search_before_its_time() -> None:
+    problem = generate_problem(GraphParameters(operators=8, streams=2, sites=2), np.random.default_rng(1))
+    clock = Ticks(2000)
+    context = Context.of(problem)
+    Resilient().place(problem, replace(context, spent=clock.spent, expired=clock.expired))
+    assert clock.spent() < 0.8
+
+
+class Ticks:
+    """A clock that goes on by one part of its budget each time it is looked at."""
+
+    def __init__(self, parts: int) -> None:
+        self._parts, self._looks = parts, 0
+
+    def spent(self) -> float:
+        self._looks += 1
+        return self._looks / self._parts
+
+    def expired(self) -> bool:
+        return self.spent() >= 1.0
