@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mooring.simulator.arrivals import Poisson
-from mooring.simulator.model import Model, Reader
-from mooring.simulator.simulation import Simulation
+from mooring.simulator.data_plane.arrivals import Poisson
+from mooring.simulator.data_plane.model import Model, Reader
+from mooring.simulator.data_plane.simulation import Simulation
 
 try:
     import simpy

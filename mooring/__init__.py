@@ -4,7 +4,7 @@ from mooring.errors import EngineError, InfeasibleError, InputError, MooringErro
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 from mooring.run import Plan, compare, evaluate, headroom, plan
-from mooring.simulator.simulate import simulate
+from mooring.simulator.data_plane.simulate import simulate
 
 __version__ = "0.1.0"
 

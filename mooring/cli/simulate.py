@@ -16,9 +16,9 @@ from mooring.cli.terminal import Terminal
 from mooring.errors import InputError
 from mooring.problem.fingerprint import fingerprint
 from mooring.problem.problem import Problem
-from mooring.simulator.report import SimulationReport
-from mooring.simulator.simulate import simulate
-from mooring.simulator.workload import PROCESSES
+from mooring.simulator.data_plane.report import SimulationReport
+from mooring.simulator.data_plane.simulate import simulate
+from mooring.simulator.data_plane.workload import PROCESSES
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -99,7 +99,7 @@ def _trace(given: Sequence[str], problem: Problem) -> str | Mapping[str, str] | 
 
 
 def _draw(report: SimulationReport, path: Path) -> None:
-    from mooring.simulator.figure import draw_report
+    from mooring.simulator.data_plane.figure import draw_report
 
     make_folder(path.parent)
     try:

@@ -33,11 +33,11 @@ from mooring.placement.policy import Context
 from mooring.policies.catalogue import make_policy
 from mooring.problem.history import RateHistory
 from mooring.problem.problem import Problem
-from mooring.simulator.arrivals import Replay
-from mooring.simulator.binding import Behaviour
-from mooring.simulator.overload import Limits
-from mooring.simulator.report import SimulationReport
-from mooring.simulator.simulate import simulate
+from mooring.simulator.data_plane.arrivals import Replay
+from mooring.simulator.data_plane.binding import Behaviour
+from mooring.simulator.data_plane.overload import Limits
+from mooring.simulator.data_plane.report import SimulationReport
+from mooring.simulator.data_plane.simulate import simulate
 from mooring.simulator.traces.extracts import ARRIVALS_NAME
 from mooring.simulator.traces.rates import rate_series
 from mooring.simulator.traces.read import arrival_instants

@@ -43,8 +43,8 @@ from mooring.load.build import build_load_model
 from mooring.load.headroom import headroom
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
-from mooring.simulator.report import SimulationReport
-from mooring.simulator.simulate import simulate
+from mooring.simulator.data_plane.report import SimulationReport
+from mooring.simulator.data_plane.simulate import simulate
 from mooring.simulator.traces.extracts import ARRIVALS_NAME
 from mooring.simulator.traces.rates import rate_series
 from mooring.simulator.traces.read import arrival_instants

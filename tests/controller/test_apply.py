@@ -18,8 +18,8 @@ from mooring.deployment.engine import STAGES, Channel, Measurement, MoveReport
 from mooring.deployment.moves import Move, apply_moves
 from mooring.errors import EngineError
 from mooring.problem.problem import Problem
-from mooring.simulator.arrivals import Constant
-from mooring.simulator.engine import SimulatedEngine
+from mooring.simulator.data_plane.arrivals import Constant
+from mooring.simulator.data_plane.engine import SimulatedEngine
 
 OLD = {"f": "a", "g": "a", "h": "b"}
 MOVES = (Move("f", "a", "b"), Move("h", "b", "a"), Move("g", "a", "b"))

@@ -22,10 +22,14 @@ from mooring.protocols.optimiser_messages import (
     Transfer,
 )
 from mooring.protocols.protocol import Effect, MakeMachine, Persist, Send
-from mooring.simulator.exploration import Subject, explore
-from mooring.simulator.harness import Harness
-from mooring.simulator.optimiser_invariants import chain_layout, optimiser_checkers, optimiser_scenarios
-from mooring.simulator.scenario import Request, Scenario
+from mooring.simulator.harness.exploration import Subject, explore
+from mooring.simulator.harness.harness import Harness
+from mooring.simulator.harness.optimiser_invariants import (
+    chain_layout,
+    optimiser_checkers,
+    optimiser_scenarios,
+)
+from mooring.simulator.harness.scenario import Request, Scenario
 
 PARAMS = OptimiserParams(
     period_ms=40.0,

@@ -1,0 +1,1 @@
+"""Sites and links as queues: tuples through a placement in virtual time."""

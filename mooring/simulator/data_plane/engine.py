@@ -1,0 +1,290 @@
+"""The simulator as an engine: the calls that drive Spark, in virtual time.
+
+A fragment that is not running holds its operators: what arrives waits in their channels. A move holds them,
+changes where they are, and lets them run again after the pause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.deployment.engine import (
+    Channel,
+    FragmentReport,
+    Measurement,
+    MoveReport,
+    QueryReport,
+    SiteReport,
+)
+from mooring.errors import EngineError, InputError
+from mooring.problem.problem import Problem
+from mooring.simulator.data_plane.arrivals import Arrivals
+from mooring.simulator.data_plane.binding import Behaviour, Binding
+from mooring.simulator.data_plane.overload import Limits, Overload
+from mooring.simulator.data_plane.simulation import Simulation
+
+
+@dataclass(frozen=True)
+class MoveCosts:
+    """What a move costs beside the state's way over the network."""
+
+    pause_s: float = 1.0  # stop, fence and start: about what Spark takes for a warm stateless fragment
+    bytes_per_s: float = 100e6  # for the state, where the problem states no bandwidth
+
+
+class SimulatedEngine:
+    """An `Engine` that can be stepped: `run(until_s)` lets virtual time pass between the calls."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        arrivals: Sequence[Arrivals],
+        rng: np.random.Generator,
+        *,
+        horizon_s: float,
+        bins: int = 120,
+        batch: int = 1,
+        behaviour: Behaviour | None = None,
+        limits: Limits | None = None,
+        costs: MoveCosts | None = None,
+    ) -> None:
+        if len(arrivals) != len(problem.streams):
+            raise InputError(f"{len(arrivals)} arrival processes for {len(problem.streams)} streams")
+        self.problem = problem
+        self.binding = Binding(problem, behaviour)
+        self.costs = costs or MoveCosts()
+        self._sites = [0] * len(problem.operators)  # where each operator is
+        self._fragments = dict(zip(problem.fragment_names, problem.fragments, strict=True))
+        self._running: dict[str, str] = {}  # fragment -> site
+        self._capacity = problem.capacity_cores  # nominal
+        self._fixed_cores = np.zeros(len(problem.sites))  # of the fragments that run there
+        self._changes = sorted(self.binding.behaviour.capacity_changes)
+        model = self.binding.model(self._sites, arrivals)
+        self.simulation = Simulation(model, rng, horizon_s=horizon_s, bins=bins, batch=batch, limits=limits)
+        self._arcs_of: list[list[int]] = [[] for _ in problem.operators]
+        self._arcs_between: dict[Channel, list[int]] = {}
+        for index, arc in enumerate(self.binding.arcs):
+            for j in {arc.operator, arc.producer - self.binding.stream_count}:
+                if j is not None and 0 <= j < len(problem.operators):
+                    self._arcs_of[j].append(index)
+            if arc.channel is not None:
+                self._arcs_between.setdefault(Channel(*arc.channel), []).append(index)
+                self.simulation.open_arc(index, False)
+        for j in range(len(problem.operators)):
+            self.simulation.hold(j)
+        self._before = self._counters()
+
+    # The Engine protocol.
+
+    def start(self, fragment: str, site: str) -> None:
+        members = self._members(fragment)
+        if fragment in self._running:
+            raise EngineError(
+                f"fragment {fragment!r} already runs at {self._running[fragment]!r}", remedy="move it"
+            )
+        self._put(members, self._site_index(site))
+        self._running[fragment] = site
+        self._charge_fixed(members, site, +1)
+        for j in members:
+            self.simulation.release(j)
+
+    def stop(self, fragment: str) -> None:
+        members = self._members(fragment)
+        site = self._running.pop(fragment, None)
+        if site is None:
+            raise EngineError(f"fragment {fragment!r} does not run, so it cannot be stopped")
+        for j in members:
+            self.simulation.hold(j)
+        self._charge_fixed(members, site, -1)
+
+    def connect(self, channel: Channel) -> None:
+        for arc in self._channel_arcs(channel):
+            self.simulation.open_arc(arc, True)
+
+    def disconnect(self, channel: Channel) -> None:
+        for arc in self._channel_arcs(channel):
+            self.simulation.open_arc(arc, False)
+
+    def move(self, fragment: str, to_site: str) -> MoveReport:
+        target = self._site_index(to_site)
+        from_site = self._running.get(fragment)
+        self.stop(fragment)
+        members = self._members(fragment)
+        assert from_site is not None  # or stop would have refused
+        state = sum(self.problem.operators[j].state_bytes for j in members)
+        pause_s = self._pause_s(self.problem.site_index[from_site], target, state)
+        self._put(members, target)
+        self._running[fragment] = to_site
+        self._charge_fixed(members, to_site, +1)
+        for j in members:
+            self.simulation.release(j, after_s=pause_s)
+        return MoveReport(fragment, from_site, to_site, pause_s, state)
+
+    def measure(self) -> Measurement:
+        now, before = self._counters(), self._before
+        self._before = now
+        self.simulation.world.queries["recent_max"] = 0.0
+        seconds = max(now.at_s - before.at_s, 1e-300)
+        rate = {name: (now.totals[name] - before.totals[name]) / seconds for name in now.totals}
+        sites = {
+            site.name: SiteReport(float(rate["busy"][i]), float(now.lengths[i]))
+            for i, site in enumerate(self.problem.sites)
+        }
+        queries = {sink.name: self._query_report(q, rate, now) for q, sink in enumerate(self.binding.sinks)}
+        return Measurement(
+            at_s=now.at_s,
+            seconds=now.at_s - before.at_s,
+            stream_rates={s.name: float(rate["emitted"][k]) for k, s in enumerate(self.problem.streams)},
+            sites=sites,
+            fragments={name: self._fragment_report(name, rate) for name in self._fragments},
+            queries=queries,
+        )
+
+    # Time.
+
+    def run(self, until_s: float) -> Overload | None:
+        """Let virtual time pass, applying capacity changes on the way."""
+        while self._changes and self._changes[0][0] <= until_s and self.simulation.overload is None:
+            at_s, site, cores = self._changes.pop(0)
+            self.simulation.run(at_s)
+            self.set_capacity(site, cores)
+        return self.simulation.run(until_s)
+
+    def set_capacity(self, site: str, cores: float) -> None:
+        """Change a site's nominal capacity now."""
+        self._capacity[self._site_index(site)] = cores
+        self._refresh_capacity(site)
+
+    def restart_statistics(self) -> None:
+        """Forget what was counted so far: the end of the warm-up."""
+        self.simulation.restart_statistics()
+        self._before = self._counters()
+
+    @property
+    def placement(self) -> Mapping[str, str]:
+        """Where every running operator is."""
+        return {
+            self.problem.operators[j].name: site
+            for fragment, site in self._running.items()
+            for j in self._fragments[fragment]
+        }
+
+    # Inside.
+
+    def _members(self, fragment: str) -> tuple[int, ...]:
+        if fragment not in self._fragments:
+            known = ", ".join(list(self._fragments)[:5])
+            raise EngineError(f"there is no fragment {fragment!r}", remedy=f"there are {known}, ...")
+        return self._fragments[fragment]
+
+    def _site_index(self, site: str) -> int:
+        if site not in self.problem.site_index:
+            raise EngineError(
+                f"there is no site {site!r}", remedy=f"one of {', '.join(self.problem.site_index)}"
+            )
+        return self.problem.site_index[site]
+
+    def _channel_arcs(self, channel: Channel) -> list[int]:
+        if channel not in self._arcs_between:
+            raise EngineError(
+                f"{channel.reader!r} does not read {channel.producer!r}: there is no such channel"
+            )
+        return self._arcs_between[channel]
+
+    def _put(self, members: Sequence[int], site: int) -> None:
+        """Place operators and reroute every arc that they touch."""
+        for j in members:
+            self._sites[j] = site
+        touched = sorted({index for j in members for index in self._arcs_of[j]})
+        readers = [self.binding.reader(self.binding.arcs[index], self._sites) for index in touched]
+        self.simulation.links_up_to(self.binding.link_rates())
+        for index, reader in zip(touched, readers, strict=True):
+            self.simulation.reroute(index, reader)
+        producers = {self.binding.arcs[index].producer - self.binding.stream_count for index in touched}
+        for j in producers | set(members):
+            if j >= 0:
+                work_us = self.binding.send_work_us(j, self._sites)
+                self.simulation.place(j, self.binding.site_of(j, self._sites), send_work_us=work_us)
+
+    def _refresh_capacity(self, site: str) -> None:
+        """What the fixed load of the fragments that run at a site leaves of its capacity."""
+        index = self.problem.site_index[site]
+        left = float(self._capacity[index] - self._fixed_cores[index])
+        self.simulation.set_capacity(index, max(left, 0.0))
+
+    def _charge_fixed(self, members: Sequence[int], site: str, sign: int) -> None:
+        """A fragment's load at rate zero, counted once however many operators it has."""
+        fixed = max(self.problem.operators[j].fixed_cores for j in members)
+        self._fixed_cores[self.problem.site_index[site]] += sign * fixed
+        self._refresh_capacity(site)
+
+    def _pause_s(self, start: int, end: int, state_bytes: float) -> float:
+        network = self.problem.network
+        latency_s = 0.0 if network.latency_ms is None else float(network.latency_ms[start, end]) / 1e3
+        speed = self.costs.bytes_per_s if network.bandwidth is None else float(network.bandwidth[start, end])
+        return self.costs.pause_s + (latency_s + state_bytes / speed if start != end else 0.0)
+
+    def _counters(self) -> _Counters:
+        world, simulation = self.simulation.world, self.simulation
+        return _Counters(
+            at_s=simulation.now_s,
+            totals={
+                "busy": simulation.utilisation() * simulation.counted_s,
+                "taken": world.operators["taken"].copy(),
+                "given": world.operators["given"].copy(),
+                "work": world.operators["work"].copy(),
+                "emitted": world.sources["emitted"].copy(),
+                "count": world.queries["count"].copy(),
+                "latency": world.queries["sum"].copy(),
+            },
+            lengths=world.sites["length"].copy(),
+            recent_max=world.queries["recent_max"].copy(),
+        )
+
+    @staticmethod
+    def _query_report(q: int, rate: Mapping[str, NDArray[np.float64]], now: _Counters) -> QueryReport:
+        count = float(rate["count"][q])
+        if count == 0:
+            return QueryReport(0.0, None, None)
+        return QueryReport(count, 1e3 * float(rate["latency"][q]) / count, 1e3 * float(now.recent_max[q]))
+
+    def _fragment_report(self, name: str, rate: Mapping[str, NDArray[np.float64]]) -> FragmentReport:
+        members = list(self._fragments[name])
+        inside = set(members)
+        readers = self.problem.graph.readers
+        streams = self.binding.stream_count
+        ports = self.problem.graph.ports
+        entries = [
+            j for j in members if any(node - streams not in inside for port in ports[j] for node in port)
+        ]
+        exits = [j for j in members if not set(readers[streams + j]) <= inside or not readers[streams + j]]
+        return FragmentReport(
+            site=self._running.get(name, ""),
+            running=name in self._running,
+            input_rate=float(rate["taken"][entries or members].sum()),
+            output_rate=float(rate["given"][exits].sum()),
+            cores=float(rate["work"][members].sum()),
+            waiting=self._waiting(members),
+        )
+
+    def _waiting(self, members: Sequence[int]) -> float:
+        """Tuples in the fragment's channels while it stands still."""
+        total, tuples = 0.0, self.simulation.world.tuples
+        for node in self.simulation.world.operators["held_head"][list(members)]:
+            while node >= 0:
+                total, node = total + float(tuples["weight"][node]), tuples["next"][node]
+        return total
+
+
+@dataclass(frozen=True)
+class _Counters:
+    """Totals at one instant; a measurement is the difference of two."""
+
+    at_s: float
+    totals: Mapping[str, NDArray[np.float64]]
+    lengths: NDArray[np.float64]
+    recent_max: NDArray[np.float64]

@@ -1,0 +1,127 @@
+"""Which arrivals a problem's streams get: a process at the stated rate, or a recorded trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.errors import InputError
+from mooring.problem.problem import Problem
+from mooring.simulator.data_plane.arrivals import (
+    Arrivals,
+    BinnedRates,
+    Constant,
+    OnOff,
+    Poisson,
+    Replay,
+    SelfSimilar,
+)
+from mooring.simulator.traces.counts import read_counts
+from mooring.simulator.traces.rates import RateTable, read_rates
+from mooring.simulator.traces.read import arrival_instants
+from mooring.simulator.traces.substreams import split
+from mooring.simulator.traces.summary import holds_counts
+
+PROCESSES: Mapping[str, Callable[[float], Arrivals]] = {
+    "poisson": Poisson,
+    "constant": Constant,
+    "on-off": OnOff,
+    "self-similar": SelfSimilar,
+}
+TraceChoice = str | Path | Mapping[str, str | Path]
+
+
+def workload(
+    problem: Problem,
+    *,
+    arrivals: str = "poisson",
+    trace: TraceChoice | None = None,
+    multiplier: float = 1.0,
+    seed: int = 0,
+) -> list[Arrivals]:
+    """One arrival process per stream.
+
+    A trace for all streams is cut into as many sub-streams, by address; a history of rates (`mooring traces`
+    writes one) gives each stream its own column; a mapping gives each stream that it
+    names a trace of its own. A stream keeps the rate that the problem states: its trace is replayed faster
+    or slower, again and again, so that only the shape of the traffic comes from the trace. `multiplier`
+    then scales every rate.
+    """
+    if not (np.isfinite(multiplier) and multiplier > 0):
+        raise InputError(f"found a multiplier of {multiplier!r}, expected a number > 0", field="multiplier")
+    if arrivals not in PROCESSES:
+        raise InputError(
+            f"found arrivals {arrivals!r}", field="arrivals", remedy=f"use one of {', '.join(PROCESSES)}"
+        )
+    processes: list[Arrivals] = [PROCESSES[arrivals](stream.rate) for stream in problem.streams]
+    for name, process in _traced(problem, trace, seed).items():
+        processes[problem.stream_index[name]] = process
+    return [process.scaled(multiplier) for process in processes]
+
+
+def _traced(problem: Problem, trace: TraceChoice | None, seed: int) -> dict[str, Arrivals]:
+    if trace is None:
+        return {}
+    if isinstance(trace, Mapping):
+        unknown = [name for name in trace if name not in problem.stream_index]
+        if unknown:
+            known = ", ".join(problem.stream_index)
+            raise InputError(f"found a trace for {unknown[0]!r}", remedy=f"the streams are {known}")
+        return {name: _one(problem, name, which) for name, which in trace.items()}
+    if is_rates(trace):
+        return _from_rates(problem, read_rates(Path(trace)), trace)
+    if holds_counts(str(trace)):
+        return {stream.name: _one(problem, stream.name, trace) for stream in problem.streams}
+    parts = split(arrival_instants(trace), seed, substreams=len(problem.streams))
+    return {
+        stream.name: _at_rate(part, stream.rate) for stream, part in zip(problem.streams, parts, strict=True)
+    }
+
+
+def is_rates(trace: str | Path) -> bool:
+    """Whether a CSV is a history of rates, as `mooring traces` writes it, by its header."""
+    if Path(trace).suffix.lower() != ".csv":
+        return False
+    try:
+        with Path(trace).open("rb") as file:
+            return file.read(7) == b"time_s,"
+    except OSError:
+        return False  # whoever reads it says what is wrong
+
+
+def _from_rates(problem: Problem, table: RateTable, trace: str | Path) -> dict[str, Arrivals]:
+    """The streams that the history names, each with its own column."""
+    found = {name: k for k, name in enumerate(table.streams) if name in problem.stream_index}
+    if not found or len(table.time_s) < 2:
+        raise InputError(
+            f"found rates of {', '.join(table.streams)[:200]}, expected some of the problem's streams",
+            file=trace,
+            remedy=f"name its columns {', '.join(problem.stream_index)[:200]}",
+        )
+    bin_s = float(table.time_s[1] - table.time_s[0])
+    rates = {name: problem.streams[problem.stream_index[name]].rate for name in found}
+    return {name: _at_mean(table.rates[:, k], rates[name], bin_s) for name, k in found.items()}
+
+
+def _at_mean(rates: NDArray[np.float64], rate: float, bin_s: float) -> Arrivals:
+    mean = rates.mean()
+    return BinnedRates(rates * (rate / mean), bin_s, repeat=True) if mean > 0 else Poisson(rate)
+
+
+def _one(problem: Problem, name: str, trace: str | Path) -> Arrivals:
+    rate = problem.streams[problem.stream_index[name]].rate
+    if not holds_counts(str(trace)):
+        return _at_rate(arrival_instants(trace), rate)
+    counts = read_counts(trace)
+    return _at_mean(counts.rates, rate, counts.bin_s)
+
+
+def _at_rate(instants_s: np.ndarray[tuple[int], np.dtype[np.float64]], rate: float) -> Arrivals:
+    if len(instants_s) < 2 or rate == 0:
+        return Poisson(rate)
+    span_s = float(instants_s[-1] - instants_s[0])
+    own_rate = (len(instants_s) - 1) / span_s
+    return Replay(instants_s - instants_s[0], repeat=True).scaled(rate / own_rate)

@@ -1,0 +1,1 @@
+"""Protocols in virtual time: messages, faults, invariants, and failures made small."""
