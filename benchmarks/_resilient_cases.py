@@ -9,7 +9,7 @@ import numpy as np
 
 from mooring.experiments.figure14 import with_random_rates
 from mooring.load.build import build_load_model
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context, Policy

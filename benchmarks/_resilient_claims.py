@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks._resilient_cases import Row, at_least, at_most, drawn, ratio, timed
 from mooring.experiments import figure17, figure19
 from mooring.experiments.rod_trials import STEPS
-from mooring.load.feasible_set import FeasibleSet
-from mooring.load.true_feasible_set import true_ratio
+from mooring.load.feasible.feasible_set import FeasibleSet
+from mooring.load.feasible.true_feasible_set import true_ratio
 from mooring.placement.bounds.upper_bound import upper_bound
 from mooring.placement.exact.optimal import optimal_assign
 from mooring.placement.policy import Context

@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks._resilient_cases import Ints, Row, at_least, claim, drawn, ratio, timed
 from mooring.load.build import build_load_model
-from mooring.load.directions import Directions
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.directions import Directions
+from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel
 from mooring.placement.bounds.upper_bound import root_bound
 from mooring.placement.placement import Placement

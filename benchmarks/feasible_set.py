@@ -16,8 +16,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mooring.load.directions import Directions
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.directions import Directions
+from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel
 
 SITES, STREAMS, OPERATORS, POINTS, RUNS = 10, 5, 200, 2**16, 300

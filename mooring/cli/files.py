@@ -10,9 +10,9 @@ from pathlib import Path
 
 from mooring.errors import InputError
 from mooring.placement.placement import Placement
-from mooring.problem.fields import shown
 from mooring.problem.files import load_data
 from mooring.problem.problem import Problem
+from mooring.problem.reading.fields import shown
 
 
 def write_text(path: Path, text: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mooring.load.headroom import headroom
+from mooring.load.feasible.headroom import headroom
 from mooring.load.model import Floats, Ints, LoadModel
 from mooring.problem.problem import Problem
 

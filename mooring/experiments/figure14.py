@@ -22,7 +22,7 @@ import numpy as np
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.trials import Report, Row, run_trials
 from mooring.load.build import build_load_model
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel
 from mooring.placement.bounds.upper_bound import upper_bound
 from mooring.placement.policy import Context

@@ -18,8 +18,8 @@ from mooring.experiments.experiment import Experiment
 from mooring.experiments.rod_trials import QUICK_STEPS, STEPS, bound_of, plan_sites, ratio_of
 from mooring.experiments.trials import Report, Row, run_trials
 from mooring.load.build import build_load_model
-from mooring.load.directions import Directions
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.directions import Directions
+from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.problem.generate import GraphParameters, generate_problem
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mooring.experiments.trials import Row
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import Ints, LoadModel
 from mooring.placement.bounds.upper_bound import upper_bound
 from mooring.placement.policy import Context

@@ -40,7 +40,7 @@ from mooring.experiments.spark_prototype import (
 )
 from mooring.experiments.trials import Report, Row
 from mooring.load.build import build_load_model
-from mooring.load.headroom import headroom
+from mooring.load.feasible.headroom import headroom
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 from mooring.simulator.data_plane.report import SimulationReport

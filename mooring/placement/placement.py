@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.errors import InputError
-from mooring.problem.fields import refuse_reference
 from mooring.problem.problem import Problem
+from mooring.problem.reading.fields import refuse_reference
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from mooring.placement.policy import Policy
 from mooring.placement.relaxation.relaxation import Relaxation
 from mooring.placement.resilient.resilient import Resilient
 from mooring.placement.rod.rod import Rod
-from mooring.problem.fields import refuse_reference
+from mooring.problem.reading.fields import refuse_reference
 
 POLICIES: dict[str, type[Any]] = {
     policy.name: policy

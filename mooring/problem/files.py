@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mooring.errors import InputError
-from mooring.problem.companion import MAX_BYTES
-from mooring.problem.fields import shown
 from mooring.problem.problem import Problem
+from mooring.problem.reading.companion import MAX_BYTES
+from mooring.problem.reading.fields import shown
+from mooring.problem.reading.yaml12 import MAX_DEPTH, parse_yaml
 from mooring.problem.schema import problem_from_data
-from mooring.problem.yaml12 import MAX_DEPTH, parse_yaml
 
 
 def load_problem(path: Path) -> Problem:

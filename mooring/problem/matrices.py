@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.errors import InputError
-from mooring.problem.companion import companion_file
-from mooring.problem.fields import (
+from mooring.problem.network import Network
+from mooring.problem.reading.companion import companion_file
+from mooring.problem.reading.fields import (
     Check,
     fail,
     mapping,
@@ -23,7 +24,6 @@ from mooring.problem.fields import (
     read_fields,
     refuse_reference,
 )
-from mooring.problem.network import Network
 from mooring.problem.site import Site
 
 Matrix = npt.NDArray[np.float64]

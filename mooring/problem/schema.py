@@ -11,8 +11,13 @@ from typing import Any
 import numpy as np
 
 from mooring.errors import InputError
-from mooring.problem.companion import companion_file
-from mooring.problem.fields import (
+from mooring.problem.history import RateHistory, read_history_columns
+from mooring.problem.matrices import read_network
+from mooring.problem.operator import KINDS, InputStatistics, Operator, split_by_key
+from mooring.problem.problem import Problem
+from mooring.problem.query import Query
+from mooring.problem.reading.companion import companion_file
+from mooring.problem.reading.fields import (
     Check,
     boolean,
     child,
@@ -29,11 +34,6 @@ from mooring.problem.fields import (
     shown,
     whole,
 )
-from mooring.problem.history import RateHistory, read_history_columns
-from mooring.problem.matrices import read_network
-from mooring.problem.operator import KINDS, InputStatistics, Operator, split_by_key
-from mooring.problem.problem import Problem
-from mooring.problem.query import Query
 from mooring.problem.site import Site
 from mooring.problem.stream import Stream
 

@@ -23,8 +23,8 @@ from mooring.errors import InputError
 from mooring.problem.network import Network
 from mooring.problem.operator import InputStatistics, Operator, split_by_key
 from mooring.problem.problem import Problem
+from mooring.problem.reading.yaml12 import plain_scalar
 from mooring.problem.site import Site
-from mooring.problem.yaml12 import plain_scalar
 
 Data = dict[str, Any]
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.errors import InputError
-from mooring.load.measurements import BatchSample, CostFit, Measured, fit_cost, ratio, warm
+from mooring.load.measured.measurements import BatchSample, CostFit, Measured, fit_cost, ratio, warm
 from mooring.problem.history import RateHistory
 from mooring.problem.problem import Problem
 from mooring.spark.event_log import LoggedApplication, LoggedBatch, LoggedQuery

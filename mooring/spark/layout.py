@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mooring.deployment.fragments import CutNode, Fragment, cut
 from mooring.errors import InputError
-from mooring.problem.fields import nearest
+from mooring.problem.reading.fields import nearest
 from mooring.spark.definitions import sources_digest
 from mooring.spark.fencing import current_epoch
 from mooring.spark.file_channel import FileChannel

@@ -1,7 +1,7 @@
 """Statistics refreshed while a pipeline runs: the CPU of every site shared among the fragments it runs.
 
 Fed with one snapshot per look. Between two looks a site used so much CPU, and its fragments did so many
-batches with so many rows; `load/measurements_shared.py` says how that is shared out. Figures of a fragment
+batches with so many rows; `load/measured/measurements_shared.py` says how that is shared out. Figures of a fragment
 that ran at sites whose processes cannot be seen are marked estimated. The first looks are left out: a site
 that has just started mostly compiles.
 """
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.load.measured_problem import OperatorMeasurement, measured_problem
-from mooring.load.measurements_shared import share_out
+from mooring.load.measured.measured_problem import OperatorMeasurement, measured_problem
+from mooring.load.measured.measurements_shared import share_out
 from mooring.problem.problem import Problem
 from mooring.spark.layout import Layout
 from mooring.spark.snapshot import Snapshot

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.errors import InputError
-from mooring.problem.fields import nearest
 from mooring.problem.problem import Problem
+from mooring.problem.reading.fields import nearest
 from mooring.problem.schema import problem_from_data
 from mooring.spark.layout import Layout, pin_of
 from mooring.spark.pipeline import FlowNode, Pipeline

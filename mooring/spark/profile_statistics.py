@@ -17,7 +17,15 @@ from typing import Any
 import pyarrow.parquet
 
 from mooring.deployment.fragments import Fragment
-from mooring.load.measurements import BatchSample, CostFit, Measured, NotMeasured, fit_cost, middle_of, ratio
+from mooring.load.measured.measurements import (
+    BatchSample,
+    CostFit,
+    Measured,
+    NotMeasured,
+    fit_cost,
+    middle_of,
+    ratio,
+)
 from mooring.spark.layout import Layout
 from mooring.spark.profile_batches import BatchRunner
 from mooring.spark.statistics_file import FlowStatistics

@@ -29,7 +29,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from mooring.deployment.fragments import Fragment
 from mooring.errors import InputError, MooringError
-from mooring.load.measurements import NotMeasured
+from mooring.load.measured.measurements import NotMeasured
 from mooring.problem.problem import Problem
 from mooring.spark import fragment_query, stream_logs
 from mooring.spark.definitions import active_session, load_definitions

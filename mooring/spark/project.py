@@ -15,8 +15,17 @@ from typing import Any
 from pyspark.pipelines.cli import PipelineSpec
 
 from mooring.errors import InputError
-from mooring.problem.fields import Check, fail, mapping, name, names, positive, read_fields, refuse_key
 from mooring.problem.files import load_data
+from mooring.problem.reading.fields import (
+    Check,
+    fail,
+    mapping,
+    name,
+    names,
+    positive,
+    read_fields,
+    refuse_key,
+)
 from mooring.problem.schema import problem_from_data
 from mooring.problem.site import Site
 from mooring.spark.definitions import find_spec

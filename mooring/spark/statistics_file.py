@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from mooring.errors import InputError
-from mooring.problem.fields import Check, child, fail, mapping, name, number, read_fields, refuse_key
 from mooring.problem.files import load_data
+from mooring.problem.reading.fields import Check, child, fail, mapping, name, number, read_fields, refuse_key
 
 STATISTICS_FILE_NAME = "statistics.yml"
 LONG_AGO_DAYS = 90

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mooring.controller.proposal import ProposalOptions, propose
 from mooring.load.build import build_load_model
-from mooring.load.headroom import headroom
+from mooring.load.feasible.headroom import headroom
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 from mooring.run import plan

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mooring.load.build import build_load_model
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.placement.limited_moves import limit_moves
 from mooring.placement.placement import Placement
 from mooring.problem.generate import GraphParameters, generate_problem

@@ -17,10 +17,10 @@ from mooring.problem.generate import GraphParameters, generate_problem
 from mooring.problem.network import Network
 from mooring.problem.operator import Operator
 from mooring.problem.problem import Problem
+from mooring.problem.reading.yaml12 import parse_yaml
 from mooring.problem.site import Site
 from mooring.problem.stream import Stream
 from mooring.problem.write import problem_to_data, problem_to_json, problem_to_yaml, write_problem
-from mooring.problem.yaml12 import parse_yaml
 
 
 def assert_same(a: Problem, b: Problem) -> None:

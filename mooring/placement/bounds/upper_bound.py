@@ -24,8 +24,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from mooring.load.directions import Directions
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.directions import Directions
+from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import Floats, Ints, LoadModel
 from mooring.placement.bounds.crowded_site import crowded_bound
 from mooring.placement.bounds.upper_bound_kernels import best_first

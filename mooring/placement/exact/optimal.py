@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.errors import UnsupportedError
-from mooring.load.directions import Directions
-from mooring.load.feasible_set import DEFAULT_POINTS, FeasibleSet
+from mooring.load.feasible.directions import Directions
+from mooring.load.feasible.feasible_set import DEFAULT_POINTS, FeasibleSet
 from mooring.load.model import LoadModel
 from mooring.placement.adjacency import adjacency
 from mooring.placement.exact import optimal_kernels

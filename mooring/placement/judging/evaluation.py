@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from mooring.errors import InfeasibleError, UnsupportedError
-from mooring.load.estimate import Estimate
-from mooring.load.feasible_set import DEFAULT_POINTS, FeasibleSet
-from mooring.load.headroom import Growth, headroom
+from mooring.load.feasible.estimate import Estimate
+from mooring.load.feasible.feasible_set import DEFAULT_POINTS, FeasibleSet
+from mooring.load.feasible.headroom import Growth, headroom
+from mooring.load.feasible.true_feasible_set import true_ratio
 from mooring.load.model import LoadModel
-from mooring.load.true_feasible_set import true_ratio
 from mooring.placement.judging.bounded_rates import ratio_below, upper_bounds
 from mooring.placement.judging.network_metrics import network_metrics
 from mooring.placement.placement import Placement

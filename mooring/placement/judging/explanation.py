@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.load.build import build_load_model
-from mooring.load.directions import Directions
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.directions import Directions
+from mooring.load.feasible.feasible_set import FeasibleSet
+from mooring.load.feasible.true_feasible_set import loading_streams
 from mooring.load.model import LoadModel
-from mooring.load.true_feasible_set import loading_streams
 from mooring.placement.checker import violations
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem

@@ -20,8 +20,8 @@ from mooring.placement.judging.network_metrics import node_bytes
 from mooring.placement.relaxation.mapping import Mapper, MappingParams, OpenSites, Sites
 from mooring.placement.relaxation.signatures import Signature, signatures
 from mooring.placement.relaxation.springs import SpringParams, Springs, virtual_positions
-from mooring.problem.fields import refuse_reference
 from mooring.problem.problem import Problem
+from mooring.problem.reading.fields import refuse_reference
 
 
 @dataclass

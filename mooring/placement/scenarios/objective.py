@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mooring.load.feasible_set import DEFAULT_POINTS, FeasibleSet
+from mooring.load.feasible.feasible_set import DEFAULT_POINTS, FeasibleSet
 from mooring.load.model import Ints, LoadModel
 from mooring.placement.scenarios.scenarios import Scenarios, volume_scenarios
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import Floats, Ints, LoadModel
 from mooring.placement.scenarios.scenarios import Scenarios, charged_rows, volume_scenarios
 

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
+from mooring.load.feasible.true_feasible_set import loading_streams
 from mooring.load.model import Floats, Ints, LoadModel, SparseVector
-from mooring.load.true_feasible_set import loading_streams
 from mooring.placement.scenarios.scenarios import (
     Scenarios,
     base_of_rows,

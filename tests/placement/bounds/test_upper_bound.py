@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.load.build import build_load_model
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel
 from mooring.placement.bounds.crowded_site import crowded_bound
 from mooring.placement.bounds.upper_bound import axis_bound, coarseness, corner_bound, root_bound, upper_bound

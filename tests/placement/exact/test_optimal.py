@@ -10,8 +10,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from mooring.errors import InfeasibleError, UnsupportedError
-from mooring.load.directions import Directions
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.directions import Directions
+from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import Arcs, LoadModel
 from mooring.placement.exact.optimal import Optimal, optimal_assign
 from mooring.placement.policy import Context

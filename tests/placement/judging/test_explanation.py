@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.load.build import build_load_model
-from mooring.load.directions import Directions
+from mooring.load.feasible.directions import Directions
 from mooring.placement.checker import violations
 from mooring.placement.judging.evaluation import evaluate_placement
 from mooring.placement.judging.explanation import Explanation, MoreCapacity, Move, explain, feasible_volume

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from mooring.load.build import build_load_model
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
 from mooring.placement.resilient.resilient import Resilient

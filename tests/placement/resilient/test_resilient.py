@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from mooring.load.build import build_load_model
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.feasible_set import FeasibleSet
+from mooring.load.feasible.true_feasible_set import true_ratio
 from mooring.load.model import LoadModel
-from mooring.load.true_feasible_set import true_ratio
 from mooring.placement.checker import violations
 from mooring.placement.exact.optimal import optimal_assign
 from mooring.placement.judging.bounded_rates import ratio_below, upper_bounds

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mooring.load.build import build_load_model
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.feasible_set import FeasibleSet
+from mooring.load.feasible.true_feasible_set import true_ratio
 from mooring.load.model import LoadModel
-from mooring.load.true_feasible_set import true_ratio
 from mooring.placement.resilient.annealing import Annealer, MoveRules
 from mooring.placement.rod.rod import rod_assign
 from mooring.placement.scenarios.scenarios import scenario_value, volume_scenarios

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from mooring.errors import InfeasibleError, InputError
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import Arcs, LoadModel
 from mooring.placement.policy import Context
 from mooring.placement.rod.rod import Rod, rod_assign

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mooring.errors import InfeasibleError, InputError
-from mooring.load.directions import BLOCKS, Directions, check_points
-from mooring.load.estimate import Estimate
-from mooring.load.feasible_kernels import (
+from mooring.load.feasible.directions import BLOCKS, Directions, check_points
+from mooring.load.feasible.estimate import Estimate
+from mooring.load.feasible.feasible_kernels import (
     count_first_to_saturate,
     mean_radii_to_the_power,
     smallest_simplex_around,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from mooring.errors import InputError
-from mooring.load.directions import DirectionCache, Directions
+from mooring.load.feasible.directions import DirectionCache, Directions
 
 
 @given(st.integers(1, 30), st.integers(5, 8), st.integers(0, 100))

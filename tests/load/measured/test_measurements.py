@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.load.measurements import BatchSample, CostFit, Measured, NotMeasured, fit_cost, ratio, warm
+from mooring.load.measured.measurements import (
+    BatchSample,
+    CostFit,
+    Measured,
+    NotMeasured,
+    fit_cost,
+    ratio,
+    warm,
+)
 
 
 def batches(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mooring.errors import UnsupportedError
-from mooring.load.exact_volume import exact_ratio
+from mooring.load.feasible.exact_volume import exact_ratio
 
 
 @pytest.mark.parametrize("d", range(1, 7))

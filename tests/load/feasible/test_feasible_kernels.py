@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mooring.load.directions import Directions
-from mooring.load.feasible_kernels import (
+from mooring.load.feasible.directions import Directions
+from mooring.load.feasible.feasible_kernels import (
     count_first_to_saturate,
     mean_radii_to_the_power,
     smallest_simplex_around,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mooring.load.measurements_shared import share_out
+from mooring.load.measured.measurements_shared import share_out
 
 
 def looks(rng: np.random.Generator, count: int) -> np.ndarray:

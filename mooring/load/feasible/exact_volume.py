@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, HalfspaceIntersection
 
 from mooring.errors import UnsupportedError
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.feasible_set import FeasibleSet
 
 MOST_VARIABLES = 6
 

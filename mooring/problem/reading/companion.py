@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mooring.problem.fields import fail, name
+from mooring.problem.reading.fields import fail, name
 
 MAX_BYTES = 1 << 30
 """A problem of several million operators; anything larger is no file of a problem."""

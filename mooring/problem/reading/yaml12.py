@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from mooring.errors import InputError
-from mooring.problem.fields import shown
+from mooring.problem.reading.fields import shown
 
 # libyaml's parser is ten times as fast; the wheels of PyYAML carry it, a build from source may not. Only its
 # events are used.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mooring.load.boundary import largest_multiples
+from mooring.load.feasible.boundary import largest_multiples
 from mooring.load.model import LoadModel
 
 Floats = npt.NDArray[np.float64]

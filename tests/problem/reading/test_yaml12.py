@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.errors import InputError
-from mooring.problem import yaml12
-from mooring.problem.yaml12 import parse_yaml
+from mooring.problem.reading import yaml12
+from mooring.problem.reading.yaml12 import parse_yaml
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.errors import InfeasibleError, UnsupportedError
-from mooring.load.boundary import largest_multiples
-from mooring.load.directions import BLOCKS, Directions
-from mooring.load.estimate import Estimate
+from mooring.load.feasible.boundary import largest_multiples
+from mooring.load.feasible.directions import BLOCKS, Directions
+from mooring.load.feasible.estimate import Estimate
 from mooring.load.model import LoadModel
 
 Floats = npt.NDArray[np.float64]

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.errors import InfeasibleError, UnsupportedError
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.feasible_set import FeasibleSet
+from mooring.load.feasible.true_feasible_set import loading_streams, true_ratio
 from mooring.load.model import Definition, LoadModel, Variable
-from mooring.load.true_feasible_set import loading_streams, true_ratio
 
 
 def join_model(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from mooring.errors import InfeasibleError, InputError
-from mooring.load.directions import Directions
-from mooring.load.exact_volume import exact_ratio
-from mooring.load.feasible_set import FeasibleSet
+from mooring.load.feasible.directions import Directions
+from mooring.load.feasible.exact_volume import exact_ratio
+from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import Arcs, LoadModel
 
 EXAMPLE_2 = [[14, 0], [6, 0], [0, 9], [0, 7]]

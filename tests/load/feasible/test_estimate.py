@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mooring.load.estimate import Estimate
+from mooring.load.feasible.estimate import Estimate
 
 
 def test_the_interval_takes_students_quantile() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mooring.load.boundary import Floats, largest_multiples
+from mooring.load.feasible.boundary import Floats, largest_multiples
 
 
 @pytest.mark.parametrize("capacity", [1e-6, 0.5, 1.0, 7.0, 1e6])

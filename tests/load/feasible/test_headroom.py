@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.load.headroom import Growth, headroom
+from mooring.load.feasible.headroom import Growth, headroom
 from mooring.load.model import Arcs, Definition, LoadModel, Variable
 
 LINEAR = LoadModel.from_coefficients([[0.2, 0.0], [0.1, 0.3], [0.0, 0.0]], [1.0, 1.0, 1.0])

@@ -1,0 +1,1 @@
+"""From measurements to statistics: what operators cost as observed while they ran."""
