@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mooring.experiments.figure14 import with_random_rates
+from mooring.experiments.rod.figure14 import with_random_rates
 from mooring.load.build import build_load_model
 from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel

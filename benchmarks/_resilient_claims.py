@@ -8,8 +8,8 @@ from statistics import fmean
 import numpy as np
 
 from benchmarks._resilient_cases import Row, at_least, at_most, drawn, ratio, timed
-from mooring.experiments import figure17, figure19
-from mooring.experiments.rod_trials import STEPS
+from mooring.experiments.rod import figure17, figure19
+from mooring.experiments.rod.trials import STEPS
 from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.feasible.true_feasible_set import true_ratio
 from mooring.placement.bounds.upper_bound import upper_bound

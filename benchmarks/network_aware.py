@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mooring.experiments.star_queries import StarQueries
+from mooring.experiments.sbon.star_queries import StarQueries
 from mooring.network.cost_space import CostSpace
 from mooring.network.embedding import draw_neighbours, embed, refine, start_embedding
 from mooring.network.topology import Floats, Ints

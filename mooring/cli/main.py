@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from mooring import __version__
-from mooring.cli import (
+from mooring.cli.input.parsing import Parser, Run, Verbs
+from mooring.cli.output.terminal import Terminal
+from mooring.cli.verbs import (
     check,
     compare,
     evaluate,
@@ -32,8 +34,6 @@ from mooring.cli import (
     stop,
     traces,
 )
-from mooring.cli.parsing import Parser, Run, Verbs
-from mooring.cli.terminal import Terminal
 from mooring.errors import MooringError
 
 INTERRUPTED = 130

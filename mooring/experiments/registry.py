@@ -6,23 +6,23 @@ import difflib
 
 from mooring.errors import InputError
 from mooring.experiments.experiment import Experiment
-from mooring.experiments.figure9 import FIGURE_9
-from mooring.experiments.figure14 import FIGURE_14
-from mooring.experiments.figure15 import FIGURE_15
-from mooring.experiments.figure16 import FIGURE_16, TABLE_3_EXPERIMENT
-from mooring.experiments.figure17 import FIGURE_17
-from mooring.experiments.figure18 import FIGURE_18
-from mooring.experiments.figure19 import FIGURE_19
-from mooring.experiments.rod_optimum import ROD_OPTIMUM
-from mooring.experiments.sbon_deceit import SBON_DECEIT
-from mooring.experiments.sbon_figure5 import SBON_FIGURE_5
-from mooring.experiments.sbon_figure14 import SBON_FIGURE_14
-from mooring.experiments.sbon_migration import SBON_MIGRATION
-from mooring.experiments.sbon_reuse import SBON_REUSE
-from mooring.experiments.sbon_table1 import SBON_TABLE_1
-from mooring.experiments.sbon_timeline import SBON_TIMELINE
-from mooring.experiments.spark_feasible_set import SPARK_FEASIBLE_SET
-from mooring.experiments.spark_figure18 import SPARK_FIGURE_18
+from mooring.experiments.rod.figure9 import FIGURE_9
+from mooring.experiments.rod.figure14 import FIGURE_14
+from mooring.experiments.rod.figure15 import FIGURE_15
+from mooring.experiments.rod.figure16 import FIGURE_16, TABLE_3_EXPERIMENT
+from mooring.experiments.rod.figure17 import FIGURE_17
+from mooring.experiments.rod.figure18 import FIGURE_18
+from mooring.experiments.rod.figure19 import FIGURE_19
+from mooring.experiments.rod.optimum import ROD_OPTIMUM
+from mooring.experiments.sbon.deceit import SBON_DECEIT
+from mooring.experiments.sbon.figure5 import SBON_FIGURE_5
+from mooring.experiments.sbon.figure14 import SBON_FIGURE_14
+from mooring.experiments.sbon.migration import SBON_MIGRATION
+from mooring.experiments.sbon.reuse import SBON_REUSE
+from mooring.experiments.sbon.table1 import SBON_TABLE_1
+from mooring.experiments.sbon.timeline import SBON_TIMELINE
+from mooring.experiments.spark.feasible_set import SPARK_FEASIBLE_SET
+from mooring.experiments.spark.figure18 import SPARK_FIGURE_18
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment

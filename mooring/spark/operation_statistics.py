@@ -1,9 +1,9 @@
 """Statistics refreshed while a pipeline runs: the CPU of every site shared among the fragments it runs.
 
 Fed with one snapshot per look. Between two looks a site used so much CPU, and its fragments did so many
-batches with so many rows; `load/measured/measurements_shared.py` says how that is shared out. Figures of a fragment
-that ran at sites whose processes cannot be seen are marked estimated. The first looks are left out: a site
-that has just started mostly compiles.
+batches with so many rows; `load/measured/measurements_shared.py` says how that is shared out. Figures of a
+fragment that ran at sites whose processes cannot be seen are marked estimated. The first looks are left out:
+a site that has just started mostly compiles.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def test_the_verb_refuses_bad_options_before_it_starts_anything(make_project, ca
 def test_the_verb_shows_every_figure_with_its_error() -> None:
     from rich.console import Console
 
-    from mooring.cli.profile import _table
+    from mooring.cli.verbs.profile import _table
 
     console = Console(width=120, record=True, file=io.StringIO())
     flow = FlowStatistics(cost_us=1.25, cost_us_error=0.05, batch_cpu_s=0.3, batches=12)

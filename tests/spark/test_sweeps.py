@@ -13,11 +13,11 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 import pandas as pd
 
-from mooring.cli.experiment import csv_text
 from mooring.cli.main import main
+from mooring.cli.verbs.experiment import csv_text
 from mooring.errors import EngineError
-from mooring.experiments import figure14
 from mooring.experiments.registry import EXPERIMENTS
+from mooring.experiments.rod import figure14
 from mooring.experiments.trials import Report, Row, trials_run_by
 from mooring.spark.sweeps import SparkTrials, name_of, packed, run_batch, unpacked
 

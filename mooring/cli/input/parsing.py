@@ -1,0 +1,125 @@
+"""Command lines to values: argparse whose complaints are ordinary input errors, and shared options."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn, TypeAlias
+
+from mooring.cli.output.terminal import Terminal
+from mooring.errors import InputError
+
+MAX_SEED = 2**63 - 1
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises `InputError` instead of exiting, so that a mistyped option is reported like any bad input."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(allow_abbrev=False, **options)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(_with_nearest(message), remedy=f"see {self.prog} --help")
+
+
+Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"
+Run: TypeAlias = Callable[[argparse.Namespace, Terminal], int]
+"""Does a verb's work and returns the exit code."""
+
+
+def _with_nearest(message: str) -> str:
+    """Argparse lists all choices; say which of them was probably meant."""
+    found = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+    if found is None:
+        return message
+    choices = [choice.strip(" '") for choice in found[2].split(",")]
+    near = difflib.get_close_matches(found[1], choices, n=1)
+    return f"{message}; did you mean {near[0]}?" if near else message
+
+
+def add_verb(verbs: Verbs, name: str, run: Run, summary: str, description: str = "") -> Parser:
+    """A verb's parser with the options that every verb has."""
+    parser: Parser = verbs.add_parser(name, help=summary, description=description or summary)
+    parser.set_defaults(run=run)
+    parser.add_argument("--json", action="store_true", help="print one JSON document with stable keys")
+    parser.add_argument("--seed", type=seed, default=0, help="of everything random (default 0)")
+    return parser
+
+
+def add_problem(parser: Parser) -> None:
+    parser.add_argument("problem", metavar="FILE", type=Path, help="problem file, YAML or JSON")
+
+
+def seed(text: str) -> int:
+    return _whole(text, 0, MAX_SEED)
+
+
+def count(text: str) -> int:
+    return _whole(text, 0, 10**12)
+
+
+def positive_count(text: str) -> int:
+    return _whole(text, 1, 10**12)
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    try:
+        value = int(text) if len(text) < 30 else None
+    except ValueError:
+        value = None
+    if value is None or not least <= value <= most:
+        raise argparse.ArgumentTypeError(f"found {text[:40]!r}, expected a whole number from {least} up")
+    return value
+
+
+def seconds(text: str) -> float:
+    value = _number(text)
+    if value is None or value <= 0:
+        raise argparse.ArgumentTypeError(f"found {text[:40]!r}, expected seconds above zero")
+    return value
+
+
+def numbers(text: str) -> tuple[float, float]:
+    """A range: two numbers with a comma between, or one that is both ends."""
+    parts = [_number(part) for part in text.split(",")]
+    values = [part for part in parts if part is not None]
+    if len(values) != len(parts) or len(values) not in (1, 2):
+        raise argparse.ArgumentTypeError(f"found {text[:40]!r}, expected LOW,HIGH or one number")
+    return values[0], values[-1]
+
+
+def number(text: str) -> float:
+    value = _number(text)
+    if value is None:
+        raise argparse.ArgumentTypeError(f"found {text[:40]!r}, expected a number")
+    return value
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def settings(pairs: Sequence[str]) -> Mapping[str, str]:
+    """`--set NAME=VALUE`, repeated."""
+    result: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"found {pair!r}, expected NAME=VALUE", field="--set")
+        if name.strip() in result:
+            raise InputError(f"found {name.strip()!r} twice", field="--set", remedy="keep one of them")
+        result[name.strip()] = value.strip()
+    return result
+
+
+def names(text: str) -> tuple[str, ...]:
+    """A list with commas between."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -1,0 +1,63 @@
+"""A problem from wherever FILE points: a problem file, or a project folder read by Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mooring.cli.input.needs_spark import require_spark
+from mooring.cli.input.parsing import Parser
+from mooring.errors import InputError
+from mooring.problem.problem import Problem
+
+if TYPE_CHECKING:
+    from mooring.spark.layout import Layout
+
+
+def load_problem(path: Path, *, measured: bool = False) -> Problem:
+    """`measured`: a project's at the rates and costs of its last run."""
+    problem, layout = read_source(path)
+    if not measured:
+        return problem
+    if layout is None:
+        raise InputError("found a problem file, expected a project that ran", file=path, field="--measured")
+    from mooring.spark.operation_statistics import read_operation
+    from mooring.spark.run_files import RunFiles
+
+    figures = RunFiles(layout.project.work_folder).read_statistics()
+    if not figures:
+        raise InputError(
+            "no run of this project has measured anything yet",
+            file=path,
+            field="--measured",
+            remedy="run it for a minute or longer (`mooring run`)",
+        )
+    return read_operation(layout, problem, figures)
+
+
+def add_measured(parser: Parser) -> None:
+    parser.add_argument(
+        "--measured",
+        action="store_true",
+        help="of a project: at the rates and costs that its last run measured",
+    )
+
+
+def read_source(path: Path) -> tuple[Problem, Layout | None]:
+    """The problem, and for a project folder also its pipeline cut into fragments."""
+    if not path.is_dir():
+        return Problem.load(path), None
+    require_spark(file=path)
+    from mooring.spark.project_run import read_project
+
+    layout, problem = read_project(path)
+    return problem, layout
+
+
+def source_notes(layout: Layout | None) -> list[str]:
+    """Where a project's statistics come from; a problem file states its own."""
+    if layout is None:
+        return []
+    from mooring.spark.statistics_used import statistics_notes
+
+    return statistics_notes(layout)

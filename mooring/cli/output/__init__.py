@@ -1,0 +1,1 @@
+"""Values to tables, trees, live views and JSON documents."""

@@ -1,0 +1,123 @@
+"""The tables that show a run: sites, queries and channels, as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import Group
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from mooring.cli.output.tables import bar
+from mooring.load.model import LoadModel
+from mooring.spark.snapshot import Snapshot
+
+
+def run_view(snapshot: Snapshot, headrooms: Mapping[str, float | None]) -> Group:
+    """`headrooms`: per site, the factor by which all rates could grow before the load model has it full."""
+    return Group(
+        Text(f"{snapshot.since_start_s:.0f} s", style="bold"),
+        _sites(snapshot, headrooms),
+        _queries(snapshot),
+        _channels(snapshot),
+        *_states(snapshot),
+        *(Text(f"! {name}: {what}", style="bold red") for name, what in snapshot.troubles.items()),
+    )
+
+
+def _sites(snapshot: Snapshot, headrooms: Mapping[str, float | None]) -> Table:
+    table = Table(box=None, pad_edge=False, title_justify="left")
+    for column in ("site", "load", "of", "", "headroom", "memory", "fragments"):
+        table.add_column(column, justify="left" if column in ("site", "", "fragments") else "right")
+    for name, site in snapshot.sites.items():
+        load = site.load_cores
+        room = headrooms.get(name)
+        table.add_row(
+            escape(name),
+            "" if load is None else f"{load:.2f}{'~' if site.estimated else ''}",
+            f"{site.capacity_cores:g} cores",
+            "" if load is None else bar(load / site.capacity_cores),
+            "" if room is None else f"x {room:.1f}",
+            "" if site.resident_mb is None else f"{site.resident_mb:.0f} MB",
+            escape(", ".join(site.fragments)),
+        )
+    return table
+
+
+def _queries(snapshot: Snapshot) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in ("query", "rows/s", "rows", "latency", "files behind"):
+        table.add_column(column, justify="left" if column == "query" else "right")
+    for name, query in snapshot.queries.items():
+        table.add_row(
+            escape(name),
+            f"{query.rows_per_s:.1f}",
+            str(query.rows),
+            "" if query.latency_s is None else f"{query.latency_s:.1f} s",
+            str(query.files_behind),
+        )
+    return table
+
+
+def _channels(snapshot: Snapshot) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in ("channel", "kB/s", "stored", "read at other sites"):
+        table.add_column(column, justify="left" if column in ("channel", "read at other sites") else "right")
+    for name, channel in snapshot.channels.items():
+        table.add_row(
+            escape(name),
+            f"{channel.bytes_per_s / 1e3:.1f}",
+            f"{channel.stored_bytes / 1e3:.0f} kB",
+            escape(", ".join(channel.crosses)),
+        )
+    return table
+
+
+def _states(snapshot: Snapshot) -> list[Table]:
+    """What fragments hold in state, which is what a move takes along; nothing where none does."""
+    holding = {name: f for name, f in snapshot.fragments.items() if f.state_rows or f.state_bytes}
+    if not holding:
+        return []
+    table = Table(box=None, pad_edge=False)
+    for column in ("state of", "at", "rows", "size"):
+        table.add_column(column, justify="left" if column in ("state of", "at") else "right")
+    for name, fragment in holding.items():
+        size = f"{fragment.state_bytes / 1e3:.0f} kB"
+        table.add_row(escape(name), escape(fragment.site), str(fragment.state_rows), size)
+    return [table]
+
+
+def one_line(snapshot: Snapshot) -> str:
+    """For logs: where a live view cannot be drawn."""
+    sites = ", ".join(
+        f"{name} {site.load_cores:.2f}/{site.capacity_cores:g}"
+        for name, site in snapshot.sites.items()
+        if site.load_cores is not None
+    )
+    rows = sum(query.rows for query in snapshot.queries.values())
+    behind = sum(sum(channel.lag.values()) for channel in snapshot.channels.values())
+    load = f"load {sites or 'not known yet'}"
+    trouble = f"; {len(snapshot.troubles)} in trouble" if snapshot.troubles else ""
+    return f"{snapshot.since_start_s:6.0f} s  {load}; {rows} rows delivered, {behind} files waiting{trouble}"
+
+
+def site_headrooms(
+    model: LoadModel, fragments: Mapping[str, int], streams: Mapping[str, str], snapshot: Snapshot
+) -> dict[str, float | None]:
+    """At the measured stream rates: (capacity - fixed load) / (load that grows with the rates).
+
+    `fragments` gives each fragment's row in the model, `streams` the fragment that brings each stream in.
+    """
+    rates = model.present.copy()
+    for k, variable in enumerate(model.variables):
+        entering = streams.get(variable.name)
+        if entering is not None and entering in snapshot.fragments:
+            rates[k] = snapshot.fragments[entering].rows_in_per_s
+    loads = model.coefficients @ rates
+    rooms: dict[str, float | None] = {}
+    for name, site in snapshot.sites.items():
+        rows = [fragments[fragment] for fragment in site.fragments]
+        growing, fixed = float(loads[rows].sum()), float(model.fixed_cores[rows].sum())
+        rooms[name] = (site.capacity_cores - fixed) / growing if growing > 1e-9 else None
+    return rooms

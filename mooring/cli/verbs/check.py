@@ -1,0 +1,135 @@
+"""`mooring check`: is this a problem file, what is in it, and what looks odd about it?"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+
+from mooring.cli.input.parsing import Verbs, add_problem, add_verb
+from mooring.cli.input.problem_source import read_source, source_notes
+from mooring.cli.output.graph_tree import GraphTree
+from mooring.cli.output.terminal import Terminal
+from mooring.errors import InfeasibleError
+from mooring.load.build import build_load_model
+from mooring.load.limits import require_some_capacity
+from mooring.load.model import LoadModel
+from mooring.problem.fingerprint import fingerprint
+from mooring.problem.problem import Problem
+
+if TYPE_CHECKING:
+    from mooring.spark.layout import Layout
+
+
+def add_parser(verbs: Verbs) -> None:
+    add_problem(
+        add_verb(
+            verbs,
+            "check",
+            run,
+            "validate a problem file and show what is in it",
+            "Validates a problem file, names field and remedy where it is wrong, and shows a summary.",
+        )
+    )
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> int:
+
+    problem, layout = read_source(args.problem)
+    model = build_load_model(problem)
+    counts = count_parts(problem, model)
+    left_out = [model.variables[k].name for k in range(model.stream_count) if model.totals[k] == 0.0]
+    reason = infeasibility(model)
+    warnings, notes = find_warnings(problem, model), source_notes(layout)
+    terminal.document(
+        {
+            "version": 1,
+            "problem": fingerprint(problem),
+            **counts,
+            "variables": [{"name": v.name, "kind": v.kind} for v in model.variables],
+            "left_out": left_out,
+            "feasible": reason is None,
+            "warnings": [*([reason] if reason else []), *warnings],
+            **({} if layout is None else {"statistics": notes}),
+        }
+    )
+    terminal.print(f"[bold]{escape(str(args.problem))}[/bold]: " + _sentence(counts))
+    terminal.print(GraphTree(problem).build())
+    if layout is not None:
+        terminal.print(f"graph drawn in {escape(str(_draw(layout)))}")
+    for stream in left_out:
+        terminal.print(
+            f"[yellow]left out of the feasible set:[/yellow] {escape(stream)}, which loads nothing"
+        )
+    for note in notes:
+        terminal.print(f"[yellow]statistics:[/yellow] {escape(note)}")
+    for warning in warnings:
+        terminal.print(f"[yellow]note:[/yellow] {escape(warning)}")
+    if reason is not None:
+        terminal.print(f"[red]infeasible:[/red] {escape(reason)}")
+        return InfeasibleError.exit_code
+    return 0
+
+
+def _draw(layout: Layout) -> Path:
+    """A project's graph as a picture, among Mooring's own files."""
+    from mooring.spark.graph_picture import graph_svg
+
+    file = layout.project.work_folder / "graph.svg"
+    file.write_text(graph_svg(layout))
+    return file
+
+
+def count_parts(problem: Problem, model: LoadModel) -> dict[str, object]:
+    return {
+        "sites": len(problem.sites),
+        "capacity_cores": float(problem.capacity_cores.sum()),
+        "streams": len(problem.streams),
+        "operators": len(problem.operators),
+        "fragments": len(problem.fragments),
+        "queries": len(problem.queries),
+        "pinned": int((model.pinned_site >= 0).sum()),
+        "present_load_cores": float(model.totals @ model.present + model.fixed_cores.sum()),
+    }
+
+
+def _sentence(counts: dict[str, object]) -> str:
+    return (
+        f"{counts['operators']} operators in {counts['fragments']} fragments ({counts['pinned']} pinned) "
+        f"read {counts['streams']} streams for {counts['queries']} queries on {counts['sites']} sites; "
+        f"present load {counts['present_load_cores']:.3g} of {counts['capacity_cores']:.3g} cores"
+    )
+
+
+def infeasibility(model: LoadModel) -> str | None:
+    """Why no placement whatever can do, or None."""
+
+    try:
+        require_some_capacity(model)
+    except InfeasibleError as error:
+        return str(error)
+    return None
+
+
+def find_warnings(problem: Problem, model: LoadModel) -> list[str]:
+    """What is allowed but probably not meant."""
+    warnings: list[str] = []
+    load = float(model.totals @ model.present)
+    if load > model.capacity_left_cores:
+        warnings.append(
+            f"the present rates load {load:.3g} cores, beyond the {model.capacity_left_cores:.3g} that all "
+            "sites have left"
+        )
+    if problem.queries:
+        consumed = {query.reads for query in problem.queries}
+        read = {source for operator in problem.operators for source in operator.inputs}
+        names = dict.fromkeys(o.logical_name for o in problem.operators if o.load is None)
+        idle = [name for name in names if name not in consumed and name not in read]
+        if idle:
+            shown = ", ".join(idle[:5]) + (f" and {len(idle) - 5} more" if len(idle) > 5 else "")
+            warnings.append(f"nobody reads {shown}")
+    if problem.network.latency_ms is None and any(query.max_latency_ms for query in problem.queries):
+        warnings.append("queries have latency limits but latency_ms is not stated")
+    return warnings

@@ -1,0 +1,88 @@
+"""`mooring compare`: several policies on one problem, side by side."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rich.markup import escape
+
+from mooring.cli.input.clock import Timed
+from mooring.cli.input.parsing import Verbs, add_problem, add_verb, names
+from mooring.cli.input.problem_source import load_problem
+from mooring.cli.output.tables import comparison_table
+from mooring.cli.output.terminal import Report, Terminal
+from mooring.errors import InfeasibleError, InputError, UnsupportedError
+from mooring.policies.catalogue import POLICIES, make_policy
+from mooring.problem.fingerprint import fingerprint
+from mooring.problem.problem import Problem
+from mooring.run import plan
+
+
+def add_parser(verbs: Verbs) -> None:
+    parser = add_verb(
+        verbs,
+        "compare",
+        run,
+        "several policies side by side",
+        "Runs several policies on one problem and prints their metrics, the best highlighted.",
+    )
+    add_problem(parser)
+    parser.add_argument("--policies", type=names, metavar="A,B,C", help="which ones (default: all)")
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> int:
+
+    chosen = tuple(POLICIES) if args.policies is None else tuple(dict.fromkeys(args.policies))
+    if not chosen:
+        raise InputError("found no policy, expected at least one", field="--policies")
+    problem = load_problem(args.problem)
+    with terminal.progress("comparing policies") as report:
+        results = compare_policies(problem, chosen, args.seed, report)
+    placed = {name: result["metrics"] for name, result in results.items() if "metrics" in result}
+    # Where joins or varying outputs bend the load, the true set is what survives.
+    is_linear = not any("true_feasible_ratio" in metrics for metrics in placed.values())
+    best_by = "feasible_ratio" if is_linear else "true_feasible_ratio"
+    best = max(placed, key=lambda name: placed[name][best_by], default=None)
+    terminal.document(
+        {
+            "version": 1,
+            "problem": fingerprint(problem),
+            "policies": results,
+            "best": best,
+            "best_by": best_by,
+        }
+    )
+    terminal.print(f"[bold]{escape(str(args.problem))}[/bold]")
+    if placed:
+        terminal.print(comparison_table(results))
+    for name, result in results.items():
+        if "reason" in result:
+            terminal.print(f"[yellow]{escape(name)}[/yellow] left out: {escape(result['reason'])}")
+    if best is not None:
+        share = f"{placed[best][best_by]:.1%} of what all sites together could carry"
+        terminal.print(f"[bold green]{best}[/bold green] survives the most: {share}.")
+    return 0
+
+
+def compare_policies(
+    problem: Problem, chosen: tuple[str, ...], seed: int, report: Report
+) -> dict[str, dict[str, Any]]:
+    """Per policy its placement, metrics and plan_seconds, or the reason why there are none."""
+
+    # A name nobody knows is an error before any work, not a row of the table.
+    policies = [Timed(make_policy(name, {})) for name in chosen]
+    results: dict[str, dict[str, Any]] = {}
+    for done, policy in enumerate(policies):
+        report(done / len(policies), policy.name)
+        try:
+            made = plan(problem, policy, seed=seed)
+        except (UnsupportedError, InfeasibleError) as error:
+            results[policy.name] = {"reason": str(error)}
+            continue
+        results[policy.name] = {
+            "placement": made.placement.as_dict(),
+            "metrics": made.metrics,
+            "plan_seconds": policy.seconds,
+        }
+    return results

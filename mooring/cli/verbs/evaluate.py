@@ -1,0 +1,70 @@
+"""`mooring evaluate`: the metrics of any placement, whoever made it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.markup import escape
+
+from mooring.cli.input.files import read_placement
+from mooring.cli.input.parsing import Verbs, add_problem, add_verb
+from mooring.cli.input.problem_source import add_measured, load_problem
+from mooring.cli.output.tables import latency_table, metric_lines, site_table
+from mooring.cli.output.terminal import Terminal
+from mooring.errors import InfeasibleError
+from mooring.load.build import build_load_model
+from mooring.load.limits import require_some_capacity
+from mooring.placement.checker import violations
+from mooring.problem.fingerprint import fingerprint
+from mooring.run import evaluate
+
+
+def add_parser(verbs: Verbs) -> None:
+    parser = add_verb(
+        verbs,
+        "evaluate",
+        run,
+        "judge a placement",
+        "Prints the metrics of a placement. One that breaks a rule of the problem is reported, not refused.",
+    )
+    add_problem(parser)
+    add_measured(parser)
+    parser.add_argument(
+        "--placement",
+        type=Path,
+        metavar="PLAN.json",
+        required=True,
+        help="a plan as `mooring plan --json` prints it, or a mapping of operators to sites",
+    )
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> int:
+
+    problem = load_problem(args.problem, measured=args.measured)
+    placement = read_placement(args.placement, problem)
+    model = build_load_model(problem)
+    wrong = violations(problem, model, placement)
+    metrics: dict[str, object] = {}
+    try:
+        require_some_capacity(model)
+        metrics = evaluate(problem, placement, seed=args.seed)
+    except InfeasibleError as error:
+        wrong = [*wrong, str(error)]
+    terminal.document(
+        {
+            "version": 1,
+            "problem": fingerprint(problem),
+            "placement": placement.as_dict(),
+            "metrics": metrics,
+            "violations": wrong,
+        }
+    )
+    terminal.print(site_table(model, placement))
+    terminal.print(metric_lines(metrics))
+    latencies = latency_table(metrics)
+    if latencies is not None:
+        terminal.print(latencies)
+    for violation in wrong:
+        terminal.print(f"[red]not allowed:[/red] {escape(violation)}")
+    return 0

@@ -1,0 +1,147 @@
+"""`mooring experiment`: a figure or table of the papers, computed anew, as CSV and PNG."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from mooring.cli.input.files import make_folder, write_text
+from mooring.cli.input.needs_spark import require_spark
+from mooring.cli.input.on_spark import add_on_spark, is_on_spark, spark_session
+from mooring.cli.input.parsing import Verbs, add_verb
+from mooring.cli.output.terminal import Terminal
+from mooring.cli.verbs.run import stop_signals
+from mooring.errors import InputError
+from mooring.experiments.experiment import Experiment
+from mooring.experiments.registry import EXPERIMENTS, find_experiment
+from mooring.experiments.trials import Report, Row, trials_run_by
+
+
+def add_parser(verbs: Verbs) -> None:
+    parser = add_verb(
+        verbs,
+        "experiment",
+        run,
+        "run an experiment of the papers; without a name, list them",
+        "Runs an experiment of the papers, prints its table and writes NAME.csv and NAME.png.",
+    )
+    parser.add_argument("name", metavar="NAME", nargs="?", help="which one; without it, all are listed")
+    parser.add_argument("--quick", action="store_true", help="fewer trials: seconds instead of minutes")
+    add_on_spark(parser)
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", default=Path("out"), help="where the files go (default out)"
+    )
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> int:
+
+    if args.name is None:
+        _list(EXPERIMENTS.values(), terminal)
+        return 0
+    experiment = find_experiment(args.name)
+    make_folder(args.output)
+    with terminal.progress(experiment.title) as report:
+        if experiment.drives_sites:
+            rows = _rows_of_sites(experiment, args, terminal, report)
+        else:
+            rows = _rows(experiment, args, report)
+    sentences = experiment.conclude(rows) if experiment.conclude else []
+    table, figure = args.output / f"{experiment.name}.csv", args.output / f"{experiment.name}.png"
+    write_text(table, csv_text(experiment, rows))
+    _save(experiment, rows, figure)
+    terminal.document(
+        {
+            "version": 1,
+            "experiment": experiment.name,
+            "title": experiment.title,
+            "source": experiment.source,
+            "seed": args.seed,
+            "quick": args.quick,
+            "columns": experiment.columns,
+            "rows": rows,
+            **({"conclusion": sentences} if experiment.conclude else {}),
+            "files": [str(table), str(figure)],
+        }
+    )
+    terminal.print(rows_table(experiment, rows))
+    for sentence in sentences:
+        terminal.print(escape(sentence))
+    terminal.print(f"Wrote {escape(str(table))} and {escape(str(figure))}")
+    return 0
+
+
+def _rows(experiment: Experiment, args: argparse.Namespace, report: Report) -> list[Row]:
+    if not is_on_spark(args):
+        return experiment.run(seed=args.seed, quick=args.quick, report=report)
+    require_spark(field="--on spark")
+    from mooring.spark.sweeps import SparkTrials
+
+    report(0.0, "starting Spark")
+    with spark_session(args) as session, trials_run_by(SparkTrials(session)):
+        return experiment.run(seed=args.seed, quick=args.quick, report=report)
+
+
+def _rows_of_sites(
+    experiment: Experiment, args: argparse.Namespace, terminal: Terminal, report: Report
+) -> list[Row]:
+    """Minutes of real time: without a bar every stage is a line, and a signal ends the sites in order."""
+    require_spark(field="NAME")
+    if is_on_spark(args):
+        terminal.note(f"{experiment.name} starts Spark sites of its own; --on spark changes nothing")
+
+    def tell(done: float, what: str) -> None:
+        report(done, what)
+        if not terminal.err.is_terminal:
+            terminal.note(f"{done:4.0%} {what}")
+
+    with stop_signals():
+        return experiment.run(seed=args.seed, quick=args.quick, report=tell)
+
+
+def _list(known: Collection[Experiment], terminal: Terminal) -> None:
+    fields = ("name", "title", "source")
+    terminal.document(
+        {"version": 1, "experiments": [{key: getattr(each, key) for key in fields} for each in known]}
+    )
+    table = Table(box=None, header_style="bold")
+    for key in fields:
+        table.add_column(key)
+    for each in known:
+        table.add_row(*(escape(getattr(each, key)) for key in fields))
+    terminal.print(table)
+
+
+def csv_text(experiment: Experiment, rows: Sequence[Row]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(experiment.columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def rows_table(experiment: Experiment, rows: Sequence[Row]) -> Table:
+    table = Table(title=f"{experiment.title}\n{experiment.source}", title_style="bold", box=None)
+    for column in experiment.columns:
+        is_text = bool(rows) and isinstance(rows[0][column], str)
+        table.add_column(column.replace("_", " "), justify="left" if is_text else "right")
+    for row in rows:
+        table.add_row(*(_cell(row[column]) for column in experiment.columns))
+    return table
+
+
+def _cell(value: str | int | float) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else escape(str(value))
+
+
+def _save(experiment: Experiment, rows: Sequence[Row], path: Path) -> None:
+    try:
+        # No date or version inside: the same rows give the same bytes.
+        experiment.draw(rows).savefig(path, dpi=150, metadata={"Software": None})
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=path) from None

@@ -1,0 +1,77 @@
+"""`mooring generate`: a random problem file with the graphs of section 7.1 of the ROD paper."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.markup import escape
+
+from mooring.cli.input.files import write_text
+from mooring.cli.input.parsing import Verbs, add_verb, count, number, numbers, positive_count
+from mooring.cli.output.terminal import Terminal
+from mooring.problem.generate import GraphParameters, generate_problem
+from mooring.problem.write import problem_to_data, problem_to_json, problem_to_yaml
+
+OPTIONS = (
+    # option, type, metavar, default as the library has it, what it says
+    ("streams", positive_count, "N", 5, "input streams, one tree of operators each"),
+    ("operators", positive_count, "N", 100, "operators in all trees together, a multiple of the streams"),
+    ("sites", positive_count, "N", 10, "sites"),
+    ("capacity", numbers, "LOW,HIGH", "1,1", "cores of a site"),
+    ("children", numbers, "LOW,HIGH", "1,3", "downstream operators of a node"),
+    ("cost-us", numbers, "LOW,HIGH", "100,1000", "CPU microseconds per tuple"),
+    ("selectivity", numbers, "LOW,HIGH", "0.5,1", "of the operators whose selectivity is not one"),
+    ("unit-selectivity-share", number, "SHARE", 0.5, "share of operators with selectivity one"),
+    ("utilisation", number, "SHARE", 0.5, "share of the capacity that the present load takes"),
+    ("comm-us", number, "US", 0, "CPU microseconds per tuple at each end of a crossing"),
+    ("joins", count, "N", 0, "operators that become joins with another tree"),
+    ("variable", count, "N", 0, "operators whose selectivity is marked as not constant"),
+    ("stream-bytes", number, "BYTES", None, "bytes per tuple"),
+    ("plane-ms", number, "MS", None, "scatter the sites over a square of this side, in ms of latency"),
+    ("queries", count, "N", 0, "consumers of last operators, at random sites"),
+)
+
+
+def add_parser(verbs: Verbs) -> None:
+    parser = add_verb(
+        verbs,
+        "generate",
+        run,
+        "write a random problem file (section 7.1 of the ROD paper)",
+        "Writes a random problem: a forest with one tree of operators per stream, as in section 7.1 of the "
+        "ROD paper. Ranges are drawn uniformly. Without --output the problem is printed.",
+    )
+    for option, kind, metavar, default, meaning in OPTIONS:
+        said = meaning if default is None else f"{meaning} (default {default})"
+        parser.add_argument(f"--{option}", type=kind, metavar=metavar, help=said)
+    parser.add_argument(
+        "--order", choices=("breadth_first", "random"), help="how trees grow (default breadth_first)"
+    )
+    parser.add_argument("--rates", choices=("equal", "random"), help="present rates (default equal)")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="problem file to write, .yaml or .json")
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> int:
+
+    names = [option.replace("-", "_") for option, *_ in OPTIONS] + ["order", "rates"]
+    given: dict[str, Any] = {name: value for name in names if (value := getattr(args, name)) is not None}
+    if "children" in given:
+        given["children"] = tuple(map(int, given["children"]))
+    problem = generate_problem(GraphParameters(**given), np.random.default_rng(args.seed))
+    if args.output is None:
+        if terminal.as_json:
+            terminal.document(problem_to_data(problem))
+        else:
+            terminal.raw(problem_to_yaml(problem))
+        return 0
+    is_json = args.output.suffix.lower() == ".json"
+    write_text(args.output, problem_to_json(problem) if is_json else problem_to_yaml(problem))
+    counts = {name: len(getattr(problem, name)) for name in ("sites", "streams", "operators", "queries")}
+    terminal.document({"version": 1, "file": str(args.output), **counts})
+    terminal.print(
+        f"Wrote {escape(str(args.output))}: " + ", ".join(f"{count} {name}" for name, count in counts.items())
+    )
+    return 0

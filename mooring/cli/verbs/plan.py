@@ -1,0 +1,101 @@
+"""`mooring plan`: where each operator should run, and why."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.markup import escape
+
+from mooring.cli.input.clock import Timed, deadline, spent_part
+from mooring.cli.input.files import read_placement, write_text
+from mooring.cli.input.parsing import Verbs, add_problem, add_verb, count, seconds, settings
+from mooring.cli.input.problem_source import read_source, source_notes
+from mooring.cli.output.tables import latency_table, metric_lines, sentences, site_table
+from mooring.cli.output.terminal import Terminal, as_json_text
+from mooring.errors import InputError
+from mooring.load.build import build_load_model
+from mooring.policies.catalogue import make_policy
+from mooring.problem.fingerprint import fingerprint
+from mooring.run import Plan, plan
+
+
+def add_parser(verbs: Verbs) -> None:
+    parser = add_verb(
+        verbs,
+        "plan",
+        run,
+        "decide where each operator runs",
+        "Places the operators of a problem, and says how good the placement is, why, and what would help.",
+    )
+    add_problem(parser)
+    parser.add_argument(
+        "--policy", metavar="NAME", default="rod", help="see `mooring policies` (default rod)"
+    )
+    parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a policy parameter")
+    parser.add_argument(
+        "--budget", type=seconds, metavar="SECONDS", help="time for policies that go on improving"
+    )
+    parser.add_argument("--steps", type=count, metavar="N", help="the same in steps, for reproducible plans")
+    parser.add_argument(
+        "--from", type=Path, metavar="PLAN.json", dest="current", help="start from this running placement"
+    )
+    parser.add_argument("--max-moves", type=count, metavar="N", help="fragments that may leave their site")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the plan as JSON")
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> int:
+
+    if args.max_moves is not None and args.current is None:
+        raise InputError("found no running placement", field="--max-moves", remedy="add --from PLAN.json")
+    problem, layout = read_source(args.problem)
+    notes = source_notes(layout)
+    current = None if args.current is None else read_placement(args.current, problem)
+    policy = Timed(make_policy(args.policy, settings(args.set)))
+    with terminal.progress(f"planning with {args.policy}") as report:
+        made = plan(
+            problem,
+            policy,
+            seed=args.seed,
+            steps=args.steps,
+            expired=deadline(args.budget),
+            spent=spent_part(args.budget),
+            progress=report,
+            current=current,
+            max_moves=args.max_moves,
+        )
+    document = plan_document(made, policy.seconds)
+    if layout is not None:
+        document["statistics"] = notes
+    if args.output is not None:
+        write_text(args.output, as_json_text(document))
+    terminal.document(document)
+    if not terminal.as_json:
+        terminal.print(f"[bold]{escape(str(args.problem))}[/bold] placed by [bold]{made.policy}[/bold]")
+        terminal.print(site_table(build_load_model(problem), made.placement))
+        terminal.print(metric_lines(made.metrics))
+        latencies = latency_table(made.metrics)
+        if latencies is not None:
+            terminal.print(latencies)
+        terminal.print()
+        terminal.print(sentences(made.explanation.sentences))
+        for note in notes:
+            terminal.print(f"[yellow]statistics:[/yellow] {escape(note)}")
+        if args.output is not None:
+            terminal.print(f"Wrote {escape(str(args.output))}")
+    return 0
+
+
+def plan_document(made: Plan, plan_seconds: float) -> dict[str, object]:
+    """The plan as its readers know it; `shared` and `replicas` are reserved beside `placement`."""
+
+    return {
+        "version": 1,
+        "problem": fingerprint(made.problem),
+        "policy": made.policy,
+        "placement": made.placement.as_dict(),
+        "metrics": made.metrics,
+        "bound": made.bound,
+        "plan_seconds": plan_seconds,
+        "explanation": list(made.explanation.sentences),
+    }

@@ -1,0 +1,107 @@
+"""`mooring profile`: measure what a pipeline's fragments cost, on sample data."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table
+
+from mooring.cli.input.needs_spark import require_spark
+from mooring.cli.input.parsing import Verbs, add_verb, positive_count
+from mooring.cli.output.terminal import Terminal
+from mooring.cli.verbs.run import add_project
+from mooring.errors import EngineError, InputError
+
+if TYPE_CHECKING:
+    from mooring.spark.statistics_file import MeasuredStatistics
+
+_DEFAULT_BATCHES = 6
+
+
+def add_parser(verbs: Verbs) -> None:
+    parser = add_verb(
+        verbs,
+        "profile",
+        run,
+        "measure what a pipeline's fragments cost",
+        "Runs every fragment of a project on sample data, alone on one site, and writes what it measured to "
+        "statistics.yml, which plans are made with from then on. Takes one to two minutes per fragment.",
+    )
+    add_project(parser)
+    parser.add_argument(
+        "--sample",
+        type=Path,
+        metavar="DIR",
+        help="rows as the sources deliver them, as files in DIR/DATASET/ (default: the sources' own files)",
+    )
+    parser.add_argument(
+        "--batches",
+        type=positive_count,
+        metavar="N",
+        default=_DEFAULT_BATCHES,
+        help=f"measured per fragment in each of seven passes (default {_DEFAULT_BATCHES})",
+    )
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> int:
+    require_spark(file=args.project)
+    from mooring.spark.profiling import ProfileOptions
+    from mooring.spark.project import load_project
+    from mooring.spark.project_profile import profile_project
+
+    if args.sample is not None and not args.sample.is_dir():
+        raise InputError("no such folder", file=args.sample, field="--sample")
+    project = load_project(args.project)
+    options = ProfileOptions(batches=args.batches, sample=args.sample)
+    with terminal.progress(f"profiling {project.spec.name}") as report:
+        made = profile_project(project, options, report)
+    terminal.document(
+        {
+            "version": 1,
+            "file": str(made.file),
+            "at": made.statistics.at,
+            "on": dict(made.statistics.on),
+            "look_cpu_s": made.statistics.look_cpu_s,
+            "idle_cores": made.statistics.idle_cores,
+            "flows": {name: asdict(own) for name, own in made.statistics.flows.items()},
+            "not_measured": made.unmeasured,
+        }
+    )
+    terminal.print(_table(made.statistics))
+    for name, reason in made.unmeasured.items():
+        terminal.print(f"[yellow]not measured:[/yellow] {escape(name)}: {escape(reason)}")
+    terminal.print(f"Wrote {escape(str(made.file))}")
+    return 0 if made.statistics.flows else EngineError.exit_code
+
+
+def _table(statistics: MeasuredStatistics) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in (
+        "flow",
+        "us per row",
+        "CPU s per batch",
+        "rows out per row in",
+        "bytes per row",
+        "batches",
+    ):
+        table.add_column(column, justify="left" if column == "flow" else "right")
+    for name, own in statistics.flows.items():
+        table.add_row(
+            escape(name),
+            _with_error(own.cost_us, own.cost_us_error),
+            _with_error(own.batch_cpu_s, own.batch_cpu_s_error),
+            _with_error(own.selectivity, own.selectivity_error),
+            "" if own.bytes is None else f"{own.bytes:.1f}",
+            "" if own.batches is None else str(own.batches),
+        )
+    return table
+
+
+def _with_error(value: float | None, error: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3g}" + ("" if not error else f" ± {error:.1g}")

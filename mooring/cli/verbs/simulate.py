@@ -1,0 +1,135 @@
+"""`mooring simulate`: tuples through a placement in virtual time."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from mooring.cli.input.files import make_folder, read_placement
+from mooring.cli.input.parsing import Verbs, add_problem, add_verb, number, positive_count, seconds
+from mooring.cli.input.problem_source import load_problem
+from mooring.cli.output.terminal import Terminal
+from mooring.errors import InputError
+from mooring.problem.fingerprint import fingerprint
+from mooring.problem.problem import Problem
+from mooring.simulator.data_plane.report import SimulationReport
+from mooring.simulator.data_plane.simulate import simulate
+from mooring.simulator.data_plane.workload import PROCESSES
+
+
+def add_parser(verbs: Verbs) -> None:
+    parser = add_verb(
+        verbs,
+        "simulate",
+        run,
+        "run tuples through a placement in virtual time",
+        "Reports end-to-end latencies, utilisation and queues over time, and whether the sites kept up. An "
+        "overloaded run ends early and says where.",
+    )
+    add_problem(parser)
+    parser.add_argument(
+        "--placement", type=Path, metavar="PLAN.json", required=True, help="a plan, or operators to sites"
+    )
+    parser.add_argument("--seconds", type=seconds, default=60.0, help="of virtual time (default 60)")
+    parser.add_argument(
+        "--warm-up", type=number, default=0.0, metavar="S", help="seconds left out before that"
+    )
+    parser.add_argument("--multiplier", type=number, default=1.0, help="scales every stream's rate")
+    parser.add_argument("--arrivals", choices=list(PROCESSES), default="poisson", help="without a trace")
+    parser.add_argument(
+        "--trace",
+        action="append",
+        metavar="[STREAM=]TRACE",
+        help="a trace file or bc-paug89-extract, worldcup98-extract; cut into sub-streams, or for one stream",
+    )
+    parser.add_argument("--batch", type=positive_count, default=1, help="tuples per event (default 1)")
+    parser.add_argument("--figure", type=Path, metavar="OUT.png", help="draw latency and queues over time")
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> int:
+    problem = load_problem(args.problem)
+    placement = read_placement(args.placement, problem)
+    if args.warm_up < 0:
+        raise InputError(f"found {args.warm_up}, expected seconds >= 0", field="--warm-up")
+    with terminal.progress("simulating") as progress:
+        report = simulate(
+            problem,
+            placement,
+            seconds=args.seconds,
+            warm_up_s=args.warm_up,
+            seed=args.seed,
+            arrivals=args.arrivals,
+            trace=_trace(args.trace or (), problem),
+            multiplier=args.multiplier,
+            batch=args.batch,
+            progress=progress,
+        )
+    if args.figure is not None:
+        _draw(report, args.figure)
+        terminal.note(f"wrote {args.figure}")
+    settings = {
+        "seed": args.seed,
+        "multiplier": args.multiplier,
+        "arrivals": args.arrivals,
+        "trace": args.trace,
+    }
+    terminal.document(
+        {"version": 1, "problem": fingerprint(problem), "settings": settings, **report.as_json()}
+    )
+    _print(report, terminal)
+    return 0
+
+
+def _trace(given: Sequence[str], problem: Problem) -> str | Mapping[str, str] | None:
+    """`--trace TRACE` for all streams together, or `--trace STREAM=TRACE`, repeated."""
+    named = {}
+    for text in given:
+        stream, equals, trace = text.partition("=")
+        if equals and stream in problem.stream_index:
+            named[stream] = trace
+        elif len(given) > 1:
+            raise InputError(f"found {text!r} among several", field="--trace", remedy="write STREAM=TRACE")
+        else:
+            return text
+    return named or None
+
+
+def _draw(report: SimulationReport, path: Path) -> None:
+    from mooring.simulator.data_plane.figure import draw_report
+
+    make_folder(path.parent)
+    try:
+        draw_report(report).savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be written: {error}", file=path, remedy="choose another --figure") from None
+
+
+def _print(report: SimulationReport, terminal: Terminal) -> None:
+    queries = Table("query", box=None)
+    for heading in ("tuples", "mean ms", "p50", "p95", "p99", "max", "limit", "within"):
+        queries.add_column(heading, justify="right")
+    for name, query in report.queries.items():
+        own = query.latency
+        figures = [own.mean_ms, own.p50_ms, own.p95_ms, own.p99_ms, own.max_ms]
+        cells = [f"{value:.4g}" if value == value else "-" for value in figures]
+        limit = "-" if query.max_latency_ms is None else f"{query.max_latency_ms:g}"
+        within = "-" if query.within_limit is None else f"{query.within_limit:.1%}"
+        queries.add_row(escape(name), f"{own.tuples:,}", *cells, limit, within)
+    sites = Table("site", box=None)
+    for heading in ("utilisation", "mean queue", "longest queue"):
+        sites.add_column(heading, justify="right")
+    for name, site in report.sites.items():
+        sites.add_row(
+            escape(name), f"{site.utilisation:.1%}", f"{site.mean_queue:.4g}", f"{site.max_queue:,.0f}"
+        )
+    terminal.print(queries)
+    terminal.print()
+    terminal.print(sites)
+    terminal.print()
+    colour = "red" if report.overloaded else "green"
+    terminal.print(f"[{colour}]{escape(report.verdict)}[/{colour}]")
+    terminal.print(f"{report.seconds:.4g} s of virtual time, {report.events:,} events")

@@ -1,0 +1,41 @@
+"""`mooring status`: whether a project runs, and how it is doing."""
+
+from __future__ import annotations
+
+import argparse
+
+from rich.markup import escape
+
+from mooring.cli.input.needs_spark import require_spark
+from mooring.cli.input.parsing import Verbs, add_verb
+from mooring.cli.output.terminal import Terminal
+from mooring.cli.verbs.run import add_project
+
+
+def add_parser(verbs: Verbs) -> None:
+    add_project(add_verb(verbs, "status", run, "show how a running pipeline is doing"))
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> int:
+    require_spark(file=args.project)
+    from mooring.cli.output.live_view import run_view
+    from mooring.spark.project import load_project
+    from mooring.spark.run_files import RunFiles
+    from mooring.spark.snapshot import snapshot_from_json
+
+    files = RunFiles(load_project(args.project).work_folder)
+    pid, status = files.running_pid(), files.read_status()
+    terminal.document({"version": 1, "running": pid is not None, "pid": pid, "last": status})
+    if pid is None:
+        terminal.print("does not run" + ("" if status is None else "; it last looked like this:"))
+    else:
+        terminal.print(f"runs as process {pid}" + ("" if status is not None else ", still starting"))
+    if status is not None:
+        terminal.print(run_view(snapshot_from_json(status), {}))
+        if pid is not None and (proposal := status.get("proposal")) and proposal["moves"]:
+            what = ", ".join(f"{move['fragment']} to {move['to']}" for move in proposal["moves"])
+            terminal.print(
+                f"proposed: {escape(what)}, headroom x {proposal['headroom']:.2f} -> "
+                f"x {proposal['moves'][-1]['headroom']:.2f}; see `mooring moves`"
+            )
+    return 0

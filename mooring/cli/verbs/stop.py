@@ -1,0 +1,27 @@
+"""`mooring stop`: end a running pipeline cleanly; running it again resumes where it stopped."""
+
+from __future__ import annotations
+
+import argparse
+
+from mooring.cli.input.needs_spark import require_spark
+from mooring.cli.input.parsing import Verbs, add_verb
+from mooring.cli.output.terminal import Terminal
+from mooring.cli.verbs.run import add_project
+
+PATIENCE_S = 120.0
+
+
+def add_parser(verbs: Verbs) -> None:
+    add_project(add_verb(verbs, "stop", run, "end a running pipeline cleanly"))
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> int:
+    require_spark(file=args.project)
+    from mooring.spark.project import load_project
+    from mooring.spark.run_files import RunFiles
+
+    stopped = RunFiles(load_project(args.project).work_folder).stop_runner(PATIENCE_S)
+    terminal.document({"version": 1, "stopped": stopped})
+    terminal.print("stopped" if stopped else "does not run")
+    return 0
