@@ -27,9 +27,9 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from mooring.spark.embedded_site import EmbeddedSite
-from mooring.spark.endpoint import close_session, open_session
-from mooring.spark.java import find_java
+from mooring.spark.sites.embedded_site import EmbeddedSite
+from mooring.spark.sites.endpoint import close_session, open_session
+from mooring.spark.sites.java import find_java
 
 SCHEMA = "at timestamp, source long, target long, size int"
 

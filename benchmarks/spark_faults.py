@@ -27,9 +27,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from mooring.spark.fencing import current_epoch
-from mooring.spark.layout import file_name
-from mooring.spark.stream_logs import last_batch
+from mooring.spark.pipeline.layout import file_name
+from mooring.spark.storage.fencing import current_epoch
+from mooring.spark.storage.stream_logs import last_batch
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "network_monitoring"
 sys.path.insert(0, str(EXAMPLE))

@@ -27,14 +27,14 @@ import pyarrow
 import pyarrow.parquet
 from pyspark.sql import functions as F
 
-from mooring.spark.embedded_site import EmbeddedOptions, EmbeddedSite
-from mooring.spark.endpoint import close_session, open_session
-from mooring.spark.engine import SparkEngine
-from mooring.spark.java import find_java
-from mooring.spark.moving import first_batch, halt
-from mooring.spark.project import load_project
-from mooring.spark.project_run import read_layout
-from mooring.spark.sites import SiteHandle
+from mooring.spark.pipeline.project import load_project
+from mooring.spark.running.engine import SparkEngine
+from mooring.spark.running.moving import first_batch, halt
+from mooring.spark.running.project_run import read_layout
+from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
+from mooring.spark.sites.endpoint import close_session, open_session
+from mooring.spark.sites.java import find_java
+from mooring.spark.sites.sites import SiteHandle
 
 ROUNDS = 5
 KEYS = 1_000_000

@@ -26,14 +26,14 @@ import numpy as np
 
 from mooring.load.build import build_load_model
 from mooring.run import plan
-from mooring.spark.profiling import ProfileOptions
-from mooring.spark.project import load_project
-from mooring.spark.project_profile import profile_project
-from mooring.spark.project_run import prepared_run
-from mooring.spark.run_report import RunRecord
-from mooring.spark.snapshot import Snapshot
-from mooring.spark.statistics_file import FlowStatistics
-from mooring.spark.watching import watch
+from mooring.spark.pipeline.project import load_project
+from mooring.spark.pipeline.statistics_file import FlowStatistics
+from mooring.spark.profile.profiling import ProfileOptions
+from mooring.spark.profile.project_profile import profile_project
+from mooring.spark.running.project_run import prepared_run
+from mooring.spark.running.run_report import RunRecord
+from mooring.spark.running.snapshot import Snapshot
+from mooring.spark.running.watching import watch
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "network_monitoring"
 sys.path.insert(0, str(EXAMPLE))

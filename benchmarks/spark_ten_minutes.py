@@ -19,12 +19,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from mooring.spark.embedded_site import EmbeddedOptions
-from mooring.spark.process_tree import tree_usage
-from mooring.spark.project import load_project
-from mooring.spark.project_run import prepared_run
-from mooring.spark.run_report import RunRecord
-from mooring.spark.watching import watch
+from mooring.spark.pipeline.project import load_project
+from mooring.spark.running.project_run import prepared_run
+from mooring.spark.running.run_report import RunRecord
+from mooring.spark.running.watching import watch
+from mooring.spark.sites.embedded_site import EmbeddedOptions
+from mooring.spark.sites.process_tree import tree_usage
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "network_monitoring"
 sys.path.insert(0, str(EXAMPLE))

@@ -31,14 +31,14 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from mooring.spark.embedded_site import EmbeddedSite
-from mooring.spark.endpoint import close_session, open_session
-from mooring.spark.java import find_java
-from mooring.spark.meters import FragmentMeter
-from mooring.spark.project import load_project
-from mooring.spark.project_run import prepared_run
-from mooring.spark.run_report import RunRecord
-from mooring.spark.watching import WatchOptions, watch
+from mooring.spark.pipeline.project import load_project
+from mooring.spark.running.meters import FragmentMeter
+from mooring.spark.running.project_run import prepared_run
+from mooring.spark.running.run_report import RunRecord
+from mooring.spark.running.watching import WatchOptions, watch
+from mooring.spark.sites.embedded_site import EmbeddedSite
+from mooring.spark.sites.endpoint import close_session, open_session
+from mooring.spark.sites.java import find_java
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "network_monitoring"
 sys.path.insert(0, str(EXAMPLE))

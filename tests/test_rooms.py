@@ -7,25 +7,58 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent / "mooring"
 
-# From the top down: a room imports only from the rooms above it (and from itself).
+# From the top down: a room imports only from those above it (and from itself). A sub-room stands for itself;
+# the name of a room with sub-rooms stands for the modules that lie in the room directly.
 ROOMS = [
     "errors",
+    "problem/reading",
     "problem",
     "network",
     "load",
+    "load/feasible",
+    "load/measured",
     "placement",
-    "chunks",
+    "placement/scenarios",
+    "placement/judging",
+    "placement/bounds",
+    "placement/rod",
+    "placement/relaxation",
+    "placement/baselines",
+    "placement/exact",
+    "placement/resilient",
     "deployment",
     "protocols",
-    "simulator",
+    "simulator/traces",
+    "simulator/data_plane/kernels",
+    "simulator/data_plane",
+    "simulator/harness",
     "policies",
-    "spark",
+    "spark/sites",
+    "spark/storage",
+    "spark/pipeline",
+    "spark/running",
+    "spark/profile",
+    "spark/event_logs",
+    "spark/jobs",
+    "spark/quota_bench",
     "controller",
-    "runtime",
     "run",
     "experiments",
+    "experiments/rod",
+    "experiments/sbon",
+    "experiments/spark",
+    "experiments/registry",
+    "cli/output",
+    "cli/input",
+    "cli/verbs",
     "cli",
 ]
+"""`experiments/registry` is a module that collects what the sub-rooms above it hold."""
+
+MOST_MODULES = 16
+"""Of a folder's own: beyond that, it has sub-rooms that nobody has named yet."""
+MANY_BY_NATURE = {"cli/verbs"}
+MOST_LINES = 400
 
 # Where a module may be imported: rooms, or the suffix of a file's stem.
 HOMES = {
@@ -49,6 +82,22 @@ def imported_modules(path: Path) -> set[str]:
     return names
 
 
+def place_of(path: Path) -> str:
+    """The room or sub-room in which a file lies, by the longest name in `ROOMS` that fits."""
+    return room_named(path.relative_to(ROOT).with_suffix("").as_posix())
+
+
+def room_named(module: str) -> str:
+    """Of a module's path under `mooring/`; the path itself where no room fits.
+
+    >>> room_named("placement/rod/rod_kernels"), room_named("placement/checker")
+    ('placement/rod', 'placement')
+    """
+    parts = module.split("/")
+    tried = ["/".join(parts[:upto]) for upto in range(len(parts), 0, -1)]
+    return next((name for name in tried if name in ROOMS), module)
+
+
 def room_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
@@ -57,8 +106,17 @@ def sources() -> list[Path]:
     return [path for path in sorted(ROOT.rglob("*.py")) if path != ROOT / "__init__.py"]
 
 
+def modules_of(folder: Path) -> list[Path]:
+    return [path for path in folder.glob("*.py") if path.stem != "__init__"]
+
+
 def test_every_file_lives_in_a_known_room() -> None:
-    assert {room_of(path) for path in sources()} <= {*ROOMS, "__main__"}
+    known = {*ROOMS, "__main__", *(room.split("/")[0] for room in ROOMS), "simulator/data_plane"}
+    assert {place_of(path).removesuffix("/__init__") for path in sources()} <= known
+
+
+def test_every_room_of_the_list_exists() -> None:
+    assert not [room for room in ROOMS if not (ROOT / room).is_dir() and not (ROOT / f"{room}.py").is_file()]
 
 
 def test_a_room_imports_only_from_rooms_above_it() -> None:
@@ -67,9 +125,30 @@ def test_a_room_imports_only_from_rooms_above_it() -> None:
         for path in sources()
         for name in imported_modules(path)
         if name.startswith("mooring.") and path.stem != "__main__"
-        if name.split(".")[1] in ROOMS and ROOMS.index(name.split(".")[1]) > ROOMS.index(room_of(path))
+        if (room := room_named("/".join(name.split(".")[1:]))) in ROOMS
+        if ROOMS.index(room) > ROOMS.index(place_of(path))
     ]
     assert not wrong, wrong
+
+
+def test_no_folder_is_crowded_and_no_module_long() -> None:
+    crowded = [
+        f"{folder.relative_to(ROOT)}: {len(modules_of(folder))} modules"
+        for folder in (ROOT, *(path for path in ROOT.rglob("*") if path.is_dir()))
+        if len(modules_of(folder)) > MOST_MODULES and str(folder.relative_to(ROOT)) not in MANY_BY_NATURE
+    ]
+    long = [
+        f"{path.relative_to(ROOT)}: {lines} lines"
+        for path in sources()
+        if (lines := len(path.read_text().splitlines())) > MOST_LINES
+    ]
+    assert not crowded + long, crowded + long
+
+
+def test_the_tests_mirror_the_rooms() -> None:
+    tests = Path(__file__).parent
+    folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
+    assert not [str(folder) for folder in folders if not (ROOT / folder).is_dir()]
 
 
 def test_heavy_imports_stay_in_their_homes() -> None:

@@ -16,8 +16,8 @@ from mooring.deployment.engine import MoveReport
 from mooring.deployment.moves import Move, check_moves
 from mooring.errors import EngineError, MooringError
 from mooring.problem.problem import Problem
-from mooring.spark.engine import SparkEngine
-from mooring.spark.requests import Mailbox, MoveRequest
+from mooring.spark.running.engine import SparkEngine
+from mooring.spark.running.mailbox import Mailbox, MoveRequest
 
 
 @dataclass

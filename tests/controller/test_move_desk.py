@@ -16,7 +16,7 @@ from mooring.controller.move_desk import MoveDesk
 from mooring.deployment.engine import STAGES, MoveReport
 from mooring.errors import InputError
 from mooring.problem.problem import Problem
-from mooring.spark.requests import Mailbox
+from mooring.spark.running.mailbox import Mailbox
 
 OLD = {"f": "a", "g": "a"}
 PROBLEM = Problem.from_dict(

@@ -38,8 +38,8 @@ ProjectMaker = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    from mooring.spark.embedded_site import EmbeddedSite
-    from mooring.spark.java import find_java
+    from mooring.spark.sites.embedded_site import EmbeddedSite
+    from mooring.spark.sites.java import find_java
 
     site = EmbeddedSite("here", tmp_path_factory.mktemp("site"), find_java(), capacity=2)
     site.start()
@@ -52,7 +52,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
 @pytest.fixture
 def session(site: object) -> Iterator[object]:
-    from mooring.spark.endpoint import close_session, open_session
+    from mooring.spark.sites.endpoint import close_session, open_session
 
     opened = open_session(site.endpoint)
     yield opened
@@ -81,7 +81,7 @@ def make_project(tmp_path: Path) -> ProjectMaker:
 @pytest.fixture(scope="session")
 def batch_endpoint() -> Iterator[str]:
     """Where batch jobs run, as `--master` takes it."""
-    from mooring.spark.batch_session import batch_site
+    from mooring.spark.jobs.batch_session import batch_site
 
     with batch_site("local[2]") as endpoint:
         yield endpoint.url
@@ -89,7 +89,7 @@ def batch_endpoint() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def batch(batch_endpoint: str) -> Iterator[object]:
-    from mooring.spark.batch_session import batch_session
+    from mooring.spark.jobs.batch_session import batch_session
 
     with batch_session(batch_endpoint) as session:
         yield session

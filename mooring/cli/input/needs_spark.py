@@ -14,7 +14,7 @@ def require_spark(*, file: Path | None = None, field: str | None = None) -> None
         import pyarrow  # noqa: F401
         import sqlglot  # noqa: F401
 
-        import mooring.spark.project_run  # noqa: F401
+        import mooring.spark.running.project_run  # noqa: F401
     except ImportError as error:
         missing = (error.name or "pyspark").split(".")[0]
         if missing == "mooring":

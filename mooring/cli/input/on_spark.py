@@ -34,7 +34,7 @@ def is_on_spark(args: argparse.Namespace) -> bool:
 def spark_session(args: argparse.Namespace) -> Iterator[Any]:
     """A session that ends with the block."""
     require_spark(field="--on spark")
-    from mooring.spark.batch_session import DEFAULT_MASTER, batch_session
+    from mooring.spark.jobs.batch_session import DEFAULT_MASTER, batch_session
 
     with batch_session(args.master or DEFAULT_MASTER) as session:
         yield session

@@ -11,7 +11,7 @@ from mooring.errors import InputError
 from mooring.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from mooring.spark.layout import Layout
+    from mooring.spark.pipeline.layout import Layout
 
 
 def load_problem(path: Path, *, measured: bool = False) -> Problem:
@@ -21,8 +21,8 @@ def load_problem(path: Path, *, measured: bool = False) -> Problem:
         return problem
     if layout is None:
         raise InputError("found a problem file, expected a project that ran", file=path, field="--measured")
-    from mooring.spark.operation_statistics import read_operation
-    from mooring.spark.run_files import RunFiles
+    from mooring.spark.running.operation_statistics import read_operation
+    from mooring.spark.running.run_files import RunFiles
 
     figures = RunFiles(layout.project.work_folder).read_statistics()
     if not figures:
@@ -48,7 +48,7 @@ def read_source(path: Path) -> tuple[Problem, Layout | None]:
     if not path.is_dir():
         return Problem.load(path), None
     require_spark(file=path)
-    from mooring.spark.project_run import read_project
+    from mooring.spark.running.project_run import read_project
 
     layout, problem = read_project(path)
     return problem, layout
@@ -58,6 +58,6 @@ def source_notes(layout: Layout | None) -> list[str]:
     """Where a project's statistics come from; a problem file states its own."""
     if layout is None:
         return []
-    from mooring.spark.statistics_used import statistics_notes
+    from mooring.spark.pipeline.statistics_used import statistics_notes
 
     return statistics_notes(layout)

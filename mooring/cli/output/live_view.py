@@ -11,7 +11,7 @@ from rich.text import Text
 
 from mooring.cli.output.tables import bar
 from mooring.load.model import LoadModel
-from mooring.spark.snapshot import Snapshot
+from mooring.spark.running.snapshot import Snapshot
 
 
 def run_view(snapshot: Snapshot, headrooms: Mapping[str, float | None]) -> Group:

@@ -20,7 +20,7 @@ from mooring.problem.fingerprint import fingerprint
 from mooring.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from mooring.spark.layout import Layout
+    from mooring.spark.pipeline.layout import Layout
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
 def _draw(layout: Layout) -> Path:
     """A project's graph as a picture, among Mooring's own files."""
-    from mooring.spark.graph_picture import graph_svg
+    from mooring.spark.running.graph_picture import graph_svg
 
     file = layout.project.work_folder / "graph.svg"
     file.write_text(graph_svg(layout))

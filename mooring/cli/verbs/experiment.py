@@ -80,7 +80,7 @@ def _rows(experiment: Experiment, args: argparse.Namespace, report: Report) -> l
     if not is_on_spark(args):
         return experiment.run(seed=args.seed, quick=args.quick, report=report)
     require_spark(field="--on spark")
-    from mooring.spark.sweeps import SparkTrials
+    from mooring.spark.jobs.sweeps import SparkTrials
 
     report(0.0, "starting Spark")
     with spark_session(args) as session, trials_run_by(SparkTrials(session)):

@@ -17,9 +17,9 @@ from mooring.problem.fingerprint import fingerprint
 from mooring.problem.write import write_problem
 
 if TYPE_CHECKING:
-    from mooring.spark.event_log import LoggedApplication
-    from mooring.spark.event_log_lines import LineCounts
-    from mooring.spark.imported_problem import ImportedProblem
+    from mooring.spark.event_logs.event_log import LoggedApplication
+    from mooring.spark.event_logs.imported_problem import ImportedProblem
+    from mooring.spark.event_logs.lines import LineCounts
 
 
 def add_parser(verbs: Verbs) -> None:
@@ -46,7 +46,7 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    from mooring.spark.imported_problem import import_applications
+    from mooring.spark.event_logs.imported_problem import import_applications
 
     capacities = {name: _cores(name, text) for name, text in settings(args.site).items()}
     with terminal.progress("reading event logs") as report:
@@ -70,8 +70,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
 def read_logs(paths: list[Path], report: Report) -> tuple[list[LoggedApplication], LineCounts]:
     """Every application in the logs, read line by line."""
-    from mooring.spark.event_log import EventLogReader
-    from mooring.spark.event_log_lines import LineCounts, log_groups, read_lines
+    from mooring.spark.event_logs.event_log import EventLogReader
+    from mooring.spark.event_logs.lines import LineCounts, log_groups, read_lines
 
     groups = [group for path in paths for group in log_groups(path)]
     total = max(1, sum(file.stat().st_size for group in groups for file in group))

@@ -25,7 +25,7 @@ from mooring.problem.problem import Problem
 
 if TYPE_CHECKING:
     from mooring.deployment.moves import Effect, Move, MoveList
-    from mooring.spark.run_files import RunFiles
+    from mooring.spark.running.run_files import RunFiles
 
 _ASK_S = 0.1
 _ACCEPT_S = 30.0
@@ -57,8 +57,8 @@ def add_parser(verbs: Verbs) -> None:
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     require_spark(file=args.project)
-    from mooring.spark.project import load_project
-    from mooring.spark.run_files import RunFiles
+    from mooring.spark.pipeline.project import load_project
+    from mooring.spark.running.run_files import RunFiles
 
     folder = load_project(args.project).work_folder
     files = RunFiles(folder)
@@ -188,7 +188,7 @@ def _show_again(
 
 
 def _ask(made: MoveList, folder: Path, files: RunFiles, terminal: Terminal) -> dict[str, Any]:
-    from mooring.spark.requests import Mailbox
+    from mooring.spark.running.mailbox import Mailbox
 
     mailbox = Mailbox(folder)
     steps = [(move.fragment, move.from_site, move.to_site) for move in made.moves]

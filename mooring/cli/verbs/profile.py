@@ -17,7 +17,7 @@ from mooring.cli.verbs.run import add_project
 from mooring.errors import EngineError, InputError
 
 if TYPE_CHECKING:
-    from mooring.spark.statistics_file import MeasuredStatistics
+    from mooring.spark.pipeline.statistics_file import MeasuredStatistics
 
 _DEFAULT_BATCHES = 6
 
@@ -49,9 +49,9 @@ def add_parser(verbs: Verbs) -> None:
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     require_spark(file=args.project)
-    from mooring.spark.profiling import ProfileOptions
-    from mooring.spark.project import load_project
-    from mooring.spark.project_profile import profile_project
+    from mooring.spark.pipeline.project import load_project
+    from mooring.spark.profile.profiling import ProfileOptions
+    from mooring.spark.profile.project_profile import profile_project
 
     if args.sample is not None and not args.sample.is_dir():
         raise InputError("no such folder", file=args.sample, field="--sample")

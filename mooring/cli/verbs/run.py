@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from mooring.controller.journal import Journal
     from mooring.placement.placement import Placement
     from mooring.problem.problem import Problem
-    from mooring.spark.engine import SparkEngine
-    from mooring.spark.project_run import PreparedRun
-    from mooring.spark.run_report import RunRecord
-    from mooring.spark.snapshot import Snapshot
+    from mooring.spark.running.engine import SparkEngine
+    from mooring.spark.running.project_run import PreparedRun
+    from mooring.spark.running.run_report import RunRecord
+    from mooring.spark.running.snapshot import Snapshot
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
 _LINE_EVERY_S = 10.0
@@ -76,8 +76,8 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def _ensure_class_archive(terminal: Terminal) -> None:
-    from mooring.spark.class_archive import build_archive, usable_archive
-    from mooring.spark.java import find_java
+    from mooring.spark.sites.class_archive import build_archive, usable_archive
+    from mooring.spark.sites.java import find_java
 
     java = find_java()
     if usable_archive(java) is None:
@@ -100,8 +100,8 @@ def duration(text: str) -> float:
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     require_spark(file=args.project)
-    from mooring.spark.project import load_project
-    from mooring.spark.project_run import prepared_run
+    from mooring.spark.pipeline.project import load_project
+    from mooring.spark.running.project_run import prepared_run
 
     project = load_project(args.project)
     if args.detach:
@@ -125,8 +125,8 @@ def _run_prepared(
 ) -> RunRecord:
     from mooring.cli.verbs.run_care import cared_for, proposals
     from mooring.controller.journal import Journal
-    from mooring.spark.run_report import write_report
-    from mooring.spark.watching import look, watch
+    from mooring.spark.running.run_report import write_report
+    from mooring.spark.running.watching import look, watch
 
     for fragment in prepared.ended_leftovers:
         terminal.note(f"ended {fragment}, which an earlier run had left running")
@@ -171,9 +171,9 @@ def _planned(
     from mooring.cli.output.tables import metric_lines, sentences, site_table
     from mooring.load.build import build_load_model
     from mooring.run import evaluate, plan
-    from mooring.spark.operation_statistics import operation_statistics
-    from mooring.spark.run_report import RunRecord
-    from mooring.spark.statistics_used import statistics_notes
+    from mooring.spark.pipeline.statistics_used import statistics_notes
+    from mooring.spark.running.operation_statistics import operation_statistics
+    from mooring.spark.running.run_report import RunRecord
 
     problem, policy = prepared.problem, args.policy or prepared.project.settings.policy
     placement: Placement
@@ -245,7 +245,7 @@ def _move_desk(
     from mooring.controller.move_desk import MoveDesk
     from mooring.deployment.moves import fragment_placement
     from mooring.problem.write import problem_to_json
-    from mooring.spark.requests import Mailbox
+    from mooring.spark.running.mailbox import Mailbox
 
     problem, folder = prepared.problem, prepared.project.work_folder
     write_text(folder / "problem.json", problem_to_json(problem))
@@ -334,8 +334,8 @@ def stop_signals() -> Iterator[StopSignals]:
 
 def _detach(args: argparse.Namespace, terminal: Terminal) -> int:
     """Start the same command in the background and wait until it runs or has failed."""
-    from mooring.spark.project import load_project
-    from mooring.spark.run_files import RunFiles
+    from mooring.spark.pipeline.project import load_project
+    from mooring.spark.running.run_files import RunFiles
 
     folder = load_project(args.project).work_folder
     files = RunFiles(folder)

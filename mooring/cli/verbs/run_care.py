@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from mooring.controller.journal import Journal
     from mooring.controller.proposal import Proposal
     from mooring.problem.problem import Problem
-    from mooring.spark.engine import SparkEngine
-    from mooring.spark.project_run import PreparedRun
-    from mooring.spark.run_report import RunRecord
-    from mooring.spark.snapshot import Snapshot
+    from mooring.spark.running.engine import SparkEngine
+    from mooring.spark.running.project_run import PreparedRun
+    from mooring.spark.running.run_report import RunRecord
+    from mooring.spark.running.snapshot import Snapshot
 
 _MOST_INCIDENTS = 1000
 
@@ -40,8 +40,8 @@ def cared_for(
 ) -> Iterator[Supervisor]:
     """A supervisor over everything that runs now; it stops caring when the block ends."""
     from mooring.run import plan
-    from mooring.spark.project_run import fragment_sites
-    from mooring.spark.site_revival import SiteRevival
+    from mooring.spark.running.project_run import fragment_sites
+    from mooring.spark.sites.site_revival import SiteRevival
 
     began = time.monotonic() - (time.time() - engine.began_s)
     policy = args.policy or prepared.project.settings.policy

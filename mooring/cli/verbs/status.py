@@ -19,9 +19,9 @@ def add_parser(verbs: Verbs) -> None:
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     require_spark(file=args.project)
     from mooring.cli.output.live_view import run_view
-    from mooring.spark.project import load_project
-    from mooring.spark.run_files import RunFiles
-    from mooring.spark.snapshot import snapshot_from_json
+    from mooring.spark.pipeline.project import load_project
+    from mooring.spark.running.run_files import RunFiles
+    from mooring.spark.running.snapshot import snapshot_from_json
 
     files = RunFiles(load_project(args.project).work_folder)
     pid, status = files.running_pid(), files.read_status()

@@ -18,8 +18,8 @@ def add_parser(verbs: Verbs) -> None:
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     require_spark(file=args.project)
-    from mooring.spark.project import load_project
-    from mooring.spark.run_files import RunFiles
+    from mooring.spark.pipeline.project import load_project
+    from mooring.spark.running.run_files import RunFiles
 
     stopped = RunFiles(load_project(args.project).work_folder).stop_runner(PATIENCE_S)
     terminal.document({"version": 1, "stopped": stopped})

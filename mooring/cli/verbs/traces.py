@@ -76,7 +76,7 @@ def _summary(request: TraceRequest, args: argparse.Namespace, report: Report) ->
 
         return summarise_traces(request)
     require_spark(field="--on spark")
-    from mooring.spark.trace_jobs import summarise_on_spark
+    from mooring.spark.jobs.trace_jobs import summarise_on_spark
 
     report(0.0, "starting Spark")
     with spark_session(args) as session:

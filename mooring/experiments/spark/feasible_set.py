@@ -6,7 +6,7 @@ drawn, and points along it stand for shells of the ideal set of equal volume, so
 same. Load grows along a ray, hence a point beyond an overloaded one need not be run, nor one before a point
 at which all kept up: those are *inferred*. Looking starts at the predicted edge, where it tells most.
 
-When a site keeps up on Spark is defined in mooring/spark/prototype_verdict.py.
+When a site keeps up on Spark is defined in mooring/spark/quota_bench/verdict.py.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from mooring.placement.placement import Placement
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from mooring.spark.prototype import Bench
-    from mooring.spark.prototype_looks import Look
+    from mooring.spark.quota_bench.bench import Bench
+    from mooring.spark.quota_bench.looks import Look
 
 Floats = NDArray[np.float64]
 SHELLS = 6
@@ -86,8 +86,8 @@ def settle_ray(
 
 
 def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
-    from mooring.spark.prototype import BenchParams, bench
-    from mooring.spark.prototype_workload import draw_workload
+    from mooring.spark.quota_bench.bench import BenchParams, bench
+    from mooring.spark.quota_bench.workload import draw_workload
 
     rng = np.random.default_rng(seed)
     pace, policies = (QUICK, QUICK_POLICIES) if quick else (FULL, POLICIES)

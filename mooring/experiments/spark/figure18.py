@@ -53,9 +53,9 @@ from mooring.simulator.traces.substreams import split
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from mooring.spark.prototype import Bench
-    from mooring.spark.prototype_looks import Deployment, Look
-    from mooring.spark.prototype_workload import DelayOperator
+    from mooring.spark.quota_bench.bench import Bench
+    from mooring.spark.quota_bench.looks import Deployment, Look
+    from mooring.spark.quota_bench.workload import DelayOperator
 
 Floats = NDArray[np.float64]
 STEP = 0.5
@@ -145,7 +145,7 @@ def asked_problem(operators: Sequence[DelayOperator], quotas: Mapping[str, float
 
 def choose_workload(seed: int, quotas: Mapping[str, float]) -> tuple[tuple[DelayOperator, ...], int]:
     """Of a few draws, the operators and the seed of the addresses with the clearest predictions."""
-    from mooring.spark.prototype_workload import draw_workload, roots
+    from mooring.spark.quota_bench.workload import draw_workload, roots
 
     def clearness(number: int) -> float:
         operators = draw_workload(np.random.default_rng([seed, number]))
@@ -157,7 +157,7 @@ def choose_workload(seed: int, quotas: Mapping[str, float]) -> tuple[tuple[Delay
 
 
 def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
-    from mooring.spark.prototype import BenchParams, bench
+    from mooring.spark.quota_bench.bench import BenchParams, bench
 
     pace, policies = (QUICK, QUICK_POLICIES) if quick else (FULL, POLICIES)
     params = BenchParams(trigger_s=pace.trigger_s)

@@ -23,10 +23,10 @@ from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from mooring.spark.prototype import Bench
-    from mooring.spark.prototype_looks import Deployment, Look
-    from mooring.spark.prototype_statistics import MeasuredCosts
-    from mooring.spark.prototype_workload import DelayOperator
+    from mooring.spark.quota_bench.bench import Bench
+    from mooring.spark.quota_bench.looks import Deployment, Look
+    from mooring.spark.quota_bench.operator_costs import MeasuredCosts
+    from mooring.spark.quota_bench.workload import DelayOperator
 
 Floats = NDArray[np.float64]
 POLICIES = ("rod", "llf", "connected", "random")
@@ -136,7 +136,7 @@ def statistics_rates(totals: Floats, capacity_cores: float, steps: int) -> list[
 
 def gather_statistics(bench: Bench, pace: Pace, report: Report, until: float) -> Measured:
     """Run the operators at several rates and fit what they cost. `until` is the part done afterwards."""
-    from mooring.spark.prototype_statistics import fit_costs
+    from mooring.spark.quota_bench.operator_costs import fit_costs
 
     problem = bench.problem
     asked = build_load_model(problem)

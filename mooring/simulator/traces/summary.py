@@ -1,6 +1,6 @@
 """From trace files to what the planner reads: a history of rates, and moments and correlations beside it.
 
-Here in this process; `mooring.spark.trace_jobs` answers the same request on Spark with the same numbers.
+Here in this process; `mooring.spark.jobs.trace_jobs` answers the same request on Spark with the same numbers.
 """
 
 from __future__ import annotations

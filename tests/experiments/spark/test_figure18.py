@@ -32,8 +32,8 @@ from mooring.experiments.spark.quota_trials import (
 from mooring.experiments.trials import Row
 from mooring.load.build import build_load_model
 from mooring.problem.problem import Problem
-from mooring.spark.prototype_statistics import MeasuredCosts
-from mooring.spark.prototype_workload import draw_workload
+from mooring.spark.quota_bench.operator_costs import MeasuredCosts
+from mooring.spark.quota_bench.workload import draw_workload
 
 QUOTAS = {"ada": 0.5, "bea": 0.5, "cleo": 0.5}
 

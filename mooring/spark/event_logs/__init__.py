@@ -1,0 +1,1 @@
+"""Problems from the event logs of Spark queries that already run somewhere."""

@@ -1,0 +1,314 @@
+"""What a Spark Declarative Pipelines project defines: datasets and flows, from Python and SQL files.
+
+The files are run as `spark-pipelines` runs them, against one session, with a registry of our own that only
+collects. They are run anew for every session, since a flow's function is bound to the session its module was
+given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import logging
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pyspark.errors import PySparkException
+from pyspark.pipelines.block_session_mutations import block_session_mutations
+from pyspark.pipelines.cli import PIPELINE_SPEC_FILE_NAMES, PipelineSpec, load_pipeline_spec
+from pyspark.pipelines.flow import AutoCdcFlow, Flow
+from pyspark.pipelines.graph_element_registry import (
+    GraphElementRegistry,
+    graph_element_registration_context,
+)
+from pyspark.pipelines.output import MaterializedView, Output, Sink, StreamingTable, TemporaryView
+from pyspark.pipelines.source_code_location import SourceCodeLocation
+from pyspark.sql import DataFrame, SparkSession
+
+from mooring.errors import InputError, UnsupportedError
+from mooring.spark.pipeline.sql_definitions import SqlStatement, parse_statements
+from mooring.spark.sites.endpoint import first_line
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Definition files are run inside the project folder, and a process has only one current folder."""
+
+DatasetKind = Literal["table", "view", "sink"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the project something is defined."""
+
+    file: str
+    line: int | None
+
+    def __str__(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    name: str
+    kind: DatasetKind
+    place: Place
+    sink_format: str = ""
+    sink_options: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FlowDefinition:
+    """One flow into a dataset; `build` makes its DataFrame in the session the definitions were loaded for."""
+
+    name: str
+    target: str
+    build: Callable[[], DataFrame]
+    place: Place
+    spark_conf: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Definitions:
+    """Everything one project defines, in one session."""
+
+    datasets: dict[str, Dataset] = field(default_factory=dict)
+    flows: dict[str, FlowDefinition] = field(default_factory=dict)
+
+    def add_dataset(self, dataset: Dataset) -> None:
+        if (other := self.datasets.get(dataset.name)) is not None:
+            raise InputError(
+                f"the dataset {dataset.name!r} is defined twice: at {other.place} and at {dataset.place}",
+                file=str(dataset.place),
+                remedy="rename one of them",
+            )
+        self.datasets[dataset.name] = dataset
+
+    def add_flow(self, flow: FlowDefinition) -> None:
+        if (other := self.flows.get(flow.name)) is not None:
+            raise InputError(
+                f"the flow {flow.name!r} is defined twice: at {other.place} and at {flow.place}",
+                file=str(flow.place),
+                remedy="give one of them another name",
+            )
+        self.flows[flow.name] = flow
+
+
+def find_spec(project: Path) -> tuple[Path, PipelineSpec]:
+    """The project's pipeline spec, read and checked."""
+    found = [project / name for name in PIPELINE_SPEC_FILE_NAMES if (project / name).is_file()]
+    if len(found) != 1:
+        what = "no pipeline spec" if not found else "both " + " and ".join(path.name for path in found)
+        raise InputError(
+            f"found {what}, expected one file named spark-pipeline.yml",
+            file=project,
+            remedy="a project folder holds spark-pipeline.yml, its transformations and mooring.yml",
+        )
+    try:
+        return found[0], load_pipeline_spec(found[0])
+    except (PySparkException, KeyError, TypeError, AttributeError) as failure:
+        raise InputError(f"not a pipeline spec: {first_line(failure)}", file=found[0]) from failure
+
+
+def load_definitions(project: Path, spec: PipelineSpec, session: SparkSession) -> Definitions:
+    """Run every definition file of the project against `session` and collect what they define."""
+    project = project.resolve()
+    registry = _Collector(project, session)
+    with (
+        _ONE_AT_A_TIME,
+        _inside(project),
+        active_session(session),
+        graph_element_registration_context(registry),
+    ):
+        for file in definition_files(project, spec):
+            if file.suffix == ".py":
+                _run_python(file, project, session)
+            elif file.suffix == ".sql":
+                registry.register_sql(file.read_text(encoding="utf-8"), file.relative_to(project))
+            else:
+                raise UnsupportedError(
+                    f"found the file type {file.suffix!r} among the definitions, expected .py or .sql",
+                    file=file,
+                    remedy="narrow `libraries` in the pipeline spec",
+                )
+    for flow in registry.definitions.flows.values():
+        if flow.target not in registry.definitions.datasets:
+            raise InputError(
+                f"the flow {flow.name!r} writes into {flow.target!r}, which is not defined",
+                file=str(flow.place),
+                remedy=f"define it, for example with dp.create_streaming_table({flow.target!r})",
+            )
+    return registry.definitions
+
+
+def definition_files(project: Path, spec: PipelineSpec) -> list[Path]:
+    files = {
+        path
+        for library in spec.libraries
+        for path in project.glob(library.include)
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    if not files:
+        raise InputError(
+            "found no definition files",
+            file=project,
+            remedy="list them under `libraries` in spark-pipeline.yml, e.g. transformations/**",
+        )
+    return sorted(files)
+
+
+def sources_digest(project: Path, spec: PipelineSpec) -> str:
+    """Changes with every change to a definition file, be it only a comment."""
+    digest = hashlib.sha256()
+    for file in definition_files(project.resolve(), spec):
+        digest.update(f"{file}\0".encode())
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def active_session(session: SparkSession) -> Iterator[None]:
+    """Make `session` what `SparkSession.active()` answers in this thread, and keep its client's error log
+    quiet.
+
+    The client logs every analysis error with its JVM stack, also those we expect while looking for an order;
+    what remains an error is raised, with its source line.
+    """
+    held = type(session)._active_session
+    before = getattr(held, "session", None)
+    loggers = [logging.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    held.session = session
+    try:
+        yield
+    finally:
+        held.session = before
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+class _Collector(GraphElementRegistry):
+    def __init__(self, project: Path, session: SparkSession) -> None:
+        self.definitions = Definitions()
+        self._project = project
+        self._session = session
+
+    def register_output(self, output: Output) -> None:
+        place = self._place(output.source_code_location)
+        if isinstance(output, MaterializedView):
+            raise refused_materialized_view(output.name, place)
+        if isinstance(output, Sink):
+            dataset = Dataset(output.name, "sink", place, output.format, dict(output.options))
+        elif isinstance(output, TemporaryView):
+            dataset = Dataset(output.name, "view", place)
+        elif isinstance(output, StreamingTable):
+            dataset = Dataset(output.name, "table", place)
+        else:
+            raise UnsupportedError(f"cannot place {type(output).__name__} {output.name!r}", file=str(place))
+        self.definitions.add_dataset(dataset)
+
+    def register_flow(self, flow: Flow) -> None:
+        place = self._place(flow.source_code_location)
+        conf = {key: str(value) for key, value in flow.spark_conf.items()}
+        self.definitions.add_flow(FlowDefinition(flow.name, flow.target, flow.func, place, conf))
+
+    def register_auto_cdc_flow(self, flow: AutoCdcFlow) -> None:
+        raise refused_auto_cdc(flow.name or flow.target, self._place(flow.source_code_location))
+
+    def register_sql(self, sql_text: str, file_path: Path) -> None:
+        for statement in parse_statements(sql_text, str(file_path)):
+            self._register_statement(statement, Place(str(file_path), statement.line))
+
+    def _register_statement(self, statement: SqlStatement, place: Place) -> None:
+        if statement.kind == "materialized view":
+            raise refused_materialized_view(statement.name, place)
+        if statement.kind == "auto cdc":
+            raise refused_auto_cdc(statement.name, place)
+        if statement.kind in ("table", "view"):
+            kind: DatasetKind = "table" if statement.kind == "table" else "view"
+            self.definitions.add_dataset(Dataset(statement.name, kind, place))
+        if statement.query is not None:
+            query, session = statement.query, self._session
+            build = lambda: session.sql(query)  # noqa: E731
+            self.definitions.add_flow(FlowDefinition(statement.name, statement.target, build, place))
+
+    def _place(self, location: SourceCodeLocation) -> Place:
+        file = Path(location.filename)
+        shown = file.relative_to(self._project) if file.is_relative_to(self._project) else file
+        return Place(str(shown), location.line_number)
+
+
+def refused_materialized_view(name: str, place: Place) -> UnsupportedError:
+    return UnsupportedError(
+        f"the materialized view {name!r} cannot be placed: it is recomputed as a whole, not fed row by row",
+        file=str(place),
+        remedy="make it a streaming table (@dp.table over spark.readStream), or compute it outside",
+    )
+
+
+def refused_auto_cdc(name: str, place: Place) -> UnsupportedError:
+    return UnsupportedError(
+        f"the AutoCDC flow {name!r} cannot be placed: it rewrites its target, and channels only append",
+        file=str(place),
+        remedy="leave it to spark-pipelines on one cluster, reading Mooring's output",
+    )
+
+
+def _run_python(file: Path, project: Path, session: SparkSession) -> None:
+    found = importlib.util.spec_from_file_location(file.stem, file)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    module.__dict__["spark"] = session
+    wrote_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        with _mutations_blocked():
+            found.loader.exec_module(module)
+    except InputError:
+        raise
+    except Exception as failure:
+        raise InputError(
+            f"cannot be run: {type(failure).__name__}: {first_line(failure)}",
+            file=str(place_of_failure(failure, file, project)),
+        ) from failure
+    finally:
+        sys.dont_write_bytecode = wrote_bytecode
+
+
+def place_of_failure(failure: BaseException, file: Path, project: Path) -> Place:
+    """The innermost line of `file` on the failure's stack."""
+    lines = [
+        frame.lineno for frame in traceback.extract_tb(failure.__traceback__) if frame.filename == str(file)
+    ]
+    line = lines[-1] if lines else getattr(failure, "lineno", None)
+    return Place(str(file.relative_to(project)) if file.is_relative_to(project) else str(file), line)
+
+
+@contextlib.contextmanager
+def _mutations_blocked() -> Iterator[None]:
+    """Pipelines may not touch the session; Spark's guard replaces methods for all threads, so only one uses
+    it.
+    """
+    if threading.current_thread() is threading.main_thread():
+        with block_session_mutations():
+            yield
+    else:  # the same files passed the guard when the graph was read
+        yield
+
+
+@contextlib.contextmanager
+def _inside(folder: Path) -> Iterator[None]:
+    """Definition files may use paths relative to the project, as under `spark-pipelines`."""
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)

@@ -1,0 +1,179 @@
+"""Where a project's channels and checkpoints lie under its storage root, and who writes and reads which."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from mooring.deployment.fragments import CutNode, Fragment, cut
+from mooring.errors import InputError
+from mooring.problem.reading.fields import nearest
+from mooring.spark.pipeline.definitions import sources_digest
+from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
+from mooring.spark.pipeline.project import Project
+from mooring.spark.storage.fencing import current_epoch
+from mooring.spark.storage.file_channel import FileChannel
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The pipeline cut into fragments, each with its channels and checkpoint."""
+
+    project: Project
+    pipeline: Pipeline
+    fragments: dict[str, Fragment]
+    sources: str = ""
+    """Digest of the definition files that the pipeline was read from."""
+
+    @cached_property
+    def root(self) -> Path:
+        return self.project.settings.storage
+
+    @cached_property
+    def home(self) -> dict[str, str]:
+        """Flow -> the fragment it runs in."""
+        return {flow: fragment.name for fragment in self.fragments.values() for flow in fragment.operators}
+
+    @cached_property
+    def channels(self) -> dict[str, FileChannel]:
+        """One per flow whose rows leave its fragment into a table."""
+        return {
+            name: self._channel(self.pipeline.flows[name])
+            for name in self.fragments
+            if self.pipeline.datasets[self.pipeline.flows[name].dataset].kind == "table"
+        }
+
+    def inputs_of(self, fragment: Fragment) -> list[str]:
+        """Datasets the fragment reads from channels."""
+        needed = dict.fromkeys(
+            dataset for flow in fragment.operators for dataset in self.pipeline.flows[flow].inputs
+        )
+        inside = {self.pipeline.flows[flow].dataset for flow in fragment.operators if flow != fragment.name}
+        return [dataset for dataset in needed if dataset not in inside]
+
+    def writers_of(self, dataset: str) -> list[FileChannel]:
+        return [self.channels[flow.name] for flow in self.pipeline.writers(dataset)]
+
+    def readers_of(self, dataset: str) -> list[str]:
+        """Fragments that read the dataset from its channels."""
+        return [name for name, fragment in self.fragments.items() if dataset in self.inputs_of(fragment)]
+
+    @property
+    def entries(self) -> dict[str, str]:
+        """Stream -> the fragment that brings it in."""
+        return {flow.dataset: self.home[flow.name] for flow in self.pipeline.flows.values() if flow.outside}
+
+    def stream_rates(self, rows_in_per_s: Mapping[str, float]) -> dict[str, float]:
+        """Tuples per second of each stream, from rows per second of the fragments that bring them in."""
+        return {
+            stream: rows_in_per_s[fragment]
+            for stream, fragment in self.entries.items()
+            if fragment in rows_in_per_s
+        }
+
+    def is_kept(self, dataset: str) -> bool:
+        """Results are kept: what a query of `mooring.yml` names, and what nobody in the pipeline reads."""
+        return dataset in query_datasets(self.project) or not self.readers_of(dataset)
+
+    def checkpoint(self, fragment: str) -> Path:
+        """Where the fragment's newest start keeps its progress and state (see fencing.py)."""
+        return current_epoch(self.checkpoints(fragment))
+
+    def checkpoints(self, fragment: str) -> Path:
+        """The folder with one epoch of the fragment's checkpoint per start."""
+        return self.root / "checkpoints" / file_name(fragment)
+
+    def address(self, path: Path) -> str:
+        """What every site calls a path under the storage root."""
+        return self.project.storage_root.address(path)
+
+    @property
+    def empty(self) -> Path:
+        return self.root / "empty"
+
+    def create(self) -> None:
+        """Make the folders, and register every reader before anything is written."""
+        self.empty.mkdir(parents=True, exist_ok=True)
+        (self.root / "checkpoints").mkdir(exist_ok=True)
+        for flow, channel in self.channels.items():
+            dataset = self.pipeline.flows[flow].dataset
+            channel.create()
+            wanted = self.readers_of(dataset) + ([f"results {dataset}"] if self.is_kept(dataset) else [])
+            for reader in wanted:
+                channel.register(reader)
+            for reader in set(channel.readers()) - set(wanted):
+                channel.forget(reader)
+
+    def _channel(self, flow: FlowNode) -> FileChannel:
+        folder = self.root / "channels" / file_name(flow.dataset) / file_name(flow.name)
+        return FileChannel(flow.name, folder, self.root / "links" / file_name(flow.name), self.checkpoint)
+
+
+def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
+    """Cut once, before any placement, at fan-out, pins, user cuts, results and between stateful flows."""
+    settings = project.settings
+    for field, given in (
+        ("cuts", settings.cuts),
+        ("pins", settings.pins),
+        ("statistics", settings.statistics),
+    ):
+        _check_names(field, given, pipeline, project.settings_file)
+    kept = query_datasets(project)
+    nodes = []
+    for flow in pipeline.flows.values():
+        shared = len(pipeline.writers(flow.dataset)) > 1
+        nodes.append(
+            CutNode(
+                flow.name,
+                tuple(writer.name for dataset in flow.inputs for writer in pipeline.writers(dataset)),
+                pin_of(project, flow, is_sink=pipeline.datasets[flow.dataset].kind == "sink"),
+                flow.stateful,
+                channel_after=shared or flow.dataset in kept or flow.dataset in settings.cuts,
+            )
+        )
+    fragments = {fragment.name: fragment for fragment in cut(nodes)}
+    return Layout(project, pipeline, fragments, sources_digest(project.folder, project.spec))
+
+
+def query_datasets(project: Project) -> set[str]:
+    queries = project.settings.problem_sections.get("queries") or {}
+    return {str(fields.get("reads", name)) for name, fields in queries.items() if isinstance(fields, dict)}
+
+
+def pin_of(project: Project, flow: FlowNode, *, is_sink: bool) -> str | None:
+    """The site a flow must run at: the user's pin, where its source is reachable, or where its sink is."""
+    settings = project.settings
+    for name in (flow.name, flow.dataset):
+        if name in settings.pins:
+            return settings.pins[name]
+    sections = settings.problem_sections
+    if is_sink:
+        query = (sections.get("queries") or {}).get(flow.dataset)
+        return query.get("site") if isinstance(query, dict) else None
+    if flow.outside:
+        stream = (sections.get("streams") or {}).get(flow.dataset)
+        return stream.get("site") if isinstance(stream, dict) else None
+    return None
+
+
+def _check_names(field: str, given: Iterable[str], pipeline: Pipeline, file: Path) -> None:
+    known = [*pipeline.datasets, *pipeline.flows]
+    for name in given:
+        if name not in known:
+            closest = nearest(name, known)
+            raise InputError(
+                f"found {name!r}, expected a dataset or flow of the pipeline",
+                file=file,
+                field=f"{field}.{name}",
+                remedy=f"did you mean {closest!r}?" if closest else None,
+            )
+
+
+def file_name(name: str) -> str:
+    """A folder name that no file system or URI minds; names that need changing get a mark of their own."""
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)
+    return plain if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"

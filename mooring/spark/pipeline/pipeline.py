@@ -1,0 +1,278 @@
+"""The graph of a pipeline, read off its definitions: flows become operators, temporary views are folded away.
+
+Flows are analysed by Spark itself, in one session, in an order found by trying: a flow is ready once
+everything it reads is known. A dataset already analysed stands in that session as a temporary view over an
+empty stream of its schema, so that `spark.readStream.table("x")`, `STREAM x` and `STREAM(x)` resolve as they
+will when it runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.pipelines.cli import PipelineSpec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from mooring.errors import InputError, UnsupportedError
+from mooring.spark.pipeline.definitions import (
+    Dataset,
+    Definitions,
+    FlowDefinition,
+    Place,
+    active_session,
+    place_of_failure,
+)
+from mooring.spark.pipeline.plan_reads import PlanReads, plan_of, reads_of
+from mooring.spark.sites.endpoint import first_line
+
+
+@dataclass(frozen=True)
+class FlowNode:
+    """One operator of the graph: a flow into a streaming table or a sink."""
+
+    name: str
+    dataset: str
+    inputs: tuple[str, ...]
+    """Streaming tables it reads, through whatever temporary views."""
+    views: tuple[str, ...]
+    """Temporary views it reads, each after those it needs itself."""
+    outside: bool
+    """It reads a source outside the pipeline: a stream enters here."""
+    stateful: bool
+    schema: StructType
+    fingerprint: str
+    place: Place
+    unplaced_fingerprint: str = ""
+    """The same wherever its outside sources lie."""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    name: str
+    datasets: dict[str, Dataset]
+    flows: dict[str, FlowNode]
+    """In an order in which every flow comes after those it reads."""
+
+    def writers(self, dataset: str) -> list[FlowNode]:
+        return [flow for flow in self.flows.values() if flow.dataset == dataset]
+
+    def readers(self, dataset: str) -> list[FlowNode]:
+        return [flow for flow in self.flows.values() if dataset in flow.inputs]
+
+    @property
+    def sinks(self) -> list[Dataset]:
+        return [dataset for dataset in self.datasets.values() if dataset.kind == "sink"]
+
+
+@dataclass(frozen=True)
+class _ViewNode:
+    inputs: tuple[str, ...]
+    views: tuple[str, ...]
+    outside: bool
+    stateful: bool
+    fingerprint: str
+    unplaced_fingerprint: str
+
+
+def read_pipeline(
+    spec: PipelineSpec, definitions: Definitions, session: SparkSession, empty: Path | str
+) -> Pipeline:
+    """Analyse every flow; `empty` is an empty folder that the session's Spark can list."""
+    return _Analysis(spec, definitions, session, empty).run()
+
+
+class _Analysis:
+    def __init__(
+        self, spec: PipelineSpec, definitions: Definitions, session: SparkSession, empty: Path | str
+    ) -> None:
+        self._spec = spec
+        self._definitions = definitions
+        self._session = session
+        self._empty = empty
+        self._flows: dict[str, FlowNode] = {}
+        self._views: dict[str, _ViewNode] = {}
+        self._schemas: dict[str, StructType] = {}
+        self._waiting: dict[str, str] = {}
+
+    def run(self) -> Pipeline:
+        pending = list(self._definitions.flows.values())
+        with active_session(self._session):
+            while pending:
+                left = [flow for flow in pending if not self._analyse(flow)]
+                if len(left) == len(pending):
+                    raise self._stuck(left)
+                pending = left
+        self._check_outputs()
+        return Pipeline(self._spec.name, self._definitions.datasets, self._in_order())
+
+    def _analyse(self, flow: FlowDefinition) -> bool:
+        """False: it reads something that is not known yet."""
+        try:
+            frame = flow.build()
+            if not isinstance(frame, DataFrame):
+                raise InputError(
+                    f"the flow {flow.name!r} returned {type(frame).__name__}, expected a DataFrame",
+                    file=str(flow.place),
+                )
+            reads = reads_of(plan_of(frame))
+            if (missing := self._first_unknown(reads)) is not None:
+                self._waiting[flow.name] = missing
+                return False
+            self._refuse_batch_reads(flow, reads)
+            schema, streaming = frame.schema, frame.isStreaming
+        except AnalysisException as failure:
+            if (missing := self._pending_dataset_in(failure)) is not None:
+                self._waiting[flow.name] = missing
+                return False
+            raise self._bad_flow(flow, failure) from failure
+        except InputError:
+            raise
+        except Exception as failure:
+            raise self._bad_flow(flow, failure) from failure
+        self._register(flow, frame, reads, schema, streaming)
+        return True
+
+    def _register(
+        self, flow: FlowDefinition, frame: DataFrame, reads: PlanReads, schema: StructType, streaming: bool
+    ) -> None:
+        target = self._definitions.datasets[flow.target]
+        inputs, views, outside, stateful, marks = self._folded(reads)
+        fingerprint = _joined(reads.fingerprint, [placed for placed, _ in marks])
+        unplaced = _joined(reads.unplaced_fingerprint, [anywhere for _, anywhere in marks])
+        if target.kind == "view":
+            self._views[flow.target] = _ViewNode(inputs, views, outside, stateful, fingerprint, unplaced)
+            frame.createOrReplaceTempView(flow.target)
+            return
+        if not streaming:
+            raise UnsupportedError(
+                f"the flow {flow.name!r} reads nothing as a stream, so it would run once over a fixed table",
+                file=str(flow.place),
+                remedy="read with spark.readStream (SQL: FROM STREAM x)",
+            )
+        self._flows[flow.name] = FlowNode(
+            *(flow.name, flow.target, inputs, views, outside, stateful, schema, fingerprint, flow.place),
+            unplaced_fingerprint=unplaced,
+        )
+        if target.kind == "table":
+            self._note_schema(flow, schema)
+
+    def _note_schema(self, flow: FlowDefinition, schema: StructType) -> None:
+        known = self._schemas.setdefault(flow.target, schema)
+        columns = {(field.name, field.dataType.simpleString()) for field in schema}
+        expected = {(field.name, field.dataType.simpleString()) for field in known}
+        if columns != expected:
+            only = ", ".join(f"{name} {kind}" for name, kind in sorted(columns ^ expected))
+            raise InputError(
+                f"the flows into {flow.target!r} differ in their columns: {only}",
+                file=str(flow.place),
+                remedy="select the same columns, with the same types, in every flow into one dataset",
+            )
+        stub = self._session.readStream.schema(known).parquet(str(self._empty))
+        stub.createOrReplaceTempView(flow.target)
+
+    def _folded(
+        self, reads: PlanReads
+    ) -> tuple[tuple[str, ...], tuple[str, ...], bool, bool, list[tuple[str, str]]]:
+        """What the plan reads once its views are replaced by what they read."""
+        inputs: dict[str, None] = {}
+        views: dict[str, None] = {}
+        outside, stateful, marks = reads.outside, reads.stateful, []
+        for table in reads.tables:
+            name = self._local_name(table.name)
+            if (view := self._views.get(name)) is not None:
+                inputs.update(dict.fromkeys(view.inputs))
+                views.update(dict.fromkeys([*view.views, name]))
+                outside, stateful = outside or view.outside, stateful or view.stateful
+                marks.append((view.fingerprint, view.unplaced_fingerprint))
+            elif name in self._definitions.datasets:
+                inputs[name] = None
+            else:  # a table the cluster has; a stream only if it is read as one
+                outside = outside or table.streaming
+        return tuple(inputs), tuple(views), outside, stateful, marks
+
+    def _local_name(self, name: str) -> str:
+        """`catalog.database.x` means `x` where catalog and database are the pipeline's own."""
+        *prefix, last = name.split(".")
+        own = [self._spec.catalog or "spark_catalog", self._spec.database or "default"]
+        return last if prefix in ([], own, own[1:]) else name
+
+    def _first_unknown(self, reads: PlanReads) -> str | None:
+        names = [self._local_name(table.name) for table in reads.tables]
+        known = self._schemas.keys() | self._views.keys()
+        return next((n for n in names if n in self._definitions.datasets and n not in known), None)
+
+    def _pending_dataset_in(self, failure: AnalysisException) -> str | None:
+        if failure.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+            return None
+        missing = (failure.getMessageParameters() or {}).get("relationName", "").replace("`", "")
+        name = self._local_name(missing)
+        known = self._schemas.keys() | self._views.keys()
+        return name if name in self._definitions.datasets and name not in known else None
+
+    def _refuse_batch_reads(self, flow: FlowDefinition, reads: PlanReads) -> None:
+        for table in reads.tables:
+            name = self._local_name(table.name)
+            dataset = self._definitions.datasets.get(name)
+            if dataset is not None and dataset.kind == "table" and not table.streaming:
+                raise UnsupportedError(
+                    f"the flow {flow.name!r} reads the moving dataset {name!r} as a fixed table",
+                    file=str(flow.place),
+                    remedy=f"read it as a stream: spark.readStream.table({name!r}), or FROM STREAM {name}",
+                )
+
+    def _bad_flow(self, flow: FlowDefinition, failure: Exception) -> InputError:
+        cause = first_line(failure)
+        if not isinstance(failure, PySparkException):
+            cause = f"{type(failure).__name__}: {cause}"
+        place = flow.place
+        code = getattr(flow.build, "__code__", None)
+        if code is not None and code.co_filename.endswith(place.file):
+            inner = place_of_failure(failure, Path(code.co_filename), Path(code.co_filename).parent)
+            place = Place(place.file, inner.line or place.line)
+        return InputError(f"the flow {flow.name!r} is wrong: {cause}", file=str(place))
+
+    def _stuck(self, left: list[FlowDefinition]) -> InputError:
+        flow = left[0]
+        waits = "; ".join(f"{f.name!r} waits for {self._waiting.get(f.name)!r}" for f in left)
+        unfed = self._waiting.get(flow.name, "")
+        if not any(other.target == unfed for other in self._definitions.flows.values()):
+            return InputError(
+                f"the flow {flow.name!r} reads {unfed!r}, which no flow writes", file=str(flow.place)
+            )
+        return InputError(f"the flows read each other in a circle: {waits}", file=str(flow.place))
+
+    def _check_outputs(self) -> None:
+        for dataset in self._definitions.datasets.values():
+            fed = any(flow.dataset == dataset.name for flow in self._flows.values())
+            if dataset.kind != "view" and not fed:
+                raise InputError(
+                    f"no flow writes into {dataset.name!r}",
+                    file=str(dataset.place),
+                    remedy=f"add a flow with @dp.append_flow(target={dataset.name!r}), or remove it",
+                )
+
+    def _in_order(self) -> dict[str, FlowNode]:
+        """Every flow after all writers of what it reads (a dataset is known after its first writer only)."""
+        placed: dict[str, FlowNode] = {}
+        left = dict(self._flows)
+        while left:
+            ready = [
+                flow
+                for flow in left.values()
+                if not any(other.dataset in flow.inputs for other in left.values())
+            ]
+            if not ready:
+                flow = next(iter(left.values()))
+                names = ", ".join(repr(name) for name in left)
+                raise InputError(f"the flows {names} read each other in a circle", file=str(flow.place))
+            placed.update((flow.name, flow) for flow in ready)
+            left = {name: flow for name, flow in left.items() if name not in placed}
+        return placed
+
+
+def _joined(fingerprint: str, marks: list[str]) -> str:
+    return hashlib.sha256("".join([fingerprint, *marks]).encode()).hexdigest()[:16]

@@ -1,0 +1,123 @@
+"""What a flow reads, told from the plan its DataFrame would send to Spark (a protobuf message)."""
+
+from __future__ import annotations
+
+import hashlib
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.message import Message
+from pyspark.cloudpickle import loads as unpickle
+from pyspark.sql import DataFrame
+
+from mooring.spark.pipeline import sql_definitions
+from mooring.spark.pipeline.sql_definitions import TableRead, tables_read
+
+_STATEFUL = {
+    "Aggregate",
+    "Deduplicate",
+    "Join",
+    "GroupMap",
+    "CoGroupMap",
+    "ApplyInPandasWithState",
+    "AsOfJoin",
+}
+
+
+@dataclass(frozen=True)
+class PlanReads:
+    tables: tuple[TableRead, ...]
+    outside: bool
+    """Reads a streaming source other than a named table (files, Kafka, rate, ...)."""
+    stateful: bool
+    fingerprint: str
+    """Changes when the plan's meaning may have changed; not with layout, comments or position in the file."""
+    unplaced_fingerprint: str
+    """The same, whatever the folder its sources lie in: what was measured of it holds elsewhere too."""
+
+
+def plan_of(frame: DataFrame) -> Message:
+    plan: Message = frame._plan.to_proto(frame.sparkSession.client)
+    return plan
+
+
+def reads_of(plan: Message) -> PlanReads:
+    tables: dict[TableRead, None] = {}
+    outside = stateful = False
+    for message in _walk(plan):
+        kind = message.DESCRIPTOR.name
+        stateful = stateful or kind in _STATEFUL
+        if kind == "Read":
+            read: Any = message
+            if read.WhichOneof("read_type") == "named_table":
+                name = read.named_table.unparsed_identifier.replace("`", "")
+                tables[TableRead(name, read.is_streaming)] = None
+            else:
+                outside = outside or read.is_streaming
+        elif kind == "SQL":
+            query = message.query
+            tables.update(dict.fromkeys(tables_read(query)))
+            stateful = stateful or sql_definitions.keeps_state(query)
+    return PlanReads(
+        tuple(tables), outside, stateful, fingerprint_of(plan), fingerprint_of(plan, placed=False)
+    )
+
+
+def _walk(message: Message) -> Iterator[Message]:
+    yield message
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        if field.message_type.GetOptions().map_entry:
+            inner = [item for item in value.values() if isinstance(item, Message)]
+        else:
+            inner = list(value) if field.is_repeated else [value]
+        for item in inner:
+            yield from _walk(item)
+
+
+def fingerprint_of(plan: Message, *, placed: bool = True) -> str:
+    """A hash of the plan without what differs between two readings of the same definition.
+
+    `placed`: the paths of its sources count.
+    """
+    copy = type(plan)()
+    copy.CopyFrom(plan)
+    functions = []
+    for message in _walk(copy):
+        names = {field.name for field in message.DESCRIPTOR.fields}
+        for noise in {"plan_id", "origin", "common"} & names:
+            message.ClearField(noise)
+        if message.DESCRIPTOR.name == "PythonUDF":
+            functions.append(_function_fingerprint(message.command))
+            message.ClearField("command")
+        if message.DESCRIPTOR.name == "DataSource" and not placed:
+            source: Any = message
+            source.ClearField("paths")
+            source.options.pop("path", None)
+        if message.DESCRIPTOR.name == "SQL":
+            message.query = sql_definitions.normalised(message.query)
+    digest = hashlib.sha256(copy.SerializeToString(deterministic=True))
+    for part in functions:
+        digest.update(part)
+    return digest.hexdigest()[:16]
+
+
+def _function_fingerprint(command: bytes) -> bytes:
+    """Of a user function: its code, not its position in the file, which the pickled form also holds."""
+    try:
+        loaded = unpickle(command)  # our own process pickled it a moment ago
+    except Exception:
+        return command
+    function = loaded[0] if isinstance(loaded, tuple) else loaded
+    code = getattr(function, "__code__", None)
+    return command if code is None else repr(_code_parts(code)).encode()
+
+
+def _code_parts(code: types.CodeType) -> tuple[object, ...]:
+    constants = tuple(
+        _code_parts(item) if isinstance(item, types.CodeType) else repr(item) for item in code.co_consts
+    )
+    return code.co_code, code.co_names, code.co_varnames, constants

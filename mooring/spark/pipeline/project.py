@@ -1,0 +1,209 @@
+"""A project folder: the pipeline spec beside `mooring.yml`, which says where things may run and what they
+cost.
+
+`mooring.yml` has the problem file's sections without `operators` (they come from the pipeline), plus those
+below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.pipelines.cli import PipelineSpec
+
+from mooring.errors import InputError
+from mooring.problem.files import load_data
+from mooring.problem.reading.fields import (
+    Check,
+    fail,
+    mapping,
+    name,
+    names,
+    positive,
+    read_fields,
+    refuse_key,
+)
+from mooring.problem.schema import problem_from_data
+from mooring.problem.site import Site
+from mooring.spark.pipeline.definitions import find_spec
+from mooring.spark.pipeline.statistics_file import STATISTICS_FILE_NAME, MeasuredStatistics, read_statistics
+from mooring.spark.storage.storage_root import StorageRoot
+
+SETTINGS_FILE_NAMES = ("mooring.yml", "mooring.yaml", "mooring.json")
+
+_PROBLEM_SECTIONS = ("version", "sites", "latency_ms", "network", "streams", "queries")
+_STATISTICS_FIELDS = (
+    *("kind", "cost_us", "selectivity", "per_input", "window_s", "variable"),
+    *("bytes", "memory_mb", "state_bytes", "movable", "fixed_cores", "error"),
+)
+
+
+def _path_or_mapping(value: object, path: str) -> object:
+    return mapping(value, path) if isinstance(value, Mapping) else name(value, path)
+
+
+_OWN: dict[str, Check] = {
+    "statistics": mapping,
+    "pins": mapping,
+    "cuts": names,
+    "storage": _path_or_mapping,
+    "trigger_s": positive,
+    "channel": name,
+    "policy": name,
+}
+
+
+@dataclass(frozen=True)
+class ProjectSettings:
+    """What `mooring.yml` says. Sections of the problem schema are kept as plain data until the graph is
+    known.
+    """
+
+    problem_sections: dict[str, Any]
+    statistics: dict[str, dict[str, object]] = field(default_factory=dict)
+    """Per dataset (or flow): operator fields such as cost_us, selectivity, fixed_cores."""
+    pins: dict[str, str] = field(default_factory=dict)
+    """Dataset or flow -> site."""
+    cuts: tuple[str, ...] = ()
+    """Datasets whose output is a channel even where they could run together with their reader."""
+    storage: Path = Path()
+    """Root of channels and checkpoints, as Mooring and every site not in `storage_sites` sees it."""
+    storage_sites: dict[str, str] = field(default_factory=dict)
+    """Site -> the path under which it sees the same root."""
+    trigger_s: float = 5.0
+    """Seconds between micro-batches. Each costs a fixed part of a core, so 1 s is dear (docs/spark.md)."""
+    policy: str = "rod"
+
+
+@dataclass(frozen=True)
+class Project:
+    folder: Path
+    spec_file: Path
+    spec: PipelineSpec
+    settings_file: Path
+    settings: ProjectSettings
+    measured: MeasuredStatistics = field(default_factory=MeasuredStatistics)
+    """From the statistics file that `mooring profile` writes; empty where there is none."""
+
+    @property
+    def work_folder(self) -> Path:
+        """Mooring's own files: logs, status, reports."""
+        return self.folder / ".mooring"
+
+    @property
+    def storage_root(self) -> StorageRoot:
+        return StorageRoot(self.settings.storage, self.settings.storage_sites)
+
+
+def is_project(path: Path) -> bool:
+    """A folder with a `mooring.yml` can stand wherever a problem file does."""
+    return path.is_dir()
+
+
+def load_project(folder: Path) -> Project:
+    folder = folder.resolve()
+    if not folder.is_dir():
+        raise InputError("no such folder", file=folder, remedy="give the project's folder")
+    spec_file, spec = find_spec(folder)
+    found = [folder / file for file in SETTINGS_FILE_NAMES if (folder / file).is_file()]
+    if not found:
+        raise InputError(
+            "found no mooring.yml beside the pipeline spec",
+            file=folder,
+            remedy="add one with at least `sites` and `streams` (docs/spark.md)",
+        )
+    try:
+        settings = _read_settings(load_data(found[0]), folder)
+    except InputError as error:
+        error.file = error.file or str(found[0])
+        raise
+    return Project(
+        folder, spec_file, spec, found[0], settings, read_statistics(folder / STATISTICS_FILE_NAME)
+    )
+
+
+def read_sites(project: Project) -> list[Site]:
+    """The sites of `mooring.yml`, before the rest of it can be understood."""
+    stand_in = {"streams": {"x": {"rate": 0}}, "operators": {"x:ingest": {"inputs": ["x"], "cost_us": 0}}}
+    sections = {"sites": project.settings.problem_sections.get("sites") or {}}
+    try:
+        sites = problem_from_data({**sections, **stand_in}).sites
+    except InputError as error:
+        error.file = error.file or str(project.settings_file)
+        raise
+    return list(sites)
+
+
+def _read_settings(data: object, folder: Path) -> ProjectSettings:
+    if not isinstance(data, Mapping):
+        fail("", "a mapping with sites and streams", data)
+    if "operators" in data:
+        raise InputError(
+            "found operators, which come from the pipeline's definitions",
+            field="operators",
+            remedy="give their costs under `statistics`, by dataset",
+        )
+    for key in data:
+        if key not in _PROBLEM_SECTIONS and key not in _OWN:
+            refuse_key(key, [*_PROBLEM_SECTIONS, *_OWN], "")
+    own: dict[str, Any] = read_fields({key: data[key] for key in _OWN if key in data}, _OWN, "")
+    if own.pop("channel", "files") != "files":
+        fail("channel", "files, the only kind so far", data["channel"])
+    own["statistics"] = {
+        str(key): _statistics(raw, f"statistics.{key}") for key, raw in own.get("statistics", {}).items()
+    }
+    own["pins"] = {str(key): name(site, f"pins.{key}") for key, site in own.get("pins", {}).items()}
+    given = own.get("storage", ".mooring/storage")
+    sites = data.get("sites")
+    known = [str(site) for site in sites] if isinstance(sites, Mapping) else []
+    own["storage"], own["storage_sites"] = _storage(given, folder, known)
+    sections = {key: data[key] for key in _PROBLEM_SECTIONS if data.get(key) is not None}
+    return ProjectSettings(problem_sections=sections, **own)
+
+
+def _statistics(raw: object, path: str) -> dict[str, object]:
+    given = mapping(raw, path, "a mapping of cost_us, selectivity, ...")
+    for key in given:
+        if key not in _STATISTICS_FIELDS:
+            refuse_key(key, _STATISTICS_FIELDS, path)
+    return dict(given)
+
+
+def _storage(given: object, folder: Path, sites: list[str]) -> tuple[Path, dict[str, str]]:
+    """The root as Mooring sees it, and the paths of sites that see it elsewhere."""
+    if not isinstance(given, Mapping):
+        return _root(str(given), "storage", folder), {}
+    fields = read_fields(given, {"root": name, "sites": mapping}, "storage")
+    root = _root(str(fields.get("root", ".mooring/storage")), "storage.root", folder)
+    paths = {}
+    own_paths = mapping(fields.get("sites", {}), "storage.sites")
+    for site, path in own_paths.items():
+        at = f"storage.sites.{site}"
+        if site not in sites:
+            refuse_key(site, sites, "storage.sites")
+        paths[str(site)] = _plain_path(name(path, at), at)
+        if not Path(paths[str(site)]).is_absolute():
+            fail(at, "an absolute path at that site", path)
+    return root, paths
+
+
+def _root(text: str, path: str, folder: Path) -> Path:
+    """Relative paths start at the project."""
+    return (folder / _plain_path(text, path)).resolve()
+
+
+def _plain_path(text: str, path: str) -> str:
+    text = text.removeprefix("file://")
+    if "://" in text:
+        fail(
+            path,
+            "a path on a file system that Mooring and all sites mount",
+            text,
+            remedy="mount a file system that renames files in one step (a local disk, NFS, CephFS, any "
+            "cluster's), under a path of its own per site if need be; object stores cannot do that "
+            "(docs/decisions/0016-one-file-system-many-mounts.md)",
+        )
+    return text.rstrip("/") or "/"

@@ -1,0 +1,113 @@
+"""Which statistics a plan is made with: given by the user, measured by a profile, or assumed.
+
+What `mooring.yml` says wins, field by field; then the statistics file; what neither says is assumed, and said
+to be. A measurement of another version of a flow, or of long ago, is still the best there is: it is used and
+called stale.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.pipeline import FlowNode
+from mooring.spark.pipeline.statistics_file import LONG_AGO_DAYS, STATISTICS_FILE_NAME, FlowStatistics
+
+ASSUMED_COST_US = 20.0
+"""CPU per row where nothing is known; a plan made with it says so."""
+ASSUMED_BATCH_CPU_S = 0.2
+"""CPU per micro-batch where nothing is known (docs/measurement.md has what was measured)."""
+LOOK_EVERY_S = 5.0
+"""Seconds between two looks at a running fragment (watching.py)."""
+
+
+def given_fields(layout: Layout, flow: FlowNode) -> dict[str, object]:
+    """From `statistics` in mooring.yml."""
+    given = layout.project.settings.statistics
+    return dict(given.get(flow.name) or given.get(flow.dataset) or {})
+
+
+def measured_fields(layout: Layout, flow: FlowNode) -> dict[str, object]:
+    """From the statistics file, for the trigger of now."""
+    measured = layout.project.measured
+    own = measured.flows.get(flow.name)
+    if own is None:
+        return {}
+    fields = own.operator_fields(layout.project.settings.trigger_s, measured.look_cpu_s / LOOK_EVERY_S)
+    if flow.name not in layout.fragments:  # the fixed part belongs to the fragment's last flow
+        fields.pop("fixed_cores", None)
+    return fields
+
+
+def statistics_notes(layout: Layout, now: datetime | None = None) -> list[str]:
+    """Where the plan's statistics come from, in sentences: measured, stale, given, assumed."""
+    project, flows = layout.project, layout.pipeline.flows.values()
+    measured = project.measured.flows
+    notes = []
+    used = [flow.name for flow in flows if flow.name in measured]
+    overruled = [name for name in used if given_fields(layout, layout.pipeline.flows[name])]
+    if used:
+        when = f" of {project.measured.at}" if project.measured.at else ""
+        notes.append(f"{_names(used)} as measured in {STATISTICS_FILE_NAME}{when}")
+    if overruled:
+        notes.append(f"mooring.yml's statistics win over the measured ones of {_names(overruled)}")
+    notes += _stale(layout, used, now or datetime.now(UTC))
+    notes += [f"{STATISTICS_FILE_NAME} has {name!r}, which is no flow now" for name in _gone(layout)]
+    notes += _assumed(layout)
+    return notes
+
+
+def _stale(layout: Layout, used: list[str], now: datetime) -> list[str]:
+    project, notes = layout.project, []
+    flows = layout.pipeline.flows
+    edited = [
+        name
+        for name in used
+        if (version := project.measured.flows[name].flow) is not None
+        and version != flows[name].unplaced_fingerprint
+    ]
+    if edited:
+        notes.append(f"stale: {_names(edited)} edited since measured; run `mooring profile` again")
+    age = project.measured.age_days(now)
+    if used and age is not None and age > LONG_AGO_DAYS:
+        notes.append(f"stale: measured {age:.0f} days ago; run `mooring profile` again")
+    return notes
+
+
+def _assumed(layout: Layout) -> list[str]:
+    costs, batches = [], []
+    for flow in layout.pipeline.flows.values():
+        known = {**measured_fields(layout, flow), **given_fields(layout, flow)}
+        if "cost_us" not in known:
+            costs.append(flow.name)
+        if flow.name in layout.fragments and "fixed_cores" not in known:
+            batches.append(flow.name)
+    notes = []
+    if costs:
+        notes.append(f"no statistics for {_names(costs)}: assumed {ASSUMED_COST_US:g} us per row")
+    if batches:
+        notes.append(
+            f"no fixed cost for {_names(batches)}: assumed {ASSUMED_BATCH_CPU_S:g} CPU seconds per "
+            "micro-batch"
+        )
+    return notes
+
+
+def _gone(layout: Layout) -> list[str]:
+    return [name for name in layout.project.measured.flows if name not in layout.pipeline.flows]
+
+
+def source_of(layout: Layout, flow: str) -> str:
+    """Where a flow's cost comes from: `given`, `measured`, `stale` or `assumed`."""
+    node = layout.pipeline.flows[flow]
+    if "cost_us" in given_fields(layout, node):
+        return "given"
+    own: FlowStatistics | None = layout.project.measured.flows.get(flow)
+    if own is None or own.cost_us is None:
+        return "assumed"
+    return "measured" if own.flow in (None, node.unplaced_fingerprint) else "stale"
+
+
+def _names(names: list[str]) -> str:
+    shown = ", ".join(names[:6])
+    return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"

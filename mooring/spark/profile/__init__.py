@@ -1,0 +1,1 @@
+"""What flows cost: every fragment measured batch by batch on one quiet site."""

@@ -1,0 +1,95 @@
+"""A project profiled: one quiet site up, its graph read, its fragments measured, its statistics written."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyspark
+
+from mooring.errors import InputError
+from mooring.problem.site import Site
+from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.pipeline_problem import problem_of
+from mooring.spark.pipeline.project import Project, read_sites
+from mooring.spark.pipeline.statistics_file import (
+    STATISTICS_FILE_NAME,
+    MeasuredStatistics,
+    merged,
+    write_statistics,
+)
+from mooring.spark.profile.profiling import Profile, ProfileOptions, Progress, profile_layout
+from mooring.spark.running.project_run import read_layout
+from mooring.spark.running.run_files import RunFiles
+from mooring.spark.sites.class_archive import usable_archive
+from mooring.spark.sites.embedded_site import EmbeddedOptions
+from mooring.spark.sites.java import find_java
+from mooring.spark.sites.process_tree import can_see_processes
+from mooring.spark.sites.sites import running_sites
+
+_HEAP_MB = 1_024
+
+
+@dataclass(frozen=True)
+class ProjectProfile:
+    layout: Layout
+    statistics: MeasuredStatistics
+    unmeasured: dict[str, str]
+    file: Path
+
+
+def profile_project(project: Project, options: ProfileOptions, tell: Progress) -> ProjectProfile:
+    """Measure on a site of our own, as large as the project's largest embedded one; then write the file."""
+    if not can_see_processes():
+        raise InputError(
+            "a profile reads the CPU of processes from /proc, which this machine does not have",
+            remedy="profile on Linux and copy the statistics file here",
+        )
+    sites = read_sites(project)
+    capacity = max((site.capacity for site in sites if site.connect is None), default=1.0)
+    scratch = project.work_folder / "profile"
+    files = RunFiles(project.work_folder)
+    with files.held():
+        shutil.rmtree(scratch, ignore_errors=True)
+        try:
+            quiet = Site(name="profile", capacity=capacity)
+            with running_sites([quiet], scratch / "sites", _roomy()) as up:
+                tell(0.0, "reading the pipeline")
+                layout = read_layout(project, up["profile"])
+                found = profile_layout(
+                    layout, problem_of(layout), up["profile"], scratch / "storage", options, tell
+                )
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    statistics = _statistics(found, capacity)
+    file = project.folder / STATISTICS_FILE_NAME
+    kept = {name: own for name, own in project.measured.flows.items() if name in layout.pipeline.flows}
+    write_statistics(file, merged(MeasuredStatistics(kept), statistics))
+    return ProjectProfile(layout, statistics, found.unmeasured, file)
+
+
+def _roomy() -> EmbeddedOptions:
+    """The large batches would have Java collect garbage for as long as they take in a heap that is nearly
+    full, which batches of the usual size never see.
+    """
+    return EmbeddedOptions(heap_mb=_HEAP_MB, class_archive=usable_archive(find_java()))
+
+
+def _statistics(found: Profile, capacity: float) -> MeasuredStatistics:
+    java = find_java()
+    return MeasuredStatistics(
+        flows=found.flows,
+        at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        on={
+            "spark": pyspark.__version__,
+            "java": str(java.major),
+            "site": f"embedded, capacity {capacity:g}",
+            "machine": f"{os.cpu_count()} cores, {platform.machine()}, load average {os.getloadavg()[0]:.1f}",
+        },
+        look_cpu_s=found.look_cpu_s,
+        idle_cores=found.idle_cores,
+    )

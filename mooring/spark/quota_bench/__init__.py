@@ -1,0 +1,1 @@
+"""Sites held to CPU quotas with a generated pipeline on them (ROD paper, section 7)."""

@@ -1,0 +1,1 @@
+"""A pipeline while it runs: fragments as streaming queries, moves, measurements, the report."""

@@ -1,0 +1,301 @@
+"""A fragment as one streaming query at one site, in a session of its own.
+
+Inside that session every dataset the fragment reads is a temporary view: over its channel's files where
+another fragment writes it, over the flow itself where it runs in this fragment. So the user's functions and
+SQL run as they are, at whichever site.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import re
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from mooring.deployment.fragments import Fragment
+from mooring.errors import EngineError, InputError, MooringError
+from mooring.spark.pipeline.definitions import Definitions, active_session, load_definitions
+from mooring.spark.pipeline.edits import refuse_edited
+from mooring.spark.pipeline.layout import Layout
+from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session
+from mooring.spark.storage import stream_logs
+from mooring.spark.storage.fencing import drop_unfinished, take_epoch
+from mooring.spark.storage.state_store import choose_store
+
+LOOK_S = 5.0
+"""Seconds between two looks at a running fragment. Every question costs its site some milliseconds of CPU."""
+MAX_FILES_PER_BATCH = 200
+"""Bounds the batch with which a late reader catches up."""
+
+
+@dataclass
+class RunningFragment:
+    name: str
+    site: str
+    session: SparkSession
+    session_id: str
+    query: StreamingQuery
+
+
+@dataclass
+class PreparedFragment:
+    """A fragment analysed at a site and ready to start: what takes long is done, and nothing runs yet."""
+
+    layout: Layout
+    fragment: Fragment
+    site: str
+    session: SparkSession
+    session_id: str
+    frame: DataFrame
+    definitions: Definitions
+    accept_edits: bool
+    _checkpoint: Path | None = None
+
+    def start(self, reached: Callable[[str], None] = lambda stage: None) -> RunningFragment:
+        """Fence off every query of the fragment that was started before, then start this one."""
+        self.fence()
+        reached("fenced")
+        return self.launch()
+
+    def fence(self) -> None:
+        """From now on no query of the fragment that was started before commits anything."""
+        try:
+            check_checkpoint(self.layout, self.fragment, accept_edits=self.accept_edits)
+            write_note(self.layout, self.fragment)
+            self._checkpoint = fence(self.layout, self.fragment.name)
+        except MooringError:
+            self.discard()
+            raise
+
+    def launch(self) -> RunningFragment:
+        """Start the query, after the fence."""
+        assert self._checkpoint is not None, "launched before the fence"
+        name = self.fragment.name
+        try:
+            with active_session(self.session):
+                writer = query_writer(
+                    self.layout, self.fragment, self.definitions, self.frame, self._checkpoint
+                )
+                query = writer.start()
+        except Exception as failure:
+            self.discard()
+            raise flow_failure(self.layout, name, self.site, failure) from failure
+        return RunningFragment(name, self.site, self.session, self.session_id, query)
+
+    def discard(self) -> None:
+        close_session(self.session)
+
+
+def start_fragment(
+    layout: Layout, fragment: Fragment, site: str, endpoint: Endpoint, *, accept_edits: bool = False
+) -> RunningFragment:
+    """Start, or resume from its checkpoint, one fragment at one site."""
+    return prepare_fragment(layout, fragment, site, endpoint, accept_edits=accept_edits).start()
+
+
+def prepare_fragment(
+    layout: Layout, fragment: Fragment, site: str, endpoint: Endpoint, *, accept_edits: bool = False
+) -> PreparedFragment:
+    """Open a session for the fragment and have the site analyse it; its query may run elsewhere meanwhile."""
+    check_checkpoint(layout, fragment, accept_edits=accept_edits)
+    refuse_edited(layout, fragment, endpoint)
+    session_id = str(uuid.uuid4())
+    session = open_session(endpoint, session_id)
+    try:
+        layout.project.storage_root.introduce(session, site)
+        definitions = load_definitions(layout.project.folder, layout.project.spec, session)
+        frame = analysed_frame(layout, fragment, definitions, session)
+    except MooringError:
+        close_session(session)
+        raise
+    except Exception as failure:
+        close_session(session)
+        raise flow_failure(layout, fragment.name, site, failure) from failure
+    return PreparedFragment(layout, fragment, site, session, session_id, frame, definitions, accept_edits)
+
+
+def analysed_frame(
+    layout: Layout, fragment: Fragment, definitions: Definitions, session: SparkSession
+) -> DataFrame:
+    session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(_reports_kept(layout)))
+    for name, value in layout.project.spec.configuration.items():
+        session.conf.set(name, value)
+    for flow in fragment.operators:
+        for name, value in definitions.flows[flow].spark_conf.items():
+            session.conf.set(name, value)
+    if any(layout.pipeline.flows[flow].stateful for flow in fragment.operators):
+        choose_store(session, layout.checkpoint(fragment.name), expected_state_bytes(layout, fragment))
+    with active_session(session):
+        for dataset in layout.inputs_of(fragment):
+            channel_stream(layout, dataset, session).createOrReplaceTempView(dataset)
+        frame = _output_frame(layout, fragment, definitions)
+        _ = frame.schema  # has the site analyse it now rather than when it starts
+    return frame
+
+
+def fence(layout: Layout, fragment: str) -> Path:
+    """From now on no query of the fragment that was started before commits anything; returns the checkpoint
+    for the next one.
+    """
+    checkpoint = take_epoch(layout.checkpoints(fragment))
+    if (channel := layout.channels.get(fragment)) is not None:
+        drop_unfinished(channel.sink_log)
+    return checkpoint
+
+
+def expected_state_bytes(layout: Layout, fragment: Fragment) -> float:
+    """As `mooring.yml` states it for the fragment's flows or datasets; 0 where it does not."""
+    total = 0.0
+    for name in fragment.operators:
+        for known in dict.fromkeys((name, layout.pipeline.flows[name].dataset)):
+            stated = layout.project.settings.statistics.get(known)
+            given = stated.get("state_bytes") if isinstance(stated, dict) else None
+            if isinstance(given, int | float):
+                total += given
+                break
+    return total
+
+
+def _reports_kept(layout: Layout) -> int:
+    """Batches whose reports a site keeps: those of two looks, since every look asks for all of them and pays
+    for it in CPU.
+    """
+    return min(50, 2 + math.ceil(2 * LOOK_S / layout.project.settings.trigger_s))
+
+
+def channel_stream(layout: Layout, dataset: str, session: SparkSession) -> DataFrame:
+    """Everything written into a dataset, by all its flows, as one stream."""
+    schema = layout.pipeline.writers(dataset)[0].schema
+    reader = session.readStream.schema(schema).option("maxFilesPerTrigger", MAX_FILES_PER_BATCH)
+    parts = [reader.parquet(layout.address(channel.link)) for channel in layout.writers_of(dataset)]
+    return functools.reduce(DataFrame.unionByName, parts)
+
+
+def _output_frame(layout: Layout, fragment: Fragment, definitions: Definitions) -> DataFrame:
+    """Run the flows in order; all but the last become views for those that follow."""
+    made: set[str] = set()
+    frame: DataFrame | None = None
+    for name in fragment.operators:
+        node = layout.pipeline.flows[name]
+        for view in node.views:
+            if view not in made:
+                made.add(view)
+                definitions.flows[view].build().createOrReplaceTempView(view)
+        frame = definitions.flows[name].build()
+        if name != fragment.name:
+            frame.createOrReplaceTempView(node.dataset)
+    assert frame is not None
+    return frame
+
+
+def query_writer(
+    layout: Layout, fragment: Fragment, definitions: Definitions, frame: DataFrame, checkpoint: Path
+) -> Any:
+    node = layout.pipeline.flows[fragment.name]
+    target = definitions.datasets[node.dataset]
+    if target.kind == "sink":
+        writer = frame.writeStream.format(target.sink_format).options(**target.sink_options)
+    else:
+        folder = layout.address(layout.channels[node.name].link)
+        writer = frame.writeStream.format("parquet").option("path", folder)
+    trigger_ms = round(layout.project.settings.trigger_s * 1000)
+    return (
+        writer.outputMode("append")
+        .queryName(fragment.name)
+        .option("checkpointLocation", layout.address(checkpoint))
+        .trigger(processingTime=f"{trigger_ms} milliseconds")
+    )
+
+
+def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) -> None:
+    """Refuse to resume a checkpoint that another version of the flow made, unless told to."""
+    checkpoint, note_file = layout.checkpoint(fragment.name), _note_file(layout, fragment.name)
+    channel = layout.channels.get(fragment.name)
+    last = stream_logs.last_committed_batch(checkpoint)
+    if channel is not None and channel.goes_beyond(stream_logs.last_batch(checkpoint / "offsets")):
+        raise EngineError(
+            f"the fragment {fragment.name!r} has written up to a batch that its checkpoint "
+            f"{checkpoint} does not know; resuming would silently drop rows",
+            remedy="put the checkpoint back, or start over with --fresh",
+        )
+    if accept_edits or last is None or not note_file.exists():
+        return
+    before = json.loads(note_file.read_text())["flows"]
+    now = _fingerprints(layout, fragment)
+    changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    if not changed:
+        return
+    flows = layout.pipeline.flows
+    what = "; ".join(
+        f"{name!r} ({flows[name].place})" + ("" if name in before else " was added")
+        if name in now
+        else f"{name!r} is gone from it"
+        for name in changed
+    )
+    raise InputError(
+        f"edited since the checkpoint of {fragment.name!r} was made: {what}. "
+        "Its state and progress belong to the old version",
+        file=str(flows[fragment.name].place),
+        remedy="undo the edit; or continue with the old state (--accept-edits, safe where no aggregation "
+        "or join changed); or start the whole pipeline over (--fresh)",
+    )
+
+
+def write_note(layout: Layout, fragment: Fragment) -> None:
+    file = _note_file(layout, fragment.name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_suffix(".new")
+    fresh.write_text(json.dumps({"fragment": fragment.name, "flows": _fingerprints(layout, fragment)}))
+    os.replace(fresh, file)
+
+
+def _note_file(layout: Layout, fragment: str) -> Path:
+    home = layout.checkpoints(fragment)
+    return home.with_name(f".{home.name}.fragment.json")
+
+
+def _fingerprints(layout: Layout, fragment: Fragment) -> dict[str, str]:
+    return {name: layout.pipeline.flows[name].fingerprint for name in fragment.operators}
+
+
+def flow_failure(layout: Layout, fragment: str, site: str, failure: BaseException | str) -> EngineError:
+    """Name the flow, its source line and the site; a failing user function also its own line."""
+    operators = layout.fragments[fragment].operators
+    flows = ", ".join(f"{name!r} ({layout.pipeline.flows[name].place})" for name in operators)
+    text = str(failure)
+    inner = _lines_in_project(text, layout.project.folder)
+    at = f", at {inner[-1]}" if inner else ""
+    return EngineError(
+        f"the flow {flows} failed at site {site!r}{at}: {_cause(failure)}",
+        remedy="correct the flow and run again; it resumes after its last committed batch",
+    )
+
+
+def _cause(failure: BaseException | str) -> str:
+    """The most telling line: of a Python traceback its last, else the first."""
+    text = str(failure)
+    python = re.findall(r"^\s*([\w.]*(?:Error|Exception|Interrupt)\b.*)$", text, re.MULTILINE)
+    if "Traceback (most recent call last)" in text and python:
+        return str(python[-1])
+    if isinstance(failure, PySparkException):
+        return first_line(failure)
+    return text.strip().splitlines()[0] if text.strip() else "no reason given"
+
+
+def _lines_in_project(text: str, project: Path) -> list[str]:
+    found = re.findall(r'File "([^"]+)", line (\d+)', text)
+    return [
+        f"{Path(file).relative_to(project)}:{line}"
+        for file, line in found
+        if Path(file).is_relative_to(project)
+    ]

@@ -1,0 +1,134 @@
+"""Asking the process that runs a project for something: files in `.mooring/requests/`.
+
+The asker renames a request into place and reads the answer, which the runner replaces as it goes on. Whoever
+can write into the project folder can ask, so a request is taken for what it may be: bounded in size, checked
+field by field, and never more than a wish that the runner holds against what it knows. Requests whose asker
+is gone, or that are old, are dropped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import stat
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mooring.spark.sites.process_tree import is_alive
+
+_MOST_BYTES = 1_000_000
+_FRESH_S = 60.0
+_ANSWERS_KEPT_S = 3600.0
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+class MoveRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Carry out exactly these moves, if everything still is where the asker saw it."""
+
+    id: str
+    created_s: float
+    asker_pid: int
+    old: dict[str, str]
+    """Fragment -> site."""
+    moves: list[tuple[str, str, str]]
+    """Fragment, from, to; in this order."""
+    version: int = 1
+
+
+class Mailbox:
+    def __init__(self, work_folder: Path) -> None:
+        self.folder = work_folder / "requests"
+
+    # The asker's side
+
+    def ask(self, old: dict[str, str], moves: list[tuple[str, str, str]]) -> str:
+        """Put a request into the box; returns its id."""
+        name = uuid.uuid4().hex
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        request = MoveRequest(name, time.time(), os.getpid(), old, moves)
+        _put(self.folder / f"{name}.json", msgspec.json.encode(request))
+        return name
+
+    def answer(self, name: str) -> dict[str, Any] | None:
+        try:
+            answer: dict[str, Any] = json.loads((self.folder / f"{name}.answer").read_text())
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+        return answer
+
+    def withdraw(self, name: str) -> bool:
+        """Take a request back, and its answer; False if the runner has taken it already."""
+        (self.folder / f"{name}.answer").unlink(missing_ok=True)
+        try:
+            (self.folder / f"{name}.json").unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    # The runner's side
+
+    def take(self) -> MoveRequest | None:
+        """The next request worth answering, taken out of the box; what is wrong or old is dropped."""
+        for file in self._files(".json"):
+            request = _read(file)
+            with contextlib.suppress(OSError):
+                file.unlink()
+            if request is None or request.id != file.stem:
+                continue
+            if abs(time.time() - request.created_s) <= _FRESH_S and is_alive(request.asker_pid):
+                return request
+        return None
+
+    def reply(self, name: str, answer: dict[str, Any]) -> None:
+        """Replace the answer by a newer one."""
+        _put(self.folder / f"{name}.answer", json.dumps({"version": 1, **answer}).encode())
+
+    def sweep(self) -> None:
+        """Remove answers that nobody came for."""
+        for file in self._files(".answer"):
+            with contextlib.suppress(OSError):
+                if time.time() - file.stat().st_mtime > _ANSWERS_KEPT_S:
+                    file.unlink()
+
+    def _files(self, suffix: str) -> list[Path]:
+        try:
+            names = sorted(os.listdir(self.folder))
+        except FileNotFoundError:
+            return []
+        return [
+            self.folder / name
+            for name in names
+            if name.endswith(suffix) and _ID.fullmatch(name.removesuffix(suffix))
+        ]
+
+
+def _read(file: Path) -> MoveRequest | None:
+    """None for whatever is not a request: no file, a link, a pipe, too long, not ours."""
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        seen = os.fstat(handle)
+        if not stat.S_ISREG(seen.st_mode) or seen.st_size > _MOST_BYTES:
+            return None
+        content = os.read(handle, _MOST_BYTES)
+    finally:
+        os.close(handle)
+    try:
+        request = msgspec.json.decode(content, type=MoveRequest)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return request if request.version == 1 and request.asker_pid > 0 else None
+
+
+def _put(file: Path, content: bytes) -> None:
+    fresh = file.with_name(f".{file.name}.{uuid.uuid4().hex}.new")
+    fresh.write_bytes(content)
+    os.replace(fresh, file)

@@ -1,0 +1,174 @@
+"""From Spark's progress reports and the channels' files to rates and latencies.
+
+Spark reports each micro-batch: when it began, how long it took, how many rows it read. What it wrote is read
+off the files it appended (an observation inside the query would count them too, but cost each site CPU). The
+latency of one hop is what a row waits in the channel plus the batch that takes it: for every batch, its end
+minus the instants at which the files it took in were written. A query's latency is the sum along its slowest
+path. What a window holds back until it closes is the query's meaning, not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+
+from mooring.spark.storage.stream_logs import LogEntry
+
+_KEPT = 200
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One micro-batch that did something."""
+
+    number: int
+    begin_s: float
+    end_s: float
+    rows_in: int
+    rows_out: int
+    """As the sink tells; a file sink does not, its rows are counted by the channel's meter."""
+    state_rows: int
+    add_batch_s: float
+    state_bytes: int = 0
+
+
+def batch_of(progress: Mapping[str, Any]) -> Batch:
+    """From a progress report as Spark gives it (JSON)."""
+    begin = datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00")).timestamp()
+    durations = progress.get("durationMs") or {}
+    sources = progress.get("sources") or ()
+    return Batch(
+        number=int(progress["batchId"]),
+        begin_s=begin,
+        end_s=begin + durations.get("triggerExecution", 0) / 1000,
+        rows_in=sum(int(source.get("numInputRows") or 0) for source in sources),
+        rows_out=max(0, int((progress.get("sink") or {}).get("numOutputRows") or 0)),
+        state_rows=sum(int(state.get("numRowsTotal", 0)) for state in progress.get("stateOperators") or ()),
+        add_batch_s=durations.get("addBatch", 0) / 1000,
+        state_bytes=sum(map(_state_bytes, progress.get("stateOperators") or ())),
+    )
+
+
+def _state_bytes(state: Mapping[str, Any]) -> int:
+    """What a move takes along: RocksDB's files where it is the store, else the maps in memory."""
+    files = int((state.get("customMetrics") or {}).get("rocksdbSstFileSize", 0))
+    return files if files > 0 else int(state.get("memoryUsedBytes", 0))
+
+
+@dataclass
+class FragmentMeter:
+    """Remembers a fragment's recent batches and counts all of them."""
+
+    batches: list[Batch] = field(default_factory=list)
+    rows_in: int = 0
+    rows_out: int = 0
+    count: int = 0
+    busy_s: float = 0.0
+    fresh: list[Batch] = field(default_factory=list)
+    """Those that came since the last look."""
+
+    def take(self, progress: Iterable[Mapping[str, Any]]) -> None:
+        """Add reports not seen before; Spark repeats recent ones, and idle ones that carry no batch."""
+        last = self.batches[-1].number if self.batches else -1
+        self.fresh = []
+        for report in progress:
+            if "addBatch" not in (report.get("durationMs") or {}):
+                continue
+            batch = batch_of(report)
+            if batch.number > last:
+                last = batch.number
+                self.fresh.append(batch)
+        for batch in self.fresh:
+            self.rows_in += batch.rows_in
+            self.rows_out += batch.rows_out
+            self.count += 1
+            self.busy_s += batch.end_s - batch.begin_s
+        self.batches = (self.batches + self.fresh)[-_KEPT:]
+
+    def rows_per_s(self, now_s: float, window_s: float) -> tuple[float, float]:
+        """Rows read, and written as far as the sink tells, over the batches that ended in the last
+        `window_s`.
+
+        Batches come every few seconds at most, so a shorter look would see all or nothing.
+        """
+        recent = [batch for batch in self.batches if batch.end_s > now_s - window_s]
+        span_s = min(window_s, now_s - self.batches[0].begin_s) if self.batches else window_s
+        rows_in, rows_out = sum(b.rows_in for b in recent), sum(b.rows_out for b in recent)
+        return rows_in / max(span_s, 1e-3), rows_out / max(span_s, 1e-3)
+
+    def restarted(self) -> None:
+        """After a move or a resume, batch numbers go on, so nothing is forgotten."""
+        self.fresh = []
+
+
+@dataclass
+class ChannelMeter:
+    """Counts what is appended to one channel."""
+
+    end: int
+    """Position up to which everything has been counted."""
+    rows: int = 0
+    bytes: int = 0
+    appended: list[tuple[float, int, int]] = field(default_factory=list)
+    """Recent files: when written, rows, bytes."""
+
+    def take(self, entries: Iterable[LogEntry]) -> None:
+        for entry in entries:
+            rows = _rows_in(entry)
+            self.end += 1
+            self.rows += rows
+            self.bytes += entry.size
+            self.appended.append((entry.modified_s, rows, entry.size))
+        self.appended = self.appended[-_KEPT:]
+
+    def rates_per_s(self, now_s: float, window_s: float, since_s: float) -> tuple[float, float]:
+        """Rows and bytes appended per second over the last `window_s`, or since the run began if that is
+        less.
+        """
+        recent = [item for item in self.appended if item[0] > now_s - window_s]
+        span_s = max(min(window_s, now_s - since_s), 1e-3)
+        return sum(item[1] for item in recent) / span_s, sum(item[2] for item in recent) / span_s
+
+
+def _rows_in(entry: LogEntry) -> int:
+    try:
+        return int(pyarrow.parquet.read_metadata(entry.path).num_rows)
+    except (OSError, pyarrow.ArrowInvalid):  # trimmed a moment ago
+        return 0
+
+
+def hop_latency_s(reader: FragmentMeter, written_s: Iterable[float] | None, trigger_s: float) -> float | None:
+    """Mean over recent batches that read rows: end of the batch minus the writing of the files it took in.
+
+    A fragment that reads an outside source (`written_s` is None) finds rows that waited half a trigger on
+    average.
+    """
+    taken = [batch for batch in reader.batches[-20:] if batch.rows_in > 0]
+    if not taken:
+        return None
+    if written_s is None:
+        return sum(batch.end_s - batch.begin_s for batch in taken) / len(taken) + trigger_s / 2
+    instants, waits = list(written_s), []
+    for before, batch in zip(reader.batches, reader.batches[1:], strict=False):
+        if batch.rows_in > 0:
+            waits += [batch.end_s - at for at in instants if before.begin_s < at <= batch.begin_s]
+    return sum(waits) / len(waits) if waits else taken[-1].end_s - taken[-1].begin_s
+
+
+def path_latency_s(
+    fragment: str, hops: Mapping[str, float | None], writers: Mapping[str, Iterable[str]]
+) -> float | None:
+    """Slowest way from any source to the fragment's output; None as long as a hop is unknown."""
+    own = hops.get(fragment)
+    if own is None:
+        return None
+    above = [path_latency_s(writer, hops, writers) for writer in writers.get(fragment, ())]
+    known = [value for value in above if value is not None]
+    if above and not known:
+        return None
+    return own + max(known, default=0.0)

@@ -1,0 +1,206 @@
+"""Statistics refreshed while a pipeline runs: the CPU of every site shared among the fragments it runs.
+
+Fed with one snapshot per look. Between two looks a site used so much CPU, and its fragments did so many
+batches with so many rows; `load/measured/measurements_shared.py` says how that is shared out. Figures of a
+fragment that ran at sites whose processes cannot be seen are marked estimated. The first looks are left out:
+a site that has just started mostly compiles.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.load.measured.measured_problem import OperatorMeasurement, measured_problem
+from mooring.load.measured.measurements_shared import share_out
+from mooring.problem.problem import Problem
+from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.statistics_used import ASSUMED_BATCH_CPU_S, ASSUMED_COST_US
+from mooring.spark.running.snapshot import Snapshot
+
+WARM_AFTER_S = 30.0
+_MOST_LOOKS = 360
+_LEAST_LOOKS = 3
+
+
+@dataclass(frozen=True)
+class FragmentFigures:
+    """What a run measured of one fragment."""
+
+    site: str
+    rows_in_per_s: float
+    batches_per_s: float
+    cost_us: float
+    batch_cpu_s: float
+    cores: float
+    selectivity: float | None
+    bytes: float | None
+    state_rows: int
+    error: float
+    """Relative, of the site's CPU that the figures explain."""
+    looks: int
+    estimated: bool
+    """The site's processes could not be seen."""
+
+
+@dataclass(frozen=True)
+class _Interval:
+    """One fragment between two looks."""
+
+    batches: float
+    rows_in: float
+
+
+@dataclass
+class _SiteLooks:
+    cpu_s: list[float] = field(default_factory=list)
+    done: list[dict[str, _Interval]] = field(default_factory=list)
+    estimated: bool = False
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is known of a fragment beforehand."""
+
+    cost_us: float = ASSUMED_COST_US
+    batch_cpu_s: float = ASSUMED_BATCH_CPU_S
+
+
+class OperationStatistics:
+    """Give it every snapshot; ask it for figures whenever you like."""
+
+    def __init__(self, priors: Mapping[str, Prior], warm_after_s: float = WARM_AFTER_S) -> None:
+        self._priors = priors
+        self._warm_after_s = warm_after_s
+        self._sites: dict[str, _SiteLooks] = {}
+        self._first: Snapshot | None = None
+        self._last: Snapshot | None = None
+
+    def take(self, snapshot: Snapshot) -> None:
+        before, self._last = self._last, snapshot
+        if before is None or before.since_start_s < self._warm_after_s:
+            return
+        self._first = self._first or before
+        seconds = snapshot.at_s - before.at_s
+        for name, site in snapshot.sites.items():
+            if site.load_cores is None or seconds <= 0.0:
+                continue
+            looks = self._sites.setdefault(name, _SiteLooks())
+            looks.estimated = looks.estimated or site.estimated
+            looks.cpu_s.append(site.load_cores * seconds)
+            looks.done.append({f: _interval(before, snapshot, f) for f in site.fragments})
+            del looks.cpu_s[:-_MOST_LOOKS], looks.done[:-_MOST_LOOKS]
+
+    def figures(self) -> dict[str, FragmentFigures]:
+        """Per fragment that runs now; empty as long as there is too little to go by."""
+        result: dict[str, FragmentFigures] = {}
+        for name, looks in self._sites.items():
+            if len(looks.cpu_s) >= _LEAST_LOOKS:
+                result.update(self._of_site(name, looks))
+        return result
+
+    def _of_site(self, site: str, looks: _SiteLooks) -> dict[str, FragmentFigures]:
+        assert self._last is not None
+        here = [f for f in self._last.sites[site].fragments if f in self._last.fragments]
+        everyone = list(dict.fromkeys([*here, *(f for done in looks.done for f in done)]))
+        if not everyone:
+            return {}
+        amounts = np.array(
+            [
+                [v for f in everyone for v in vars(done.get(f, _Interval(0.0, 0.0))).values()]
+                for done in looks.done
+            ]
+        )
+        priors = [self._priors.get(f, Prior()) for f in everyone]
+        prior = np.array([v for p in priors for v in (p.batch_cpu_s, p.cost_us / 1e6)])
+        shares = share_out(np.array(looks.cpu_s), amounts, np.maximum(prior, 1e-9))
+        return {
+            f: self._figure(f, site, shares.costs[2 * k : 2 * k + 2], shares.error, looks)
+            for k, f in enumerate(everyone)
+            if f in here
+        }
+
+    def _figure(
+        self, fragment: str, site: str, costs: NDArray[np.float64], error: float, looks: _SiteLooks
+    ) -> FragmentFigures:
+        assert self._first is not None
+        assert self._last is not None
+        seconds = max(1e-3, self._last.at_s - self._first.at_s)
+        done = _interval(self._first, self._last, fragment)
+        now, then = self._last.fragments[fragment], self._first.fragments.get(fragment)
+        rows_out = now.rows_out - (then.rows_out if then else 0)
+        channel, old = self._last.channels.get(fragment), self._first.channels.get(fragment)
+        written = 0 if channel is None else channel.bytes_written - (old.bytes_written if old else 0)
+        per_batch_s, per_row_s = float(costs[0]), float(costs[1])
+        rows_per_s, batches_per_s = done.rows_in / seconds, done.batches / seconds
+        return FragmentFigures(
+            site=site,
+            rows_in_per_s=rows_per_s,
+            batches_per_s=batches_per_s,
+            cost_us=1e6 * per_row_s,
+            batch_cpu_s=per_batch_s,
+            cores=per_batch_s * batches_per_s + per_row_s * rows_per_s,
+            selectivity=rows_out / done.rows_in if done.rows_in > 0 else None,
+            bytes=written / rows_out if rows_out > 0 and written > 0 else None,
+            state_rows=now.state_rows,
+            error=error,
+            looks=len(looks.cpu_s),
+            estimated=looks.estimated,
+        )
+
+    def as_json(self) -> dict[str, object]:
+        return {name: asdict(figures) for name, figures in self.figures().items()}
+
+
+def _interval(before: Snapshot, after: Snapshot, fragment: str) -> _Interval:
+    now, then = after.fragments.get(fragment), before.fragments.get(fragment)
+    if now is None:
+        return _Interval(0.0, 0.0)
+    batches, rows = (0, 0) if then is None else (then.batches, then.rows_in)
+    return _Interval(float(max(0, now.batches - batches)), float(max(0, now.rows_in - rows)))
+
+
+def read_operation(layout: Layout, problem: Problem, figures: Mapping[str, Any]) -> Problem:
+    """The problem at the rates and costs that a run's statistics file holds (fragment -> figures).
+
+    Flows that share a fragment keep their costs: a run cannot tell them apart. Fragments that are gone, or
+    figures that make no sense, are left out.
+    """
+    known: dict[str, FragmentFigures] = {}
+    for name, fields in figures.items():
+        with contextlib.suppress(TypeError):
+            if name in layout.fragments:
+                known[name] = FragmentFigures(**fields)
+    trigger_s = layout.project.settings.trigger_s
+    operators = {operator.fragment: operator.name for operator in problem.operators}
+    measured = {
+        operators[name]: OperatorMeasurement(
+            cost_us=found.cost_us,
+            selectivity=found.selectivity,
+            fixed_cores=found.batch_cpu_s / trigger_s,
+            bytes=found.bytes,
+            error=found.error,
+        )
+        for name, found in known.items()
+        if len(layout.fragments[name].operators) == 1
+    }
+    rates = {name: found.rows_in_per_s for name, found in known.items()}
+    return measured_problem(problem, layout.stream_rates(rates), measured)
+
+
+def operation_statistics(layout: Layout, problem: Problem) -> OperationStatistics:
+    """Starts from what the problem says of each fragment."""
+    trigger_s = layout.project.settings.trigger_s
+    priors = {}
+    for name, members in zip(problem.fragment_names, problem.fragments, strict=True):
+        inside = [problem.operators[j] for j in members]
+        fixed_cores = max(operator.fixed_cores for operator in inside)
+        priors[name] = Prior(
+            max(1e-3, sum(operator.cost_us for operator in inside)), max(1e-4, fixed_cores * trigger_s)
+        )
+    return OperationStatistics(priors)

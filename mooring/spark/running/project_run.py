@@ -1,0 +1,157 @@
+"""Bringing a project up: its sites, its graph read by Spark, and the problem that policies place."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from mooring.problem.problem import Problem
+from mooring.problem.site import Site
+from mooring.spark.pipeline.definitions import load_definitions
+from mooring.spark.pipeline.layout import Layout, cut_pipeline
+from mooring.spark.pipeline.pipeline import read_pipeline
+from mooring.spark.pipeline.pipeline_problem import problem_of
+from mooring.spark.pipeline.project import Project, load_project, read_sites
+from mooring.spark.running.engine import SparkEngine
+from mooring.spark.running.run_files import RunFiles
+from mooring.spark.sites.embedded_site import EmbeddedOptions
+from mooring.spark.sites.endpoint import close_session, open_session
+from mooring.spark.sites.sites import SiteHandle, running_sites
+from mooring.spark.storage.storage_root import StorageRoot, forget_mark
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """A project whose sites are up and whose graph is known; nothing runs yet."""
+
+    project: Project
+    sites: dict[str, SiteHandle]
+    layout: Layout
+    problem: Problem
+    files: RunFiles
+    ended_leftovers: list[str]
+
+    @contextlib.contextmanager
+    def engine(self, *, accept_edits: bool = False) -> Iterator[SparkEngine]:
+        """An engine over the sites; whatever still runs when the block ends is stopped."""
+        by_operator = {operator.name: operator.fragment for operator in self.problem.operators}
+        queries = {query.name: str(by_operator[query.reads]) for query in self.problem.queries}
+        engine = SparkEngine(self.layout, self.sites, queries, accept_edits=accept_edits)
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+    def deploy(self, engine: SparkEngine, site_of_operator: Mapping[str, str]) -> None:
+        """Start every fragment where the placement has it, all sites side by side."""
+        sites = fragment_sites(self.problem, site_of_operator)
+        # Definition files are guarded in the main thread only, so it must be the one that reads the graph.
+        with ThreadPoolExecutor(max_workers=len(self.sites)) as pool:
+            waiting = [
+                pool.submit(
+                    self._start_at, engine, site, [f for f in self.layout.fragments if sites[f] == site]
+                )
+                for site in dict.fromkeys(sites.values())
+            ]
+            for outcome in waiting:
+                outcome.result()
+        for site in self.sites.values():
+            site.hold_to_capacity()
+
+    def operator_sites(self, site_of_fragment: Mapping[str, str]) -> dict[str, str]:
+        """Operator -> site, of the fragments given."""
+        return {
+            self.problem.operators[j].name: site_of_fragment[name]
+            for name, members in zip(self.problem.fragment_names, self.problem.fragments, strict=True)
+            if name in site_of_fragment
+            for j in members
+        }
+
+    def _start_at(self, engine: SparkEngine, site: str, fragments: list[str]) -> None:
+        for fragment in fragments:
+            engine.start(fragment, site)
+            self.files.note_sessions(list(engine.running.values()), self.sites)
+
+
+def fragment_sites(problem: Problem, site_of_operator: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: site_of_operator[problem.operators[members[0]].name]
+        for name, members in zip(problem.fragment_names, problem.fragments, strict=True)
+    }
+
+
+@contextlib.contextmanager
+def prepared_run(
+    project: Project, *, fresh: bool = False, options: EmbeddedOptions | None = None
+) -> Iterator[PreparedRun]:
+    """Own the project, start its sites, read its graph; everything ends with the block."""
+    files = RunFiles(project.work_folder)
+    with files.held():
+        if fresh:
+            forget_everything(project)
+        with running_sites(read_sites(project), project.work_folder / "sites", options) as sites:
+            ended = files.end_leftovers(sites)
+            check_storage(project, sites)
+            layout = read_layout(project, next(iter(sites.values())))
+            problem = problem_of(layout)
+            yield PreparedRun(project, sites, layout, problem, files, ended)
+            files.note_sessions([], sites)
+
+
+def read_layout(project: Project, site: SiteHandle) -> Layout:
+    """The pipeline as Spark at `site` understands it, cut into fragments."""
+    root = project.storage_root
+    root.create()
+    (root.folder / "empty").mkdir(exist_ok=True)
+    with _session_at(site, root) as session:
+        definitions = load_definitions(project.folder, project.spec, session)
+        empty = root.address(root.folder / "empty")
+        return cut_pipeline(project, read_pipeline(project.spec, definitions, session, empty))
+
+
+def check_storage(project: Project, sites: Mapping[str, SiteHandle]) -> None:
+    """Every site that might see another folder, or none, under the storage root's path is asked.
+
+    An embedded one on this machine with no path of its own sees what Mooring sees.
+    """
+    root = project.storage_root
+    root.create()
+    for name, site in sites.items():
+        if site.embedded is None or name in root.site_paths:
+            with _session_at(site, root) as session:
+                root.check_seen(session, name)
+
+
+@contextlib.contextmanager
+def _session_at(site: SiteHandle, root: StorageRoot) -> Iterator[SparkSession]:
+    session = open_session(site.endpoint)
+    try:
+        root.introduce(session, site.name)
+        yield session
+    finally:
+        close_session(session)
+
+
+def read_project(folder: Path) -> tuple[Layout, Problem]:
+    """The problem behind a project folder, with one site up just for reading it."""
+    project = load_project(folder)
+    sites = read_sites(project)
+    reader = next((site for site in sites if site.connect is not None), None)
+    if reader is None:
+        reader = Site(name="reader", capacity=sites[0].capacity)
+    with running_sites([reader], project.work_folder / "sites") as up:
+        layout = read_layout(project, up[reader.name])
+        return layout, problem_of(layout)
+
+
+def forget_everything(project: Project) -> None:
+    """Remove channels, links and checkpoints, so that the pipeline starts over from its sources."""
+    for part in ("links", "channels", "checkpoints"):
+        shutil.rmtree(project.settings.storage / part, ignore_errors=True)
+    forget_mark(project.settings.storage)

@@ -1,0 +1,166 @@
+"""The files one run keeps in `.mooring/`: who runs the project, how it is doing, and its open sessions.
+
+One process at a time runs a project, held by a lock that the system releases when the process ends, however
+it ends. `mooring status` and `mooring stop` look here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mooring.errors import EngineError
+from mooring.spark.running.fragment_query import RunningFragment
+from mooring.spark.running.run_report import RunRecord
+from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
+from mooring.spark.sites.process_tree import is_alive
+from mooring.spark.sites.sites import SiteHandle
+
+
+class RunFiles:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = folder / "lock"
+        self._status = folder / "status.json"
+        self._sessions = folder / "sessions.json"
+        self._statistics = folder / "statistics.json"
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Own the project for the length of the block."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._lock.open("a+") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise EngineError(
+                    f"the project already runs, as process {self._owner()}",
+                    remedy="see `mooring status`, or end it with `mooring stop`",
+                ) from None
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+            try:
+                yield
+            finally:
+                lock.truncate(0)
+
+    def running_pid(self) -> int | None:
+        """The process that runs the project now, or None."""
+        try:
+            with self._lock.open("r") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return self._owner()
+        except FileNotFoundError:
+            return None
+        return None
+
+    def stop_runner(self, patience_s: float) -> bool:
+        """Ask the running process to end cleanly; False if none runs."""
+        pid = self.running_pid()
+        if pid is None:
+            return False
+        os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + patience_s
+        while self.running_pid() == pid or is_alive(pid):
+            if time.monotonic() > deadline:
+                raise EngineError(
+                    f"process {pid} did not end within {patience_s:g} s",
+                    remedy="look at its log, then kill it",
+                )
+            time.sleep(0.1)
+        return True
+
+    def write_status(self, status: dict[str, Any]) -> None:
+        _replace(self._status, json.dumps(status))
+
+    def read_status(self) -> dict[str, Any] | None:
+        try:
+            status: dict[str, Any] = json.loads(self._status.read_text())
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+        return status
+
+    def amend_status(self, homes: Mapping[str, str], troubles: Mapping[str, str]) -> None:
+        """Between two looks: what of the last one no longer runs where it did, and what is wrong now."""
+        if (status := self.read_status()) is None:
+            return
+        fragments = {name: at for name, at in status["fragments"].items() if homes.get(name) == at["site"]}
+        with contextlib.suppress(OSError):  # the disk may be full, which the next look says
+            self.write_status({**status, "fragments": fragments, "troubles": dict(troubles)})
+
+    def note_statistics(self, record: RunRecord) -> dict[str, object]:
+        """Keep what the run has measured so far where the next plan can find it; returns it too."""
+        found = {} if record.operation is None else record.operation.as_json()
+        if found:
+            _replace(self._statistics, json.dumps({"version": 1, "fragments": found}, indent=1))
+        return found
+
+    def read_statistics(self) -> dict[str, Any]:
+        """Figures per fragment of the last run that measured any; empty if none did."""
+        try:
+            data = json.loads(self._statistics.read_text())
+        except (OSError, ValueError):
+            return {}
+        found = data.get("fragments") if isinstance(data, dict) else None
+        return found if isinstance(found, dict) else {}
+
+    def forget_status(self) -> None:
+        self._status.unlink(missing_ok=True)
+
+    def note_sessions(self, running: Sequence[RunningFragment], sites: dict[str, SiteHandle]) -> None:
+        """Remember sessions at sites that outlive us, so that the next run can end what they left running."""
+        lasting = [
+            {"site": fragment.site, "fragment": fragment.name, "session": fragment.session_id}
+            for fragment in running
+            if sites[fragment.site].embedded is None
+        ]
+        _replace(self._sessions, json.dumps(lasting))
+
+    def end_leftovers(self, sites: dict[str, SiteHandle]) -> list[str]:
+        """Stop queries that a killed run left at existing sites; returns their fragments."""
+        try:
+            noted = json.loads(self._sessions.read_text())
+        except FileNotFoundError:
+            return []
+        ended = []
+        for entry in noted:
+            site = sites.get(entry["site"])
+            if site is not None and _end_queries(site.endpoint, entry["session"]):
+                ended.append(str(entry["fragment"]))
+        self._sessions.unlink(missing_ok=True)
+        return ended
+
+    def _owner(self) -> int | None:
+        text = self._lock.read_text().strip()
+        return int(text) if text.isdigit() else None
+
+
+def _end_queries(endpoint: Endpoint, session_id: str) -> bool:
+    try:
+        session = open_session(endpoint, session_id)
+    except EngineError:  # the server closed that session, and so its queries
+        return False
+    try:
+        active = session.streams.active
+        for query in active:
+            query.stop()
+        return bool(active)
+    finally:
+        close_session(session)
+
+
+def _replace(file: Path, text: str) -> None:
+    fresh = file.with_suffix(f".{threading.get_ident()}.new")
+    fresh.write_text(text)
+    os.replace(fresh, file)

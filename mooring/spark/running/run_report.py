@@ -1,0 +1,200 @@
+"""The report of a run: one JSON document, and one HTML page that needs nothing beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import io
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mooring.spark.running.operation_statistics import OperationStatistics
+from mooring.spark.running.snapshot import Snapshot
+
+_MOST_POINTS = 600
+
+
+@dataclass
+class RunRecord:
+    """What a run did, gathered while it runs."""
+
+    pipeline: str
+    policy: str
+    placement: dict[str, str]
+    explanation: list[str]
+    metrics: dict[str, Any]
+    sites: dict[str, str]
+    """Site -> a note on how it is run."""
+    snapshots: list[Snapshot] = field(default_factory=list)
+    ended: str = "running"
+    notes: list[str] = field(default_factory=list)
+    incidents: list[str] = field(default_factory=list)
+    """What went wrong and what was done about it, each with its second of the run."""
+    operation: OperationStatistics | None = None
+    """Statistics refreshed from the looks, where somebody wants them."""
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Keep the course of the run at a bounded size: every other point goes when there are too many."""
+        if self.operation is not None:
+            self.operation.take(snapshot)
+        self.snapshots.append(snapshot)
+        if len(self.snapshots) > _MOST_POINTS:
+            self.snapshots = self.snapshots[::2]
+
+    def as_json(self) -> dict[str, Any]:
+        last = self.snapshots[-1].as_json() if self.snapshots else None
+        return {
+            "version": 1,
+            "pipeline": self.pipeline,
+            "policy": self.policy,
+            "placement": self.placement,
+            "explanation": self.explanation,
+            "metrics": self.metrics,
+            "sites": self.sites,
+            "ended": self.ended,
+            "notes": self.notes,
+            "incidents": self.incidents,
+            "totals": last,
+            "statistics": {} if self.operation is None else self.operation.as_json(),
+            "course": [snapshot.as_json() for snapshot in self.snapshots],
+        }
+
+
+@contextlib.contextmanager
+def _font_cache_in(folder: Path) -> Iterator[None]:
+    """Matplotlib notes the fonts it finds in the user's cache; a run writes in its own folder only."""
+    before = os.environ.get("MPLCONFIGDIR")
+    os.environ.setdefault("MPLCONFIGDIR", str(folder / "matplotlib"))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["MPLCONFIGDIR"]
+
+
+def write_report(record: RunRecord, folder: Path) -> tuple[Path, Path]:
+    """Writes report.json and report.html into the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data, page = folder / "report.json", folder / "report.html"
+    data.write_text(json.dumps(record.as_json(), indent=1, default=str))
+    with _font_cache_in(folder):
+        page.write_text(_page(record))
+    return data, page
+
+
+def _page(record: RunRecord) -> str:
+    last = record.snapshots[-1] if record.snapshots else None
+    parts = [f"<h1>{html.escape(record.pipeline)}</h1>"]
+    parts.append(f"<p>Policy <b>{html.escape(record.policy)}</b>; ended: {html.escape(record.ended)}.</p>")
+    if record.explanation:
+        parts.append("<h2>Why this placement</h2>" + _list(record.explanation))
+    if record.notes:
+        parts.append("<h2>Notes</h2>" + _list(record.notes))
+    if record.incidents:
+        parts.append("<h2>What happened</h2>" + _list(record.incidents))
+    if last is not None and last.troubles:
+        parts.append(
+            "<h2>In trouble at the end</h2>" + _list([f"{n}: {what}" for n, what in last.troubles.items()])
+        )
+    if last is not None:
+        parts += _tables(record, last)
+        parts += [f"<figure>{drawing}</figure>" for drawing in _figures(record.snapshots)]
+    style = (
+        "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
+        "table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #ccc;padding:.25rem .6rem;"
+        "text-align:right}td:first-child,th:first-child{text-align:left}figure{margin:1rem 0}"
+    )
+    return (
+        "<!doctype html><html lang='en'><meta charset='utf-8'>"
+        f"<title>Mooring: {html.escape(record.pipeline)}</title><style>{style}</style>"
+        f"<body>{''.join(parts)}</body></html>"
+    )
+
+
+def _tables(record: RunRecord, last: Snapshot) -> list[str]:
+    sites = [
+        (name, f"{s.capacity_cores:g}", _mean_load(record.snapshots, name), ", ".join(s.fragments), note)
+        for name, s in last.sites.items()
+        for note in [record.sites.get(name, "")]
+    ]
+    queries = [
+        (name, str(q.rows), "" if q.latency_s is None else f"{q.latency_s:.2f}", str(q.files_behind))
+        for name, q in last.queries.items()
+    ]
+    fragments = [
+        (name, f.site, str(f.rows_in), str(f.rows_out), str(f.batches), str(f.state_rows))
+        for name, f in last.fragments.items()
+    ]
+    channels = [
+        (name, f"{c.bytes_written / 1e6:.3f}", f"{c.stored_bytes / 1e6:.3f}", ", ".join(c.crosses) or "none")
+        for name, c in last.channels.items()
+    ]
+    return [
+        "<h2>Sites</h2>",
+        _table(("site", "capacity, cores", "mean load, cores", "fragments", "how"), sites),
+        "<h2>Queries</h2>",
+        _table(("query", "rows", "latency, s", "files behind"), queries),
+        "<h2>Fragments</h2>",
+        _table(("fragment", "site", "rows in", "rows out", "batches", "state rows"), fragments),
+        "<h2>Channels</h2>",
+        _table(("channel", "written, MB", "stored, MB", "read at other sites"), channels),
+    ]
+
+
+def _mean_load(snapshots: Sequence[Snapshot], site: str) -> str:
+    loads = [load for s in snapshots if site in s.sites if (load := s.sites[site].load_cores) is not None]
+    estimated = any(s.sites[site].estimated for s in snapshots if site in s.sites)
+    return f"{sum(loads) / len(loads):.2f}{' (estimated)' if estimated else ''}" if loads else "unknown"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    return "<table>" + line(head, "th") + "".join(line(row, "td") for row in rows) + "</table>"
+
+
+def _list(items: Sequence[str]) -> str:
+    return "<ul>" + "".join(f"<li>{html.escape(item)}</li>" for item in items) + "</ul>"
+
+
+def _figures(snapshots: Sequence[Snapshot]) -> list[str]:
+    times = [snapshot.since_start_s for snapshot in snapshots]
+    sites = {
+        name: [s.sites[name].load_cores if name in s.sites else None for s in snapshots]
+        for name in snapshots[-1].sites
+    }
+    latencies = {
+        name: [s.queries[name].latency_s if name in s.queries else None for s in snapshots]
+        for name in snapshots[-1].queries
+    }
+    channels: dict[str, list[float | None]] = {
+        name: [s.channels[name].stored_bytes / 1e6 if name in s.channels else None for s in snapshots]
+        for name in snapshots[-1].channels
+    }
+    return [
+        _lines("Load of each site", "cores", times, sites),
+        _lines("Latency of each query", "seconds", times, latencies),
+        _lines("Stored in each channel", "MB", times, channels),
+    ]
+
+
+def _lines(title: str, unit: str, times: Sequence[float], series: dict[str, list[float | None]]) -> str:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 2.8), layout="constrained")
+    axes = figure.subplots()
+    for name, values in series.items():
+        axes.plot(times, [float("nan") if v is None else v for v in values], label=name, linewidth=1)
+    axes.set(title=title, xlabel="seconds since the start", ylabel=unit)
+    axes.set_ylim(bottom=0)
+    if series:
+        axes.legend(fontsize="x-small", ncols=3)
+    drawing = io.StringIO()
+    figure.savefig(drawing, format="svg")
+    text = drawing.getvalue()
+    return text[text.index("<svg") :]

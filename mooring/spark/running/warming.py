@@ -1,0 +1,75 @@
+"""Warming a site: a first query there loads and compiles for seconds, which a move should not wait for."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pyarrow
+import pyarrow.parquet
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
+from mooring.spark.storage.storage_root import StorageRoot
+
+_PATIENCE_S = 60
+_BATCHES = 2
+"""The second batch takes other ways than the first: it loads state and compares watermarks."""
+
+
+@dataclass
+class Warmth:
+    """Which sites have run which kind of query since they were started."""
+
+    root: StorageRoot
+    _warm: set[tuple[str, str, bool]] = field(default_factory=set)
+
+    def note(self, site: str, endpoint: Endpoint, *, stateful: bool) -> None:
+        """A fragment runs there anyway."""
+        self._warm |= {(site, endpoint.url, kind) for kind in {False, stateful}}
+
+    def ensure(self, site: str, endpoint: Endpoint, *, stateful: bool) -> bool:
+        """Run a tiny query of that kind at the site, unless it is warm; False if it was or could not."""
+        if (site, endpoint.url, stateful) in self._warm:
+            return False
+        warmed = warm_up(site, endpoint, self.root, stateful=stateful)
+        if warmed:
+            self.note(site, endpoint, stateful=stateful)
+        return warmed
+
+
+def warm_up(site: str, endpoint: Endpoint, root: StorageRoot, *, stateful: bool) -> bool:
+    """Files to files, as fragments do, with a window where they keep state. Warming that fails is no failure:
+    the move is then slower, or says itself what is wrong.
+    """
+    folder = root.folder / "warming" / uuid.uuid4().hex
+    rows = folder / "rows"
+    rows.mkdir(parents=True)
+    for second in range(_BATCHES):
+        moment = pyarrow.array([datetime(2020, 1, 1, 0, 0, 10 * second, tzinfo=UTC)] * 2)
+        table = pyarrow.table({"n": pyarrow.array([1, 2]), "at": moment.cast(pyarrow.timestamp("us", "UTC"))})
+        pyarrow.parquet.write_table(table, rows / f"{second}.parquet")
+    session = open_session(endpoint)
+    try:
+        root.introduce(session, site)
+        reader = session.readStream.schema("n long, at timestamp").option("maxFilesPerTrigger", 1)
+        frame = reader.parquet(root.address(rows))
+        if stateful:
+            windows = frame.withWatermark("at", "1 second").groupBy(F.window("at", "1 second"), "n")
+            frame = windows.agg(F.count("*").alias("rows"))
+        writer = frame.writeStream.format("parquet").option("path", root.address(folder / "out"))
+        query = (
+            writer.option("checkpointLocation", root.address(folder / "checkpoint"))
+            .trigger(availableNow=True)
+            .outputMode("append")
+            .start()
+        )
+        return bool(query.awaitTermination(_PATIENCE_S))
+    except PySparkException:
+        return False
+    finally:
+        close_session(session)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,286 @@
+"""A site that Mooring starts itself: a small Spark Connect server as a child process, on the loopback only.
+
+It binds to a port the system picks (told by its log, so there is no race for it) and asks for a token made
+for this run, so that other users of the machine cannot use it. Its files, temporary ones included, stay in
+one folder.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import secrets
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyspark
+
+import mooring
+from mooring.errors import EngineError
+from mooring.spark.sites import keeper, local_files
+from mooring.spark.sites.cpu_quota import CpuQuota
+from mooring.spark.sites.endpoint import Endpoint
+from mooring.spark.sites.java import Java
+from mooring.spark.sites.process_tree import TreeUsage, tree_usage
+
+_READY = re.compile(rb"Spark Connect server started at: \S*?:(\d+)")
+_MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_LOG_LINES_SHOWN = 12
+
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+logger.server.name = org.apache.spark.sql.connect.service.SparkConnectServer
+logger.server.level = info
+"""
+
+
+@dataclass(frozen=True)
+class EmbeddedOptions:
+    """How an embedded server is made. The defaults are the leanest that run comfortably (measured,
+    docs/spark.md).
+    """
+
+    heap_mb: int = 512
+    """Java heap; Spark refuses less than about 450 MiB."""
+    start_timeout_s: float = 90.0
+    grace_s: float = 8.0
+    """How long the server may take to end by itself before it is made to."""
+    class_archive: Path | None = None
+    """A class archive (see class_archive.py) that halves the start."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """Further Spark settings, which win over ours."""
+    jvm_flags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.heap_mb < 450:
+            raise ValueError(f"heap_mb is {self.heap_mb}; Spark refuses heaps under 450 MiB")
+
+
+class EmbeddedSite:
+    """One embedded server: started, watched, measured and stopped."""
+
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        java: Java,
+        *,
+        capacity: float = 1.0,
+        options: EmbeddedOptions | None = None,
+    ) -> None:
+        self.name = name
+        self.folder = folder.resolve()
+        self.capacity = capacity
+        self.threads = max(1, math.ceil(min(capacity, os.cpu_count() or 1)))
+        self._notes = {"threads": f"{self.threads} thread(s)"}
+        self._java = java
+        self._options = options or EmbeddedOptions()
+        self._token = secrets.token_hex(16)
+        self._keeper: subprocess.Popen[str] | None = None
+        self._server_pid: int | None = None
+        self._held_pid: int | None = None
+        self._port: int | None = None
+        whole_machine = capacity >= (os.cpu_count() or 1)
+        self._quota = None if whole_machine else CpuQuota(name, capacity)
+
+    @property
+    def note(self) -> str:
+        """How it is run, for the report."""
+        return ", ".join(self._notes.values())
+
+    @property
+    def log_file(self) -> Path:
+        return self.folder / "server.log"
+
+    @property
+    def endpoint(self) -> Endpoint:
+        if self._port is None:
+            raise EngineError(f"site {self.name} has not started", remedy="call wait_ready() first")
+        # "localhost" by name: only then does the client send a token without TLS, over the loopback.
+        return Endpoint(f"sc://localhost:{self._port}/;token={self._token}")
+
+    def start(self) -> None:
+        """Spawn the server and return at once, so that several sites start side by side."""
+        scratch = self.folder / "scratch"
+        scratch.mkdir(parents=True, exist_ok=True)
+        if self.log_file.exists():
+            self.log_file.replace(self.folder / "server.log.1")
+        self.log_file.touch()
+        (self.folder / "log4j2.properties").write_text(_LOG4J)
+        order = {
+            "command": self._command(scratch),
+            "log": str(self.log_file),
+            "scratch": str(scratch),
+            "cgroups": [] if self._quota is None else [str(group) for group in self._quota.groups],
+            "grace_s": self._options.grace_s,
+        }
+        self._keeper = subprocess.Popen(
+            [sys.executable, "-I", keeper.__file__, json.dumps(order)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            cwd=scratch,
+            env=self._environment(),
+        )
+        assert self._keeper.stdout is not None
+        answer = self._keeper.stdout.readline().strip()
+        if not answer.isdigit():
+            self.stop()
+            raise EngineError(f"site {self.name}: could not start {self._java.path}; see {self.log_file}")
+        self._server_pid = int(answer)
+
+    def wait_ready(self) -> Endpoint:
+        """Wait until it listens; a server that ends or stays silent is an error with its last words."""
+        deadline = time.monotonic() + self._options.start_timeout_s
+        while (match := _READY.search(self.log_file.read_bytes())) is None:
+            if not self.is_alive():
+                raise self._failed_start("ended while starting")
+            if time.monotonic() > deadline:
+                raise self._failed_start(f"did not start within {self._options.start_timeout_s:g} s")
+            time.sleep(0.05)
+        self._port = int(match[1])
+        return self.endpoint
+
+    def hold_to_capacity(self) -> None:
+        """Put the CPU quota into force, where there is one.
+
+        Not before everything has started: a cold JVM under the quota of a small site takes a minute to load
+        and compile what it needs.
+        """
+        if self._quota is None or self._server_pid in (None, self._held_pid):
+            return
+        if self.is_alive():
+            self._held_pid = self._server_pid
+            self._notes["quota"] = self._quota.hold(self._server_pid)
+
+    def is_alive(self) -> bool:
+        return self._keeper is not None and self._keeper.poll() is None
+
+    def usage(self) -> TreeUsage | None:
+        """CPU and memory of the server and all it started; None where that cannot be seen."""
+        return None if self._server_pid is None else tree_usage(self._server_pid)
+
+    def stop(self) -> None:
+        """End the server; close its sessions first, or their clients retry for minutes."""
+        if self._keeper is None:
+            return
+        assert self._keeper.stdin is not None
+        assert self._keeper.stdout is not None
+        self._keeper.stdin.close()
+        try:
+            self._keeper.wait(3 * self._options.grace_s + 5)
+        except subprocess.TimeoutExpired:
+            self._keeper.kill()  # its death takes the server along
+            self._keeper.wait()
+        self._keeper.stdout.close()
+        self._port = None
+
+    def _failed_start(self, what: str) -> EngineError:
+        self.stop()
+        lines = self.log_file.read_text(errors="replace").splitlines()[-_LOG_LINES_SHOWN:]
+        return EngineError(
+            f"site {self.name} {what}; the last lines of {self.log_file}:\n" + "\n".join(lines),
+            remedy="check the Java version and the memory left on this machine",
+        )
+
+    def _environment(self) -> dict[str, str]:
+        mine = {
+            "SPARK_HOME": str(spark_home()),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "MALLOC_ARENA_MAX": "2",  # or glibc keeps up to eight pools of freed memory per core
+            "SPARK_SCALA_VERSION": "2.13",
+            "SPARK_CONNECT_AUTHENTICATE_TOKEN": self._token,
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            # Functions that name Mooring's own modules must find the same ones in Spark's Python workers.
+            "PYTHONPATH": os.pathsep.join([str(_PACKAGE_ROOT), *_absolute_python_path()]),
+        }
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
+        return kept | mine
+
+    def _command(self, scratch: Path) -> list[str]:
+        options = self._options
+        flags = [f"-Xmx{options.heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k"]
+        # Java reserves 48 MB for compiled code when told to stop at its first compiler. Spark fills that in
+        # minutes; then methods are thrown out and compiled again, at .1 to .2 core per site.
+        flags += ["-XX:ReservedCodeCacheSize=128m"]
+        # What a collection frees goes back to the machine, which several sites share.
+        flags += ["-XX:MinHeapFreeRatio=20", "-XX:MaxHeapFreeRatio=40"]
+        flags += ["-XX:-UsePerfData", f"-Djava.io.tmpdir={scratch}", *self._java.module_options()]
+        if options.class_archive is not None and options.class_archive.exists():
+            name = "-XX:AOTCache" if self._java.major >= 24 else "-XX:SharedArchiveFile"
+            flags += [f"{name}={options.class_archive}"]
+        settings = site_settings(self.name, self.threads, scratch) | options.settings
+        classes = f"{spark_home()}/jars/*"
+        if (jar := self._local_files(settings)) is not None:
+            settings |= local_files.SETTINGS
+            classes += f"{os.pathsep}{jar}"
+        flags += [f"-D{name}={value}" for name, value in settings.items()]
+        flags += [f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}", *options.jvm_flags]
+        return [str(self._java.path), *flags, "-cp", classes, _MAIN_CLASS]
+
+    def _local_files(self, settings: dict[str, str]) -> Path | None:
+        """Our own class for local files, unless another was asked for or executors elsewhere lack it."""
+        asked_for = self._options.settings.keys() & local_files.SETTINGS.keys()
+        if asked_for or not settings["spark.master"].startswith("local"):
+            return None
+        try:
+            return local_files.local_files_jar(self._java, self.folder)
+        except (OSError, subprocess.SubprocessError) as failure:
+            why = getattr(failure, "stderr", None) or str(failure)
+            self._notes["files"] = f"a process per file, at a third of its CPU ({why.strip()})"
+            return None
+
+
+_PACKAGE_ROOT = Path(mooring.__file__).resolve().parent.parent
+
+
+def _absolute_python_path() -> list[str]:
+    given = os.environ.get("PYTHONPATH", "")
+    return [os.path.abspath(part) for part in given.split(os.pathsep) if part]
+
+
+def spark_home() -> Path:
+    """The Spark that came with the `pyspark` package."""
+    return Path(pyspark.__file__).parent
+
+
+def site_settings(name: str, threads: int, scratch: Path) -> dict[str, str]:
+    """Spark settings of an embedded site: small, private, and with short state and log histories."""
+    return {
+        "spark.app.name": f"mooring {name}",
+        "spark.master": f"local[{threads}]",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.shuffle.partitions": str(threads),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.enabled": "false",
+        # Short histories: what channels and checkpoints keep beside the data stays small.
+        # But two compactions at least (every tenth batch): a log with a single one, of batch 19, is taken by
+        # whoever opens it next for one that compacts every twentieth, and nobody then agrees with its writer.
+        "spark.sql.streaming.minBatchesToRetain": "25",
+        "spark.sql.streaming.fileSink.log.cleanupDelay": "30s",
+        "spark.sql.streaming.fileSource.log.cleanupDelay": "30s",
+        "spark.sql.streaming.stateStore.maintenanceInterval": "30s",
+        # A full collection (about 0.1 s) each minute: without it the heap fills up to its limit and stays.
+        "spark.cleaner.periodicGC.interval": "60s",
+        **local_files.HADOOPS_FILES,
+    }

@@ -1,0 +1,77 @@
+"""The sites of a run: embedded ones started side by side, existing ones reached by their address."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring.errors import EngineError
+from mooring.problem.site import Site
+from mooring.spark.sites.class_archive import usable_archive
+from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
+from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
+from mooring.spark.sites.java import find_java
+from mooring.spark.sites.process_tree import TreeUsage
+
+
+@dataclass(frozen=True)
+class SiteHandle:
+    """One site, ready to take sessions."""
+
+    name: str
+    capacity: float
+    endpoint: Endpoint
+    embedded: EmbeddedSite | None
+
+    @property
+    def note(self) -> str:
+        """How the site is run, for the report."""
+        return "existing endpoint; load estimated" if self.embedded is None else self.embedded.note
+
+    def usage(self) -> TreeUsage | None:
+        """None where the site's processes cannot be seen; its load is then an estimate."""
+        return None if self.embedded is None else self.embedded.usage()
+
+    def hold_to_capacity(self) -> None:
+        """From now on an embedded site gets no more CPU than its capacity, where the machine allows it."""
+        if self.embedded is not None:
+            self.embedded.hold_to_capacity()
+
+    def is_alive(self) -> bool:
+        return self.embedded is None or self.embedded.is_alive()
+
+
+@contextlib.contextmanager
+def running_sites(
+    sites: Sequence[Site], folder: Path, options: EmbeddedOptions | None = None
+) -> Iterator[dict[str, SiteHandle]]:
+    """All sites, up and answering; embedded ones end with the block, however it ends."""
+    with contextlib.ExitStack() as stack:
+        embedded: dict[str, EmbeddedSite] = {}
+        if any(site.connect is None for site in sites):
+            java = find_java()
+            chosen = options or EmbeddedOptions(class_archive=usable_archive(java))
+            for site in sites:
+                if site.connect is None:
+                    made = EmbeddedSite(
+                        site.name, folder / site.name, java, capacity=site.capacity, options=chosen
+                    )
+                    stack.callback(made.stop)
+                    made.start()
+                    embedded[site.name] = made
+        handles = {}
+        for site in sites:
+            if (own := embedded.get(site.name)) is not None:
+                endpoint = own.wait_ready()
+            else:
+                assert site.connect is not None
+                endpoint = Endpoint(site.connect)
+                try:
+                    close_session(open_session(endpoint))
+                except EngineError as failure:
+                    message = f"site {site.name!r}: {failure.message}"
+                    raise EngineError(message, remedy=failure.remedy) from failure
+            handles[site.name] = SiteHandle(site.name, site.capacity, endpoint, own)
+        yield handles

@@ -1,0 +1,205 @@
+"""A channel of files: the writing flow's Spark file sink, read by Spark's file source, trimmed by Mooring.
+
+Chosen by measurement (docs/decisions/). One folder per writing flow, since two file sinks in one folder lose
+rows. A position counts files. Trimming first takes the files out of the sink's log, so that no reader to come
+is told of them, then deletes them, then shortens the readers' logs; an intent written beforehand lets it
+resume after a crash at any point.
+
+Spark compacts its logs while we shorten them, so an entry can come back once, with the compaction that was
+under way. Entries taken out therefore stay in doubt, and are not counted as stored, until two more batches
+have passed without them.
+
+Spark is given the folder by a link. A folder that was taken away then stays away: a writer makes every folder
+it misses, but cannot make one where a link points nowhere. Without that, a reader finds a folder without its
+files, takes them for deleted on purpose, and commits its batch without their rows
+(docs/decisions/0017-channels-behind-links.md).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mooring.deployment.channel_log import ChannelState, Trimmed
+from mooring.errors import EngineError
+from mooring.spark.storage import stream_logs
+
+_SINK_LOG = "_spark_metadata"
+
+
+class FileChannel:
+    """The log of one flow. `checkpoint_of` tells where a reader's checkpoint lies."""
+
+    def __init__(self, name: str, folder: Path, link: Path, checkpoint_of: Callable[[str], Path]) -> None:
+        self.name = name
+        self.folder = folder
+        self.link = link
+        """What Spark is told; it lies outside the folders that a channel may lose."""
+        self._checkpoint_of = checkpoint_of
+        self._note_file = folder.parent / f".{folder.name}.channel.json"
+
+    @property
+    def sink_log(self) -> Path:
+        return self.folder / _SINK_LOG
+
+    def create(self) -> None:
+        """Make the folder, since a reader may start before anything was written."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._point_link()
+        if not self._note_file.exists():
+            self._write_note({"start": 0, "trimming": [], "doubtful": {}, "readers": {}})
+
+    def register(self, reader: str) -> None:
+        """A reader registered once stays registered across runs; a new one starts at what is stored now."""
+        note = self._note()
+        if reader not in note["readers"]:
+            note["readers"][reader] = note["start"]
+            self._write_note(note)
+
+    def forget(self, reader: str) -> None:
+        note = self._note()
+        if note["readers"].pop(reader, None) is not None:
+            self._write_note(note)
+
+    def readers(self) -> list[str]:
+        return list(self._note()["readers"])
+
+    def state(self) -> ChannelState:
+        note = self._note()
+        stored = self._stored(note)
+        start = note["start"]
+        committed = {
+            reader: max(joined, start + self._read_prefix(reader, stored))
+            for reader, joined in note["readers"].items()
+        }
+        return ChannelState(
+            start=start,
+            end=start + len(stored),
+            committed=committed,
+            stored_bytes=sum(entry.size for entry in stored),
+        )
+
+    def trim(self) -> Trimmed:
+        note = self._note()
+        self._finish(note)
+        stored, state = self._stored(note), self.state()
+        doomed = stored[: state.trim_to() - state.start]
+        if doomed:
+            note["trimming"] = [str(entry.path) for entry in doomed]
+            note["start"] += len(doomed)
+            self._write_note(note)
+            self._finish(note)
+        return Trimmed(len(doomed), sum(entry.size for entry in doomed))
+
+    def appended_since(self, position: int) -> list[stream_logs.LogEntry]:
+        """Files appended from `position` on, as far as they are still stored."""
+        note = self._note()
+        return self._stored(note)[max(0, position - note["start"]) :]
+
+    def goes_beyond(self, planned_batch: int) -> bool:
+        """Whether the sink's log goes beyond the last batch that its writer has planned (-1: none), as after
+        losing its checkpoint. The planned one itself may be there already: its writer died before committing.
+        """
+        return stream_logs.last_batch(self.sink_log) > planned_batch
+
+    def lost(self) -> str | None:
+        """What is missing of what the writer has committed; None if all is there.
+
+        A sink notes a batch before the writer's checkpoint does, so its log is never behind the checkpoint
+        unless somebody took it away.
+        """
+        committed = stream_logs.last_committed_batch(self._checkpoint_of(self.name))
+        if not self._note_file.exists():
+            return f"{self._note_file} is missing"
+        if committed is None:
+            return None
+        if not self.folder.is_dir():
+            return f"the folder {self.folder} is missing"
+        if not self.link.is_symlink() or self.link.resolve() != self.folder.resolve():
+            return f"{self.link} is no link to {self.folder}"
+        noted = stream_logs.last_batch(self.sink_log)
+        if noted < committed:
+            return f"the log in {self.folder} ends at batch {noted}, its writer has committed {committed}"
+        if (absent := stream_logs.absent_batch(self.sink_log)) is not None:
+            return f"the log in {self.folder} has no batch {absent}"
+        stored = self._stored(self._note())
+        gone = next((entry.path for entry in (*stored[:1], *stored[-1:]) if not entry.path.exists()), None)
+        return None if gone is None else f"the file {gone} is missing"
+
+    def _point_link(self) -> None:
+        if not self.link.is_symlink():
+            if any(entry.path.parent != self.link for entry in stream_logs.sink_entries(self.sink_log)):
+                raise EngineError(
+                    f"{self.folder} was written by an older Mooring, which named its files differently",
+                    remedy="finish with that one, or start the pipeline over with --fresh",
+                )
+            self.link.parent.mkdir(parents=True, exist_ok=True)
+            self.link.symlink_to(os.path.relpath(self.folder, self.link.parent), target_is_directory=True)
+
+    def _finish(self, note: dict[str, Any]) -> None:
+        """Carry out the trimming that was decided, from wherever an earlier attempt stopped."""
+        before = json.dumps(note)
+        # By names that outlast a move: a reader's checkpoint changes its folder with every start.
+        logs = {_SINK_LOG: self.sink_log}
+        for reader in note["readers"]:
+            for log in sorted((self._checkpoint_of(reader) / "sources").glob("*")):
+                logs[f"{log.name} of {reader}"] = log
+        for name, log in logs.items():
+            doubtful = note["doubtful"].setdefault(name, [])
+            doubtful += [[stream_logs.last_batch(log), path] for path in note["trimming"]]
+            note["doubtful"][name] = _settle(log, doubtful)
+            if name == _SINK_LOG:
+                for path in note["trimming"]:
+                    Path(path).unlink(missing_ok=True)
+                    # What a checksummed file system keeps beside every file (see state_store.py).
+                    Path(path).with_name(f".{Path(path).name}.crc").unlink(missing_ok=True)
+        note["doubtful"] = {name: left for name, left in note["doubtful"].items() if left}
+        note["trimming"] = []
+        if json.dumps(note) != before:
+            self._write_note(note)
+
+    def _stored(self, note: dict[str, Any]) -> list[stream_logs.LogEntry]:
+        gone = {*note["trimming"], *(path for _, path in note["doubtful"].get(_SINK_LOG, ()))}
+        return [entry for entry in stream_logs.sink_entries(self.sink_log) if str(entry.path) not in gone]
+
+    def _read_prefix(self, reader: str, stored: list[stream_logs.LogEntry]) -> int:
+        """How many of the stored files, from the oldest on, the reader has committed without a gap."""
+        checkpoint = self._checkpoint_of(reader)
+        seen: set[Path] = set()
+        for number, batch in enumerate(stream_logs.committed_source_batches(checkpoint)):
+            entries = stream_logs.source_entries(checkpoint / "sources" / str(number), batch)
+            seen.update(entry.path for entry in entries)
+        for at, entry in enumerate(stored):
+            if entry.path not in seen:
+                return at
+        return len(stored)
+
+    def _note(self) -> dict[str, Any]:
+        try:
+            note: dict[str, Any] = json.loads(self._note_file.read_text())
+        except FileNotFoundError:
+            raise EngineError(f"the channel {self.name} has no {self._note_file}") from None
+        return note
+
+    def _write_note(self, note: dict[str, Any]) -> None:
+        fresh = self._note_file.with_suffix(".new")
+        fresh.write_text(json.dumps(note))
+        os.replace(fresh, self._note_file)
+
+
+def _settle(log: Path, doubtful: list[list[Any]]) -> list[list[Any]]:
+    """Take the doubtful entries out of a log; returns those that might still come back, with the batch of
+    now.
+    """
+    found = stream_logs.drop_entries(log, [Path(path) for _, path in doubtful])
+    latest = stream_logs.last_batch(log)
+    left = []
+    for batch, path in doubtful:
+        if Path(path) in found:
+            left.append([latest, path])
+        elif latest < batch + 2:
+            left.append([batch, path])
+    return left

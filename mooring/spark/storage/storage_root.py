@@ -1,0 +1,133 @@
+"""One storage root, seen by every site under a path of its own.
+
+Spark writes absolute addresses into its logs: what a file sink has written, what a file source has read.
+Where all sites mount the root at one path, those are plain `file:` addresses. Where a site mounts it
+elsewhere, they would mean nothing there, so all sites then name the same place in Hadoop's ViewFs
+(`viewfs://mooring-4f1d/storage/...`), and each session carries the one line that says where its site has it.
+No log ever names a site's own path. The name is made once and kept in a mark at the root.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from mooring.errors import EngineError, InputError
+from mooring.spark.sites.endpoint import first_line
+
+_MARK = "mooring-storage.json"
+_LINK = "/storage"
+
+
+@dataclass(frozen=True)
+class StorageRoot:
+    """Where the root lies for Mooring, and for the sites that have it elsewhere."""
+
+    folder: Path
+    """As Mooring sees it; so does every site that is not in `site_paths`."""
+    site_paths: Mapping[str, str] = field(default_factory=dict)
+    """Site -> its own absolute path of the same folder."""
+
+    def create(self) -> None:
+        """Make the root and its mark; refuse a root whose logs name plain paths once sites differ."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as failure:
+            raise EngineError(f"the storage root {self.folder} cannot be made: {failure}") from failure
+        mark = _read_mark(self.folder)
+        if mark is None:
+            mark = {"name": f"mooring-{secrets.token_hex(6)}", "viewfs": False}
+        elif mark["viewfs"] or not self._differ:
+            return
+        if self._differ:
+            if (self.folder / "channels").exists():
+                raise InputError(
+                    f"found site paths, but the logs under {self.folder} were written while all sites saw it "
+                    "under one path",
+                    field="storage.sites",
+                    remedy="take the site paths away, or start the pipeline over with --fresh",
+                )
+            mark["viewfs"] = True
+        fresh = self.folder / f"{_MARK}.{os.getpid()}"
+        fresh.write_text(json.dumps(mark))
+        os.replace(fresh, self.folder / _MARK)
+
+    def address(self, path: Path) -> str:
+        """What sites call a path under the root."""
+        mark = _read_mark(self.folder)
+        if mark is None or not mark["viewfs"]:
+            return f"file://{path}"
+        return f"viewfs://{mark['name']}{_LINK}/{path.relative_to(self.folder)}"
+
+    def introduce(self, session: SparkSession, site: str) -> None:
+        """Tell a session at the site what it has to know before it uses an address."""
+        for name, value in self.session_settings(site).items():
+            session.conf.set(name, value)
+
+    def session_settings(self, site: str) -> dict[str, str]:
+        mark = _read_mark(self.folder)
+        if mark is None or not mark["viewfs"]:
+            return {}
+        return {f"fs.viewfs.mounttable.{mark['name']}.link.{_LINK}": f"file://{self.path_at(site)}"}
+
+    def path_at(self, site: str) -> str:
+        return self.site_paths.get(site, str(self.folder))
+
+    def check_seen(self, session: SparkSession, site: str) -> None:
+        """Read the mark through the site: a root that is not mounted there would look empty for ever."""
+        mark = (self.folder / _MARK).read_text()
+        try:
+            seen = [row.value for row in session.read.text(self.address(self.folder / _MARK)).collect()]
+            found = "another folder" if seen != [mark] else None
+        except PySparkException as failure:
+            found = first_line(failure)
+        if found is not None:
+            raise EngineError(
+                f"site {site!r} does not see the storage root at {self.path_at(site)}: {found}",
+                remedy=f"mount it there, or give the path it has there as storage: {{root: {self.folder}, "
+                f"sites: {{{site}: ...}}}}; an endpoint that met another path before has to be restarted",
+            )
+
+    @property
+    def _differ(self) -> bool:
+        return any(path != str(self.folder) for path in self.site_paths.values())
+
+
+def local_path(address: str, log: Path) -> Path:
+    """Where Mooring finds what a log under a storage root calls `address`."""
+    if address.startswith("viewfs:"):
+        return _root_above(log) / unquote(urlsplit(address).path).removeprefix(_LINK).lstrip("/")
+    if "://" in address or address.startswith("file:"):
+        return Path(unquote(urlsplit(address).path))
+    return Path(unquote(address))
+
+
+@functools.lru_cache(maxsize=256)
+def _root_above(log: Path) -> Path:
+    for folder in log.parents:
+        if (folder / _MARK).is_file():
+            return folder
+    raise EngineError(f"{log} names files of a storage root, but no folder above it has a {_MARK}")
+
+
+def _read_mark(root: Path) -> dict[str, object] | None:
+    try:
+        mark: dict[str, object] = json.loads((root / _MARK).read_text())
+    except FileNotFoundError:
+        return None
+    return mark
+
+
+def forget_mark(root: Path) -> None:
+    """With everything the root held; the next run makes another."""
+    _root_above.cache_clear()
+    (root / _MARK).unlink(missing_ok=True)

@@ -1,0 +1,151 @@
+"""Reading and shortening the logs that Spark's streaming files are kept by.
+
+Three logs matter to a channel, all of them folders of small files named by batch number, each starting with a
+version line: what a file sink has written (`_spark_metadata`), what a file source has read (`sources/N` in
+the reader's checkpoint), and what the reader has committed (`offsets` and `commits`). The first two are
+compacted by Spark every tenth batch (`19.compact` holds everything up to 19) but never shortened, so they
+grow with every file ever written. They may be shortened from outside: Spark reads them back only at the next
+compaction or at a restart, a written file never changes, and we replace it in one rename.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring.errors import EngineError
+from mooring.spark.storage.storage_root import local_path
+
+_NUMBERED = re.compile(r"(\d+)(\.compact)?")
+_VERSION = "v1"
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """One data file in a log."""
+
+    path: Path
+    size: int
+    batch: int
+    """Only sources note it; -1 in a sink's log."""
+    modified_s: float = 0.0
+    """When it was written, in seconds since 1970."""
+
+
+def sink_entries(log: Path) -> list[LogEntry]:
+    """Files a file sink has committed, oldest first."""
+    return [entry for _, entry in _entries(log)]
+
+
+def source_entries(log: Path, upto_batch: int) -> list[LogEntry]:
+    """Files a file source had taken in by the given batch of its own log."""
+    return [entry for _, entry in _entries(log) if entry.batch <= upto_batch]
+
+
+def committed_source_batches(checkpoint: Path) -> list[int]:
+    """For each source of a query, the last batch of its log that the query has committed (-1: none)."""
+    committed = _last_number(checkpoint / "commits")
+    if committed is None:
+        return []
+    try:
+        lines = (checkpoint / "offsets" / str(committed)).read_text().splitlines()
+    except FileNotFoundError:  # retired between the two reads; the caller looks again later
+        return []
+    return [json.loads(line).get("logOffset", -1) if line != "-" else -1 for line in lines[2:]]
+
+
+def last_committed_batch(checkpoint: Path) -> int | None:
+    return _last_number(checkpoint / "commits")
+
+
+def recorded_settings(checkpoint: Path) -> dict[str, str]:
+    """The settings that a query's newest batch was planned under, which Spark keeps to; empty before any."""
+    planned = _last_number(checkpoint / "offsets")
+    if planned is None:
+        return {}
+    try:
+        lines = (checkpoint / "offsets" / str(planned)).read_text().splitlines()
+        settings = json.loads(lines[1]).get("conf") if len(lines) > 1 else None
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
+    return {str(name): str(value) for name, value in (settings or {}).items()}
+
+
+def last_batch(log: Path) -> int:
+    """Number of the newest file of a log; -1 if it has none."""
+    number = _last_number(log)
+    return -1 if number is None else number
+
+
+def absent_batch(log: Path) -> int | None:
+    """The first batch that is in no file of the log although a later one is; None if there is none."""
+    live = _live_files(log)  # once: a log that is written to meanwhile is not the same twice
+    numbers = {number for number, _ in live}
+    first = min(numbers) if any(file.suffix == ".compact" for _, file in live) else 0
+    return next((number for number in range(first, max(numbers, default=-1)) if number not in numbers), None)
+
+
+def drop_entries(log: Path, dropped: Collection[Path]) -> set[Path]:
+    """Rewrite a log without the given files and say which it held; each file of the log in one rename.
+
+    Spark may be compacting meanwhile from what it read before: the entries then come back with its next
+    file, and have to be dropped again (see file_channel.py).
+    """
+    doomed = set(dropped)
+    found: set[Path] = set()
+    for _, file in _live_files(log) if doomed else ():
+        try:
+            version, *lines = file.read_text().splitlines()
+        except FileNotFoundError:
+            continue
+        paths = [local_path(json.loads(line)["path"], log) for line in lines]
+        remaining = [line for line, path in zip(lines, paths, strict=True) if path not in doomed]
+        if len(remaining) < len(lines):
+            found.update(path for path in paths if path in doomed)
+            fresh = file.with_name(f".{file.name}.mooring")
+            fresh.write_text("\n".join([version, *remaining]))
+            # Clusters that keep checksum files beside others would find ours wrong.
+            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+            os.replace(fresh, file)
+    return found
+
+
+def _entries(log: Path) -> Iterator[tuple[int, LogEntry]]:
+    for number, file in _live_files(log):
+        try:
+            version, *lines = file.read_text().splitlines()
+        except FileNotFoundError:
+            continue
+        if version != _VERSION:
+            raise EngineError(f"{file} is of version {version!r}, expected {_VERSION!r}")
+        for line in lines:
+            fields = json.loads(line)
+            modified_ms = fields.get("modificationTime", fields.get("timestamp", 0))
+            yield (
+                number,
+                LogEntry(
+                    local_path(fields["path"], log),
+                    fields.get("size", 0),
+                    fields.get("batchId", -1),
+                    modified_ms / 1000,
+                ),
+            )
+
+
+def _live_files(log: Path) -> list[tuple[int, Path]]:
+    """The newest compacted file and what came after it, in order; older ones only repeat."""
+    found = []
+    for name in os.listdir(log) if log.is_dir() else ():
+        if (match := _NUMBERED.fullmatch(name)) is not None:
+            found.append((int(match[1]), match[2] is not None, log / name))
+    first = max((number for number, compact, _ in found if compact), default=-1)
+    return sorted((number, path) for number, _, path in found if number >= first)
+
+
+def _last_number(folder: Path) -> int | None:
+    names = os.listdir(folder) if folder.is_dir() else []
+    return max((int(match[1]) for name in names if (match := _NUMBERED.fullmatch(name))), default=None)

@@ -1,0 +1,203 @@
+"""The graph is read off the definitions, and what cannot be placed is refused by name and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from mooring.errors import InputError, UnsupportedError
+from mooring.spark.pipeline.definitions import load_definitions
+from mooring.spark.pipeline.layout import Layout, cut_pipeline
+from mooring.spark.pipeline.pipeline import Pipeline, read_pipeline
+from mooring.spark.pipeline.project import load_project
+
+HEAD = """
+from pyspark import pipelines as dp
+from pyspark.sql import SparkSession, functions as F
+"""
+
+
+def read(folder: Path, session) -> Pipeline:
+    project = load_project(folder)
+    empty = folder / "empty"
+    empty.mkdir(exist_ok=True)
+    definitions = load_definitions(folder, project.spec, session)
+    return read_pipeline(project.spec, definitions, session, empty)
+
+
+def layout_of(folder: Path, session) -> Layout:
+    return cut_pipeline(load_project(folder), read(folder, session))
+
+
+def test_python_and_sql_definitions_form_one_graph(make_project, session) -> None:
+    folder = make_project(
+        more_py=HEAD
+        + """
+        @dp.table
+        def even():
+            return SparkSession.active().readStream.table("half").filter("n % 4 = 0")
+
+        @dp.temporary_view
+        def half():
+            return spark.readStream.table("numbers").filter("n % 2 = 0")
+        """.replace("\n        ", "\n"),
+        rest_sql="""\
+        CREATE STREAMING TABLE counted AS
+        WITH e AS (SELECT * FROM STREAM even)
+        SELECT window(at, '1 second') AS w, count(*) AS c FROM e GROUP BY window(at, '1 second');
+
+        CREATE STREAMING TABLE all_of_it;
+        CREATE FLOW one AS INSERT INTO all_of_it BY NAME SELECT n FROM STREAM(numbers);
+        CREATE FLOW two AS INSERT INTO all_of_it BY NAME SELECT n + 1 AS n FROM STREAM even;
+        """,
+    )
+    pipeline = read(folder, session)
+    flows = pipeline.flows
+    assert flows["numbers"].outside
+    assert flows["even"].inputs == ("numbers",)
+    assert flows["even"].views == ("half",)
+    assert flows["counted"].inputs == ("even",)
+    assert flows["counted"].stateful
+    assert [flow.name for flow in pipeline.writers("all_of_it")] == ["one", "two"]
+    assert str(flows["two"].place) == "transformations/rest.sql:7"
+    assert str(flows["even"].place) == "transformations/more.py:5"
+
+
+def test_a_sink_ends_a_chain_and_operators_that_only_feed_each_other_run_together(
+    make_project, session
+) -> None:
+    folder = make_project(
+        more_py=HEAD
+        + """
+dp.create_sink("out", "noop", {})
+
+@dp.table
+def small():
+    return spark.readStream.table("numbers").filter("n < 10")
+
+@dp.append_flow(target="out")
+def deliver():
+    return spark.readStream.table("small")
+"""
+    )
+    layout = layout_of(folder, session)
+    # numbers is pinned where its source is reachable, so it stays apart.
+    assert {name: f.operators for name, f in layout.fragments.items()} == {
+        "numbers": ("numbers",),
+        "deliver": ("small", "deliver"),
+    }
+    assert set(layout.channels) == {"numbers"}
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "said"),
+    [
+        (
+            "@dp.materialized_view\ndef v():\n    return spark.read.table('numbers')\n",
+            4,
+            "materialized view 'v'",
+        ),
+        ("@dp.table\ndef t():\n    return spark.read.table('numbers')\n", 4, "as a fixed table"),
+        ("@dp.table\ndef t():\n    return spark.range(3)\n", 4, "reads nothing as a stream"),
+        ("@dp.table\ndef t():\n    return spark.readStream.table('numbers').select('nope')\n", 4, "nope"),
+        ("@dp.table\ndef t():\n    return spark.readStream.table('absent')\n", 4, "absent"),
+        (
+            "@dp.table\ndef t():\n    x = 1\n    return spark.readStream.table('numbers') + x\n",
+            7,
+            "TypeError",
+        ),
+        ("dp.create_streaming_table('t')\n", 4, "no flow writes"),
+        ("@dp.append_flow(target='t')\ndef f():\n    return 1\n", 4, "not defined"),
+        ("1 / 0\n", 4, "ZeroDivisionError"),
+        (
+            "dp.create_streaming_table('t')\ndp.create_auto_cdc_flow(target='t', source='numbers', "
+            "keys=['n'], sequence_by='at')\n",
+            5,
+            "AutoCDC",
+        ),
+    ],
+)
+def test_what_cannot_be_placed_is_refused_with_its_line(make_project, session, code, line, said) -> None:
+    folder = make_project(bad_py=HEAD + code)
+    with pytest.raises(InputError) as refusal:
+        read(folder, session)
+    assert said in str(refusal.value)
+    assert f"bad.py:{line}" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "line", "said"),
+    [
+        ("-- c\nCREATE MATERIALIZED VIEW v AS SELECT 1", 2, "materialized view 'v'"),
+        ("CREATE STREAMING TABLE t AS SELECT * FROM numbers", 1, "as a fixed table"),
+        ("CREATE STREAMING TABLE t AS SELEC * FROM STREAM numbers", 1, "no flow writes"),
+        ("CREATE STREAMING TABLE t AS\nSELECT nope FROM STREAM numbers", 1, "nope"),
+        ("DROP TABLE numbers", 1, "DROP TABLE"),
+    ],
+)
+def test_sql_that_cannot_be_placed_is_refused_with_its_line(make_project, session, sql, line, said) -> None:
+    folder = make_project(bad_sql=sql)
+    with pytest.raises(InputError) as refusal:
+        read(folder, session)
+    assert said in str(refusal.value)
+    assert f"bad.sql:{line}" in str(refusal.value)
+
+
+def test_flows_that_read_each_other_are_refused(make_project, session) -> None:
+    folder = make_project(
+        bad_sql="CREATE STREAMING TABLE a AS SELECT * FROM STREAM b;"
+        "CREATE STREAMING TABLE b AS SELECT * FROM STREAM a;"
+    )
+    with pytest.raises(InputError, match="circle"):
+        read(folder, session)
+
+
+def test_a_fingerprint_changes_with_the_meaning_and_not_with_the_layout(make_project, session) -> None:
+    def fingerprint(code: str) -> str:
+        return read(make_project(more_py=HEAD + code), session).flows["t"].fingerprint
+
+    body = (
+        "@F.udf('long')\ndef twice(n):\n    return n * 2\n"
+        "@dp.table\ndef t():\n    return spark.readStream.table('numbers').select(twice('n'))\n"
+    )
+    first = fingerprint(body)
+    assert fingerprint("# a comment\n\n\n" + body) == first
+    assert fingerprint(body.replace("n * 2", "n * 3")) != first
+    assert fingerprint(body.replace("'numbers').", "'numbers').filter('n > 1').")) != first
+
+
+def test_a_fingerprint_sees_through_views(make_project, session) -> None:
+    def fingerprint(condition: str) -> str:
+        code = (
+            "@dp.temporary_view\ndef v():\n"
+            f"    return spark.readStream.table('numbers').filter('{condition}')\n"
+            "@dp.table\ndef t():\n    return spark.readStream.table('v')\n"
+        )
+        return read(make_project(more_py=HEAD + code), session).flows["t"].fingerprint
+
+    assert fingerprint("n > 1") != fingerprint("n > 2")
+
+
+def test_mooring_yml_must_not_define_operators(make_project) -> None:
+    with pytest.raises(InputError, match="statistics"):
+        load_project(make_project(settings="operators: {}\nsites: {here: {capacity: 1}}\n"))
+
+
+def test_unsupported_is_an_input_error() -> None:
+    assert UnsupportedError("x").exit_code == 2
+
+
+def test_the_graph_is_drawn_with_every_fragment_stream_and_query(make_project, session) -> None:
+    from xml.etree import ElementTree
+
+    from mooring.spark.running.graph_picture import graph_svg
+
+    settings = "sites: {here: {capacity: 1}}\nstreams: {numbers: {rate: 1}}\nqueries: {t: {site: here}}\n"
+    code = "@dp.table\ndef t():\n    return spark.readStream.table('numbers')\n"
+    layout = layout_of(make_project(settings=settings, more_py=HEAD + code), session)
+    picture = ElementTree.fromstring(graph_svg(layout))
+    texts = {element.text for element in picture.iter() if element.tag.endswith("text")}
+    assert {"numbers", "outside source", "t", "query"} <= texts

@@ -1,0 +1,124 @@
+"""The engine starts, measures, trims, moves and stops fragments, and a move loses and doubles nothing."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from mooring.deployment.carry_out import carry_out
+from mooring.deployment.engine import Channel, Engine
+from mooring.errors import EngineError
+from mooring.spark.pipeline.pipeline_problem import problem_of
+from mooring.spark.pipeline.project import load_project
+from mooring.spark.running.engine import SparkEngine
+from mooring.spark.running.project_run import read_layout
+from mooring.spark.running.results import read_dataset
+from mooring.spark.sites.sites import SiteHandle
+
+PATIENCE_S = 60
+COUNTED = """
+from pyspark import pipelines as dp
+from pyspark.sql import functions as F
+
+@dp.table
+def counted():
+    numbers = spark.readStream.table("numbers").withWatermark("at", "1 second")
+    windows = numbers.groupBy(F.window("at", "10 seconds"))
+    return windows.agg(F.sum("n").alias("n"), F.count("*").alias("rows"))
+"""
+SETTINGS = """\
+sites: {a: {capacity: 1}, b: {capacity: 1}}
+streams: {numbers: {site: a, rate: 100}}
+queries: {counted: {site: b}}
+trigger_s: 0.3
+"""
+
+
+def feed(folder: Path, second: int) -> None:
+    """Ten rows within one second of event time; the sums of all seconds are known."""
+    at = f"2020-01-01T00:{second // 60:02d}:{second % 60:02d}Z"
+    hidden = folder / "input" / f".{second}"
+    hidden.write_text("\n".join(json.dumps({"n": second, "at": at}) for _ in range(10)))
+    hidden.rename(folder / "input" / f"{second:04d}.json")
+
+
+def wait_until(engine: SparkEngine, happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not happened():
+        engine.check()
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def engine(make_project, site) -> Iterator[SparkEngine]:
+    """Two sites by name, served by one server: what matters here is that the fragment starts anew."""
+    folder = make_project(settings=SETTINGS, counted_py=COUNTED)
+    sites = {name: SiteHandle(name, 1.0, site.endpoint, site) for name in ("a", "b")}
+    made = SparkEngine(read_layout(load_project(folder), sites["a"]), sites, {"counted": "counted"})
+    yield made
+    made.close()
+
+
+def test_a_moved_fragment_goes_on_with_its_state_and_its_place_in_the_channel(engine) -> None:
+    folder = engine.layout.project.folder
+    engine.start("numbers", "a")
+    engine.start("counted", "a")
+    for second in range(25):
+        feed(folder, second)
+    wait_until(engine, lambda: read_dataset(engine.layout, "counted").num_rows >= 1)
+    moved = engine.move("counted", "b")
+    assert (moved.from_site, moved.to_site) == ("a", "b")
+    assert moved.pause_s > 0
+    assert engine.running["counted"].site == "b"
+    for second in range(25, 60):
+        feed(folder, second)
+        engine.trim()
+    feed(folder, 3000)
+    wait_until(engine, lambda: read_dataset(engine.layout, "counted").num_rows >= 6)
+    found = read_dataset(engine.layout, "counted")
+    expected = [sum(10 * second for second in range(start, start + 10)) for start in range(0, 60, 10)]
+    assert sorted(found["n"].to_pylist()) == expected
+    assert found["rows"].to_pylist() == [100] * 6
+    engine.snapshot()
+    seen = engine.snapshot()
+    assert seen.fragments["numbers"].rows_in == 610
+    assert seen.fragments["counted"].rows_out == 6
+    assert seen.queries["counted"].latency_s is not None
+    assert seen.channels["numbers"].crosses == ["b"]
+    assert seen.channels["numbers"].bytes_written > 0
+    assert seen.sites["b"].fragments == ["counted"]
+    measured = engine.measure()
+    assert measured.fragments["counted"].site == "b"
+    assert measured.stream_rates.keys() == {"numbers"}
+
+
+def test_it_is_an_engine_that_placements_are_carried_out_on(engine) -> None:
+    """The same calls that drive the simulator: connect, start, measure, disconnect."""
+    problem = problem_of(engine.layout)
+    typed: Engine = engine
+    carry_out(typed, problem, {"numbers:ingest": "a", "counted": "b"})
+    assert {name: made.site for name, made in engine.running.items()} == {"numbers": "a", "counted": "b"}
+    assert engine.layout.channels["numbers"].readers() == ["counted"]
+    assert engine.layout.channels["counted"].readers() == ["results counted"]
+    engine.stop("counted")
+    engine.disconnect(Channel("numbers", "counted"))
+    assert engine.layout.channels["numbers"].readers() == []
+
+
+def test_what_cannot_be_done_is_an_engine_error(engine) -> None:
+    engine.start("numbers", "a")
+    with pytest.raises(EngineError, match="already runs"):
+        engine.start("numbers", "b")
+    with pytest.raises(EngineError, match="no site 'c'"):
+        engine.move("numbers", "c")
+    assert engine.running["numbers"].query.isActive
+    engine.running["numbers"].query.stop()
+    with pytest.raises(EngineError, match="ended by itself"):
+        engine.check()

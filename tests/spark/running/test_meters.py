@@ -1,0 +1,64 @@
+"""Rates and latencies follow from Spark's progress reports."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from mooring.spark.running.meters import ChannelMeter, FragmentMeter, batch_of, hop_latency_s, path_latency_s
+from mooring.spark.storage.stream_logs import LogEntry
+
+
+def report(number: int, second: float, rows_in: int, rows_out: int, took_ms: int = 500) -> dict[str, object]:
+    return {
+        "batchId": number,
+        "timestamp": f"2020-01-01T00:00:{second:06.3f}Z",
+        "durationMs": {"triggerExecution": took_ms, "addBatch": took_ms // 2},
+        "sources": [{"numInputRows": rows_in}, {"numInputRows": 0}],
+        "sink": {"numOutputRows": rows_out},
+        "stateOperators": [{"numRowsTotal": 3}],
+    }
+
+
+def test_a_report_is_read_field_by_field() -> None:
+    batch = batch_of(report(4, 10.0, 100, 20))
+    assert (batch.number, batch.rows_in, batch.rows_out, batch.state_rows) == (4, 100, 20, 3)
+    assert batch.end_s - batch.begin_s == pytest.approx(0.5)
+
+
+def test_reports_seen_twice_and_idle_ones_count_once_and_not_at_all() -> None:
+    meter = FragmentMeter()
+    idle = {"batchId": 1, "timestamp": "2020-01-01T00:00:03Z", "durationMs": {"triggerExecution": 2}}
+    meter.take([report(0, 1.0, 10, 5)])
+    meter.take([report(0, 1.0, 10, 5), idle, report(1, 4.0, 20, 6)])
+    assert (meter.rows_in, meter.rows_out, meter.count) == (30, 11, 2)
+    end_s = meter.batches[-1].end_s
+    assert meter.rows_per_s(end_s, 3.5) == (30 / 3.5, 11 / 3.5)
+
+
+def test_a_hop_takes_the_wait_in_the_channel_and_the_batch_that_reads_it() -> None:
+    reader = FragmentMeter()
+    reader.take([report(0, 0.0, 0, 0), report(1, 5.0, 10, 1), report(2, 10.0, 10, 1)])  # end at 5.5 and 10.5
+    start_s = reader.batches[0].begin_s
+    assert hop_latency_s(reader, [start_s + 1.5, start_s + 6.5], 5.0) == pytest.approx(4.0)
+    assert hop_latency_s(reader, None, 5.0) == pytest.approx(0.5 + 2.5)
+    assert hop_latency_s(FragmentMeter(), [start_s], 5.0) is None
+
+
+def test_a_querys_latency_is_that_of_its_slowest_path() -> None:
+    hops = {"in": 1.0, "fast": 2.0, "slow": 5.0, "out": 1.0}
+    writers = {"fast": ["in"], "slow": ["in"], "out": ["fast", "slow"]}
+    assert path_latency_s("out", hops, writers) == 7.0
+    assert path_latency_s("out", {**hops, "out": None}, writers) is None
+
+
+def test_a_channels_rows_are_counted_off_its_files(tmp_path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table({"n": list(range(7))}), tmp_path / "x")
+    meter = ChannelMeter(end=3)
+    meter.take([LogEntry(tmp_path / "x", 100, -1, 50.0), LogEntry(tmp_path / "trimmed", 30, -1, 51.0)])
+    assert (meter.end, meter.rows, meter.bytes) == (5, 7, 130)
+    assert meter.rates_per_s(now_s=55.0, window_s=10.0, since_s=0.0) == (0.7, 13.0)

@@ -1,0 +1,208 @@
+"""The same project on one cluster: by Spark's own `spark-pipelines`, and by `mooring run` at its endpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from mooring.errors import EngineError
+from mooring.spark.pipeline.project import load_project
+from mooring.spark.running.engine import SparkEngine
+from mooring.spark.running.project_run import check_storage, read_layout
+from mooring.spark.running.results import read_stored
+from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite, spark_home
+from mooring.spark.sites.endpoint import Endpoint, open_session
+from mooring.spark.sites.java import find_java
+from mooring.spark.sites.sites import SiteHandle
+
+ROOT = Path(__file__).parents[3]
+PATIENCE_S = 90
+KEPT = """
+from pyspark import pipelines as dp
+
+@dp.table
+def kept():
+    return spark.readStream.table("numbers").filter("n % 2 = 0")
+"""
+
+
+def feed(folder: Path, numbers: range) -> None:
+    lines = [json.dumps({"n": n, "at": "2020-01-01T00:00:00Z"}) for n in numbers]
+    (folder / "input" / f"f{numbers.start}.json").write_text("\n".join(lines))
+
+
+def test_the_unchanged_project_runs_with_spark_pipelines(make_project, site, session) -> None:
+    folder = make_project(kept_py=KEPT)
+    feed(folder, range(20))
+    command = [
+        sys.executable,
+        "-m",
+        "pyspark.pipelines.cli",
+        "run",
+        "--spec",
+        str(folder / "spark-pipeline.yml"),
+    ]
+    environment = os.environ | {"SPARK_REMOTE": site.endpoint.url}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(row.n for row in session.table("kept").collect()) == list(range(0, 20, 2))
+    for table in ("kept", "numbers"):
+        session.sql(f"DROP TABLE {table}")
+
+
+def launch(words: list[str], log: Path, pattern: str) -> tuple[subprocess.Popen[bytes], str]:
+    """Start a Spark daemon and wait until its log says what it was started for."""
+    java = find_java()
+    command = [str(java.path), "-Xmx384m", *java.module_options(), "-cp", f"{spark_home()}/jars/*", *words]
+    environment = os.environ | {
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_SCALA_VERSION": "2.13",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "JAVA_HOME": str(java.path.resolve().parent.parent),
+    }
+    with log.open("wb") as out:
+        daemon = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
+    deadline = time.monotonic() + PATIENCE_S
+    while (match := re.search(pattern, log.read_text())) is None:
+        if daemon.poll() is not None or time.monotonic() > deadline:
+            daemon.kill()
+            raise AssertionError(log.read_text())
+        time.sleep(0.1)
+    return daemon, match[1]
+
+
+@pytest.fixture(scope="module")
+def standalone_master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A standalone cluster of one worker with one core."""
+    tmp_path = tmp_path_factory.mktemp("standalone")
+    master, url = launch(
+        ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"],
+        tmp_path / "master.log",
+        r"Starting Spark master at (spark://\S+)",
+    )
+    try:
+        limits = ["--cores", "1", "--memory", "700m", "--webui-port", "0"]
+        folder = ["--work-dir", str(tmp_path / "work")]
+        worker, _ = launch(
+            ["org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", *limits, *folder, url],
+            tmp_path / "worker.log",
+            r"Successfully registered with master (\S+)",
+        )
+        try:
+            yield url
+        finally:
+            worker.terminate()
+            worker.wait(PATIENCE_S)
+    finally:
+        master.terminate()
+        master.wait(PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def cluster(standalone_master: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Connect server that runs on that cluster and is none of Mooring's business."""
+    settings = {
+        "spark.master": standalone_master,
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    options = EmbeddedOptions(settings=settings)
+    server = EmbeddedSite("cluster", tmp_path_factory.mktemp("cluster"), find_java(), options=options)
+    server.start()
+    try:
+        yield server.wait_ready().url
+    finally:
+        server.stop()
+
+
+def mooring(*words: str) -> dict[str, Any]:
+    """The document a verb prints; it has to succeed."""
+    command = [sys.executable, "-m", "mooring", *words, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE_S, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def kept_numbers(storage: Path) -> list[int]:
+    rows = read_stored(storage, "kept")
+    return sorted(rows["n"].to_pylist()) if rows.num_rows else []
+
+
+def settings_at(cluster: str, storage: str) -> str:
+    return f"""\
+    sites: {{far: {{capacity: 1, connect: "{cluster}"}}}}
+    streams: {{numbers: {{site: far, rate: 100}}}}
+    queries: {{kept: {{site: far}}}}
+    trigger_s: 0.5
+    storage: {storage}
+    """
+
+
+def test_mooring_run_works_at_a_standalone_clusters_endpoint_as_on_embedded_sites(
+    make_project, cluster: str, tmp_path: Path
+) -> None:
+    """Planned, run for a while, reported, resumed in the background and stopped, with every row once."""
+    storage = tmp_path / "storage"
+    folder = make_project(settings=settings_at(cluster, str(storage)), kept_py=KEPT)
+    feed(folder, range(30))
+    truth = list(range(0, 60, 2))
+    assert mooring("plan", str(folder))["placement"] == {"numbers:ingest": "far", "kept": "far"}
+    first = mooring("run", str(folder), "--for", "4s")
+    assert first["ended"] == "stopped after the time asked for"
+    assert first["sites"] == {"far": "existing endpoint; load estimated"}
+    assert cluster.split("token=")[1] not in (folder / ".mooring" / "report.json").read_text()
+    assert kept_numbers(storage) in (truth[:15], [])  # however slow the machine, no row twice
+    feed(folder, range(30, 60))
+    mooring("run", str(folder), "--detach")
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while kept_numbers(storage) != truth:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        sessions = json.loads((folder / ".mooring" / "sessions.json").read_text())
+    finally:
+        mooring("stop", str(folder))
+    assert kept_numbers(storage) == truth
+    assert json.loads((folder / ".mooring" / "report.json").read_text())["ended"] == "stopped by SIGTERM"
+    assert {entry["fragment"] for entry in sessions} == {"numbers", "kept"}
+    for entry in sessions:  # released, and what ran in them with them
+        with pytest.raises(EngineError, match="SESSION_CLOSED"):
+            open_session(Endpoint(cluster), entry["session"])
+    _check_a_mount_of_the_clusters_own(make_project, cluster, tmp_path)
+
+
+def _check_a_mount_of_the_clusters_own(make_project, cluster: str, tmp_path: Path) -> None:
+    """The session's word for where the storage is mounted reaches the executors, for reading and writing."""
+    mapped = f"{{root: {tmp_path}/other, sites: {{far: {tmp_path}/mounted}}}}"
+    (tmp_path / "mounted").symlink_to(tmp_path / "other")
+    project = load_project(make_project(settings=settings_at(cluster, mapped), kept_py=KEPT))
+    far = SiteHandle("far", 1.0, Endpoint(cluster), None)
+    check_storage(project, {"far": far})
+    layout = read_layout(project, far)
+    engine = SparkEngine(layout, {"far": far}, {"kept": "kept"})
+    try:
+        engine.start("numbers", "far")
+        engine.start("kept", "far")
+        deadline = time.monotonic() + PATIENCE_S
+        while kept_numbers(layout.root) != list(range(0, 60, 2)):
+            engine.check()
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+    finally:
+        engine.close()
+    log = (layout.channels["kept"].folder / "_spark_metadata" / "0").read_text()
+    assert "viewfs://mooring-" in log
+    assert str(tmp_path) not in log

@@ -1,0 +1,108 @@
+"""A run's looks become statistics: totals are met, start-up is left out, estimates are called so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from mooring.deployment.fragments import Fragment
+from mooring.problem.problem import Problem
+from mooring.spark.running.operation_statistics import OperationStatistics, Prior, read_operation
+from mooring.spark.running.run_files import RunFiles
+from mooring.spark.running.run_report import RunRecord
+from mooring.spark.running.snapshot import ChannelSnapshot, FragmentSnapshot, SiteSnapshot, Snapshot
+
+TRUTH = {"in": (0.15, 3e-6), "out": (0.40, 9e-6)}
+"""CPU seconds per batch and per row."""
+FRAGMENT = FragmentSnapshot("a", 0.0, 0.0, 0, 0, 0, 0.3, 7, 0)
+
+
+def looks(count: int, *, estimated: bool = False, cold: int = 0) -> list[Snapshot]:
+    """A look every five seconds, one batch of each fragment in between, rows that vary."""
+    rows = {"in": 0, "out": 0}
+    made = []
+    for n in range(count):
+        cpu_s = 0.0
+        for at, name in enumerate(rows):
+            new = 1000 + 700 * ((n * (3 + at)) % 7) if n else 0
+            rows[name] += new
+            cpu_s += TRUTH[name][0] + TRUTH[name][1] * new if n else 0.0
+        load = None if n == 0 else cpu_s / 5 * (4 if n <= cold else 1)
+        fragments = {
+            name: replace(FRAGMENT, rows_in=rows[name], rows_out=rows[name] // 10, batches=n) for name in rows
+        }
+        channels = {name: ChannelSnapshot(0, 8 * (rows[name] // 10), 0, {}, []) for name in rows}
+        sites = {"a": SiteSnapshot(load, estimated, 1.0, 500, list(rows))}
+        made.append(Snapshot(1000.0 + 5 * n, 5.0 * n, sites, fragments, {}, channels))
+    return made
+
+
+def figures(snapshots: list[Snapshot], off: float = 1.0):
+    statistics = OperationStatistics({name: Prior(1e6 * b * off, a * off) for name, (a, b) in TRUTH.items()})
+    for snapshot in snapshots:
+        statistics.take(snapshot)
+    return statistics.figures()
+
+
+def test_the_cpu_of_the_site_is_all_accounted_for_whatever_was_believed() -> None:
+    for off in (0.3, 1.0, 3.0):
+        found = figures(looks(40), off)
+        total = sum(f.cores for f in found.values())
+        expected = sum(a / 5 + b * found[name].rows_in_per_s for name, (a, b) in TRUTH.items())
+        assert total == pytest.approx(expected, rel=0.05)
+        assert found["out"].batch_cpu_s == pytest.approx(0.40, rel=0.3)
+        assert found["in"].selectivity == pytest.approx(0.1, rel=0.01)
+        assert found["in"].bytes == pytest.approx(8.0)
+        assert found["in"].state_rows == 7
+        assert not found["in"].estimated
+
+
+def test_start_up_is_left_out_and_too_few_looks_say_nothing() -> None:
+    warm, cold = figures(looks(40)), figures(looks(40, cold=5))
+    assert cold["out"].cores == pytest.approx(warm["out"].cores, rel=0.01)
+    assert figures(looks(5)) == {}
+
+
+def test_where_processes_cannot_be_seen_the_figures_are_called_estimated() -> None:
+    assert all(f.estimated for f in figures(looks(20, estimated=True)).values())
+
+
+def test_a_run_leaves_its_statistics_where_the_next_plan_finds_them(tmp_path) -> None:
+    statistics = OperationStatistics({})
+    record = RunRecord("p", "rod", {}, [], {}, {}, operation=statistics)
+    files = RunFiles(tmp_path)
+    assert files.note_statistics(record) == {}
+    assert files.read_statistics() == {}
+    for snapshot in looks(30):
+        record.add(snapshot)
+    noted = files.note_statistics(record)
+    assert files.read_statistics() == noted
+    assert record.as_json()["statistics"] == noted
+    problem = Problem.from_dict(
+        {
+            "sites": {"a": {"capacity": 1}},
+            "streams": {"in": {"rate": 5}},
+            "operators": {
+                "in:ingest": {"inputs": ["in"], "cost_us": 99, "fragment": "in"},
+                "out": {"inputs": ["in:ingest"], "cost_us": 99, "fragment": "out"},
+            },
+        }
+    )
+    flow = SimpleNamespace(name="in", dataset="in", outside=True)
+    layout = SimpleNamespace(
+        fragments={name: Fragment(name, (name,)) for name in TRUTH},
+        home={"in": "in"},
+        pipeline=SimpleNamespace(flows={"in": flow}),
+        project=SimpleNamespace(settings=SimpleNamespace(trigger_s=5.0)),
+    )
+    now = read_operation(layout, problem, {**noted, "gone": {}, "out": {**noted["out"], "odd": 1}})
+    assert now.streams[0].rate == pytest.approx(noted["in"]["rows_in_per_s"])
+    assert now.operators[0].cost_us == pytest.approx(noted["in"]["cost_us"])
+    assert now.operators[0].fixed_cores == pytest.approx(noted["in"]["batch_cpu_s"] / 5)
+    assert now.operators[1].cost_us == 99.0
+    (tmp_path / "statistics.json").write_text("{half")
+    assert files.read_statistics() == {}

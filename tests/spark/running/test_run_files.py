@@ -1,0 +1,64 @@
+"""One process runs a project at a time, and a killed run's leftovers at existing sites are ended."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from mooring.errors import EngineError
+from mooring.spark.running.run_files import RunFiles
+from mooring.spark.sites.endpoint import close_session, open_session
+from mooring.spark.sites.sites import SiteHandle
+
+
+def test_a_project_is_held_by_one_process_and_free_again_afterwards(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path / ".mooring")
+    assert files.running_pid() is None
+    with files.held():
+        assert RunFiles(tmp_path / ".mooring").running_pid() is not None
+        with pytest.raises(EngineError, match="already runs"), RunFiles(tmp_path / ".mooring").held():
+            pass
+    assert files.running_pid() is None
+    assert files.stop_runner(1.0) is False
+
+
+def test_queries_that_a_killed_client_left_running_are_ended_by_the_next_run(site, tmp_path: Path) -> None:
+    """A query outlives its client at an existing endpoint; only its session's id finds it again."""
+    session_id = str(uuid.uuid4())
+    lost = open_session(site.endpoint, session_id)
+    query = (
+        lost.readStream.format("rate")
+        .load()
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    files = RunFiles(tmp_path)
+    (tmp_path / "sessions.json").write_text(
+        json.dumps([{"site": "far", "fragment": "left", "session": session_id}])
+    )
+    sites = {"far": SiteHandle("far", 1.0, site.endpoint, None)}
+    assert files.end_leftovers(sites) == ["left"]
+    assert files.end_leftovers(sites) == []
+    with pytest.raises(Exception, match=r"SESSION_CLOSED|INVALID_HANDLE"):
+        _ = query.isActive
+    close_session(lost)
+
+
+def test_a_status_amended_between_looks_tells_what_is_wrong_and_what_still_runs(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path)
+    files.amend_status({}, {"site a": "lost"})
+    assert files.read_status() is None
+    fragments = {"ingest": {"site": "a"}, "count": {"site": "b"}, "moved": {"site": "a"}}
+    files.write_status({"fragments": fragments, "troubles": {}, "policy": "rod"})
+    files.amend_status({"count": "b", "moved": "b"}, {"site a": "lost"})
+    assert files.read_status() == {
+        "fragments": {"count": {"site": "b"}},
+        "troubles": {"site a": "lost"},
+        "policy": "rod",
+    }

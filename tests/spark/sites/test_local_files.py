@@ -1,0 +1,95 @@
+"""Embedded sites write local files without starting a process for each, as Hadoop would."""
+
+from __future__ import annotations
+
+import stat
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from mooring.spark.sites import local_files
+from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
+from mooring.spark.sites.java import find_java
+
+BATCHES = 12
+
+
+def childrens_cpu_ticks(site: EmbeddedSite) -> int:
+    """Of all processes that the server has started and that have ended."""
+    fields = Path(f"/proc/{site._server_pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[13]) + int(fields[14])
+
+
+def run_batches(session: object, folder: Path) -> None:
+    for n in range(BATCHES):
+        session.range(n, n + 5).coalesce(1).write.mode("append").parquet(str(folder / "in"))
+    rows = session.readStream.schema("id BIGINT").option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    counts = rows.selectExpr("id", "timestamp_seconds(id) AS at").withWatermark("at", "1 second")
+    query = (
+        counts.groupBy("at")
+        .count()
+        .writeStream.format("parquet")
+        .option("path", str(folder / "out"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_a_micro_batch_starts_no_process(site: EmbeddedSite, session: object, tmp_path: Path) -> None:
+    run_batches(session, tmp_path / "before")  # whatever is started once was started now
+    before = childrens_cpu_ticks(site)
+    run_batches(session, tmp_path / "now")
+    # With Hadoop's own files: about 150 processes, and 113 ticks.
+    assert childrens_cpu_ticks(site) - before <= 2
+
+
+def test_files_and_folders_have_the_modes_that_hadoops_mask_leaves(session: object, tmp_path: Path) -> None:
+    run_batches(session, tmp_path)
+    files = [file for file in (tmp_path / "checkpoint").rglob("*") if file.is_file()]
+    assert len(files) > BATCHES
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o644}
+    folders = [file for file in (tmp_path / "checkpoint").rglob("*") if file.is_dir()]
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o755}
+
+
+def test_the_same_source_gives_the_same_jar_without_compiling_it_for_every_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java, made = find_java(), []
+    for site in ("one", "two", "three"):
+        (tmp_path / site).mkdir()
+        if site != "three":
+            local_files._compiled.cache_clear()
+        else:
+            monkeypatch.setattr(local_files, "_COMPILER", "nowhere")
+        made.append(local_files.local_files_jar(java, tmp_path / site))
+    assert len({jar.read_bytes() for jar in made}) == 1
+    names = {*local_files.SETTINGS.values(), local_files.CHECKED}
+    assert {f"{name.replace('.', '/')}.class" for name in names} == set(zipfile.ZipFile(made[0]).namelist())
+    assert [file.name for file in made[0].parent.iterdir()] == [made[0].name]
+
+
+@pytest.mark.parametrize("folder", ["not made", "a:b"])
+def test_where_it_cannot_be_made_sites_use_hadoops_own(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "a:b").mkdir()
+    site = EmbeddedSite("s", tmp_path / folder, find_java())
+    command = site._command(tmp_path)
+    assert "a process per file" in site.note
+    assert "-Dspark.hadoop.fs.file.impl=org.apache.hadoop.fs.RawLocalFileSystem" in command
+    assert not any("local-files" in word for word in command)
+
+
+@pytest.mark.parametrize("settings", [{"spark.master": "spark://127.0.0.1:7077"}, local_files.HADOOPS_FILES])
+def test_executors_elsewhere_and_those_who_ask_for_another_do_not_get_it(
+    tmp_path: Path, settings: dict[str, str]
+) -> None:
+    command = EmbeddedSite("s", tmp_path, find_java(), options=EmbeddedOptions(settings=settings))._command(
+        tmp_path
+    )
+    assert not any("mooring.LocalFiles" in word or "local-files" in word for word in command)

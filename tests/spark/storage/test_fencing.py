@@ -1,0 +1,80 @@
+"""Every start takes the checkpoint along under a new name, and nothing can be written under the old one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.errors import EngineError
+from mooring.spark.storage.fencing import current_epoch, drop_unfinished, take_epoch
+
+
+def test_a_new_epoch_holds_what_the_old_one_held_and_the_old_name_is_closed(tmp_path: Path) -> None:
+    home = tmp_path / "checkpoints" / "f"
+    assert not current_epoch(home).exists()
+    first = take_epoch(home)
+    (first / "offsets").mkdir()
+    (first / "offsets" / "0").write_text("v1")
+    second = take_epoch(home)
+    assert current_epoch(home) == second != first
+    assert (second / "offsets" / "0").read_text() == "v1"
+    with pytest.raises(NotADirectoryError):
+        (first / "offsets" / "1").write_text("v1")
+    with pytest.raises(NotADirectoryError):
+        os.makedirs(first / "commits")
+
+
+def test_a_file_that_was_begun_under_the_old_name_cannot_be_put_into_place(tmp_path: Path) -> None:
+    """Spark writes a hidden file and renames it: the rename is what the fence stops."""
+    old = take_epoch(tmp_path)
+    (old / "commits").mkdir()
+    with (old / "commits" / ".7.tmp").open("w") as begun:
+        take_epoch(tmp_path)
+        begun.write("v1")
+    with pytest.raises(NotADirectoryError):
+        os.rename(old / "commits" / ".7.tmp", old / "commits" / "7")
+    assert not (current_epoch(tmp_path) / "commits" / "7").exists()
+
+
+@given(st.lists(st.sampled_from(["take", "write", "stray", "unburied"]), max_size=25))
+@settings(max_examples=60, deadline=None)
+def test_the_newest_epoch_is_the_checkpoint_whatever_old_queries_and_crashes_leave(
+    tmp_path_factory, steps: list[str]
+) -> None:
+    home = tmp_path_factory.mktemp("f")
+    now = take_epoch(home)
+    written = 0
+    for step in steps:
+        older = home / f"{int(now.name) - 1:06d}"
+        if step == "take":
+            now = take_epoch(home)
+        elif step == "write":
+            (now / str(written)).touch()
+            written += 1
+        elif step == "unburied" and int(now.name) > 1:  # a crash between the rename and the tombstone
+            older.unlink(missing_ok=True) if not older.is_dir() else None
+        elif step == "stray" and int(now.name) > 1 and not older.exists():  # the old query makes it again
+            (older / "offsets").mkdir(parents=True)
+        assert current_epoch(home) == now
+    now = take_epoch(home)
+    assert sorted(os.listdir(now)) == sorted(str(n) for n in range(written))
+    for number in range(1, int(now.name)):
+        assert (home / f"{number:06d}").is_file()
+
+
+def test_a_fence_that_cannot_be_set_is_an_error_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("a file where the folder should be")
+    with pytest.raises(EngineError, match="nothing was started"):
+        take_epoch(tmp_path / "f")
+
+
+def test_only_unfinished_entries_leave_the_sinks_log(tmp_path: Path) -> None:
+    for name in ("0", "1", "9.compact", ".2.8a4e.tmp", ".1.mooring"):
+        (tmp_path / name).touch()
+    assert drop_unfinished(tmp_path) == [".2.8a4e.tmp"]
+    assert sorted(os.listdir(tmp_path)) == [".1.mooring", "0", "1", "9.compact"]
+    assert drop_unfinished(tmp_path / "nowhere") == []

@@ -1,0 +1,168 @@
+"""A channel's positions stay right whatever Spark does to its logs meanwhile (no Spark needed)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.errors import EngineError
+from mooring.spark.storage.file_channel import FileChannel
+from mooring.spark.storage.stream_logs import sink_entries
+
+
+class FakeSpark:
+    """Writes the logs as Spark does: a file per batch, every third one compacted from all before it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder / "channel" / "_spark_metadata"
+        self.reader = folder / "reader"
+        self.batch = -1
+        self.read_log = -1
+        self.taken: list[str] = []
+        self.stale: list[str] | None = None
+
+    def _lines(self, log: Path) -> list[str]:
+        files = sorted(log.iterdir(), key=lambda file: int(file.name.split(".")[0]))
+        compacts = [file for file in files if file.suffix == ".compact"]
+        live = files[files.index(compacts[-1]) :] if compacts else files
+        return [line for file in live for line in file.read_text().splitlines()[1:]]
+
+    def start_compaction(self) -> None:
+        """Spark has read the log for the compaction that the next batch does, and is slow to write it."""
+        if self.batch % 3 != 1:
+            return
+        self.stale = self._lines(self.log) if self.log.exists() else []
+
+    def append(self) -> None:
+        self.batch += 1
+        self.log.mkdir(parents=True, exist_ok=True)
+        data = self.log.parent / f"part-{self.batch}"
+        data.write_text("rows")
+        line = json.dumps({"path": f"file://{data}", "size": 4, "modificationTime": 0})
+        if self.batch % 3 == 2:
+            lines = self.stale if self.stale is not None else self._lines(self.log)
+            self.stale = None
+            (self.log / f"{self.batch}.compact").write_text("\n".join(["v1", *lines, line]))
+        else:
+            (self.log / str(self.batch)).write_text("\n".join(["v1", line]))
+
+    def read(self) -> None:
+        """The reader takes in and commits everything the sink's log names and it has not seen."""
+        fresh = [str(e.path) for e in sink_entries(self.log) if str(e.path) not in self.taken]
+        for path in fresh:
+            assert Path(path).exists(), "a reader was told of a file that is gone"
+        self.read_log += 1
+        for part in ("sources/0", "offsets", "commits"):
+            (self.reader / part).mkdir(parents=True, exist_ok=True)
+        entries = [json.dumps({"path": p, "timestamp": 0, "batchId": self.read_log}) for p in fresh]
+        (self.reader / "sources/0" / str(self.read_log)).write_text("\n".join(["v1", *entries]))
+        offsets = "\n".join(["v1", "{}", json.dumps({"logOffset": self.read_log})])
+        (self.reader / "offsets" / str(self.read_log)).write_text(offsets)
+        (self.reader / "commits" / str(self.read_log)).write_text("v1\n{}")
+        self.taken += fresh
+
+
+@given(st.lists(st.sampled_from(["append", "read", "trim", "start_compaction"]), max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_no_file_is_lost_told_twice_or_kept_for_ever(tmp_path_factory, steps: list[str]) -> None:
+    folder = tmp_path_factory.mktemp("channel")
+    spark = FakeSpark(folder)
+    channel = FileChannel("c", folder / "channel", folder / "link", lambda reader: folder / reader)
+    channel.create()
+    channel.register("reader")
+    for step in steps:
+        if step == "trim":
+            channel.trim()
+        elif step == "read":
+            if spark.log.exists():
+                spark.read()
+        else:
+            getattr(spark, step)()
+        state = channel.state()
+        assert state.end == spark.batch + 1
+        assert state.committed["reader"] == len(spark.taken)
+        kept = {path.name for path in (folder / "channel").glob("part-*")}
+        assert {f"part-{n}" for n in range(len(spark.taken), spark.batch + 1)} <= kept
+    for _ in range(8):
+        spark.append()
+        spark.read()
+        channel.trim()
+    assert spark.taken == [str(folder / "channel" / f"part-{n}") for n in range(spark.batch + 1)]
+    assert len(list((folder / "channel").glob("part-*"))) == 0
+    assert len(sink_entries(spark.log)) <= 3
+
+
+def flow_channel(folder: Path) -> FileChannel:
+    """One of a flow whose checkpoint, like every other, lies in `checkpoint`."""
+    return FileChannel(
+        "flow", folder / "flow", folder / "links" / "flow", lambda reader: folder / "checkpoint"
+    )
+
+
+def test_a_batch_begun_but_not_committed_may_be_in_the_sinks_log_and_one_never_begun_may_not(
+    tmp_path,
+) -> None:
+    """The first is what a kill between the sink's commit and the checkpoint's leaves behind."""
+    log = flow_channel(tmp_path)
+    log.create()
+    (tmp_path / "flow" / "_spark_metadata").mkdir()
+    assert not log.goes_beyond(-1)
+    (tmp_path / "flow" / "_spark_metadata" / "0").write_text("v1")
+    assert not log.goes_beyond(0)
+    assert log.goes_beyond(-1)
+
+
+def test_a_log_behind_its_writers_checkpoint_is_lost_and_one_put_back_is_not(tmp_path) -> None:
+    log = flow_channel(tmp_path)
+    log.create()
+    assert log.lost() is None
+    for folder in ("flow/_spark_metadata", "checkpoint/commits"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "flow" / "_spark_metadata" / "0").write_text("v1")
+    (tmp_path / "checkpoint" / "commits" / "0").write_text("v1")
+    assert log.lost() is None
+    (tmp_path / "flow").rename(tmp_path / "away")
+    assert "is missing" in str(log.lost())
+    (tmp_path / "flow" / "_spark_metadata").mkdir(parents=True)
+    assert "ends at batch -1" in str(log.lost())
+    (tmp_path / "flow" / "_spark_metadata").rmdir()
+    (tmp_path / "flow").rmdir()
+    (tmp_path / "away").rename(tmp_path / "flow")
+    assert log.lost() is None
+
+
+def test_a_log_with_a_hole_or_behind_another_link_is_lost(tmp_path) -> None:
+    """What a writer leaves that made its folder again and went on, or that wrote past the link."""
+    log = flow_channel(tmp_path)
+    log.create()
+    for folder in ("flow/_spark_metadata", "checkpoint/commits"):
+        (tmp_path / folder).mkdir(parents=True)
+    for number in ("7", "9.compact", "10", "11"):
+        (tmp_path / "flow" / "_spark_metadata" / number).write_text("v1")
+    (tmp_path / "checkpoint" / "commits" / "11").write_text("v1")
+    assert log.lost() is None
+    (tmp_path / "flow" / "_spark_metadata" / "10").unlink()
+    assert "has no batch 10" in str(log.lost())
+    (tmp_path / "flow" / "_spark_metadata" / "10").write_text("v1")
+    (tmp_path / "links" / "flow").unlink()
+    assert "is no link" in str(log.lost())
+    log.create()
+    assert log.lost() is None
+
+
+def test_files_named_without_the_link_are_refused_with_a_way_out(tmp_path) -> None:
+    """Spark would refuse them later and say less."""
+    log = flow_channel(tmp_path)
+    (tmp_path / "flow" / "_spark_metadata").mkdir(parents=True)
+    entry = json.dumps({"path": (tmp_path / "flow" / "part-0").as_uri(), "size": 1})
+    (tmp_path / "flow" / "_spark_metadata" / "0").write_text(f"v1\n{entry}")
+    with pytest.raises(EngineError, match="--fresh"):
+        log.create()
