@@ -24,7 +24,7 @@ BOUNDED = {"resilient": ["--steps", "20000"], "optimal": ["--set", "node_budget=
 """What makes an anytime or exact policy end soon, and at the same step everywhere."""
 TIMES = ("plan_seconds", "seconds_to_plan", "plan_ms", "files")
 """Keys that tell how long something took, or where it was written."""
-RENAMED = {f"figure{n}": f"rod_figure{n}" for n in (9, 14, 15, 16, 17, 18, 19)}
+RENAMED = {f"figure{n}": f"rod_figure{n}" for n in (9, 14, 15, 16, 17, 18, 19)} | {"table3": "rod_table3"}
 """Experiments under the names they had; a record under an old name is compared with the new one."""
 
 

@@ -6,13 +6,13 @@ import difflib
 
 from mooring.errors import InputError
 from mooring.experiments.experiment import Experiment
-from mooring.experiments.rod.figure9 import FIGURE_9
-from mooring.experiments.rod.figure14 import FIGURE_14
-from mooring.experiments.rod.figure15 import FIGURE_15
-from mooring.experiments.rod.figure16 import FIGURE_16, TABLE_3_EXPERIMENT
-from mooring.experiments.rod.figure17 import FIGURE_17
-from mooring.experiments.rod.figure18 import FIGURE_18
-from mooring.experiments.rod.figure19 import FIGURE_19
+from mooring.experiments.rod.figure9 import ROD_FIGURE_9
+from mooring.experiments.rod.figure14 import ROD_FIGURE_14
+from mooring.experiments.rod.figure15 import ROD_FIGURE_15
+from mooring.experiments.rod.figure16 import ROD_FIGURE_16, ROD_TABLE_3
+from mooring.experiments.rod.figure17 import ROD_FIGURE_17
+from mooring.experiments.rod.figure18 import ROD_FIGURE_18
+from mooring.experiments.rod.figure19 import ROD_FIGURE_19
 from mooring.experiments.rod.optimum import ROD_OPTIMUM
 from mooring.experiments.sbon.deceit import SBON_DECEIT
 from mooring.experiments.sbon.figure5 import SBON_FIGURE_5
@@ -27,14 +27,14 @@ from mooring.experiments.spark.figure18 import SPARK_FIGURE_18
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
-        FIGURE_9,
-        FIGURE_14,
-        FIGURE_15,
-        FIGURE_16,
-        TABLE_3_EXPERIMENT,
-        FIGURE_17,
-        FIGURE_18,
-        FIGURE_19,
+        ROD_FIGURE_9,
+        ROD_FIGURE_14,
+        ROD_FIGURE_15,
+        ROD_FIGURE_16,
+        ROD_TABLE_3,
+        ROD_FIGURE_17,
+        ROD_FIGURE_18,
+        ROD_FIGURE_19,
         ROD_OPTIMUM,
         SBON_TABLE_1,
         SBON_FIGURE_5,
@@ -51,10 +51,15 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 def find_experiment(name: str) -> Experiment:
     if name not in EXPERIMENTS:
-        near = difflib.get_close_matches(name, EXPERIMENTS, n=1) or sorted(EXPERIMENTS)
         raise InputError(
             f"found {name!r}, expected an experiment",
             field="NAME",
-            remedy=f"did you mean {near[0]}? `mooring experiment` lists them",
+            remedy=f"did you mean {' or '.join(_meant(name))}? `mooring experiment` lists them",
         )
     return EXPERIMENTS[name]
+
+
+def _meant(name: str) -> list[str]:
+    """Several papers have a Figure 14: without its paper a name may mean each of them."""
+    of_some_paper = [known for known in EXPERIMENTS if known.partition("_")[2] == name]
+    return of_some_paper or difflib.get_close_matches(name, EXPERIMENTS, n=1, cutoff=0.0)

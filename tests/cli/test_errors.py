@@ -35,7 +35,8 @@ BAD_COMMANDS = [
     ("generate", "--capacity", "1,2,3"),
     ("generate", "--operators", "5", "--output", "/proc/no/such/place.yaml"),
     ("experiment", "figure41"),
-    ("experiment", "figure14", "--quick", "--output", "/proc/no/such/place"),
+    ("experiment", "figure14"),
+    ("experiment", "rod_figure14", "--quick", "--output", "/proc/no/such/place"),
 ]
 
 
@@ -58,7 +59,7 @@ def test_a_bad_command_says_what_was_wrong_and_exits_2(mooring, small: Path, wor
     [
         (("pln",), "plan"),
         (("plan", "FILE", "--policy", "rdo"), "rod"),
-        (("experiment", "figur14"), "figure14"),
+        (("experiment", "rod_figur14"), "rod_figure14"),
     ],
 )
 def test_a_mistyped_word_is_answered_with_the_nearest_known_one(

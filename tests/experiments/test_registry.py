@@ -19,16 +19,33 @@ from mooring.experiments.trials import Report, Row, run_trials
 
 
 def test_names_are_those_of_the_experiments() -> None:
-    assert "figure14" in EXPERIMENTS
+    assert {"rod_figure14", "rod_table3", "sbon_figure14"} <= set(EXPERIMENTS)
     assert all(name == experiment.name for name, experiment in EXPERIMENTS.items())
     assert all(
         experiment.title and experiment.source and experiment.columns for experiment in EXPERIMENTS.values()
     )
 
 
-def test_an_unknown_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(InputError, match="figure14"):
-        find_experiment("fig14")
+def test_every_name_begins_with_the_paper_or_with_spark() -> None:
+    assert {name.partition("_")[0] for name in EXPERIMENTS} == {"rod", "sbon", "spark"}
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("fig14", "rod_figure14"),
+        ("sbon_table_1", "sbon_table1"),
+        ("figure15", "rod_figure15"),
+        ("table3", "rod_table3"),
+        ("figure14", "rod_figure14 or sbon_figure14"),
+        ("figure18", "rod_figure18 or spark_figure18"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest_and_a_bare_figure_with_its_papers(
+    given: str, meant: str
+) -> None:
+    with pytest.raises(InputError, match=rf"did you mean {meant}\?"):
+        find_experiment(given)
 
 
 def test_trials_keep_the_order_of_their_parameters_and_report_progress() -> None:

@@ -165,8 +165,8 @@ def draw(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-FIGURE_14 = Experiment(
-    name="figure14",
+ROD_FIGURE_14 = Experiment(
+    name="rod_figure14",
     title="Feasible set of each policy against the ideal and against ROD",
     source="Resilient operator distribution, Figure 14 (a) and (b), section 7.3.1",
     columns={

@@ -83,8 +83,8 @@ def draw(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-FIGURE_15 = Experiment(
-    name="figure15",
+ROD_FIGURE_15 = Experiment(
+    name="rod_figure15",
     title="Feasible sets against ROD's for more and more input streams",
     source="Resilient operator distribution, Figure 15, section 7.3.2",
     columns={

@@ -149,8 +149,8 @@ _COLUMNS = {
     "policy": "policy",
     "assumed": "the bound the plan was made for: the origin, or another random point",
 }
-FIGURE_16 = Experiment(
-    name="figure16",
+ROD_FIGURE_16 = Experiment(
+    name="rod_figure16",
     title="Penalty for not knowing, or mistaking, the lower bound",
     source="Resilient operator distribution, Figure 16 (a) and (b), section 7.3.3",
     columns=_COLUMNS
@@ -165,8 +165,8 @@ FIGURE_16 = Experiment(
     run=run_figure,
     draw=draw_figure,
 )
-TABLE_3_EXPERIMENT = Experiment(
-    name="table3",
+ROD_TABLE_3 = Experiment(
+    name="rod_table3",
     title="Average penalty for the wrong lower bound",
     source="Resilient operator distribution, Table 3, section 7.3.3",
     columns=_COLUMNS

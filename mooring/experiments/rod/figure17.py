@@ -108,8 +108,8 @@ def draw(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-FIGURE_17 = Experiment(
-    name="figure17",
+ROD_FIGURE_17 = Experiment(
+    name="rod_figure17",
     title="Communication costs and clustering",
     source="Resilient operator distribution, Figure 17 (a) and (b), section 7.3.4",
     columns={

@@ -240,8 +240,8 @@ def draw(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-FIGURE_18 = Experiment(
-    name="figure18",
+ROD_FIGURE_18 = Experiment(
+    name="rod_figure18",
     title="Latency and overload of each policy under a real trace, simulated",
     source="Resilient operator distribution, Figure 18, section 7.3.5",
     columns={

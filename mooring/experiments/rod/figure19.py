@@ -122,8 +122,8 @@ def draw(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-FIGURE_19 = Experiment(
-    name="figure19",
+ROD_FIGURE_19 = Experiment(
+    name="rod_figure19",
     title="Sensitivity to errors in the statistics",
     source="Resilient operator distribution, Figure 19, section 7.3.6",
     columns={

@@ -117,8 +117,8 @@ def draw(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-FIGURE_9 = Experiment(
-    name="figure9",
+ROD_FIGURE_9 = Experiment(
+    name="rod_figure9",
     title="Plane distance against the size of the feasible set",
     source="Resilient operator distribution, Figure 9, section 4.2",
     columns={

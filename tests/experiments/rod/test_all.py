@@ -44,15 +44,15 @@ def test_trials_repeat_and_no_plan_exceeds_the_bound(name: str) -> None:
 @pytest.mark.parametrize(
     ("experiment", "labels"),
     [
-        (figure9.FIGURE_9, ["r / r*"]),
-        (figure15.FIGURE_15, ["number of input streams"]),
+        (figure9.ROD_FIGURE_9, ["r / r*"]),
+        (figure15.ROD_FIGURE_15, ["number of input streams"]),
         (
-            figure16.FIGURE_16,
+            figure16.ROD_FIGURE_16,
             ["distance of B to the ideal plane / of the origin", "distance between B and Z"],
         ),
-        (figure16.TABLE_3_EXPERIMENT, ["number of operators"]),
-        (figure17.FIGURE_17, ["communication cost / processing cost"] * 3),
-        (figure19.FIGURE_19, ["error level"]),
+        (figure16.ROD_TABLE_3, ["number of operators"]),
+        (figure17.ROD_FIGURE_17, ["communication cost / processing cost"] * 3),
+        (figure19.ROD_FIGURE_19, ["error level"]),
         (rod_optimum.ROD_OPTIMUM, ["share of graphs"]),
     ],
 )

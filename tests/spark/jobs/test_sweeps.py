@@ -27,11 +27,11 @@ def silent(done: float, what: str) -> None:
 
 
 def test_figure_14_has_the_same_bytes_on_spark_as_here(batch_endpoint: str, tmp_path: Path) -> None:
-    here = csv_text(figure14.FIGURE_14, figure14.run(seed=3, quick=True, report=silent))
-    command = ["experiment", "figure14", "--quick", "--seed", "3", "--output", str(tmp_path)]
+    here = csv_text(figure14.ROD_FIGURE_14, figure14.run(seed=3, quick=True, report=silent))
+    command = ["experiment", "rod_figure14", "--quick", "--seed", "3", "--output", str(tmp_path)]
     assert main([*command, "--on", "spark", "--master", batch_endpoint]) == 0
     assert len(here.splitlines()) == 1 + len(figure14.OPERATORS) * len(figure14.POLICIES)
-    assert (tmp_path / "figure14.csv").read_text() == here
+    assert (tmp_path / "rod_figure14.csv").read_text() == here
 
 
 def test_a_trial_that_fails_on_a_worker_says_why_here(batch: object) -> None:
