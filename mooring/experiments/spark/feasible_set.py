@@ -240,7 +240,7 @@ def draw(rows: Sequence[Row]) -> Figure:
 SPARK_FEASIBLE_SET = Experiment(
     name="spark_feasible_set",
     title="Feasible set measured on Spark against the prediction",
-    source="Resilient operator distribution, sections 7.1 and 7.3.1 (prototype)",
+    source="Resilient operator distribution, sections 7.1 and 7.3.1, on the quota bench",
     columns={
         "policy": "policy",
         "ray": "direction from the origin",

@@ -357,7 +357,7 @@ def draw(rows: Sequence[Row]) -> Figure:
 SPARK_FIGURE_18 = Experiment(
     name="spark_figure18",
     title="Latency and first overload of each policy on Spark, beside the predictions",
-    source="Resilient operator distribution, Figure 18, section 7.3.5 (prototype)",
+    source="Resilient operator distribution, Figure 18, section 7.3.5, on the quota bench",
     columns={
         "policy": "policy",
         "multiplier": "of all rates",

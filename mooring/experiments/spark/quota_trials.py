@@ -1,4 +1,4 @@
-"""What the prototype experiments on Spark share: measured statistics, placements by policy, predictions.
+"""What the experiments on the quota bench share: measured statistics, placements by policy, predictions.
 
 As in section 7.1 of the ROD paper the statistics come from trial runs: the operators are spread over the
 sites and run at several rates, and the planner then sees what was measured, never the costs asked for.

@@ -106,7 +106,9 @@ def bench(
     require_room(params.quotas, len(os.sched_getaffinity(0)))
     require_quota(quota_probe())
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mooring-prototype-"))).resolve()
+        folder = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="mooring-quota-bench-"))
+        ).resolve()
         report(0.0, f"starting {params.sites} sites")
         wanted = [Site(name=name, capacity=cores) for name, cores in params.quotas.items()]
         sites = stack.enter_context(running_sites(wanted, folder / "sites"))

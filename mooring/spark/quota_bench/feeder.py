@@ -1,4 +1,4 @@
-"""Rows for the prototype's streams: small files landing at set rates, each row with its instant."""
+"""Rows for the quota bench's streams: small files landing at set rates, each row with its instant."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Feeder:
 
     @contextlib.contextmanager
     def feeding(self) -> Iterator[None]:
-        thread = threading.Thread(target=self._run, name="prototype feeder", daemon=True)
+        thread = threading.Thread(target=self._run, name="quota bench feeder", daemon=True)
         thread.start()
         try:
             yield

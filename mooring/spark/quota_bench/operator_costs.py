@@ -1,4 +1,4 @@
-"""Costs of the prototype's operators from the CPU of whole sites, as the paper gathers them (section 7.1).
+"""Costs of the quota bench's operators from the CPU of whole sites, as the paper gathers them (section 7.1).
 
 A site's process tree tells one figure; which of its fragments used it does not show. But looks at several
 rates give an equation each: CPU = idle + fixed x micro-batches + sum over fragments of cost x rows. Where the

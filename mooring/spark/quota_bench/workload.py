@@ -1,4 +1,4 @@
-"""The prototype's workload (ROD paper, section 7.1): trees of "delay" operators whose CPU per row is set.
+"""The quota bench's workload (ROD paper, section 7.1): trees of "delay" operators whose CPU per row is set.
 
 A delay is a fold over a sequence, in Spark's own expressions, so that no Python worker blurs what a row
 costs. A row that is dropped must cost nothing, or the optimiser's choice of when to drop it would change the
@@ -17,7 +17,7 @@ import numpy as np
 
 HASH_BUCKETS = 1_000
 _SPEC = """\
-name: prototype
+name: quota_bench
 storage: file://{folder}/pipelines
 libraries:
   - glob:
