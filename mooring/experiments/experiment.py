@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from mooring.experiments.summary import Summary
 from mooring.experiments.trials import Report, Row
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class Experiment:
     """The paper, and the figure or table in it."""
     columns: dict[str, str]
     """The columns of the rows in order, each with its meaning."""
+    summaries: tuple[Summary, ...]
+    """What the rows say together: the tables that are printed and recorded."""
     run: Run
     """`quick` runs fewer trials: the same shape with more noise, in seconds."""
     draw: Callable[[Sequence[Row]], Figure]

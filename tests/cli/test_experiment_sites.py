@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from mooring.cli.main import main
 from mooring.experiments import registry
 from mooring.experiments.experiment import Experiment
+from mooring.experiments.summary import Shown, Summary
 from mooring.experiments.trials import Report, Row
 
 pytest.importorskip("pyspark")
@@ -29,7 +30,7 @@ def draw(rows: Sequence[Row]) -> Figure:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Experiment(
-        *("sited", "On sites", "nowhere", {"n": "a number"}, run, draw),
+        *("sited", "On sites", "nowhere", {"n": "a number"}, (Summary((), (Shown("n"),)),), run, draw),
         conclude=lambda rows: [f"The number is {rows[0]['n']}."],
         drives_sites=True,
     )

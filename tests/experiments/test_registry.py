@@ -15,6 +15,7 @@ from mooring.errors import InputError
 from mooring.experiments import registry
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.registry import EXPERIMENTS, find_experiment
+from mooring.experiments.summary import Shown, Summary
 from mooring.experiments.trials import Report, Row, run_trials
 
 
@@ -67,9 +68,9 @@ def line(rows: Sequence[Row]) -> Figure:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Experiment:
-    small = Experiment(
-        "squares", "Squares", "nowhere", {"n": "a number", "square": "its square"}, squares, line
-    )
+    columns = {"n": "a number", "square": "its square"}
+    summaries = (Summary(by=(), shown=(Shown("square"),)),)
+    small = Experiment("squares", "Squares", "nowhere", columns, summaries, squares, line)
     monkeypatch.setitem(registry.EXPERIMENTS, "squares", small)
     return small
 
@@ -90,9 +91,18 @@ def test_the_table_and_the_figure_are_written(
     assert (figure.read_bytes(), table.read_bytes()) == before
 
 
-def test_without_quick_all_trials_run(
+def test_without_quick_all_trials_run_and_their_mean_is_printed_while_the_file_has_each(
     small: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["experiment", "squares", "--output", str(tmp_path)]) == 0
-    assert "16.000" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "6.000 ±2.950" in said
+    assert "16.0" not in said
     assert len((tmp_path / "squares.csv").read_text().splitlines()) == 6
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=lambda each: each.name)
+def test_what_is_summarised_are_columns_of_the_rows(experiment: Experiment) -> None:
+    assert experiment.summaries
+    for summary in experiment.summaries:
+        assert summary.columns() <= experiment.columns.keys()

@@ -9,6 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from mooring.experiments.result_table import ResultTable
 from mooring.load.model import LoadModel
 from mooring.placement.placement import Placement
 
@@ -190,6 +191,17 @@ def _compared_cell(value: float | None, sign: int, best: float, form: str) -> Te
         return Text("")
     is_best = sign * value >= best - 1e-3 * abs(best)
     return Text(written(value, form), style="bold green" if is_best else "")
+
+
+def result_table(results: ResultTable) -> Table:
+    """An experiment's table; a narrow terminal folds its cells and cuts nothing off."""
+    title = Text(results.title, style="italic") if results.title else None
+    table = Table(box=None, header_style="bold", pad_edge=False, title=title, title_justify="left")
+    for heading, is_text in zip(results.headings, results.is_text, strict=True):
+        table.add_column(Text(heading), justify="left" if is_text else "right", overflow="fold")
+    for row in results.rows:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def sentences(lines: Sequence[str]) -> Table:

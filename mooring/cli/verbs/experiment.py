@@ -10,16 +10,19 @@ from pathlib import Path
 
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from mooring.cli.input.files import make_folder, write_text
 from mooring.cli.input.needs_spark import require_spark
 from mooring.cli.input.on_spark import add_on_spark, is_on_spark, spark_session
 from mooring.cli.input.parsing import Verbs, add_verb
+from mooring.cli.output.tables import result_table
 from mooring.cli.output.terminal import Terminal
 from mooring.cli.verbs.run import stop_signals
 from mooring.errors import InputError
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.registry import EXPERIMENTS, find_experiment
+from mooring.experiments.summary import summarise
 from mooring.experiments.trials import Report, Row, trials_run_by
 
 
@@ -29,7 +32,8 @@ def add_parser(verbs: Verbs) -> None:
         "experiment",
         run,
         "run an experiment of the papers; without a name, list them",
-        "Runs an experiment of the papers, prints its table and writes NAME.csv and NAME.png.",
+        "Runs an experiment of the papers, prints what its trials say together and writes the row of each to "
+        "NAME.csv and a figure to NAME.png.",
     )
     parser.add_argument("name", metavar="NAME", nargs="?", help="which one; without it, all are listed")
     parser.add_argument("--quick", action="store_true", help="fewer trials: seconds instead of minutes")
@@ -69,7 +73,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             "files": [str(table), str(figure)],
         }
     )
-    terminal.print(rows_table(experiment, rows))
+    _print_summaries(experiment, rows, terminal)
     for sentence in sentences:
         terminal.print(escape(sentence))
     terminal.print(f"Wrote {escape(str(table))} and {escape(str(figure))}")
@@ -117,26 +121,20 @@ def _list(known: Collection[Experiment], terminal: Terminal) -> None:
     terminal.print(table)
 
 
+def _print_summaries(experiment: Experiment, rows: Sequence[Row], terminal: Terminal) -> None:
+    terminal.print(Text(f"{experiment.title}\n{experiment.source}", style="bold"))
+    for summary in experiment.summaries:
+        terminal.print()
+        terminal.print(result_table(summarise(summary, rows)))
+    terminal.print()
+
+
 def csv_text(experiment: Experiment, rows: Sequence[Row]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(experiment.columns), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
-
-
-def rows_table(experiment: Experiment, rows: Sequence[Row]) -> Table:
-    table = Table(title=f"{experiment.title}\n{experiment.source}", title_style="bold", box=None)
-    for column in experiment.columns:
-        is_text = bool(rows) and isinstance(rows[0][column], str)
-        table.add_column(column.replace("_", " "), justify="left" if is_text else "right")
-    for row in rows:
-        table.add_row(*(_cell(row[column]) for column in experiment.columns))
-    return table
-
-
-def _cell(value: str | int | float) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else escape(str(value))
 
 
 def _save(experiment: Experiment, rows: Sequence[Row], path: Path) -> None:

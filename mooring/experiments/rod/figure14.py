@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mooring.experiments.experiment import Experiment
+from mooring.experiments.summary import Reference, Shown, Summary
 from mooring.experiments.trials import Report, Row, run_trials
 from mooring.load.build import build_load_model
 from mooring.load.feasible.feasible_set import FeasibleSet
@@ -47,6 +48,15 @@ YARDSTICK = {
 }
 """Means that an independent prototype reached on graphs of the same kind, per number of operators. The paper
 prints a figure without numbers."""
+_PROTOTYPE = Reference(
+    "prototype",
+    {
+        (operators, policy): ratio
+        for policy, ratios in YARDSTICK.items()
+        for operators, ratio in zip(OPERATORS, ratios, strict=True)
+        if math.isfinite(ratio)
+    },
+)
 GRAPHS, REPEATS = 20, 10
 QUICK_GRAPHS, QUICK_REPEATS = 4, 2
 HISTORY_SAMPLES = 100
@@ -179,6 +189,17 @@ ROD_FIGURE_14 = Experiment(
         "bound": "mean upper bound on the ratio to the ideal set, for any plan",
         "graphs": "random graphs averaged",
     },
+    summaries=(
+        Summary(
+            by=("operators", "policy"),
+            shown=(
+                Shown("ratio_to_ideal", error_column="standard_error", beside=_PROTOTYPE),
+                Shown("ratio_to_rod"),
+                Shown("bound", "upper bound"),
+            ),
+            counted="graphs",
+        ),
+    ),
     run=run,
     draw=draw,
 )

@@ -23,6 +23,7 @@ from mooring.experiments.rod.trials import (
     plan_sites,
     ratio_of,
 )
+from mooring.experiments.summary import Shown, Summary
 from mooring.experiments.trials import Report, Row, run_trials
 from mooring.load.build import build_load_model
 from mooring.problem.generate import GraphParameters, generate_problem
@@ -96,6 +97,17 @@ ROD_FIGURE_15 = Experiment(
         "standard_error": "of the ratio to ROD",
         "trials": "random graphs averaged",
     },
+    summaries=(
+        Summary(
+            title="(a) over ROD's",
+            by=("streams",),
+            across="policy",
+            shown=(Shown("ratio_to_rod", error_column="standard_error"),),
+        ),
+        Summary(
+            title="(b) over the ideal", by=("streams",), across="policy", shown=(Shown("ratio_to_ideal"),)
+        ),
+    ),
     run=run,
     draw=draw,
 )

@@ -16,6 +16,7 @@ import numpy as np
 
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.rod.trials import QUICK_STEPS, averaged, bound_of, plan_sites, ratio_of
+from mooring.experiments.summary import Reference, Shown, Summary
 from mooring.experiments.trials import Report, Row, run_trials
 from mooring.load.build import build_load_model
 from mooring.load.model import Floats
@@ -144,6 +145,28 @@ def draw_table(rows: Sequence[Row]) -> Figure:
     return figure
 
 
+def _penalty_by(distance: str, title: str, assumed: str) -> Summary:
+    return Summary(
+        title=title,
+        by=(distance, "policy"),
+        steps={distance: 0.2},
+        where=lambda row: row["assumed"] == assumed,
+        shown=(
+            Shown("penalty"),
+            Shown("ratio", "ratio above B", how="mean alone"),
+            Shown("bound", "upper bound", how="mean alone"),
+        ),
+    )
+
+
+_PAPER = Reference(
+    "paper",
+    {
+        (operators, assumed, "rod"): penalty
+        for assumed, penalties in TABLE_3.items()
+        for operators, penalty in zip(TABLE_OPERATORS, penalties, strict=True)
+    },
+)
 _COLUMNS = {
     "operators": "number of operators in five trees",
     "policy": "policy",
@@ -162,6 +185,10 @@ ROD_FIGURE_16 = Experiment(
         "ratio": "ratio to the ideal set above B of the plan made for B",
         "bound": "upper bound on that ratio for any plan",
     },
+    summaries=(
+        _penalty_by("distance_to_ideal", "(a) the origin assumed", "origin"),
+        _penalty_by("distance_between", "(b) another bound assumed", "random"),
+    ),
     run=run_figure,
     draw=draw_figure,
 )
@@ -178,6 +205,16 @@ ROD_TABLE_3 = Experiment(
         "trials": "random bounds averaged, each on its own graph; not those that overload the plan for them",
         "paper": "the paper's",
     },
+    summaries=(
+        Summary(
+            by=("operators", "assumed", "policy"),
+            shown=(
+                Shown("penalty", error_column="standard_error", beside=_PAPER),
+                Shown("ratio", "ratio above B"),
+                Shown("bound", "upper bound"),
+            ),
+        ),
+    ),
     run=run_table,
     draw=draw_table,
 )

@@ -23,6 +23,7 @@ from mooring.experiments.rod.trials import (
     plan_sites,
     ratio_of,
 )
+from mooring.experiments.summary import Shown, Summary
 from mooring.experiments.trials import Report, Row, run_trials
 from mooring.load.build import build_load_model
 from mooring.problem.generate import GraphParameters, generate_problem
@@ -108,6 +109,16 @@ def draw(rows: Sequence[Row]) -> Figure:
     return figure
 
 
+def _beside_rod(per_stream: int) -> Summary:
+    return Summary(
+        title=f"{per_stream} operators per stream, over clustered ROD's",
+        by=("communication",),
+        across="policy",
+        where=lambda row: row["operators_per_stream"] == per_stream,
+        shown=(Shown("ratio_to_rod", error_column="standard_error"),),
+    )
+
+
 ROD_FIGURE_17 = Experiment(
     name="rod_figure17",
     title="Communication costs and clustering",
@@ -122,6 +133,7 @@ ROD_FIGURE_17 = Experiment(
         "standard_error": "of the ratio to ROD",
         "trials": "random graphs averaged",
     },
+    summaries=tuple(_beside_rod(per_stream) for per_stream in OPERATORS_PER_STREAM),
     run=run,
     draw=draw,
 )

@@ -25,6 +25,7 @@ from mooring.experiments.rod.trials import (
     plan_sites,
     ratio_of,
 )
+from mooring.experiments.summary import Reference, Shown, Summary
 from mooring.experiments.trials import Report, Row, run_trials
 from mooring.load.build import build_load_model
 from mooring.problem.generate import GraphParameters, generate_problem
@@ -136,6 +137,20 @@ ROD_FIGURE_19 = Experiment(
         "trials": "random graphs averaged",
         "rod_yardstick": "ROD's mean ratio in an independent prototype",
     },
+    summaries=(
+        Summary(
+            by=("error", "policy"),
+            shown=(
+                Shown(
+                    "ratio_to_ideal",
+                    error_column="standard_error",
+                    beside=Reference("prototype", {(e, "rod"): ratio for e, ratio in YARDSTICK.items()}),
+                ),
+                Shown("ratio_to_rod"),
+                Shown("bound", "upper bound"),
+            ),
+        ),
+    ),
     run=run,
     draw=draw,
 )

@@ -16,6 +16,7 @@ import numpy as np
 
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.rod.trials import QUICK_STEPS, STEPS, bound_of, plan_sites, ratio_of
+from mooring.experiments.summary import Shown, Summary
 from mooring.experiments.trials import Report, Row, run_trials
 from mooring.load.build import build_load_model
 from mooring.load.feasible.directions import Directions
@@ -128,6 +129,19 @@ ROD_FIGURE_9 = Experiment(
         "sphere": "the lower bound that the sphere of that radius gives",
         "bound": "upper bound on what any plan of the graph reaches (1 for matrices)",
     },
+    summaries=(
+        Summary(
+            by=("distance_to_ideal", "policy"),
+            steps={"distance_to_ideal": 0.1},
+            shown=(
+                Shown("ratio_to_ideal"),
+                Shown("ratio_to_ideal", "least", how="least"),
+                Shown("sphere", "sphere (lower bound)", how="mean alone"),
+                Shown("bound", "upper bound", how="mean alone"),
+            ),
+            counted="plans",
+        ),
+    ),
     run=run,
     draw=draw,
 )

@@ -17,6 +17,7 @@ from mooring.experiments.experiment import Experiment
 from mooring.experiments.sbon.star_queries import StarQueries
 from mooring.experiments.sbon.table1 import Trial, networks
 from mooring.experiments.sbon.unreliable_sites import Deceit, UnreliableSites
+from mooring.experiments.summary import Shown, Summary
 from mooring.experiments.trials import Report, Row, run_trials
 from mooring.network.cost_space import CostSpace
 from mooring.network.vivaldi import VivaldiParams
@@ -131,6 +132,26 @@ SBON_DECEIT = Experiment(
         "contradictions_passed_over": "times a node whose latency contradicts its coordinate was passed over",
         "refusals": "times a node turned an operator down after claiming room",
     },
+    summaries=(
+        Summary(
+            title="what it costs",
+            by=("network", "policy"),
+            shown=(
+                Shown("extra_usage"),
+                Shown("on_dead", how="largest"),
+                Shown("beyond_real_room", how="largest"),
+            ),
+        ),
+        Summary(
+            title="who was passed over",
+            by=("network", "policy"),
+            shown=(
+                Shown("dead_passed_over", "dead"),
+                Shown("contradictions_passed_over", "contradicting"),
+                Shown("refusals", "refusing"),
+            ),
+        ),
+    ),
     run=run,
     draw=draw,
 )

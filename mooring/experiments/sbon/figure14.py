@@ -15,6 +15,7 @@ import numpy as np
 
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.sbon.star_queries import StarQueries
+from mooring.experiments.summary import Shown, Summary
 from mooring.experiments.trials import Report, Row, run_trials
 from mooring.network.cost_space import CostSpace
 from mooring.network.embedding import embed
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 NODES = 19
 SELECTIVITY = 0.12
+NETWORKS = ("aws", "planetlab")
 VARIANTS = {
     "relaxation": MappingParams(candidates=5),
     "relaxation, estimated": MappingParams("estimated", shortlist=NODES),
@@ -74,7 +76,7 @@ def rank_choices(case: Case) -> list[Row]:
 
 def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
     numbers = 1 if quick else 5
-    cases = [Case(net, 200, k, seed) for net in ("aws", "planetlab") for k in range(numbers)]
+    cases = [Case(net, 200, k, seed) for net in NETWORKS for k in range(numbers)]
     return run_trials(rank_choices, cases, report)
 
 
@@ -84,7 +86,7 @@ def draw(rows: Sequence[Row]) -> Figure:
     from mooring.experiments.style import tidy
 
     figure = Figure(figsize=(8, 4), layout="constrained")
-    for axes, network in zip(figure.subplots(1, 2, sharey=True), ("aws", "planetlab"), strict=True):
+    for axes, network in zip(figure.subplots(1, 2, sharey=True), NETWORKS, strict=True):
         names = list(VARIANTS)
         means = [
             np.mean([float(r["mean_rank"]) for r in rows if r["policy"] == n and r["network"] == network])
@@ -96,6 +98,20 @@ def draw(rows: Sequence[Row]) -> Figure:
         axes.legend(frameon=False)
         tidy(axes)
     return figure
+
+
+def _ranks(network: str) -> Summary:
+    return Summary(
+        title=network,
+        by=("policy",),
+        where=lambda row: row["network"] == network,
+        shown=(
+            Shown("mean_rank", f"rank of {NODES}"),
+            Shown("best_share", "best chosen"),
+            Shown("usage_penalty"),
+            Shown("worst_penalty", "of the worst", how="mean alone"),
+        ),
+    )
 
 
 SBON_FIGURE_14 = Experiment(
@@ -112,6 +128,7 @@ SBON_FIGURE_14 = Experiment(
         "usage_penalty": "network usage over that of the best sites, less 1",
         "worst_penalty": "the same for the worst sites",
     },
+    summaries=tuple(_ranks(network) for network in NETWORKS),
     run=run,
     draw=draw,
 )

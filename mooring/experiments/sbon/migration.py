@@ -19,6 +19,7 @@ from mooring.experiments.experiment import Experiment
 from mooring.experiments.sbon.adaptation import AdaptationParams, adapt
 from mooring.experiments.sbon.changing_network import planetlab_weather, seattle_weather
 from mooring.experiments.sbon.star_queries import StarQueries
+from mooring.experiments.summary import Reference, Shown, Summary
 from mooring.experiments.trials import Report, Row, run_trials
 from mooring.placement.relaxation.migration import MigrationParams
 
@@ -34,6 +35,7 @@ VARIANTS = {
     "latency, no thresholds": AdaptationParams(migration=MigrationParams(0.0, 0.0, 1)),
 }
 PAPER = {"saving": 0.169, "migrations": 3.5, "improved": 0.75, "delay_saving": 0.105}
+"""On PlanetLab, with load in the cost space."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,10 @@ def draw(rows: Sequence[Row]) -> Figure:
     return figure
 
 
+def _beside_the_paper(column: str) -> Shown:
+    return Shown(column, beside=Reference("paper", {("planetlab", "latency/load"): PAPER[column]}))
+
+
 SBON_MIGRATION = Experiment(
     name="sbon_migration",
     title="What moving operators saves while network and load change",
@@ -126,6 +132,20 @@ SBON_MIGRATION = Experiment(
         "migrations": "moves per query (paper: 3.5)",
         "improved": "share of the pairs that use less by moving (paper: .75)",
     },
+    summaries=(
+        Summary(
+            title="what moving saves",
+            by=("weather", "space"),
+            where=lambda row: row["query"] == -1,
+            shown=(_beside_the_paper("saving"), _beside_the_paper("delay_saving"), Shown("recovered")),
+        ),
+        Summary(
+            title="what it takes",
+            by=("weather", "space"),
+            where=lambda row: row["query"] == -1,
+            shown=(_beside_the_paper("migrations"), _beside_the_paper("improved")),
+        ),
+    ),
     run=run,
     draw=draw,
 )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mooring.experiments.experiment import Experiment
+from mooring.experiments.summary import Reference, Shown, Summary
 from mooring.experiments.trials import Report, Row, run_trials
 from mooring.network.cost_space import CostSpace
 from mooring.network.embedding import embed
@@ -160,6 +161,18 @@ SBON_REUSE = Experiment(
         "running": "operators that run with sharing",
         "paper_saving": "119.55 bytes against 152.32",
     },
+    summaries=(
+        Summary(
+            by=("kind", "queries"),
+            shown=(
+                Shown("saving", beside=Reference("paper", {("four", 4): round(PAPER_SAVING, 3)})),
+                Shown("usage_alone"),
+                Shown("usage_shared"),
+                Shown("reused"),
+                Shown("running"),
+            ),
+        ),
+    ),
     run=run,
     draw=draw,
 )

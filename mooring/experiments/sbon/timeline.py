@@ -18,6 +18,7 @@ from mooring.experiments.sbon.adaptation import AdaptationParams, adapt
 from mooring.experiments.sbon.changing_network import planetlab_weather
 from mooring.experiments.sbon.migration import PAIRS
 from mooring.experiments.sbon.star_queries import StarQueries
+from mooring.experiments.summary import Shown, Summary
 from mooring.experiments.trials import Report, Row, run_trials
 
 if TYPE_CHECKING:
@@ -101,6 +102,31 @@ SBON_TIMELINE = Experiment(
         "decision": "number of the move made in this round; 0 without one",
         "usage_before": "usage in the round before the move",
     },
+    summaries=(
+        Summary(
+            title="bytes in flight, over all rounds",
+            by=(),
+            shown=(
+                Shown("usage_static", "never moves", how="mean alone"),
+                Shown("usage_adapted", "moves", how="mean alone"),
+                Shown("usage_oracle", "best site in every round", how="mean alone"),
+                Shown("decision", "moves made", how="largest"),
+            ),
+            counted="rounds",
+        ),
+        Summary(
+            title="each move",
+            by=("decision", "round", "site"),
+            where=lambda row: int(row["decision"]) > 0,
+            shown=(
+                Shown("usage_before", "before"),
+                Shown("usage_adapted", "after"),
+                Shown("usage_static", "had it never moved"),
+                Shown("usage_oracle", "at the best site"),
+            ),
+            counted="",
+        ),
+    ),
     run=run,
     draw=draw,
 )

@@ -35,6 +35,7 @@ from mooring.experiments.spark.quota_trials import (
     warm_up,
     with_rates,
 )
+from mooring.experiments.summary import Shown, Summary
 from mooring.experiments.trials import Report, Row
 from mooring.placement.placement import Placement
 
@@ -254,6 +255,19 @@ SPARK_FEASIBLE_SET = Experiment(
         "load_average": "of the machine meanwhile",
         "lost_ground": "sites that did not keep up, overloaded or held back by the machine",
     },
+    summaries=(
+        Summary(
+            by=("policy",),
+            where=lambda row: row["measured"] != -1,
+            shown=(
+                Shown("measured", "feasible, measured", how="mean alone"),
+                Shown("predicted", "predicted", how="mean alone"),
+                Shown("load_error", "load error", how="mean alone"),
+                Shown("load_error", "largest", how="largest"),
+            ),
+            counted="points",
+        ),
+    ),
     run=run,
     draw=draw,
     conclude=conclude,

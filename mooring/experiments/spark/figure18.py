@@ -38,6 +38,7 @@ from mooring.experiments.spark.quota_trials import (
     warm_up,
     with_rates,
 )
+from mooring.experiments.summary import Shown, Summary
 from mooring.experiments.trials import Report, Row
 from mooring.load.build import build_load_model
 from mooring.load.feasible.headroom import headroom
@@ -375,6 +376,30 @@ SPARK_FIGURE_18 = Experiment(
         "simulated_mean_ms": "its average latency, with what micro-batches add",
         "load_average": "of the machine meanwhile",
     },
+    summaries=(
+        Summary(
+            by=("policy",),
+            shown=(
+                Shown("first_overload", "first overload", how="mean alone"),
+                Shown("predicted_overload", "predicted", how="mean alone"),
+                Shown("load_error", "load error", how="mean alone"),
+                Shown("load_error", "largest", how="largest"),
+            ),
+            counted="looks",
+        ),
+        Summary(
+            title="average latency, ms",
+            by=("multiplier", "policy"),
+            shown=(
+                Shown("kept_up", "kept up"),
+                Shown("mean_ms", "measured"),
+                Shown("simulated_mean_ms", "simulated"),
+                Shown("utilisation", "utilisation"),
+                Shown("predicted_utilisation", "predicted"),
+            ),
+            counted="looks",
+        ),
+    ),
     run=run,
     draw=draw,
     conclude=conclude,
