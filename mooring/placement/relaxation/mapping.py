@@ -59,7 +59,8 @@ class MappingParams:
     shortlist: int = 200
     """Sites ranked by estimated cost; more find nothing better."""
     probes: int = 0
-    """Sites measured per operator, its neighbours' sites among them."""
+    """Sites measured per operator: those of its neighbours, and the best candidates that answer and have
+    room. Where that is more than `candidates`, as many are contacted."""
     distrust: float | None = None
     """A site is passed over when the latency measured on contact is off from its coordinate's prediction by
     more than this many times the prediction (and more than `distrust_ms`). None: believe everybody."""
@@ -110,45 +111,68 @@ class Mapper:
     def place(self, operator: int) -> int:
         """The site for one operator; `InfeasibleError` when no site will have it."""
         count, seen = self.params.candidates, np.zeros(len(self.space.embedding), dtype=bool)
+        willing = np.empty(0, dtype=np.int64)
         while True:
-            found, _ = self.space.nearest(self.virtual_ms[operator], max(count, self._shortlist(count)))
+            found, _ = self.space.nearest(self.virtual_ms[operator], self._looked_at(count))
             fresh = found[~seen[found]]
             seen[fresh] = True
-            site = self._first_that_will_do(operator, self._ranked(operator, fresh), count)
+            ranked, last = self._ranked(operator, fresh), len(found) >= len(self.space)
+            site = self._found_running(operator, ranked[:count])
+            if site is None:
+                site, willing = self._first_that_will_do(operator, ranked, willing, last)
             if site is not None:
                 self.site_of[operator] = site
                 return site
-            if len(found) >= len(self.space):
+            if last:
                 raise InfeasibleError(
                     f"operator {operator}: none of {len(found)} sites answered and had room for it",
                     remedy="add capacity, memory or bandwidth",
                 )
             count *= 2
 
-    def _shortlist(self, count: int) -> int:
-        return max(self.params.shortlist, count) if self.params.ranking == "estimated" else count
+    def _looked_at(self, count: int) -> int:
+        """Sites around the operator's place: enough to contact, to measure and to rank."""
+        ranked = self.params.shortlist if self.params.ranking == "estimated" else 0
+        return max(count, self.params.probes, ranked)
 
-    def _first_that_will_do(self, operator: int, ranked: Ints, count: int) -> int | None:
+    def _found_running(self, operator: int, near: Ints) -> int | None:
         running = self.sites.running(operator)
-        if len(running):
-            near = ranked[:count][np.isin(ranked[:count], running)]
-            if len(near):
-                self.report.reused += 1
-                return int(near[0])
-        # Contacting costs a message each way: a few at a time, and mostly the first few will do.
-        at_once = max(self.params.candidates, self.params.probes)
-        for first in range(0, len(ranked), at_once):
-            site = self._first_to_accept(operator, ranked[first : first + at_once])
-            if site is not None:
-                return site
-        return None
+        reused = near[np.isin(near, running)] if len(running) else running
+        if not len(reused):
+            return None
+        self.report.reused += 1
+        return int(reused[0])
 
-    def _first_to_accept(self, operator: int, ranked: Ints) -> int | None:
-        usable = self._contacted(operator, ranked)
-        usable = usable[~self.sites.lacking(operator, usable)]
-        if self.params.probes > 0 and len(usable):
-            usable = self._probed(operator, usable)
-        for site in usable.tolist():
+    def _first_that_will_do(
+        self, operator: int, ranked: Ints, willing: Ints, last: bool
+    ) -> tuple[int | None, Ints]:
+        """Contact sites until as many are willing as are to be measured, and choose among those.
+
+        Returns the site, and who is willing so far: where that is too few, the search goes on further away,
+        unless these are the last.
+        """
+        begin = 0
+        while begin < len(ranked):
+            # Contacting costs a message each way: a few at a time, and mostly the first few will do.
+            end = begin + max(self.params.candidates, self.params.probes - len(willing))
+            willing = np.concatenate([willing, self._willing(operator, ranked[begin:end])])
+            begin = end
+            if len(willing) >= max(self.params.probes, 1):
+                site = self._first_to_accept(operator, willing)
+                if site is not None:
+                    return site, willing
+                willing = willing[:0]
+        return (self._first_to_accept(operator, willing) if last else None), willing
+
+    def _willing(self, operator: int, sites: Ints) -> Ints:
+        """Those that answer and say that they have room."""
+        answering = self._contacted(operator, sites)
+        return np.asarray(answering[~self.sites.lacking(operator, answering)])
+
+    def _first_to_accept(self, operator: int, willing: Ints) -> int | None:
+        if self.params.probes > 0 and len(willing):
+            willing = self._probed(operator, willing)
+        for site in willing.tolist():
             if self.sites.accept(operator, site):
                 return int(site)
             self.report.ignored["it turned the operator down after claiming room"] += 1

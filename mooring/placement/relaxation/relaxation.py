@@ -35,10 +35,12 @@ class Relaxation:
     """How candidate sites are ranked: by nearness in the cost space (the paper), or by estimated cost of the
     links."""
     probes: int = 0
-    """Sites measured per operator before choosing the cheapest; 0 believes the coordinates, as the paper
-    does. 25 bring network usage within 2% of the optimum on transit-stub networks."""
+    """Sites measured per operator before choosing the cheapest, however many `candidates` there are; 0
+    believes the coordinates, as the paper does. 25 bring network usage within 2% of the optimum on
+    transit-stub networks."""
     candidates: int = 10
-    """k: sites contacted at first, doubled while none has the resources (section 3.1.3)."""
+    """k: sites contacted at first (more if more are to be measured), doubled while none has the resources
+    (section 3.1.3)."""
     shortlist: int = 200
     """Sites ranked by estimated cost."""
     passes: int = 1

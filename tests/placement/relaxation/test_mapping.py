@@ -8,7 +8,7 @@ import pytest
 from mooring.errors import InfeasibleError
 from mooring.network.cost_space import CostSpace
 from mooring.network.embedding import Embedding
-from mooring.placement.relaxation.mapping import Mapper, MappingParams, OpenSites
+from mooring.placement.relaxation.mapping import Mapper, MappingParams, OpenSites, Ranking
 from mooring.placement.relaxation.springs import Springs
 
 NODES = 30
@@ -103,3 +103,31 @@ def test_probes_measure_the_candidates_and_the_ends_and_take_the_cheapest() -> N
     assert found.report.most_probed <= 8
     ranked = mapper(Skewed(), MappingParams("estimated", probes=NODES))
     assert ranked.place(0) == 12
+
+
+@pytest.mark.parametrize("ranking", ["nearest", "estimated"])
+@pytest.mark.parametrize("probes", [1, 3, 7, 12, 20, NODES])
+def test_as_many_sites_are_measured_as_asked_for_however_few_are_candidates(
+    ranking: Ranking, probes: int
+) -> None:
+    found = mapper(LineSites(), MappingParams(ranking, candidates=3, probes=probes))
+    found.place(0)
+    assert found.report.probed == probes
+
+
+@pytest.mark.parametrize("ranking", ["nearest", "estimated"])
+def test_dead_and_full_sites_use_up_no_probes(ranking: Ranking) -> None:
+    sites = LineSites(dead={8, 9, 11}, full={7, 10, 12, 13})
+    found = mapper(sites, MappingParams(ranking, candidates=3, shortlist=8, probes=8))
+    found.place(0)
+    assert found.report.probed == 8
+    few = mapper(LineSites(full=set(range(5, NODES))), MappingParams(ranking, candidates=3, probes=8))
+    few.place(0)
+    assert few.report.probed == 5  # nobody else has room
+
+
+def test_probes_reach_no_further_for_reuse() -> None:
+    """A running equal counts as near among the `candidates` alone."""
+    found = mapper(LineSites(running={14}), MappingParams(candidates=3, probes=20))
+    assert found.place(0) != 14
+    assert found.report.reused == 0
