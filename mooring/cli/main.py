@@ -1,39 +1,25 @@
 """The command `mooring`: one file per verb, one place where errors become a message and an exit code.
 
-A verb file has `add_parser(verbs)`, which names its options, and `run(args, terminal)`, which does the work
-and returns an exit code.
+A verb file has a `DESCRIPTION`, `add_options(parser)`, which names its options, and `run(args, terminal)`,
+which does the work and returns an exit code. Only the file of the verb that was asked for is loaded, so that
+nobody waits for the imports of the others; what stands in the list of verbs is therefore said here.
 """
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Protocol
+from keyword import iskeyword
+from typing import Protocol, cast
 
 from mooring import __version__
-from mooring.cli.input.parsing import Parser, Run, Verbs
+from mooring.cli.input.needs_spark import missing_spark
+from mooring.cli.input.parsing import Parser, Run, add_shared_options
 from mooring.cli.output.terminal import Terminal
-from mooring.cli.verbs import (
-    check,
-    compare,
-    evaluate,
-    experiment,
-    generate,
-    headroom,
-    import_,
-    moves,
-    plan,
-    policies,
-    profile,
-    run,
-    simulate,
-    status,
-    stop,
-    traces,
-)
 from mooring.errors import MooringError
 
 INTERRUPTED = 130
@@ -42,15 +28,32 @@ BROKEN_PIPE = 141
 BUG = 1
 
 
+VERBS = {
+    "check": "validate a problem file and show what is in it",
+    "plan": "decide where each operator runs",
+    "evaluate": "judge a placement",
+    "compare": "several policies side by side",
+    "headroom": "how far the rates are from overload",
+    "simulate": "run tuples through a placement in virtual time",
+    "generate": "write a random problem file (section 7.1 of the ROD paper)",
+    "import": "make a problem file of queries that already run",
+    "traces": "count the rates of packet or request traces, for `rates: history.csv`",
+    "policies": "list the policies and their parameters",
+    "experiment": "run an experiment of the papers; without a name, list them",
+    "profile": "measure what a pipeline's fragments cost",
+    "run": "run a pipeline over its sites",
+    "status": "show how a running pipeline is doing",
+    "moves": "show or apply the moves from what runs to a plan",
+    "stop": "end a running pipeline cleanly",
+}
+"""Every verb, in the order of the list, with its line there."""
+
+
 class Verb(Protocol):
-    def add_parser(self, verbs: Verbs) -> None: ...
+    DESCRIPTION: str
+    run: Run
 
-
-VERBS: tuple[Verb, ...] = (
-    *(check, plan, evaluate, compare, headroom, simulate),
-    *(generate, import_, traces, policies, experiment),
-    *(profile, run, status, moves, stop),
-)
+    def add_options(self, parser: Parser) -> None: ...
 
 
 def entry() -> None:
@@ -78,7 +81,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: Sequence[str], terminal: Terminal) -> int:
     try:
-        args = build_parser().parse_args(argv)
+        args = build_parser(asked_verb(argv)).parse_args(argv)
         work: Run = args.run
         return work(args, terminal)
     except SystemExit as stop:  # --help and --version
@@ -95,13 +98,39 @@ def _run(argv: Sequence[str], terminal: Terminal) -> int:
         return BUG
 
 
-def build_parser() -> Parser:
+def asked_verb(argv: Sequence[str]) -> str | None:
+    """The verb on a command line: its first word, since no option that may come before it takes a value.
+
+    >>> asked_verb(["plan", "check.yaml"]), asked_verb(["--help"]), asked_verb(["pln"])
+    ('plan', None, None)
+    """
+    word = next((word for word in argv if not word.startswith("-")), None)
+    return word if word in VERBS else None
+
+
+def build_parser(asked: str | None) -> Parser:
+    """Knows the names of all verbs, and the options of the one that was asked for."""
     parser = Parser(
         prog="mooring",
         description="Decides where each operator of a streaming pipeline runs, and explains it.",
     )
     parser.add_argument("--version", action="version", version=f"mooring {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", required=True, title="verbs")
-    for verb in VERBS:
-        verb.add_parser(verbs)
+    for name, summary in VERBS.items():
+        own = verbs.add_parser(name, help=summary)
+        if name == asked:
+            verb = load_verb(name)
+            own.description = verb.DESCRIPTION
+            own.set_defaults(run=verb.run)
+            add_shared_options(own)
+            verb.add_options(own)
     return parser
+
+
+def load_verb(name: str) -> Verb:
+    """The one place where the command line imports something only when it is asked for."""
+    module = f"{name}_" if iskeyword(name) else name
+    try:
+        return cast(Verb, importlib.import_module(f"mooring.cli.verbs.{module}"))
+    except ImportError as error:
+        raise missing_spark(error) from error

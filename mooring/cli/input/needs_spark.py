@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from mooring.errors import InputError
 
+PACKAGES = ("pyspark", "grpc", "pandas", "pyarrow", "sqlglot")
+"""What the `spark` extra installs, by the names under which it is imported."""
+
 
 def require_spark(*, file: Path | None = None, field: str | None = None) -> None:
-    """Before importing from `mooring.spark`; `file` or `field` is what asked for it."""
-    try:
-        import pandas  # noqa: F401
-        import pyarrow  # noqa: F401
-        import sqlglot  # noqa: F401
+    """Before asking `mooring.spark` for something; `file` or `field` is what asked for it."""
+    missing = next((package for package in PACKAGES if find_spec(package) is None), None)
+    if missing is not None:
+        raise _not_installed(missing, file, field)
 
-        import mooring.spark.running.project_run  # noqa: F401
-    except ImportError as error:
-        missing = (error.name or "pyspark").split(".")[0]
-        if missing == "mooring":
-            raise
-        raise InputError(
-            f"this needs Spark, and {missing} is not installed",
-            file=file,
-            field=field,
-            remedy="pip install 'mooring[spark]'",
-        ) from None
+
+def missing_spark(error: ImportError) -> Exception:
+    """What failed to be imported, in words where it is a part of Spark; any other failure is a bug."""
+    package = (error.name or "").split(".")[0]
+    return _not_installed(package, None, None) if package in PACKAGES else error
+
+
+def _not_installed(package: str, file: Path | None, field: str | None) -> InputError:
+    return InputError(
+        f"this needs Spark, and {package} is not installed",
+        file=file,
+        field=field,
+        remedy="pip install 'mooring[spark]'",
+    )

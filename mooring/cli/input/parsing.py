@@ -26,7 +26,6 @@ class Parser(argparse.ArgumentParser):
         raise InputError(_with_nearest(message), remedy=f"see {self.prog} --help")
 
 
-Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"
 Run: TypeAlias = Callable[[argparse.Namespace, Terminal], int]
 """Does a verb's work and returns the exit code."""
 
@@ -41,17 +40,18 @@ def _with_nearest(message: str) -> str:
     return f"{message}; did you mean {near[0]}?" if near else message
 
 
-def add_verb(verbs: Verbs, name: str, run: Run, summary: str, description: str = "") -> Parser:
-    """A verb's parser with the options that every verb has."""
-    parser: Parser = verbs.add_parser(name, help=summary, description=description or summary)
-    parser.set_defaults(run=run)
+def add_shared_options(parser: Parser) -> None:
+    """The options that every verb has."""
     parser.add_argument("--json", action="store_true", help="print one JSON document with stable keys")
     parser.add_argument("--seed", type=seed, default=0, help="of everything random (default 0)")
-    return parser
 
 
 def add_problem(parser: Parser) -> None:
     parser.add_argument("problem", metavar="FILE", type=Path, help="problem file, YAML or JSON")
+
+
+def add_project(parser: Parser) -> None:
+    parser.add_argument("project", metavar="PROJECT", type=Path, help="project folder")
 
 
 def seed(text: str) -> int:

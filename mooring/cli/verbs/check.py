@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from mooring.cli.input.parsing import Verbs, add_problem, add_verb
+from mooring.cli.input.parsing import Parser, add_problem
 from mooring.cli.input.problem_source import read_source, source_notes
 from mooring.cli.output.graph_tree import GraphTree
 from mooring.cli.output.terminal import Terminal
@@ -23,20 +23,14 @@ if TYPE_CHECKING:
     from mooring.spark.pipeline.layout import Layout
 
 
-def add_parser(verbs: Verbs) -> None:
-    add_problem(
-        add_verb(
-            verbs,
-            "check",
-            run,
-            "validate a problem file and show what is in it",
-            "Validates a problem file, names field and remedy where it is wrong, and shows a summary.",
-        )
-    )
+DESCRIPTION = "Validates a problem file, names field and remedy where it is wrong, and shows a summary."
+
+
+def add_options(parser: Parser) -> None:
+    add_problem(parser)
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-
     problem, layout = read_source(args.problem)
     model = build_load_model(problem)
     counts = count_parts(problem, model)

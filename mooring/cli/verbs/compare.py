@@ -8,7 +8,7 @@ from typing import Any
 from rich.markup import escape
 
 from mooring.cli.input.clock import Timed
-from mooring.cli.input.parsing import Verbs, add_problem, add_verb, names
+from mooring.cli.input.parsing import Parser, add_problem, names
 from mooring.cli.input.problem_source import load_problem
 from mooring.cli.output.tables import comparison_table
 from mooring.cli.output.terminal import Report, Terminal
@@ -18,21 +18,15 @@ from mooring.problem.fingerprint import fingerprint
 from mooring.problem.problem import Problem
 from mooring.run import plan
 
+DESCRIPTION = "Runs several policies on one problem and prints their metrics, the best highlighted."
 
-def add_parser(verbs: Verbs) -> None:
-    parser = add_verb(
-        verbs,
-        "compare",
-        run,
-        "several policies side by side",
-        "Runs several policies on one problem and prints their metrics, the best highlighted.",
-    )
+
+def add_options(parser: Parser) -> None:
     add_problem(parser)
     parser.add_argument("--policies", type=names, metavar="A,B,C", help="which ones (default: all)")
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-
     chosen = tuple(POLICIES) if args.policies is None else tuple(dict.fromkeys(args.policies))
     if not chosen:
         raise InputError("found no policy, expected at least one", field="--policies")

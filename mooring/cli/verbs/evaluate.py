@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from mooring.cli.input.files import read_placement
-from mooring.cli.input.parsing import Verbs, add_problem, add_verb
+from mooring.cli.input.parsing import Parser, add_problem
 from mooring.cli.input.problem_source import add_measured, load_problem
 from mooring.cli.output.tables import latency_table, metric_lines, site_table
 from mooring.cli.output.terminal import Terminal
@@ -19,15 +19,12 @@ from mooring.placement.checker import violations
 from mooring.problem.fingerprint import fingerprint
 from mooring.run import evaluate
 
+DESCRIPTION = (
+    "Prints the metrics of a placement. One that breaks a rule of the problem is reported, not refused."
+)
 
-def add_parser(verbs: Verbs) -> None:
-    parser = add_verb(
-        verbs,
-        "evaluate",
-        run,
-        "judge a placement",
-        "Prints the metrics of a placement. One that breaks a rule of the problem is reported, not refused.",
-    )
+
+def add_options(parser: Parser) -> None:
     add_problem(parser)
     add_measured(parser)
     parser.add_argument(
@@ -40,7 +37,6 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-
     problem = load_problem(args.problem, measured=args.measured)
     placement = read_placement(args.placement, problem)
     model = build_load_model(problem)

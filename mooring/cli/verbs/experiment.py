@@ -15,26 +15,23 @@ from rich.text import Text
 from mooring.cli.input.files import make_folder, write_text
 from mooring.cli.input.needs_spark import require_spark
 from mooring.cli.input.on_spark import add_on_spark, is_on_spark, spark_session
-from mooring.cli.input.parsing import Verbs, add_verb
+from mooring.cli.input.parsing import Parser
+from mooring.cli.input.stop_signals import stop_signals
 from mooring.cli.output.tables import result_table
 from mooring.cli.output.terminal import Terminal
-from mooring.cli.verbs.run import stop_signals
 from mooring.errors import InputError
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.registry import EXPERIMENTS, find_experiment
 from mooring.experiments.summary import summarise
 from mooring.experiments.trials import Report, Row, trials_run_by
 
+DESCRIPTION = (
+    "Runs an experiment of the papers, prints what its trials say together and writes the row of each to "
+    "NAME.csv and a figure to NAME.png."
+)
 
-def add_parser(verbs: Verbs) -> None:
-    parser = add_verb(
-        verbs,
-        "experiment",
-        run,
-        "run an experiment of the papers; without a name, list them",
-        "Runs an experiment of the papers, prints what its trials say together and writes the row of each to "
-        "NAME.csv and a figure to NAME.png.",
-    )
+
+def add_options(parser: Parser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help="which one; without it, all are listed")
     parser.add_argument("--quick", action="store_true", help="fewer trials: seconds instead of minutes")
     add_on_spark(parser)
@@ -44,7 +41,6 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-
     if args.name is None:
         _list(EXPERIMENTS.values(), terminal)
         return 0

@@ -10,7 +10,7 @@ import numpy as np
 from rich.markup import escape
 
 from mooring.cli.input.files import write_text
-from mooring.cli.input.parsing import Verbs, add_verb, count, number, numbers, positive_count
+from mooring.cli.input.parsing import Parser, count, number, numbers, positive_count
 from mooring.cli.output.terminal import Terminal
 from mooring.problem.generate import GraphParameters, generate_problem
 from mooring.problem.write import problem_to_data, problem_to_json, problem_to_yaml
@@ -35,15 +35,13 @@ OPTIONS = (
 )
 
 
-def add_parser(verbs: Verbs) -> None:
-    parser = add_verb(
-        verbs,
-        "generate",
-        run,
-        "write a random problem file (section 7.1 of the ROD paper)",
-        "Writes a random problem: a forest with one tree of operators per stream, as in section 7.1 of the "
-        "ROD paper. Ranges are drawn uniformly. Without --output the problem is printed.",
-    )
+DESCRIPTION = (
+    "Writes a random problem: a forest with one tree of operators per stream, as in section 7.1 of the "
+    "ROD paper. Ranges are drawn uniformly. Without --output the problem is printed."
+)
+
+
+def add_options(parser: Parser) -> None:
     for option, kind, metavar, default, meaning in OPTIONS:
         said = meaning if default is None else f"{meaning} (default {default})"
         parser.add_argument(f"--{option}", type=kind, metavar=metavar, help=said)
@@ -55,7 +53,6 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-
     names = [option.replace("-", "_") for option, *_ in OPTIONS] + ["order", "rates"]
     given: dict[str, Any] = {name: value for name in names if (value := getattr(args, name)) is not None}
     if "children" in given:

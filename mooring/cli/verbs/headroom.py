@@ -6,22 +6,17 @@ import argparse
 from pathlib import Path
 
 from mooring.cli.input.files import read_placement
-from mooring.cli.input.parsing import Verbs, add_problem, add_verb
+from mooring.cli.input.parsing import Parser, add_problem
 from mooring.cli.input.problem_source import add_measured, load_problem
 from mooring.cli.output.tables import headroom_table
 from mooring.cli.output.terminal import Terminal
 from mooring.problem.fingerprint import fingerprint
 from mooring.run import headroom, plan
 
+DESCRIPTION = "By what factor all rates together, and each stream alone, can grow before which site is full."
 
-def add_parser(verbs: Verbs) -> None:
-    parser = add_verb(
-        verbs,
-        "headroom",
-        run,
-        "how far the rates are from overload",
-        "By what factor all rates together, and each stream alone, can grow before which site is full.",
-    )
+
+def add_options(parser: Parser) -> None:
     add_problem(parser)
     add_measured(parser)
     parser.add_argument(
@@ -30,7 +25,6 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-
     problem = load_problem(args.problem, measured=args.measured)
     if args.placement is None:
         placement = plan(problem, "rod", seed=args.seed).placement

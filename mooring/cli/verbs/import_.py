@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mooring.cli.input.files import write_text
-from mooring.cli.input.parsing import Verbs, add_verb, number, settings
+from mooring.cli.input.parsing import Parser, number, settings
 from mooring.cli.output.terminal import Report, Terminal, as_json_text
 from mooring.errors import InputError
 from mooring.problem.fingerprint import fingerprint
@@ -22,16 +22,14 @@ if TYPE_CHECKING:
     from mooring.spark.event_logs.lines import LineCounts
 
 
-def add_parser(verbs: Verbs) -> None:
-    parser = add_verb(
-        verbs,
-        "import",
-        run,
-        "make a problem file of queries that already run",
-        "Reads Spark event logs (files, folders, rolled ones; plain, .gz, .zstd) or progress records (JSON "
-        "lines) of Structured Streaming queries and writes a problem file with their rates over time, costs "
-        "and errors, and a plan file with the sites they ran on.",
-    )
+DESCRIPTION = (
+    "Reads Spark event logs (files, folders, rolled ones; plain, .gz, .zstd) or progress records (JSON "
+    "lines) of Structured Streaming queries and writes a problem file with their rates over time, costs "
+    "and errors, and a plan file with the sites they ran on."
+)
+
+
+def add_options(parser: Parser) -> None:
     parser.add_argument("logs", metavar="LOG", type=Path, nargs="+", help="event log, or a folder of them")
     parser.add_argument(
         "--out", type=Path, metavar="FILE", default=Path("problem.yml"), help="problem file (problem.yml)"

@@ -15,11 +15,10 @@ from rich.table import Table
 
 from mooring.cli.input.files import read_placement
 from mooring.cli.input.needs_spark import require_spark
-from mooring.cli.input.parsing import Verbs, add_verb
+from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.input.problem_source import load_problem
 from mooring.cli.output.tables import quantity
 from mooring.cli.output.terminal import Terminal
-from mooring.cli.verbs.run import add_project
 from mooring.errors import EngineError, InputError, MooringError
 from mooring.problem.problem import Problem
 
@@ -32,17 +31,15 @@ _ACCEPT_S = 30.0
 """A runner that is alive takes a request within a look; one that hangs for this long does not."""
 
 
-def add_parser(verbs: Verbs) -> None:
-    parser = add_verb(
-        verbs,
-        "moves",
-        run,
-        "show or apply the moves from what runs to a plan",
-        "Lists the moves that lead from the placement that runs (or ran last) to PLAN.json, in order, with "
-        "their predicted effect and pause; without PLAN.json, those that the running process proposes at the "
-        "rates it measures, if any. With --apply the process that runs the project carries out "
-        "exactly that list; should a move fail, those done are taken back.",
-    )
+DESCRIPTION = (
+    "Lists the moves that lead from the placement that runs (or ran last) to PLAN.json, in order, with "
+    "their predicted effect and pause; without PLAN.json, those that the running process proposes at the "
+    "rates it measures, if any. With --apply the process that runs the project carries out "
+    "exactly that list; should a move fail, those done are taken back."
+)
+
+
+def add_options(parser: Parser) -> None:
     add_project(parser)
     target = parser.add_mutually_exclusive_group()
     target.add_argument(

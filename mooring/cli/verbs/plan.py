@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from mooring.cli.input.clock import Timed, deadline, spent_part
 from mooring.cli.input.files import read_placement, write_text
-from mooring.cli.input.parsing import Verbs, add_problem, add_verb, count, seconds, settings
+from mooring.cli.input.parsing import Parser, add_problem, count, seconds, settings
 from mooring.cli.input.problem_source import read_source, source_notes
 from mooring.cli.output.tables import latency_table, metric_lines, sentences, site_table
 from mooring.cli.output.terminal import Terminal, as_json_text
@@ -19,15 +19,12 @@ from mooring.policies.catalogue import make_policy
 from mooring.problem.fingerprint import fingerprint
 from mooring.run import Plan, plan
 
+DESCRIPTION = (
+    "Places the operators of a problem, and says how good the placement is, why, and what would help."
+)
 
-def add_parser(verbs: Verbs) -> None:
-    parser = add_verb(
-        verbs,
-        "plan",
-        run,
-        "decide where each operator runs",
-        "Places the operators of a problem, and says how good the placement is, why, and what would help.",
-    )
+
+def add_options(parser: Parser) -> None:
     add_problem(parser)
     parser.add_argument(
         "--policy", metavar="NAME", default="rod", help="see `mooring policies` (default rod)"
@@ -45,7 +42,6 @@ def add_parser(verbs: Verbs) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-
     if args.max_moves is not None and args.current is None:
         raise InputError("found no running placement", field="--max-moves", remedy="add --from PLAN.json")
     problem, layout = read_source(args.problem)

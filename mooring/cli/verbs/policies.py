@@ -14,23 +14,18 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from mooring.cli.input.parsing import Verbs, add_verb
+from mooring.cli.input.parsing import Parser
 from mooring.cli.output.terminal import Terminal
 from mooring.policies.catalogue import POLICIES
 
+DESCRIPTION = "Lists every policy and the parameters that `plan --policy NAME --set PARAMETER=VALUE` takes."
 
-def add_parser(verbs: Verbs) -> None:
-    add_verb(
-        verbs,
-        "policies",
-        run,
-        "list the policies and their parameters",
-        "Lists every policy and the parameters that `plan --policy NAME --set PARAMETER=VALUE` takes.",
-    )
+
+def add_options(parser: Parser) -> None:
+    """None of its own."""
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-
     described = [describe(name, policy) for name, policy in POLICIES.items()]
     terminal.document({"version": 1, "policies": described})
     table = Table(box=SIMPLE_HEAD, header_style="bold")

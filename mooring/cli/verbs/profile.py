@@ -11,9 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from mooring.cli.input.needs_spark import require_spark
-from mooring.cli.input.parsing import Verbs, add_verb, positive_count
+from mooring.cli.input.parsing import Parser, add_project, positive_count
 from mooring.cli.output.terminal import Terminal
-from mooring.cli.verbs.run import add_project
 from mooring.errors import EngineError, InputError
 
 if TYPE_CHECKING:
@@ -22,15 +21,13 @@ if TYPE_CHECKING:
 _DEFAULT_BATCHES = 6
 
 
-def add_parser(verbs: Verbs) -> None:
-    parser = add_verb(
-        verbs,
-        "profile",
-        run,
-        "measure what a pipeline's fragments cost",
-        "Runs every fragment of a project on sample data, alone on one site, and writes what it measured to "
-        "statistics.yml, which plans are made with from then on. Takes one to two minutes per fragment.",
-    )
+DESCRIPTION = (
+    "Runs every fragment of a project on sample data, alone on one site, and writes what it measured to "
+    "statistics.yml, which plans are made with from then on. Takes one to two minutes per fragment."
+)
+
+
+def add_options(parser: Parser) -> None:
     add_project(parser)
     parser.add_argument(
         "--sample",

@@ -5,21 +5,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
-import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.live import Live
 from rich.markup import escape
 
 from mooring.cli.input.files import read_placement, write_text
 from mooring.cli.input.needs_spark import require_spark
-from mooring.cli.input.parsing import Verbs, add_verb, settings
+from mooring.cli.input.parsing import Parser, add_project, settings
+from mooring.cli.input.stop_signals import StopSignals, stop_signals
 from mooring.cli.output.terminal import Terminal, plain
 from mooring.errors import EngineError, InputError, MooringError
 
@@ -36,15 +35,13 @@ _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
 _LINE_EVERY_S = 10.0
 
 
-def add_parser(verbs: Verbs) -> None:
-    parser = add_verb(
-        verbs,
-        "run",
-        run,
-        "run a pipeline over its sites",
-        "Places a pipeline (a project folder with spark-pipeline.yml and mooring.yml), runs it until Ctrl-C "
-        "or for a while, and reports. Running again resumes where it stopped.",
-    )
+DESCRIPTION = (
+    "Places a pipeline (a project folder with spark-pipeline.yml and mooring.yml), runs it until Ctrl-C "
+    "or for a while, and reports. Running again resumes where it stopped."
+)
+
+
+def add_options(parser: Parser) -> None:
     add_project(parser)
     parser.add_argument(
         "--policy", metavar="NAME", help="see `mooring policies` (default: mooring.yml's, rod)"
@@ -84,10 +81,6 @@ def _ensure_class_archive(terminal: Terminal) -> None:
         with terminal.progress("building the class archive"):
             path = build_archive(java)
         terminal.note(f"built {path}")
-
-
-def add_project(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("project", metavar="PROJECT", type=Path, help="project folder")
 
 
 def duration(text: str) -> float:
@@ -296,40 +289,6 @@ def _viewer(terminal: Terminal, problem: Problem, prepared: PreparedRun) -> _Vie
     fragments = {name: f for f, name in enumerate(problem.fragment_names)}
     streams = prepared.layout.entries
     return _Viewer(terminal, lambda snapshot: site_headrooms(model, fragments, streams, snapshot))
-
-
-class StopSignals:
-    """Ctrl-C and SIGTERM: before the pipeline runs they interrupt, afterwards they ask for a clean end."""
-
-    def __init__(self) -> None:
-        self.gentle = False
-        self.name = ""
-        self._asked = threading.Event()
-
-    @property
-    def asked(self) -> bool:
-        return self._asked.is_set()
-
-    def __call__(self, number: int, frame: Any) -> None:
-        impatient = self.asked
-        self.name = signal.Signals(number).name
-        self._asked.set()
-        if not self.gentle or impatient:
-            raise KeyboardInterrupt
-
-
-@contextlib.contextmanager
-def stop_signals() -> Iterator[StopSignals]:
-    stopping = StopSignals()
-    if threading.current_thread() is not threading.main_thread():
-        yield stopping
-        return
-    before = {number: signal.signal(number, stopping) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stopping
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _detach(args: argparse.Namespace, terminal: Terminal) -> int:

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mooring.cli.input.files import make_folder, read_placement
-from mooring.cli.input.parsing import Verbs, add_problem, add_verb, number, positive_count, seconds
+from mooring.cli.input.parsing import Parser, add_problem, number, positive_count, seconds
 from mooring.cli.input.problem_source import load_problem
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InputError
@@ -20,16 +20,13 @@ from mooring.simulator.data_plane.report import SimulationReport
 from mooring.simulator.data_plane.simulate import simulate
 from mooring.simulator.data_plane.workload import PROCESSES
 
+DESCRIPTION = (
+    "Reports end-to-end latencies, utilisation and queues over time, and whether the sites kept up. An "
+    "overloaded run ends early and says where."
+)
 
-def add_parser(verbs: Verbs) -> None:
-    parser = add_verb(
-        verbs,
-        "simulate",
-        run,
-        "run tuples through a placement in virtual time",
-        "Reports end-to-end latencies, utilisation and queues over time, and whether the sites kept up. An "
-        "overloaded run ends early and says where.",
-    )
+
+def add_options(parser: Parser) -> None:
     add_problem(parser)
     parser.add_argument(
         "--placement", type=Path, metavar="PLAN.json", required=True, help="a plan, or operators to sites"

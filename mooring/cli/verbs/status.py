@@ -7,13 +7,14 @@ import argparse
 from rich.markup import escape
 
 from mooring.cli.input.needs_spark import require_spark
-from mooring.cli.input.parsing import Verbs, add_verb
+from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.output.terminal import Terminal
-from mooring.cli.verbs.run import add_project
+
+DESCRIPTION = "Shows how a running pipeline is doing."
 
 
-def add_parser(verbs: Verbs) -> None:
-    add_project(add_verb(verbs, "status", run, "show how a running pipeline is doing"))
+def add_options(parser: Parser) -> None:
+    add_project(parser)
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:

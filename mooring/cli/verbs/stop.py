@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 
 from mooring.cli.input.needs_spark import require_spark
-from mooring.cli.input.parsing import Verbs, add_verb
+from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.output.terminal import Terminal
-from mooring.cli.verbs.run import add_project
 
 PATIENCE_S = 120.0
 
 
-def add_parser(verbs: Verbs) -> None:
-    add_project(add_verb(verbs, "stop", run, "end a running pipeline cleanly"))
+DESCRIPTION = "Ends a running pipeline cleanly."
+
+
+def add_options(parser: Parser) -> None:
+    add_project(parser)
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:

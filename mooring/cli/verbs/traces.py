@@ -13,7 +13,7 @@ from rich.text import Text
 from mooring.cli.input.files import make_folder, write_text
 from mooring.cli.input.needs_spark import require_spark
 from mooring.cli.input.on_spark import add_on_spark, is_on_spark, spark_session
-from mooring.cli.input.parsing import Verbs, add_verb, names, positive_count, seconds
+from mooring.cli.input.parsing import Parser, names, positive_count, seconds
 from mooring.cli.output.terminal import Report, Terminal, as_json_text
 from mooring.errors import InputError
 
@@ -23,15 +23,13 @@ if TYPE_CHECKING:
 ROWS_SHOWN = 20
 
 
-def add_parser(verbs: Verbs) -> None:
-    parser = add_verb(
-        verbs,
-        "traces",
-        run,
-        "count the rates of packet or request traces, for `rates: history.csv`",
-        "Counts the rates of traces, cut into sub-streams by address where asked, and writes history.csv "
-        "(which problem files name under `rates`) and statistics.json (moments and correlations).",
-    )
+DESCRIPTION = (
+    "Counts the rates of traces, cut into sub-streams by address where asked, and writes history.csv "
+    "(which problem files name under `rates`) and statistics.json (moments and correlations)."
+)
+
+
+def add_options(parser: Parser) -> None:
     parser.add_argument("traces", metavar="TRACE", nargs="+", help="trace file, or a shipped extract's name")
     parser.add_argument("--bin-s", type=seconds, metavar="S", help="bin of the rates (default 1; counts: 60)")
     parser.add_argument(
