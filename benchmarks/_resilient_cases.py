@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mooring.arrays import Ints
 from mooring.experiments.rod.figure14 import with_random_rates
 from mooring.load.build import build_load_model
 from mooring.load.feasible.feasible_set import FeasibleSet
@@ -16,7 +17,6 @@ from mooring.placement.policy import Context, Policy
 from mooring.problem.generate import GraphParameters, generate_problem
 from mooring.problem.problem import Problem
 
-Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
 Row = dict[str, object]
 JUDGE_SEED = 99
 """Directions that neither the search nor its own judge (seed 0) has seen."""

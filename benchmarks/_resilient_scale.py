@@ -6,7 +6,8 @@ from statistics import fmean
 
 import numpy as np
 
-from benchmarks._resilient_cases import Ints, Row, at_least, claim, drawn, ratio, timed
+from benchmarks._resilient_cases import Row, at_least, claim, drawn, ratio, timed
+from mooring.arrays import Ints
 from mooring.load.build import build_load_model
 from mooring.load.feasible.directions import Directions
 from mooring.load.feasible.feasible_set import FeasibleSet

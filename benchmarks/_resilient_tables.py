@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from benchmarks._resilient_cases import Ints, Row, drawn, ratio, timed
+from benchmarks._resilient_cases import Row, drawn, ratio, timed
+from mooring.arrays import Ints
 from mooring.load.model import LoadModel
 from mooring.placement.bounds.upper_bound import upper_bound
 from mooring.placement.policy import Context

@@ -17,10 +17,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mooring.arrays import Floats, Ints
 from mooring.experiments.sbon.star_queries import StarQueries
 from mooring.network.cost_space import CostSpace
 from mooring.network.embedding import draw_neighbours, embed, refine, start_embedding
-from mooring.network.topology import Floats, Ints
 from mooring.network.transit_stub import transit_stub
 from mooring.network.vivaldi import VivaldiClient, VivaldiParams
 from mooring.placement.relaxation.mapping import MappingParams, OpenSites

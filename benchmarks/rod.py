@@ -15,8 +15,6 @@ from scipy.sparse import csr_array
 from mooring.load.model import LoadModel
 from mooring.placement.rod.rod import rod_assign
 
-Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-
 
 def dense(fragments: int, sites: int, streams: int, rng: np.random.Generator) -> LoadModel:
     return LoadModel.from_coefficients(rng.random((fragments, streams)), np.ones(sites))

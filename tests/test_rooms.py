@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent.parent / "mooring"
 # From the top down: a room imports only from those above it (and from itself). A sub-room stands for itself;
 # the name of a room with sub-rooms stands for the modules that lie in the room directly.
 ROOMS = [
+    "arrays",
     "errors",
     "problem/reading",
     "problem",
@@ -160,6 +161,17 @@ def test_heavy_imports_stay_in_their_homes() -> None:
         if room_of(path) not in home[0] and not path.stem.endswith(home[1] or ("\0",))
     ]
     assert not wrong, wrong
+
+
+def test_arrays_have_one_set_of_names() -> None:
+    spelled = [
+        f"{path.relative_to(ROOT)} line {node.lineno}"
+        for path in sources()
+        if path != ROOT / "arrays.py"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value).split(".")[-1].lower() == "ndarray"
+    ]
+    assert not spelled, f"take the names of mooring/arrays.py: {spelled}"
 
 
 def test_no_module_is_named_after_nothing() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 from scipy.sparse import csr_array
 
+from mooring.arrays import Floats, Ints
 from mooring.load.model import Arcs, Definition, LoadModel, SparseVector, Variable
 from mooring.problem.operator import Operator
 from mooring.problem.problem import Problem
@@ -113,7 +114,7 @@ class _RateForms:
             self.definitions.append(Definition(self._varying[name], 1.0, whole, None))
         return {self._varying[name]: operator.share}
 
-    def lower_bounds(self, problem: Problem) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def lower_bounds(self, problem: Problem) -> Floats:
         """Minimum rates carried through joins; an output whose selectivity varies may fall to nothing."""
         x = np.zeros(len(self.variables))
         x[: len(problem.streams)] = problem.min_rates
@@ -139,7 +140,7 @@ def _outputs_that_matter(problem: Problem) -> list[bool]:
     return matters
 
 
-def _pins(problem: Problem) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _pins(problem: Problem) -> Ints:
     result = np.full(len(problem.fragments), -1, dtype=np.int64)
     for f, members in enumerate(problem.fragments):
         for j in members:
@@ -149,9 +150,7 @@ def _pins(problem: Problem) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return result
 
 
-def _arcs(
-    problem: Problem, forms: _RateForms, fragment_of: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> Arcs:
+def _arcs(problem: Problem, forms: _RateForms, fragment_of: Ints) -> Arcs:
     graph = problem.graph
     rows: list[tuple[int, int, int, int]] = []
     rates: list[SparseVector] = []

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from mooring.arrays import Floats as Floats
+from mooring.arrays import Ints as Ints
+
 SparseVector = dict[int, float]
 """Variable -> coefficient."""
 

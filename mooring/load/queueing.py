@@ -7,15 +7,13 @@ utilisation the answer is infinite; an idle site waits nothing.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Values: TypeAlias = NDArray[np.float64]
+from mooring.arrays import Floats
 
 
-def mm1_sojourn_s(rate: ArrayLike, service_s: ArrayLike) -> Values:
+def mm1_sojourn_s(rate: ArrayLike, service_s: ArrayLike) -> Floats:
     """Waiting plus service under Poisson arrivals and exponential service (exact).
 
     >>> float(mm1_sojourn_s(0.5, 1.0))
@@ -24,14 +22,14 @@ def mm1_sojourn_s(rate: ArrayLike, service_s: ArrayLike) -> Values:
     return mg1_wait_s(rate, service_s, 1.0) + np.asarray(service_s, dtype=np.float64)
 
 
-def mg1_wait_s(rate: ArrayLike, service_s: ArrayLike, service_scv: ArrayLike) -> Values:
+def mg1_wait_s(rate: ArrayLike, service_s: ArrayLike, service_scv: ArrayLike) -> Floats:
     """Mean wait under Poisson arrivals and any service distribution (Pollaczek-Khinchine, exact)."""
     return allen_cunneen_wait_s(rate, service_s, 1.0, service_scv)
 
 
 def allen_cunneen_wait_s(
     rate: ArrayLike, service_s: ArrayLike, arrival_scv: ArrayLike, service_scv: ArrayLike
-) -> Values:
+) -> Floats:
     """Mean wait in a G/G/1 queue, rho/(1 - rho) x (ca2 + cs2)/2 x service.
 
     Equation 9 of the ants paper (Kingman's form). Exact for Poisson arrivals; up to 93% off for regular
@@ -47,7 +45,7 @@ def allen_cunneen_wait_s(
 
 def kraemer_langenbach_belz_wait_s(
     rate: ArrayLike, service_s: ArrayLike, arrival_scv: ArrayLike, service_scv: ArrayLike
-) -> Values:
+) -> Floats:
     """Allen-Cunneen with the correction of Kraemer and Langenbach-Belz (1976) for the arrivals' variability.
 
     Within 9% of 18 simulated cases where the plain form was up to 93% off; the better one for planning.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from mooring.arrays import Floats
 from mooring.problem.problem import Problem
 
 
-def output_rates(problem: Problem, rates: npt.ArrayLike | None = None) -> npt.NDArray[np.float64]:
+def output_rates(problem: Problem, rates: npt.ArrayLike | None = None) -> Floats:
     """Tuples per second out of every node (streams, then operators); stream rates default to the present."""
     graph = problem.graph
     result = np.zeros(graph.stream_count + len(problem.operators))

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
+from mooring.arrays import Floats, Ints
 from mooring.errors import InputError
 from mooring.network.embedding import Embedding
-from mooring.network.topology import Floats, Ints
 
 
 @dataclass(frozen=True)

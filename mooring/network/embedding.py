@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mooring.arrays import Bools, Floats, Ints
 from mooring.network.coordinate import Coordinate
-from mooring.network.topology import Bools, Floats, Ints
 from mooring.network.vivaldi import VivaldiParams
 from mooring.network.vivaldi_kernels import run_rounds
 

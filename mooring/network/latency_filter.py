@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mooring.arrays import Floats
 from mooring.errors import InputError
-from mooring.network.topology import Floats
 
 
 @dataclass(frozen=True)

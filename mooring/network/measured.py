@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from mooring.arrays import Floats
 from mooring.errors import InputError
-from mooring.network.topology import Floats
 
 LARGEST_FILE_BYTES = 64 * 2**20
 """The largest known matrix (PlanetLab as text) takes 2 MB."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from mooring.arrays import Floats, Ints, Ints32
 from mooring.errors import InputError
-from mooring.network.topology import Floats, Topology
+from mooring.network.topology import Topology
 
 _SOURCES_AT_ONCE = 512
 """Bounds the memory of the doubling steps."""
@@ -24,7 +24,7 @@ _SOURCES_AT_ONCE = 512
 class Routing:
     latency_ms: Floats
     """From node i to node j along the route, one way."""
-    before: npt.NDArray[np.int32]
+    before: Ints32
     """The node before j on the route from i; i itself where i = j."""
 
     def route(self, start: int, end: int) -> tuple[int, ...]:
@@ -73,9 +73,7 @@ def _link_matrices(topology: Topology) -> tuple[csr_array, csr_array]:
     return latency_of, csr_array((weight[kept], (a[kept], b[kept])), shape=shape)
 
 
-def _along_routes(
-    latency_of: csr_array, sources: npt.NDArray[np.int64], previous: npt.NDArray[np.int32]
-) -> Floats:
+def _along_routes(latency_of: csr_array, sources: Ints, previous: Ints32) -> Floats:
     nodes = previous.shape[1]
     columns = np.broadcast_to(np.arange(nodes), previous.shape)
     total = np.asarray(latency_of[previous.ravel(), columns.ravel()]).reshape(previous.shape)

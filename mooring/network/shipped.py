@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from mooring.arrays import Counts16, Floats
 from mooring.network.measured import Measured
-from mooring.network.topology import Floats
 
 DATA = Path(__file__).parent / "data"
 
@@ -45,7 +45,7 @@ def seattle_series() -> Floats:
         return np.asarray(archive["ticks"].astype(np.float64) * float(archive["tick_ms"]))
 
 
-def _symmetric(upper: np.ndarray[tuple[int], np.dtype[np.uint16]], tick_ms: float, nodes: int) -> Floats:
+def _symmetric(upper: Counts16, tick_ms: float, nodes: int) -> Floats:
     matrix = np.zeros((nodes, nodes))
     matrix[np.triu_indices(nodes, 1)] = upper * tick_ms
     return matrix + matrix.T

@@ -10,13 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Bools, Floats, Ints
 from mooring.errors import InputError
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +26,7 @@ class Topology:
     """Per link: what routing minimises."""
     domain: Ints
     """Per node: the routing domain it belongs to; all 0 where there is only one."""
-    transit: npt.NDArray[np.bool_]
+    transit: Bools
     """Per node: whether it belongs to a domain that carries traffic of others."""
 
     def __post_init__(self) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from mooring.arrays import Bools, Floats, Ints
 from mooring.errors import InputError
-from mooring.network.topology import Floats, Topology
+from mooring.network.topology import Topology
 
 FIBRE_KM_PER_MS = 200.0
 """Two thirds of the speed of light."""
@@ -92,7 +93,7 @@ def _places(nodes: list[_Node]) -> Floats:
     return place
 
 
-def _filled(place: Floats, ends: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> Floats:
+def _filled(place: Floats, ends: Ints) -> Floats:
     for _ in range(len(place)):
         missing = np.flatnonzero(np.isnan(place[:, 0]))
         if not len(missing):
@@ -109,9 +110,7 @@ def _filled(place: Floats, ends: np.ndarray[tuple[int, int], np.dtype[np.int64]]
     return np.where(np.isnan(place), middle, place)
 
 
-def _largest_part(
-    nodes: int, ends: np.ndarray[tuple[int, int], np.dtype[np.int64]]
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _largest_part(nodes: int, ends: Ints) -> Bools:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mooring.arrays import Floats, Ints
 from mooring.errors import InputError
 from mooring.network.routing import Routing, route
-from mooring.network.topology import Floats, Ints, Topology
+from mooring.network.topology import Topology
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Ints
 from mooring.load.model import LoadModel
-
-Ints = npt.NDArray[np.int64]
 
 
 class Adjacency(NamedTuple):

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Ints
 from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel
 from mooring.placement.checker import violations
@@ -22,8 +22,6 @@ MOST_CANDIDATES = 32
 """Moves tried per round, heaviest fragments first."""
 MOST_ROUNDS = 100
 """Beyond this many moves, several are taken per round."""
-
-Ints = npt.NDArray[np.int64]
 
 
 def hold_immovable(model: LoadModel, current: Placement) -> LoadModel:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Ints
 from mooring.errors import InputError
 from mooring.problem.problem import Problem
 from mooring.problem.reading.fields import refuse_reference
@@ -16,7 +16,7 @@ from mooring.problem.reading.fields import refuse_reference
 @dataclass(frozen=True, eq=False)
 class Placement:
     problem: Problem
-    site_of_fragment: npt.NDArray[np.int64]
+    site_of_fragment: Ints
     """Index into the problem's sites, per fragment of the problem."""
 
     def __post_init__(self) -> None:
@@ -32,7 +32,7 @@ class Placement:
     __hash__ = None  # type: ignore[assignment]
 
     @property
-    def site_of_operator(self) -> npt.NDArray[np.int64]:
+    def site_of_operator(self) -> Ints:
         result = np.empty(len(self.problem.operators), dtype=np.int64)
         for members, site in zip(self.problem.fragments, self.site_of_fragment, strict=True):
             result[list(members)] = site

@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Bools, Floats, Ints
 from mooring.errors import InfeasibleError
 from mooring.load.model import LoadModel
 from mooring.problem.problem import Problem
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 # Relative to a site's capacity: rounding in a sum must not forbid a site that is exactly full.
 SLACK = 1e-9

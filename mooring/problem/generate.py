@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Floats, Ints
 from mooring.errors import InputError
 from mooring.problem.network import Network
 from mooring.problem.operator import Operator
@@ -22,9 +22,6 @@ from mooring.problem.problem import Problem
 from mooring.problem.query import Query
 from mooring.problem.site import Site
 from mooring.problem.stream import Stream
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _RANGES = ("capacity", "children", "cost_us", "selectivity", "join_cost_us", "join_selectivity")
 _COUNTS = {"streams": 1, "operators": 1, "sites": 1, "joins": 0, "variable": 0, "queries": 0}

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Floats
 from mooring.errors import InputError
 
 MAX_ROWS = 1_000_000
@@ -20,15 +20,15 @@ MAX_ROWS = 1_000_000
 class RateHistory:
     """Rates of all streams at common instants; a stream without a history keeps its present rate."""
 
-    rates: npt.NDArray[np.float64]
+    rates: Floats
     """Samples x streams, tuples per second."""
 
     @property
-    def peaks(self) -> npt.NDArray[np.float64]:
+    def peaks(self) -> Floats:
         return np.asarray(self.rates.max(axis=0))
 
 
-def read_history_columns(path: Path) -> dict[str, npt.NDArray[np.float64]]:
+def read_history_columns(path: Path) -> dict[str, Floats]:
     """The columns of a history file: a header of names, then one row of rates per instant.
 
     A column `time_s` is allowed and left out, since the samples only have to be taken together.
@@ -47,7 +47,7 @@ def read_history_columns(path: Path) -> dict[str, npt.NDArray[np.float64]]:
     return {name: values[:, k] for k, name in enumerate(header) if name != "time_s"}
 
 
-def _read_rows(rows: Iterable[list[str]], header: list[str], path: Path) -> npt.NDArray[np.float64]:
+def _read_rows(rows: Iterable[list[str]], header: list[str], path: Path) -> Floats:
     values: list[list[float]] = []
     for line, row in enumerate(rows, start=2):
         if not row:

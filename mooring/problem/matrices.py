@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Floats
 from mooring.errors import InputError
 from mooring.problem.network import Network
 from mooring.problem.reading.companion import companion_file
@@ -25,8 +25,6 @@ from mooring.problem.reading.fields import (
     refuse_reference,
 )
 from mooring.problem.site import Site
-
-Matrix = npt.NDArray[np.float64]
 
 MAX_SITES = 10_000
 """A matrix between more sites than this would not fit in memory."""
@@ -59,7 +57,7 @@ def read_network(latency: Any, network: Any, sites: tuple[Site, ...], folder: Pa
     )
 
 
-def _read_latency(raw: Mapping[str, object], index: dict[str, int], folder: Path | None) -> Matrix:
+def _read_latency(raw: Mapping[str, object], index: dict[str, int], folder: Path | None) -> Floats:
     file = raw.get("file")
     if isinstance(file, str):
         if len(raw) > 1:
@@ -71,7 +69,7 @@ def _read_latency(raw: Mapping[str, object], index: dict[str, int], folder: Path
     return matrix
 
 
-def _fill(raw: Mapping[str, object], index: dict[str, int], path: str) -> Matrix:
+def _fill(raw: Mapping[str, object], index: dict[str, int], path: str) -> Floats:
     """Entries as given; NaN where nothing is."""
     matrix = np.full((len(index), len(index)), math.nan)
     for a, row in raw.items():
@@ -88,7 +86,7 @@ def _site(key: str, index: dict[str, int], path: str) -> int:
     return index[key]
 
 
-def _complete(matrix: Matrix, index: dict[str, int], path: str) -> None:
+def _complete(matrix: Floats, index: dict[str, int], path: str) -> None:
     """Fill in the other direction and the diagonal; every pair of sites must have come up."""
     diagonal = np.diagonal(matrix)
     if np.any(diagonal[~np.isnan(diagonal)] != 0.0):
@@ -108,7 +106,7 @@ def _complete(matrix: Matrix, index: dict[str, int], path: str) -> None:
         )
 
 
-def _read_matrix_file(path: Path, index: dict[str, int]) -> Matrix:
+def _read_matrix_file(path: Path, index: dict[str, int]) -> Floats:
     """A CSV file: site names after one corner cell, then one row per site. Other sites are left out."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -138,7 +136,7 @@ def _cell(text: str, path: Path, line: int, column: str) -> float:
         ) from None
 
 
-def _read_bandwidth(raw: object, index: dict[str, int]) -> Matrix:
+def _read_bandwidth(raw: object, index: dict[str, int]) -> Floats:
     """One number for every pair, or a matrix in which missing pairs are not limited."""
     if not isinstance(raw, Mapping):
         matrix = np.full((len(index), len(index)), positive(raw, "network.bandwidth"))

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
+from mooring.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    latency_ms: npt.NDArray[np.float64] | None = None
+    latency_ms: Floats | None = None
     """One-way latency from site i to site j; zero diagonal. None: not stated."""
     channel_ms: float = 0.0
     """Delay that every channel between two fragments adds."""
     comm_us: float = 0.0
     """CPU microseconds per tuple at each end of a crossing between sites."""
-    bandwidth: npt.NDArray[np.float64] | None = None
+    bandwidth: Floats | None = None
     """Bytes per second from site i to site j; infinite where not limited. None: not stated."""
     routes: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     """Sites passed on the way from i to j, ends left out, where stated."""

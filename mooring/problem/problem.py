@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from mooring.arrays import Floats
 from mooring.problem.graph import QueryGraph
 from mooring.problem.network import Network
 from mooring.problem.operator import Operator
@@ -101,16 +102,16 @@ class Problem:
         return tuple(first.name if first.fragment is None else first.fragment for first in firsts)
 
     @property
-    def capacity_cores(self) -> npt.NDArray[np.float64]:
+    def capacity_cores(self) -> Floats:
         return np.array([site.capacity for site in self.sites])
 
     @property
-    def rates(self) -> npt.NDArray[np.float64]:
+    def rates(self) -> Floats:
         """Present rates, tuples per second."""
         return np.array([stream.rate for stream in self.streams])
 
     @property
-    def min_rates(self) -> npt.NDArray[np.float64]:
+    def min_rates(self) -> Floats:
         return np.array([stream.min_rate for stream in self.streams])
 
     def with_rates(self, rates: npt.ArrayLike) -> Problem:

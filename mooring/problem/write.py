@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Floats
 from mooring.errors import InputError
 from mooring.problem.network import Network
 from mooring.problem.operator import InputStatistics, Operator, split_by_key
@@ -94,7 +94,7 @@ def write_problem(problem: Problem, path: Path, *, with_connect: bool = False) -
     path.write_text(to_text(problem, with_connect=with_connect), encoding="utf-8")
 
 
-def _write_history(problem: Problem, rates: npt.NDArray[np.float64], path: Path) -> Problem:
+def _write_history(problem: Problem, rates: Floats, path: Path) -> Problem:
     """The same problem with the streams that have past rates pointing to the file written."""
     told = [
         k

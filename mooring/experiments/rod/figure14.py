@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mooring.arrays import Floats
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.summary import Reference, Shown, Summary
 from mooring.experiments.trials import Report, Row, run_trials
@@ -99,7 +100,7 @@ def place_all(graph: Graph) -> list[Row]:
     return rows
 
 
-def with_random_rates(base: Problem, totals: np.ndarray, rng: np.random.Generator) -> Problem:
+def with_random_rates(base: Problem, totals: Floats, rng: np.random.Generator) -> Problem:
     """A random point of the ideal feasible set as present rates, and a history of such points."""
     spread = rng.exponential(size=(HISTORY_SAMPLES, len(totals) + 1))
     points = spread[:, :-1] / spread.sum(axis=1, keepdims=True)

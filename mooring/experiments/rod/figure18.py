@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.summary import Reference, Shown, Summary
 from mooring.experiments.trials import Report, Row, run_trials
@@ -92,12 +92,12 @@ class Draw:
 class Workload:
     problem: Problem
     slides: dict[str, float]
-    instants: list[NDArray[np.float64]]  # of each sub-stream, in the half that is replayed, from zero
+    instants: list[Floats]  # of each sub-stream, in the half that is replayed, from zero
     seconds: float
 
 
 @cache
-def _trace() -> NDArray[np.float64]:
+def _trace() -> Floats:
     return arrival_instants(ARRIVALS_NAME)
 
 

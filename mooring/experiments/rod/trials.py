@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mooring.arrays import Ints
 from mooring.experiments.trials import Row
 from mooring.load.feasible.feasible_set import FeasibleSet
-from mooring.load.model import Ints, LoadModel
+from mooring.load.model import LoadModel
 from mooring.placement.bounds.upper_bound import upper_bound
 from mooring.placement.policy import Context
 from mooring.policies.catalogue import make_policy

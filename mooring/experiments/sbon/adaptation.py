@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mooring.arrays import Floats, Ints
 from mooring.experiments.sbon.changing_network import Weather
 from mooring.experiments.sbon.star_queries import StarQueries
 from mooring.network.cost_space import CostSpace, LoadScale
 from mooring.network.embedding import Embedding, draw_neighbours, refine, start_embedding
 from mooring.network.latency_filter import FilterParams, low_percentile
-from mooring.network.topology import Floats, Ints
 from mooring.network.vivaldi import VivaldiParams
 from mooring.placement.relaxation.mapping import Mapper, MappingParams, OpenSites
 from mooring.placement.relaxation.migration import MigrationParams

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mooring.arrays import Floats
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.sbon.adaptation import FilteredSamples
 from mooring.experiments.summary import Reference, Shown, Summary
@@ -87,7 +88,7 @@ def _replay(case: Case, rng: np.random.Generator) -> list[Row]:
     return rows
 
 
-def _row(case: Case, samples: int, errors: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Row:
+def _row(case: Case, samples: int, errors: Floats) -> Row:
     return {
         "network": case.network,
         "number": case.number,

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mooring.arrays import Floats
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.summary import Reference, Shown, Summary
 from mooring.experiments.trials import Report, Row, run_trials
 from mooring.network.cost_space import CostSpace
 from mooring.network.embedding import embed
 from mooring.network.shipped import planetlab
-from mooring.network.topology import Floats
 from mooring.placement.relaxation.running_queries import RunningQueries
 from mooring.problem.problem import Problem
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mooring.arrays import Floats, Ints
 from mooring.network.cost_space import CostSpace
 from mooring.network.routing import Routing
-from mooring.network.topology import Floats, Ints
 from mooring.placement.relaxation.mapping import Mapper, MappingParams, MappingReport, OpenSites, Sites
 from mooring.placement.relaxation.springs import SpringParams, Springs, virtual_positions
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mooring.arrays import Floats, Ints
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.sbon.star_queries import StarQueries
 from mooring.experiments.summary import Key, Reference, Shown, Summary
@@ -21,7 +22,6 @@ from mooring.network.cost_space import CostSpace
 from mooring.network.embedding import embed
 from mooring.network.routing import Routing
 from mooring.network.shipped import planetlab
-from mooring.network.topology import Floats, Ints
 from mooring.network.transit_stub import transit_stub
 from mooring.placement.relaxation.mapping import MappingParams
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mooring.arrays import Bools, Floats, Ints
 from mooring.network.embedding import Embedding, embed, start_embedding
-from mooring.network.topology import Bools, Floats, Ints
 from mooring.network.vivaldi import VivaldiParams
 
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.spark.quota_trials import (
     DRAIN_S,
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from mooring.spark.quota_bench.bench import Bench
     from mooring.spark.quota_bench.looks import Look
 
-Floats = NDArray[np.float64]
 SHELLS = 6
 RAYS = 4
 QUICK_RAYS = 1

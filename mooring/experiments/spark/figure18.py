@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.spark.quota_trials import (
     DRAIN_S,
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from mooring.spark.quota_bench.looks import Deployment, Look
     from mooring.spark.quota_bench.workload import DelayOperator
 
-Floats = NDArray[np.float64]
 STEP = 0.5
 MOST = 8.0
 """Multipliers 1, 1.5, 2, ... up to this."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats
 from mooring.experiments.trials import Report
 from mooring.load.build import build_load_model
 from mooring.load.model import LoadModel
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from mooring.spark.quota_bench.operator_costs import MeasuredCosts
     from mooring.spark.quota_bench.workload import DelayOperator
 
-Floats = NDArray[np.float64]
 POLICIES = ("rod", "llf", "connected", "random")
 STATISTICS_SHARE = 0.4
 """Of all capacity that the rows take while statistics are gathered: batches take as much again, and no site

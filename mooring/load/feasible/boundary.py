@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from mooring.arrays import Floats
 
 BISECTIONS = 52  # as many as a float64 has binary digits
 

@@ -12,9 +12,9 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import qmc
 
+from mooring.arrays import Floats
 from mooring.errors import InputError
 
 # Consecutive blocks of a Sobol net are nets themselves, and their spread tells the error. It tells too much
@@ -29,7 +29,7 @@ LEAST_POINTS = 2 * BLOCKS
 class Directions:
     """Points of the unit simplex, variable by variable so that compiled loops read them in order."""
 
-    values: NDArray[np.float64]  # (dimensions, points), read-only
+    values: Floats  # (dimensions, points), read-only
 
     @classmethod
     def draw(cls, dimensions: int, points: int, seed: int | tuple[int, ...]) -> Directions:
@@ -74,7 +74,7 @@ class DirectionCache:
         return self._nets[key]
 
 
-def break_sticks(uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+def break_sticks(uniforms: Floats) -> Floats:
     """Map (points, K - 1) uniforms to (K, points) coordinates on the unit simplex, preserving uniformity."""
     points, breaks = uniforms.shape
     values = np.empty((breaks + 1, points))

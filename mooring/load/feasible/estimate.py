@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student_t
+
+from mooring.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Estimate:
     degrees_of_freedom: int = 0  # 0: the value is exact, its standard error zero
 
     @classmethod
-    def of_blocks(cls, means: NDArray[np.float64]) -> Estimate:
+    def of_blocks(cls, means: Floats) -> Estimate:
         """The mean, at most 1, of equally large blocks of one sample, and the error their spread admits."""
         blocks = len(means)
         error = float(means.std(ddof=1)) / np.sqrt(blocks)

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from mooring.arrays import Floats, Ints
 
 TILE = 512  # directions: two buffers of 4 KB each beside the tile itself
 
 
 @njit(cache=True, fastmath=True)
 def _largest_loads(
-    weights: NDArray[np.float64],
-    directions: NDArray[np.float64],
+    weights: Floats,
+    directions: Floats,
     start: int,
     stop: int,
-    load: NDArray[np.float64],
-    largest: NDArray[np.float64],
+    load: Floats,
+    largest: Floats,
 ) -> None:
     """Set largest[b] to max_i weights[i] . directions[:, start + b]."""
     sites, variables = weights.shape
@@ -55,8 +56,8 @@ def _largest_loads(
 
 @njit(cache=True, fastmath=True)
 def mean_radii_to_the_power(
-    weights: NDArray[np.float64], directions: NDArray[np.float64], scale: float, power: int, blocks: int
-) -> NDArray[np.float64]:
+    weights: Floats, directions: Floats, scale: float, power: int, blocks: int
+) -> Floats:
     """Per block of consecutive directions, the mean of (scale / max_i weights[i] . u) ** power.
 
     The scale goes under the power because in hundreds of dimensions neither factor alone is a float64.
@@ -92,9 +93,7 @@ def mean_radii_to_the_power(
 
 
 @njit(cache=True)
-def count_first_to_saturate(
-    weights: NDArray[np.float64], directions: NDArray[np.float64]
-) -> NDArray[np.int64]:
+def count_first_to_saturate(weights: Floats, directions: Floats) -> Ints:
     """How many directions each site is the first to saturate in; the lowest index wins a tie."""
     sites, variables = weights.shape
     counts = np.zeros(sites, dtype=np.int64)
@@ -111,7 +110,7 @@ def count_first_to_saturate(
 
 
 @njit(cache=True)
-def smallest_simplex_around(planes: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
+def smallest_simplex_around(planes: Floats, rounds: int) -> Floats:
     """A plane a with a . x <= 1 wherever all planes have it so, and nearly the least volume prod_k 1 / a_k.
 
     Every convex combination of the planes contains the set. The one of least volume maximises sum_k log a_k,

@@ -22,8 +22,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mooring.arrays import Bools, Floats
 from mooring.errors import InfeasibleError, InputError
 from mooring.load.feasible.directions import BLOCKS, Directions, check_points
 from mooring.load.feasible.estimate import Estimate
@@ -47,11 +48,11 @@ class FeasibleSet:
     left. The weights of a site that is overloaded at any rate are infinite.
     """
 
-    weights: NDArray[np.float64]  # (n sites, K variables)
-    lower: NDArray[np.float64]  # (K,), B' of section 6.1
+    weights: Floats  # (n sites, K variables)
+    lower: Floats  # (K,), B' of section 6.1
     variables: tuple[str, ...]  # (K,), names
     # (n,), sites that fixed load alone overloads, or that have load and no capacity left; none unless given
-    overloaded: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    overloaded: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
 
     def __post_init__(self) -> None:
         weights = np.array(self.weights, dtype=np.float64, ndmin=2)
@@ -88,14 +89,14 @@ class FeasibleSet:
         return cls(weights, model.lower[active] * totals / total_left, names, overloaded)
 
     @property
-    def axis_distances(self) -> NDArray[np.float64]:
+    def axis_distances(self) -> Floats:
         """Per variable, where the nearest plane meets its axis: min_i 1 / w_ik (section 4.1), ideally 1."""
         with np.errstate(divide="ignore"):
-            distances: NDArray[np.float64] = 1.0 / self.weights.max(axis=0)
+            distances: Floats = 1.0 / self.weights.max(axis=0)
         return distances
 
     @property
-    def plane_distances(self) -> NDArray[np.float64]:
+    def plane_distances(self) -> Floats:
         """Per site, (1 - W_i . B') / ||W_i|| (section 6.1).
 
         Infinite where nothing is placed, negative where the lower bound overloads the site, zero where
@@ -112,7 +113,7 @@ class FeasibleSet:
         return float(self.plane_distances.min())
 
     @property
-    def overloaded_at_lower(self) -> NDArray[np.bool_]:
+    def overloaded_at_lower(self) -> Bools:
         """Per site, whether it is overloaded at the lower bound already."""
         return self.overloaded | (self._finite_weights @ self.lower >= 1.0)
 
@@ -121,7 +122,7 @@ class FeasibleSet:
         """Whether some site is overloaded at the lower bound already, which leaves nothing above it."""
         return bool(self.overloaded_at_lower.any())
 
-    def weights_above_lower(self) -> NDArray[np.float64]:
+    def weights_above_lower(self) -> Floats:
         """V_i = W_i (1 - sum B') / (1 - W_i . B'): the planes in units of the ideal set above the bound."""
         if self.is_empty:
             raise InfeasibleError(
@@ -129,7 +130,7 @@ class FeasibleSet:
                 remedy="lower min_rate or fixed_cores, or place differently",
             )
         room = 1.0 - self.weights @ self.lower
-        above: NDArray[np.float64] = self.weights * ((1.0 - self.lower.sum()) / room)[:, None]
+        above: Floats = self.weights * ((1.0 - self.lower.sum()) / room)[:, None]
         return above
 
     def ratio(
@@ -167,7 +168,7 @@ class FeasibleSet:
 
     def binding_shares(
         self, points: int = DEFAULT_POINTS, seed: int = 0, *, directions: Directions | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Per site, the share of directions (uniform in normalised space) in which it saturates first.
 
         Where fixed load or the lower bound overloads sites already, these share the whole equally.
@@ -180,7 +181,7 @@ class FeasibleSet:
         counts = count_first_to_saturate(self.weights_above_lower(), net.values)
         return np.asarray(counts / net.points)
 
-    def _stretched_planes(self) -> tuple[NDArray[np.float64], float]:
+    def _stretched_planes(self) -> tuple[Floats, float]:
         """The site planes and the ideal one after stretching the axes, and by how much they were on average.
 
         The average is the geometric one; to the power of the variables it is what stretching did to volumes.
@@ -195,7 +196,7 @@ class FeasibleSet:
             stretch = outer + (stretch - outer) / 3
         return planes / np.exp(stretch), float(np.exp(-stretch.mean()))
 
-    def _block_ratios(self, net: Directions) -> NDArray[np.float64]:
+    def _block_ratios(self, net: Directions) -> Floats:
         planes, scale = self._stretched_planes()
         return np.asarray(mean_radii_to_the_power(planes, net.values, scale, net.dimensions, BLOCKS))
 
@@ -206,7 +207,7 @@ class FeasibleSet:
         return float(1.0 / self.weights_above_lower().max(initial=1.0))
 
     @property
-    def _finite_weights(self) -> NDArray[np.float64]:
+    def _finite_weights(self) -> Floats:
         return np.where(self.overloaded[:, None], 0.0, self.weights)
 
     def _net(self, points: int, seed: int, directions: Directions | None) -> Directions:
@@ -221,9 +222,7 @@ class FeasibleSet:
         return directions
 
 
-def _check_shapes(
-    weights: NDArray[np.float64], lower: NDArray[np.float64], variables: tuple[str, ...]
-) -> None:
+def _check_shapes(weights: Floats, lower: Floats, variables: tuple[str, ...]) -> None:
     count = len(variables)
     if weights.ndim != 2 or weights.shape[1] != count or lower.shape != (count,):
         raise InputError(

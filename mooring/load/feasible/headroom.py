@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mooring.arrays import Floats
 from mooring.load.feasible.boundary import largest_multiples
 from mooring.load.model import LoadModel
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mooring.arrays import Floats, Ints
 from mooring.errors import InfeasibleError, UnsupportedError
 from mooring.load.feasible.boundary import largest_multiples
 from mooring.load.feasible.directions import BLOCKS, Directions
 from mooring.load.feasible.estimate import Estimate
 from mooring.load.model import LoadModel
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def true_ratio(

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from mooring.arrays import Floats
 
 LEAST_BATCHES = 6
 """A line has two parameters; fewer batches than this leave no idea of its error."""
@@ -26,8 +27,6 @@ _MOST_PAIRED = 400
 _LEAST_TRIMMED = 5
 _SIGMA_PER_MAD = 1.4826
 """Standard deviation per median absolute deviation of a normal distribution."""
-
-_Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,7 @@ def middle_of(found: Sequence[Measured]) -> Measured:
     return Measured(float(np.sort(values)[1:-1].mean()), seen)
 
 
-def _unfit(rows: _Array, least_batches: int) -> str | None:
+def _unfit(rows: Floats, least_batches: int) -> str | None:
     if rows.size < least_batches:
         return f"found {rows.size} usable batches, expected at least {least_batches}"
     least, most = float(rows.min()), float(rows.max())
@@ -175,7 +174,7 @@ def _unfit(rows: _Array, least_batches: int) -> str | None:
     return None
 
 
-def _slope(rows: _Array, cpu_s: _Array) -> float:
+def _slope(rows: Floats, cpu_s: Floats) -> float:
     """Median slope of all pairs, weighted by the difference of their sizes."""
     if rows.size > _MOST_PAIRED:
         chosen = np.linspace(0, rows.size - 1, _MOST_PAIRED).astype(int)
@@ -187,7 +186,7 @@ def _slope(rows: _Array, cpu_s: _Array) -> float:
     return _weighted_median(slopes, np.abs(apart[differ]))
 
 
-def _weighted_median(values: _Array, weights: _Array) -> float:
+def _weighted_median(values: Floats, weights: Floats) -> float:
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     return float(values[order[int(np.searchsorted(reached, reached[-1] / 2))]])

@@ -12,15 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-_Array = NDArray[np.float64]
+from mooring.arrays import Floats
 
 
 @dataclass(frozen=True)
 class Shares:
-    costs: _Array
+    costs: Floats
     """CPU seconds per unit of each amount, as many as the prior."""
     error: float
     """Relative: median of what a look's CPU differs from what the costs say, to the median CPU of a look."""
@@ -32,7 +31,7 @@ PRIOR_ERROR = 0.5
 """How far a single cost known before is typically off, once all are scaled to the total."""
 
 
-def share_out(cpu_s: _Array, amounts: _Array, prior: _Array) -> Shares:
+def share_out(cpu_s: Floats, amounts: Floats, prior: Floats) -> Shares:
     """Costs of the amounts (looks x kinds) that explain the CPU of the looks, held to a positive `prior`.
 
     >>> amounts = np.array([[1.0, 100.0], [1.0, 900.0], [2.0, 300.0]])

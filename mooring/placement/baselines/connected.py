@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Floats, Ints
 from mooring.load.model import LoadModel
 from mooring.placement.baselines.llf import fragment_loads
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
 from mooring.placement.site_limits import SiteLimits, first_that_fits, no_room
 from mooring.problem.problem import Problem
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def connected_assign(model: LoadModel, values: Floats, problem: Problem | None = None) -> Ints:

@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Floats, Ints
 from mooring.load.model import LoadModel
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
 from mooring.placement.site_limits import SiteLimits, first_that_fits, no_room
 from mooring.problem.problem import Problem
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def fragment_loads(model: LoadModel, values: Floats) -> Floats:

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Floats
 from mooring.placement.baselines.llf import least_loaded_assign
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
 from mooring.problem.problem import Problem
 
 
-def highest_rates(problem: Problem) -> npt.NDArray[np.float64]:
+def highest_rates(problem: Problem) -> Floats:
     """Per stream: its stated maximum, else the peak of its history, else its present rate."""
     peaks = problem.rates if problem.history is None else problem.history.peaks
     stated = [stream.max_rate for stream in problem.streams]

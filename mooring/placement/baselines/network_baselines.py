@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mooring.network.topology import Ints
+from mooring.arrays import Ints
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
 from mooring.placement.relaxation.springs import problem_springs

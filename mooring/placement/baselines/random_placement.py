@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Ints
 from mooring.load.model import LoadModel
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
 from mooring.placement.site_limits import SiteLimits, first_that_fits, no_room
 from mooring.problem.problem import Problem
-
-Ints = npt.NDArray[np.int64]
 
 
 def random_assign(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mooring.load.model import Floats
+from mooring.arrays import Floats
 
 _NODES = 1_000
 """Of the midpoint rule for the mean over u_k."""

@@ -24,9 +24,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from mooring.arrays import Floats, Ints
 from mooring.load.feasible.directions import Directions
 from mooring.load.feasible.feasible_set import FeasibleSet
-from mooring.load.model import Floats, Ints, LoadModel
+from mooring.load.model import LoadModel
 from mooring.placement.bounds.crowded_site import crowded_bound
 from mooring.placement.bounds.upper_bound_kernels import best_first
 

@@ -11,14 +11,10 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from mooring.arrays import Floats, Ints, Singles
 from mooring.placement.scenarios.level_kernels import FAST, ONE, raise_to
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 
 @njit(cache=True, fastmath=FAST)

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mooring.arrays import Floats, Ints
 from mooring.errors import InfeasibleError, UnsupportedError
 from mooring.load.model import LoadModel
-from mooring.network.topology import Floats, Ints
 from mooring.placement.relaxation.limited_sites import LimitedSites
 from mooring.placement.relaxation.springs import Link, problem_links, problem_springs
 from mooring.problem.problem import Problem

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Floats, Ints
 from mooring.errors import UnsupportedError
 from mooring.load.feasible.directions import Directions
 from mooring.load.feasible.feasible_set import DEFAULT_POINTS, FeasibleSet
@@ -26,8 +26,6 @@ from mooring.placement.rod.rod import rod_assign
 from mooring.placement.site_limits import pinned_first
 from mooring.problem.problem import Problem
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Objective = Literal["resilience", "network", "latency"]
 
 # Placements kept for the fine measurement; those given up were measured as worse along the coarse directions.

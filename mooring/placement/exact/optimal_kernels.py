@@ -8,11 +8,9 @@ placement bounds that of all its completions from above.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from mooring.arrays import Bools, Floats, Ints
 
 SLACK = 1e-9
 FAST = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
@@ -67,7 +65,7 @@ def place_one(
     arc_fixed_end: Ints,
     arc_load: Floats,
     arc_lower: Floats,
-    changed: npt.NDArray[np.bool_],
+    changed: Bools,
 ) -> bool:
     """Fill level + 1 from `level` with fragment j at `site`; False if that overloads a site at any rate."""
     copy(reach[level], reach[level + 1])

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mooring.arrays import Floats, Ints
 from mooring.load.feasible.directions import Directions
 from mooring.load.feasible.feasible_set import DEFAULT_POINTS, FeasibleSet
-from mooring.load.model import Floats, Ints, LoadModel
+from mooring.load.model import LoadModel
 from mooring.placement.scenarios.scenarios import Scenarios, volume_scenarios
 from mooring.problem.problem import Problem
 

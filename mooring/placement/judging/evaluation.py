@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from mooring.arrays import Floats
 from mooring.errors import InfeasibleError, UnsupportedError
 from mooring.load.feasible.estimate import Estimate
 from mooring.load.feasible.feasible_set import DEFAULT_POINTS, FeasibleSet
@@ -88,15 +89,13 @@ def _true_metrics(model: LoadModel, placement: Placement, points: int | None, se
     return {"true_feasible_ratio": true.value, "true_feasible_ratio_error": true.standard_error}
 
 
-def utilisation(model: LoadModel, placement: Placement) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def utilisation(model: LoadModel, placement: Placement) -> Floats:
     """Load over capacity of every site at the present rates."""
     loads = model.site_loads(placement.site_of_fragment, placement.problem.rates)
     return np.asarray(loads / model.capacity_cores)
 
 
-def survived_share(
-    model: LoadModel, placement: Placement, rates: np.ndarray[tuple[int, int], np.dtype[np.float64]]
-) -> float:
+def survived_share(model: LoadModel, placement: Placement, rates: Floats) -> float:
     """The share of given rate points (samples x streams) at which no site is overloaded."""
     loads = model.site_loads(placement.site_of_fragment, rates)
     return float(np.mean(np.all(loads <= model.capacity_cores * (1 + 1e-12), axis=1)))

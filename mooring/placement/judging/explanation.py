@@ -8,8 +8,8 @@ from typing import Protocol
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Floats
 from mooring.load.build import build_load_model
 from mooring.load.feasible.directions import Directions
 from mooring.load.feasible.feasible_set import FeasibleSet
@@ -163,7 +163,7 @@ def _candidates(model: LoadModel, placement: Placement, bottleneck: int) -> list
     return moves[: max(20, min(MOST_CANDIDATES, MOST_WORK // model.fragment_count))]
 
 
-def _fragment_weights(model: LoadModel) -> npt.NDArray[np.float64]:
+def _fragment_weights(model: LoadModel) -> Floats:
     """Each fragment's part of all variables together, so that no unit of rate matters."""
     totals = np.where(model.totals > 0.0, model.totals, 1.0)
     return np.asarray(model.coefficients @ (1.0 / totals)).ravel()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mooring.arrays import Ints
 from mooring.load.rates import output_rates
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
@@ -51,7 +52,7 @@ def deliveries(placement: Placement, rates: npt.ArrayLike | None = None) -> list
     ]
 
 
-def node_sites(placement: Placement) -> npt.NDArray[np.int64]:
+def node_sites(placement: Placement) -> Ints:
     """The site of every stream and operator."""
     problem = placement.problem
     streams = [_ANYWHERE if s.site is None else problem.site_index[s.site] for s in problem.streams]

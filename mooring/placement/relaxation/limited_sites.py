@@ -7,14 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mooring.arrays import Bools, Floats, Ints
 from mooring.load.model import LoadModel
-from mooring.network.topology import Floats, Ints
 from mooring.placement.relaxation.signatures import Signature
 from mooring.placement.relaxation.springs import Springs
 from mooring.problem.network import Network
 
 _SLACK = 1e-9
-Bools = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 class LimitedSites:

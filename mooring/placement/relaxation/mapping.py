@@ -19,9 +19,9 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from mooring.arrays import Bools, Floats, Ints
 from mooring.errors import InfeasibleError, InputError
 from mooring.network.cost_space import CostSpace
-from mooring.network.topology import Floats, Ints
 from mooring.placement.relaxation.springs import Springs
 
 Ranking = Literal["nearest", "estimated"]
@@ -30,7 +30,7 @@ Ranking = Literal["nearest", "estimated"]
 class Sites(Protocol):
     """What the sites say when they are contacted, and what they do when it matters."""
 
-    def answering(self, sites: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def answering(self, sites: Ints) -> Bools:
         """Which of these answer at all."""
         ...
 
@@ -42,7 +42,7 @@ class Sites(Protocol):
         """Sites that already run this very operator, for another query."""
         ...
 
-    def lacking(self, operator: int, sites: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def lacking(self, operator: int, sites: Ints) -> Bools:
         """Which of these say that they lack the CPU, memory or bandwidth."""
         ...
 
@@ -259,7 +259,7 @@ class OpenSites:
     def __init__(self, latency_ms: Floats) -> None:
         self._latency_ms = latency_ms
 
-    def answering(self, sites: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def answering(self, sites: Ints) -> Bools:
         return np.ones(len(sites), dtype=bool)
 
     def measured_ms(self, sites: Ints, others: Ints) -> Floats:
@@ -268,7 +268,7 @@ class OpenSites:
     def running(self, operator: int) -> Ints:
         return np.empty(0, dtype=np.int64)
 
-    def lacking(self, operator: int, sites: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def lacking(self, operator: int, sites: Ints) -> Bools:
         return np.zeros(len(sites), dtype=bool)
 
     def accept(self, operator: int, site: int) -> bool:

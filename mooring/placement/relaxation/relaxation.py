@@ -12,11 +12,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from mooring.arrays import Floats, Ints
 from mooring.errors import InfeasibleError
 from mooring.load.model import LoadModel
 from mooring.network.cost_space import CostSpace, LoadScale
 from mooring.network.embedding import NEIGHBOURS, Embedding, embed
-from mooring.network.topology import Floats, Ints
 from mooring.network.vivaldi import VivaldiParams
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mooring.arrays import Floats
 from mooring.errors import InputError
 from mooring.load.rates import output_rates
 from mooring.network.cost_space import CostSpace
-from mooring.network.topology import Floats
 from mooring.placement.judging.network_metrics import node_bytes
 from mooring.placement.relaxation.mapping import Mapper, MappingParams, OpenSites, Sites
 from mooring.placement.relaxation.signatures import Signature, signatures

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mooring.arrays import Bools, Floats, Ints
 from mooring.errors import InputError
 from mooring.load.rates import output_rates
 from mooring.network.embedding import Embedding
-from mooring.network.topology import Floats, Ints
 from mooring.placement.judging.network_metrics import node_bytes
 from mooring.placement.relaxation.relax_kernels import relax
 from mooring.problem.problem import Problem
@@ -33,7 +33,7 @@ class Springs:
     """The other end: an operator, or site `~other` where negative."""
     rate: Floats
     """Bytes per second (or any unit, as long as it is one)."""
-    outgoing: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    outgoing: Bools
     """Whether data flows from the operator to the other end."""
 
     @classmethod

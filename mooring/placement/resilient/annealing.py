@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from mooring.load.model import Ints, LoadModel
+from mooring.arrays import Floats, Ints
+from mooring.load.model import LoadModel
 from mooring.placement.resilient import search_kernels
 from mooring.placement.resilient.budget import Used
 from mooring.placement.scenarios.scenarios import ArcIndex, Scenarios
@@ -47,7 +48,7 @@ class MoveRules:
     """Fragments that may move, alike ones beside each other (`movable`)."""
     homes: Ints
     """Where each fragment runs now; -1: nowhere yet."""
-    cost: np.ndarray[tuple[int], np.dtype[np.float64]]
+    cost: Floats
     """Per fragment, what leaving home costs: the relative gain in value that it has to be worth."""
     max_moves: int
     """The most fragments away from home."""

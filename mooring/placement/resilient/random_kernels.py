@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-Words = npt.NDArray[np.uint64]
+from mooring.arrays import Words
 
 
 @njit(cache=True)

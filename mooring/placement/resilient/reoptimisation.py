@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mooring.load.model import Floats, Ints, LoadModel
+from mooring.arrays import Floats, Ints
+from mooring.load.model import LoadModel
 from mooring.placement.policy import Context
 from mooring.placement.resilient.annealing import Annealer, MoveRules, movable
 from mooring.placement.resilient.budget import Budget

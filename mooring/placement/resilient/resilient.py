@@ -13,8 +13,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from mooring.arrays import Ints
 from mooring.errors import UnsupportedError
-from mooring.load.model import Ints, LoadModel
+from mooring.load.model import LoadModel
 from mooring.placement.bounds.upper_bound import root_bound
 from mooring.placement.judging.bounded_rates import VolumeBelow, upper_bounds
 from mooring.placement.placement import Placement

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from mooring.arrays import Floats, Ints, Singles, Words
 from mooring.placement.resilient.random_kernels import random_index, random_unit
 from mooring.placement.resilient.worst_site_kernels import (
     block_value,
@@ -23,11 +23,6 @@ from mooring.placement.resilient.worst_site_kernels import (
     sum_up,
 )
 from mooring.placement.scenarios.level_kernels import BLOCK, FAST, add_row, levels, load_sites, set_levels
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 
 @njit(cache=True)

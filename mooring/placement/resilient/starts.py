@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mooring.arrays import Ints
 from mooring.errors import InfeasibleError
-from mooring.load.model import Ints, LoadModel
+from mooring.load.model import LoadModel
 from mooring.placement.policy import Context
 from mooring.placement.resilient.surrogate import Surrogate
 from mooring.placement.rod.clustering import cluster, clustered, sweep

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mooring.load.model import Ints, LoadModel
+from mooring.arrays import Floats, Ints
+from mooring.load.model import LoadModel
 from mooring.placement.resilient import surrogate_kernels
 from mooring.placement.rod.rod import normalised_parts
 
@@ -70,5 +71,5 @@ class Surrogate:
         return result
 
 
-def _inverse_squares(totals: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray:
+def _inverse_squares(totals: Floats) -> Floats:
     return np.divide(1.0, totals**2, out=np.zeros_like(totals), where=totals > 0.0)

@@ -11,14 +11,10 @@ h_p comes from the power sums of the parts by Newton's identity m h_m = sum_j P_
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from mooring.arrays import Floats, Ints, Words
 from mooring.placement.resilient.random_kernels import random_index, random_unit
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 OVERLOADED = 1e12
 """Far more than any allowed site can cost: what is overloaded at the lower bounds is mended first."""

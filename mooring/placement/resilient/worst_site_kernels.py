@@ -7,14 +7,10 @@ candidate costs one pass over the scenarios, and what unloading a site could gai
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from mooring.arrays import Floats, Ints32, Singles
 from mooring.placement.scenarios.level_kernels import BLOCK, FAST, ONE, ZERO, raise_to
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Shorts = npt.NDArray[np.int32]
 
 RANK_ALL_SITES = 32
 
@@ -32,7 +28,7 @@ def weighted_sum(power: Singles, exponent: int, weight: Singles, spare: Singles)
 
 @njit(cache=True, fastmath=FAST)
 def block_value(
-    worst: Singles, site: Shorts, weights: Singles, i: np.int32, j: np.int32, low: int, high: int,
+    worst: Singles, site: Ints32, weights: Singles, i: np.int32, j: np.int32, low: int, high: int,
     level_i: Singles, level_j: Singles, reference: np.float32, exponent: int, power: Singles, spare: Singles,
 ) -> np.float32:  # fmt: skip
     """The value of scenarios low..high if sites i and j had the levels given."""
@@ -52,7 +48,7 @@ def block_value(
 @njit(cache=True, fastmath=FAST)
 def shifted_value(
     rows: Singles, f: int, g: int, loads: Singles, i: np.int32, j: np.int32, inverse_i: np.float32,
-    inverse_j: np.float32, worst: Singles, site: Shorts, weights: Singles, low: int, high: int,
+    inverse_j: np.float32, worst: Singles, site: Ints32, weights: Singles, low: int, high: int,
     reference: np.float32, exponent: int, power: Singles, spare: Singles,
 ) -> np.float32:  # fmt: skip
     """The same for fragment f moved from i to j, and g (unless -1) back, where loads are linear and crossings
@@ -79,7 +75,7 @@ def shifted_value(
 
 
 @njit(cache=True)
-def rank_scenario(level: Singles, worst: Singles, site: Shorts, s: int) -> None:
+def rank_scenario(level: Singles, worst: Singles, site: Ints32, s: int) -> None:
     """The three worst sites of scenario s from the levels of all."""
     m0, m1, m2 = ZERO, ZERO, ZERO
     k0, k1, k2 = -1, -1, -1
@@ -100,7 +96,7 @@ def rank_scenario(level: Singles, worst: Singles, site: Shorts, s: int) -> None:
 
 
 @njit(cache=True, fastmath=FAST)
-def rank_all(level: Singles, worst: Singles, site: Shorts) -> None:
+def rank_all(level: Singles, worst: Singles, site: Ints32) -> None:
     """The three worst sites of all scenarios, one site after the other over all of them (no branches)."""
     w0, w1, w2 = worst[0], worst[1], worst[2]
     s0, s1, s2 = site[0], site[1], site[2]
@@ -123,7 +119,7 @@ def rank_all(level: Singles, worst: Singles, site: Shorts) -> None:
 
 
 @njit(cache=True)
-def rank_again(level: Singles, worst: Singles, site: Shorts, i: int, j: int) -> None:
+def rank_again(level: Singles, worst: Singles, site: Ints32, i: int, j: int) -> None:
     """The same after sites i and j changed; with many sites, only where they matter."""
     if level.shape[0] <= RANK_ALL_SITES:
         rank_all(level, worst, site)
@@ -139,7 +135,7 @@ def rank_again(level: Singles, worst: Singles, site: Shorts, i: int, j: int) -> 
 
 @njit(cache=True)
 def sum_up(
-    worst: Singles, site: Shorts, weights: Singles, reference: np.float32, exponent: int,
+    worst: Singles, site: Ints32, weights: Singles, reference: np.float32, exponent: int,
     now: Floats, gain_one: Floats, gain_two: Floats, power: Singles, spare: Singles,
 ) -> float:  # fmt: skip
     """Value of the plan; and from every block on, its value and the most that unloading a site could add.

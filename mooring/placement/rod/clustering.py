@@ -20,13 +20,11 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from mooring.arrays import Floats, Ints
 from mooring.load.model import Arcs, LoadModel
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Approach = Literal["ratio", "weight"]
 
 # The thresholds of the sweep are these quantiles of the graph's own clustering ratios, so that every step

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Floats, Ints
 from mooring.errors import InfeasibleError, InputError
 from mooring.load.limits import require_some_capacity
 from mooring.load.model import LoadModel
@@ -28,8 +28,6 @@ from mooring.placement.rod.clustering import Clustering, cluster, clustered, pla
 from mooring.placement.site_limits import first_that_fits, no_room
 from mooring.problem.problem import Problem
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 ClassOne = Literal["plane_distance", "fewest_crossings", "random"]
 Order = Literal["normalised", "coefficients"]
 

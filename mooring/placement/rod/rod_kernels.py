@@ -15,11 +15,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from mooring.arrays import Floats, Ints
 
 # `class_one` in the kernel's terms.
 BY_PLANE_DISTANCE = 0

@@ -12,12 +12,9 @@ scenario, to a site that carries it. `base` is what it takes of the site's margi
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
+from mooring.arrays import Floats, Ints, Singles
 
 BLOCK = 128
 NEWTON_STEPS = 8

@@ -7,8 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
+from mooring.arrays import Ints
 from mooring.load.feasible.feasible_set import DEFAULT_POINTS, FeasibleSet
-from mooring.load.model import Ints, LoadModel
+from mooring.load.model import LoadModel
 from mooring.placement.scenarios.scenarios import Scenarios, volume_scenarios
 
 

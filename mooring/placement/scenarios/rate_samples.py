@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mooring.arrays import Floats, Ints
 from mooring.load.feasible.feasible_set import FeasibleSet
-from mooring.load.model import Floats, Ints, LoadModel
+from mooring.load.model import LoadModel
 from mooring.placement.scenarios.scenarios import Scenarios, charged_rows, volume_scenarios
 
 STEEPNESS = 16

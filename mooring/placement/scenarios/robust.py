@@ -18,7 +18,8 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from mooring.load.model import Floats, Ints, LoadModel
+from mooring.arrays import Floats, Ints
+from mooring.load.model import LoadModel
 from mooring.load.rates import output_rates
 from mooring.placement.scenarios.scenarios import (
     Scenarios,

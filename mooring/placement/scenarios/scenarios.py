@@ -13,14 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 from scipy.stats import qmc
 
-from mooring.load.model import Floats, Ints, LoadModel
+from mooring.arrays import Floats, Ints, Singles
+from mooring.load.model import LoadModel
 from mooring.placement.scenarios import level_kernels
-
-Singles = npt.NDArray[np.float32]
 
 MAX_EXPONENT = 64
 """Beyond this many variables the volume is too concentrated to search by; the exponent is capped."""

@@ -13,8 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
+from mooring.arrays import Floats, Ints
 from mooring.load.feasible.true_feasible_set import loading_streams
-from mooring.load.model import Floats, Ints, LoadModel, SparseVector
+from mooring.load.model import LoadModel, SparseVector
 from mooring.placement.scenarios.scenarios import (
     Scenarios,
     base_of_rows,

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats
 from mooring.errors import InputError
 
-Instants: TypeAlias = NDArray[np.float64]
 CHUNK = 4096
 
 
 class Arrivals(Protocol):
     """An arrival process."""
 
-    def chunks(self, rng: np.random.Generator) -> Iterator[Instants]:
+    def chunks(self, rng: np.random.Generator) -> Iterator[Floats]:
         """Instants in increasing order; the process ends where the iterator does."""
         ...
 
@@ -49,7 +48,7 @@ class Constant:
     def __post_init__(self) -> None:
         _check_rate(self.rate)
 
-    def chunks(self, rng: np.random.Generator) -> Iterator[Instants]:
+    def chunks(self, rng: np.random.Generator) -> Iterator[Floats]:
         phase, start = rng.random(), 0
         while self.rate > 0:
             yield (np.arange(start, start + CHUNK, dtype=np.float64) + phase) / self.rate
@@ -76,14 +75,14 @@ class Renewal:
                 f"scv {self.scv!r} of a renewal process: expected > 0", remedy="use constant arrivals"
             )
 
-    def chunks(self, rng: np.random.Generator) -> Iterator[Instants]:
+    def chunks(self, rng: np.random.Generator) -> Iterator[Floats]:
         now = 0.0
         while self.rate > 0:
             instants = now + np.cumsum(self._gaps(rng)) / self.rate
             now = float(instants[-1])
             yield instants
 
-    def _gaps(self, rng: np.random.Generator) -> Instants:
+    def _gaps(self, rng: np.random.Generator) -> Floats:
         if self.scv < 1:
             return rng.gamma(1 / self.scv, self.scv, CHUNK)
         gaps = rng.standard_exponential(CHUNK)
@@ -122,7 +121,7 @@ class OnOff:
                 f"on-off arrivals with on_s={self.on_s!r}, off_s={self.off_s!r}: expected > 0 and >= 0"
             )
 
-    def chunks(self, rng: np.random.Generator) -> Iterator[Instants]:
+    def chunks(self, rng: np.random.Generator) -> Iterator[Floats]:
         peak = self.rate * (self.on_s + self.off_s) / self.on_s
         on = bool(rng.random() * (self.on_s + self.off_s) < self.on_s)
         now, phases = 0.0, 256
@@ -154,7 +153,7 @@ class SelfSimilar:
         if not 0.5 < self.hurst < 1:
             raise InputError(f"a Hurst parameter of {self.hurst!r} was found: expected between 0.5 and 1")
 
-    def chunks(self, rng: np.random.Generator) -> Iterator[Instants]:
+    def chunks(self, rng: np.random.Generator) -> Iterator[Floats]:
         alpha = 3 - 2 * self.hurst
         shortest = self.period_s * (alpha - 1) / alpha
         ends = rng.random(self.sources) * shortest  # when each source's present period ends
@@ -184,7 +183,7 @@ class BinnedRates:
     bin.
     """
 
-    rates: Instants
+    rates: Floats
     bin_s: float
     repeat: bool = False
 
@@ -194,7 +193,7 @@ class BinnedRates:
         ):
             raise InputError("a rate series needs bins of more than 0 s and finite rates >= 0")
 
-    def chunks(self, rng: np.random.Generator) -> Iterator[Instants]:
+    def chunks(self, rng: np.random.Generator) -> Iterator[Floats]:
         start = 0.0
         while True:
             for first in range(0, len(self.rates), 256):
@@ -213,14 +212,14 @@ class BinnedRates:
 class Replay:
     """Recorded arrival instants; a higher rate replays them faster. With `repeat`, starts over at the end."""
 
-    instants: Instants
+    instants: Floats
     repeat: bool = False
 
     def __post_init__(self) -> None:
         if len(self.instants) and (np.any(np.diff(self.instants) < 0) or self.instants[0] < 0):
             raise InputError("arrival instants must be >= 0 and in increasing order", remedy="sort the trace")
 
-    def chunks(self, rng: np.random.Generator) -> Iterator[Instants]:
+    def chunks(self, rng: np.random.Generator) -> Iterator[Floats]:
         start = 0.0
         length = float(self.instants[-1]) if len(self.instants) else 0.0
         while True:
@@ -234,7 +233,7 @@ class Replay:
         return replace(self, instants=self.instants / multiplier)
 
 
-def _poisson_pieces(rng: np.random.Generator, edges: Instants, rates: Instants) -> Iterator[Instants]:
+def _poisson_pieces(rng: np.random.Generator, edges: Floats, rates: Floats) -> Iterator[Floats]:
     """Poisson arrivals at `rates[k]` between `edges[k]` and `edges[k + 1]`, cut into chunks."""
     parts = np.maximum(np.ceil(rates * np.diff(edges) / CHUNK), 1).astype(np.int64)
     if parts.max(initial=1) > 1:  # no piece may hold more than about one chunk

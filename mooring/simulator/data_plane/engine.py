@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats
 from mooring.deployment.engine import (
     Channel,
     FragmentReport,
@@ -246,13 +246,13 @@ class SimulatedEngine:
         )
 
     @staticmethod
-    def _query_report(q: int, rate: Mapping[str, NDArray[np.float64]], now: _Counters) -> QueryReport:
+    def _query_report(q: int, rate: Mapping[str, Floats], now: _Counters) -> QueryReport:
         count = float(rate["count"][q])
         if count == 0:
             return QueryReport(0.0, None, None)
         return QueryReport(count, 1e3 * float(rate["latency"][q]) / count, 1e3 * float(now.recent_max[q]))
 
-    def _fragment_report(self, name: str, rate: Mapping[str, NDArray[np.float64]]) -> FragmentReport:
+    def _fragment_report(self, name: str, rate: Mapping[str, Floats]) -> FragmentReport:
         members = list(self._fragments[name])
         inside = set(members)
         readers = self.problem.graph.readers
@@ -285,6 +285,6 @@ class _Counters:
     """Totals at one instant; a measurement is the difference of two."""
 
     at_s: float
-    totals: Mapping[str, NDArray[np.float64]]
-    lengths: NDArray[np.float64]
-    recent_max: NDArray[np.float64]
+    totals: Mapping[str, Floats]
+    lengths: Floats
+    recent_max: Floats

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mooring.simulator.data_plane.arrivals import Arrivals, Instants
+from mooring.arrays import Floats
+from mooring.simulator.data_plane.arrivals import Arrivals
 from mooring.simulator.data_plane.kernels.calendar_kernels import schedule
 from mooring.simulator.data_plane.kernels.records import World
 
@@ -15,7 +16,7 @@ class Feed:
     def __init__(self, sources: list[Arrivals], rng: np.random.Generator, batch: int) -> None:
         generators = rng.spawn(len(sources)) if sources else []
         self._chunks = [source.chunks(own) for source, own in zip(sources, generators, strict=True)]
-        self._left: list[Instants] = [np.empty(0) for _ in sources]
+        self._left: list[Floats] = [np.empty(0) for _ in sources]
         self._batch = batch
 
     def prime(self, world: World) -> None:
@@ -50,7 +51,7 @@ class Feed:
             world.births[index, kept : kept + len(batches)] = batches.mean(axis=1)
         source["filled"] = kept + len(batches)
 
-    def _next(self, index: int, count: int) -> Instants:
+    def _next(self, index: int, count: int) -> Floats:
         """The next `count` instants of a source, or all that are left."""
         parts, have = [self._left[index]], len(self._left[index])
         for chunk in self._chunks[index] if have < count else ():

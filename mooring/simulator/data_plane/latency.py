@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Counts32
 from mooring.simulator.data_plane.kernels.records import HISTOGRAM_FLOOR_S, HISTOGRAM_RATIO, Records
 
 
@@ -26,7 +26,7 @@ class Latency:
         return {name: None if value != value else value for name, value in values.items()}
 
 
-def quantiles_s(histogram: NDArray[np.uint32], shares: tuple[float, ...]) -> list[float]:
+def quantiles_s(histogram: Counts32, shares: tuple[float, ...]) -> list[float]:
     """The latencies below which the given shares of the tuples stayed, in seconds (0: below 1 us)."""
     cumulative = np.cumsum(histogram, dtype=np.float64)
     if cumulative[-1] == 0:
@@ -36,7 +36,7 @@ def quantiles_s(histogram: NDArray[np.uint32], shares: tuple[float, ...]) -> lis
     return [float(middle) if bin_ else 0.0 for bin_, middle in zip(bins, middles, strict=True)]
 
 
-def latency_of(queries: Records, histogram: NDArray[np.uint32]) -> Latency:
+def latency_of(queries: Records, histogram: Counts32) -> Latency:
     """One summary over all the rows given (one query, or several taken together)."""
     count = float(queries["count"].sum())
     longest = float(queries["max"].max(initial=0.0)) if count else float("nan")

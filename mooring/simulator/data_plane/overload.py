@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from mooring.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,7 @@ class Overload:
     backlog: float  # tuples; seconds for a link
 
 
-def growing_site(
-    busy_share: NDArray[np.float64], mean_length: NDArray[np.float64], length: NDArray[np.float64]
-) -> int | None:
+def growing_site(busy_share: Floats, mean_length: Floats, length: Floats) -> int | None:
     """The site whose queue grew all through the run's second half while it never rested, if there is one.
 
     Rows are time bins. Under linear growth from the start the last quarter's mean is 1.4 times the third's;

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats
 from mooring.simulator.data_plane.engine import SimulatedEngine
 from mooring.simulator.data_plane.kernels.records import HISTOGRAM_FLOOR_S, HISTOGRAM_RATIO
 from mooring.simulator.data_plane.latency import Latency
@@ -40,11 +40,11 @@ class SimulatedSite:
 class Series:
     """The run over time, in equal bins; NaN where nothing arrived."""
 
-    time_s: NDArray[np.float64]  # middles of the bins
-    mean_latency_ms: NDArray[np.float64]
-    max_latency_ms: NDArray[np.float64]
-    utilisation: NDArray[np.float64]  # bins x sites
-    queue: NDArray[np.float64]  # bins x sites, mean length
+    time_s: Floats  # middles of the bins
+    mean_latency_ms: Floats
+    max_latency_ms: Floats
+    utilisation: Floats  # bins x sites
+    queue: Floats  # bins x sites, mean length
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class SimulationReport:
         }
 
 
-def _plain(values: NDArray[np.float64]) -> list[float | None]:
+def _plain(values: Floats) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
 
 

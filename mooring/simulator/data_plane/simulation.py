@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats
 from mooring.simulator.data_plane.feed import Feed
 from mooring.simulator.data_plane.kernels.calendar_kernels import cancel, schedule
 from mooring.simulator.data_plane.kernels.event_kernels import advance, close_bin, release, set_capacity
@@ -176,21 +176,21 @@ class Simulation:
         rows = slice(None) if queries is None else list(queries)
         return latency_of(self.world.queries[rows], self.world.histogram[rows])
 
-    def _per_bin(self, column: int) -> NDArray[np.float64]:
+    def _per_bin(self, column: int) -> Floats:
         done = int(self.world.clock["bin"][0])
-        totals: NDArray[np.float64] = self.world.site_series[:done, :, column]
+        totals: Floats = self.world.site_series[:done, :, column]
         return np.diff(totals, axis=0, prepend=0.0) / float(self.world.clock["bin_s"][0])
 
-    def busy_share(self) -> NDArray[np.float64]:
+    def busy_share(self) -> Floats:
         """Per finished time bin and site, the share of the time in service."""
         return self._per_bin(0)
 
-    def mean_length(self) -> NDArray[np.float64]:
+    def mean_length(self) -> Floats:
         """Per finished time bin and site, the mean number of tuples waiting or in service."""
         return self._per_bin(1)
 
-    def utilisation(self) -> NDArray[np.float64]:
+    def utilisation(self) -> Floats:
         sites, now = self.world.sites, self.now_s
         serving = np.where(sites["current"] != NONE, now - sites["work_from"], 0.0)
-        busy: NDArray[np.float64] = (sites["busy"] + serving) / max(self.counted_s, 1e-300)
+        busy: Floats = (sites["busy"] + serving) / max(self.counted_s, 1e-300)
         return busy

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from mooring.arrays import Floats
 from mooring.load.queueing import kraemer_langenbach_belz_wait_s, mg1_wait_s, mm1_sojourn_s
 from mooring.simulator.data_plane.arrivals import Poisson, Renewal
 from mooring.simulator.data_plane.model import Model, Reader
@@ -47,7 +47,7 @@ class Interval:
         return self.half_width / abs(self.mean)
 
 
-def interval(samples: NDArray[np.float64], confidence: float = 0.999) -> Interval:
+def interval(samples: Floats, confidence: float = 0.999) -> Interval:
     """Student's interval for the mean of independent samples."""
     spread = float(np.std(samples, ddof=1)) / np.sqrt(len(samples))
     return Interval(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats
 from mooring.errors import InputError
 from mooring.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import (
@@ -106,7 +106,7 @@ def _from_rates(problem: Problem, table: RateTable, trace: str | Path) -> dict[s
     return {name: _at_mean(table.rates[:, k], rates[name], bin_s) for name, k in found.items()}
 
 
-def _at_mean(rates: NDArray[np.float64], rate: float, bin_s: float) -> Arrivals:
+def _at_mean(rates: Floats, rate: float, bin_s: float) -> Arrivals:
     mean = rates.mean()
     return BinnedRates(rates * (rate / mean), bin_s, repeat=True) if mean > 0 else Poisson(rate)
 
@@ -119,7 +119,7 @@ def _one(problem: Problem, name: str, trace: str | Path) -> Arrivals:
     return _at_mean(counts.rates, rate, counts.bin_s)
 
 
-def _at_rate(instants_s: np.ndarray[tuple[int], np.dtype[np.float64]], rate: float) -> Arrivals:
+def _at_rate(instants_s: Floats, rate: float) -> Arrivals:
     if len(instants_s) < 2 or rate == 0:
         return Poisson(rate)
     span_s = float(instants_s[-1] - instants_s[0])

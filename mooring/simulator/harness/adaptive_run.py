@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mooring.arrays import Floats, Ints
 from mooring.deployment.carry_out import carry_out
 from mooring.errors import UnsupportedError
 from mooring.load.build import build_load_model
@@ -88,8 +89,8 @@ class AdaptiveRun:
     def _layout(
         self,
         start: Placement,
-        pinned: np.ndarray[tuple[int], np.dtype[np.int64]],
-        cores: np.ndarray[tuple[int], np.dtype[np.float64]],
+        pinned: Ints,
+        cores: Floats,
     ) -> list[list[Hosted]]:
         problem = self.problem
         coordinator = self._coordinators()

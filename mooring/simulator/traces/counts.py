@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats, Ints
 from mooring.errors import InputError
 from mooring.simulator.traces.bounded import as_text, read_expanded
 from mooring.simulator.traces.extracts import extract_path
@@ -29,10 +29,10 @@ class Counts:
     start: str
     """ISO date and time of the first bin's beginning, in the trace's own time zone."""
     bin_s: float
-    counts: NDArray[np.int64]
+    counts: Ints
 
     @property
-    def rates(self) -> NDArray[np.float64]:
+    def rates(self) -> Floats:
         """Arrivals per second in each bin."""
         return self.counts / self.bin_s
 
@@ -93,7 +93,7 @@ def _columns(path: Path) -> tuple[list[str], list[int]]:
     return instants, counts
 
 
-def draw_instants(counts: Counts, generator: np.random.Generator, keep: float = 1.0) -> NDArray[np.float64]:
+def draw_instants(counts: Counts, generator: np.random.Generator, keep: float = 1.0) -> Floats:
     """Arrival instants in seconds that give these counts: uniform within each bin, each kept with chance
     `keep`.
     """

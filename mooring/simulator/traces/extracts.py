@@ -12,8 +12,8 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Bytes, Floats, Ints
 from mooring.errors import InputError
 from mooring.simulator.traces.bounded import LONGEST_S
 
@@ -40,7 +40,7 @@ def extract_names() -> list[str]:
     return sorted(_FILES)
 
 
-def write_extract(path: Path, instants_s: NDArray[np.float64], tick_us: int) -> None:
+def write_extract(path: Path, instants_s: Floats, tick_us: int) -> None:
     """Keep the instants, counted from the first, to the nearest tick."""
     ticks = np.rint((instants_s - instants_s[0]) * (1e6 / tick_us)).astype(np.int64)
     gaps = np.diff(ticks)
@@ -54,7 +54,7 @@ def write_extract(path: Path, instants_s: NDArray[np.float64], tick_us: int) -> 
     np.savez_compressed(path, tick_us=np.int64(tick_us), gap_low=low, gap_high=high)
 
 
-def read_extract(path: Path) -> NDArray[np.float64]:
+def read_extract(path: Path) -> Floats:
     """The instants in seconds of an extract, the first at zero."""
     try:
         tick_us, low, high = _fields(path)
@@ -78,7 +78,7 @@ def read_extract(path: Path) -> NDArray[np.float64]:
     return np.concatenate([[0], ticks * (1000 * int(tick_us))]) / 1e9
 
 
-def _fields(path: Path) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]]:
+def _fields(path: Path) -> tuple[Ints, Bytes, Bytes]:
     """Sizes are checked in the archive's directory first: zipfile never expands more than that says."""
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats, Ints32
 from mooring.errors import InputError
 from mooring.simulator.traces.sessions import SessionParams, draw_sessions
 
@@ -47,18 +47,18 @@ class PacketParams:
 class Packets:
     """Parallel arrays, one entry per packet, in order of time."""
 
-    instant_s: NDArray[np.float64]
-    source: NDArray[np.int32]
+    instant_s: Floats
+    source: Ints32
     """Addresses are whole numbers from zero; sources and destinations are numbered apart."""
-    destination: NDArray[np.int32]
-    size_bytes: NDArray[np.int32]
+    destination: Ints32
+    size_bytes: Ints32
 
 
 DEFAULT_PARAMS = PacketParams()
 
 
 def draw_packets(
-    instants_s: NDArray[np.float64], seed: int | np.random.Generator, params: PacketParams = DEFAULT_PARAMS
+    instants_s: Floats, seed: int | np.random.Generator, params: PacketParams = DEFAULT_PARAMS
 ) -> Packets:
     """Packets at these instants, which must be in order. The same seed and instants give the same packets.
 
@@ -83,7 +83,7 @@ def draw_packets(
     )
 
 
-def checked_instants(instants_s: NDArray[np.float64]) -> NDArray[np.float64]:
+def checked_instants(instants_s: Floats) -> Floats:
     """A vector of finite seconds in order, or an InputError that says where it is not."""
     instants_s = np.asarray(instants_s, dtype=np.float64)
     if instants_s.ndim != 1 or not np.isfinite(instants_s).all():
@@ -98,7 +98,7 @@ def checked_instants(instants_s: NDArray[np.float64]) -> NDArray[np.float64]:
     return instants_s
 
 
-def _sizes(count: int, generator: np.random.Generator, params: PacketParams) -> NDArray[np.int32]:
+def _sizes(count: int, generator: np.random.Generator, params: PacketParams) -> Ints32:
     kind = generator.random(count)
     sizes = generator.integers(params.smallest_bytes, params.largest_bytes + 1, count, dtype=np.int32)
     sizes[kind < params.small_share] = params.smallest_bytes

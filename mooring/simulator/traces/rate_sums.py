@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from mooring.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +47,7 @@ class RateSums:
         """The largest rate of each stream in any bin."""
         return [most / self.bin_s for most in self.most.tolist()]
 
-    def correlation(self) -> NDArray[np.float64]:
+    def correlation(self) -> Floats:
         """Of the rates, stream by stream; one that never changes is correlated with itself alone."""
         spread = self._spread()
         own = [spread[k][k] ** 0.5 for k in range(len(self.streams))]

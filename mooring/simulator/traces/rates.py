@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats
 from mooring.errors import InputError
 from mooring.simulator.traces.bounded import as_text, read_expanded
 from mooring.simulator.traces.packets import checked_instants
@@ -26,19 +26,19 @@ _MOST_BINS = 50_000_000
 class RateTable:
     """Rates in tuples per second, a row per bin and a column per stream; bins are equally long."""
 
-    time_s: NDArray[np.float64]
+    time_s: Floats
     """When each bin begins."""
     streams: tuple[str, ...]
-    rates: NDArray[np.float64]
+    rates: Floats
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         return np.asarray(self.rates.mean(axis=0))
 
-    def deviation(self) -> NDArray[np.float64]:
+    def deviation(self) -> Floats:
         """Standard deviation of each stream's rate."""
         return np.asarray(self.rates.std(axis=0))
 
-    def correlation(self) -> NDArray[np.float64]:
+    def correlation(self) -> Floats:
         """Correlation matrix of the rates; a stream that never changes is correlated with itself alone."""
         centred = self.rates - self.mean()
         scale = np.sqrt((centred**2).sum(axis=0))
@@ -49,9 +49,7 @@ class RateTable:
         return np.asarray(correlation)
 
 
-def rate_series(
-    instants_s: NDArray[np.float64], bin_s: float, span_s: float | None = None
-) -> NDArray[np.float64]:
+def rate_series(instants_s: Floats, bin_s: float, span_s: float | None = None) -> Floats:
     """Arrivals per second in the whole bins of [0, span_s); by default the whole bins up to the last arrival.
 
     >>> rate_series(np.array([0.0, 0.5, 1.2, 4.0]), bin_s=2.0)
@@ -74,9 +72,7 @@ def rate_series(
     return np.bincount(at, minlength=bins)[:bins] / bin_s
 
 
-def rate_table(
-    arrivals: Mapping[str, NDArray[np.float64]], bin_s: float, span_s: float | None = None
-) -> RateTable:
+def rate_table(arrivals: Mapping[str, Floats], bin_s: float, span_s: float | None = None) -> RateTable:
     """The rates of several streams over the same bins; by default up to the last arrival of any."""
     if span_s is None:
         span_s = max(
@@ -132,7 +128,7 @@ def _numbers(row: list[str], expected: int, line: int, path: Path) -> list[float
     return values
 
 
-def _check_bins(time_s: NDArray[np.float64], path: Path) -> None:
+def _check_bins(time_s: Floats, path: Path) -> None:
     if time_s.size < 2:
         return
     steps = np.diff(time_s)

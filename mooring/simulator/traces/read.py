@@ -15,10 +15,10 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
+from mooring.arrays import Floats, Ints
 from mooring.errors import InputError
 from mooring.simulator.traces.bounded import LONGEST_S, MAX_BYTES, as_text, read_expanded
 from mooring.simulator.traces.extracts import extract_path, read_extract
@@ -29,7 +29,7 @@ _MATLAB_HEADER_BYTES = 128
 _MATLAB_COMPRESSED = 15
 
 
-def arrival_instants(name_or_path: str | Path) -> NDArray[np.float64]:
+def arrival_instants(name_or_path: str | Path) -> Floats:
     """The instants of a trace's arrivals in seconds, the first at zero, never decreasing.
 
     >>> instants_s = arrival_instants("bc-paug89-extract")
@@ -44,7 +44,7 @@ def arrival_instants(name_or_path: str | Path) -> NDArray[np.float64]:
     return instants_of_gaps(gaps_s, path)
 
 
-def instants_of_gaps(gaps_s: NDArray[np.float64], path: Path) -> NDArray[np.float64]:
+def instants_of_gaps(gaps_s: Floats, path: Path) -> Floats:
     """n gaps are n + 1 arrivals; a gap that is not a finite duration is refused with its position."""
     if gaps_s.size == 0:
         raise InputError(
@@ -79,7 +79,7 @@ class BadGapError(ValueError):
         self.at = at
 
 
-def gaps_in_ns(gaps_s: NDArray[np.float64]) -> NDArray[np.int64]:
+def gaps_in_ns(gaps_s: Floats) -> Ints:
     """The gaps to the nearest nanosecond; the first that is no duration is refused."""
     wrong = np.flatnonzero(~((gaps_s >= 0) & (gaps_s <= LONGEST_S)))
     if wrong.size:
@@ -87,7 +87,7 @@ def gaps_in_ns(gaps_s: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.rint(gaps_s * 1e9).astype(np.int64)
 
 
-def _text_gaps(path: Path) -> NDArray[np.float64]:
+def _text_gaps(path: Path) -> Floats:
     lines = as_text(read_expanded(path), path)
     try:
         with warnings.catch_warnings():
@@ -106,7 +106,7 @@ def _text_gaps(path: Path) -> NDArray[np.float64]:
     return gaps_s.ravel()
 
 
-def _matlab_gaps(path: Path) -> NDArray[np.float64]:
+def _matlab_gaps(path: Path) -> Floats:
     _refuse_matlab_bomb(read_expanded(path), path)
     try:
         content = loadmat(path, variable_names=["S"], verify_compressed_data_integrity=True)

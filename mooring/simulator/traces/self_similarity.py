@@ -11,15 +11,15 @@ the same series: on exact fractional noise of 65,536 bins with H = .83 it gives 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats, Ints
 from mooring.errors import InputError
 
 _FEWEST_BLOCKS = 30
 _SCALES = 20
 
 
-def variance_by_scale(rates: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def variance_by_scale(rates: Floats) -> tuple[Ints, Floats]:
     """Block lengths m, evenly spread on a log scale, and the variance of the block means."""
     bins = rates.size
     if bins < 4 * _FEWEST_BLOCKS:
@@ -32,7 +32,7 @@ def variance_by_scale(rates: NDArray[np.float64]) -> tuple[NDArray[np.int64], ND
     return scales, np.array(variances)
 
 
-def hurst(rates: NDArray[np.float64]) -> float:
+def hurst(rates: Floats) -> float:
     """The Hurst parameter of a rate series: .5 without memory, towards 1 with bursts on every scale."""
     scales, variances = variance_by_scale(np.asarray(rates, dtype=np.float64))
     if not (variances > 0).all():

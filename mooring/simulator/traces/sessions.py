@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats, Ints, Ints32
 from mooring.errors import InputError
 
 _MOST_SLOTS = 20_000
@@ -57,17 +57,17 @@ class SessionParams:
 class Sessions:
     """The sessions of a span, and for each slot those in progress, slot after slot."""
 
-    source: NDArray[np.int32]
-    destination: NDArray[np.int32]
+    source: Ints32
+    destination: Ints32
     slot_s: float
-    first_of_slot: NDArray[np.int64]
+    first_of_slot: Ints
     """Where each slot's part of `in_progress` begins; one more entry than there are slots."""
-    in_progress: NDArray[np.int32]
+    in_progress: Ints32
     """Indices of sessions."""
-    cumulated_share: NDArray[np.float64]
+    cumulated_share: Floats
     """Running sum of the shares along `in_progress`, begun anew at no slot; a zero in front."""
 
-    def pick(self, instants_s: NDArray[np.float64], generator: np.random.Generator) -> NDArray[np.int32]:
+    def pick(self, instants_s: Floats, generator: np.random.Generator) -> Ints32:
         """One session in progress at each instant, with chances proportional to the shares."""
         slot = np.minimum((instants_s / self.slot_s).astype(np.int64), self.first_of_slot.size - 2)
         low = self.cumulated_share[self.first_of_slot[slot]]
@@ -106,9 +106,7 @@ def draw_sessions(span_s: float, generator: np.random.Generator, params: Session
     )
 
 
-def _spells(
-    span_s: float, generator: np.random.Generator, params: SessionParams
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _spells(span_s: float, generator: np.random.Generator, params: SessionParams) -> tuple[Floats, Floats]:
     """Begin and end of each session: those that are in progress at zero with what is left of them, then the
     new.
 
@@ -130,23 +128,21 @@ def _spells(
     return np.concatenate([np.zeros(there), begin_s]), np.concatenate([left_s, begin_s + length_s])
 
 
-def _cover_empty_slots(
-    first: NDArray[np.int64], last: NDArray[np.int64], slots: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _cover_empty_slots(first: Ints, last: Ints, slots: int) -> tuple[Ints, Ints]:
     """A packet needs a session: a slot without any gets one of its own."""
     steps = np.bincount(first, minlength=slots + 1) - np.bincount(last + 1, minlength=slots + 1)
     empty = np.flatnonzero(np.cumsum(steps)[:slots] == 0)
     return np.concatenate([first, empty]), np.concatenate([last, empty])
 
 
-def _consecutive(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
+def _consecutive(first: Ints, last: Ints) -> Ints:
     """first[0], ..., last[0], first[1], ..., last[1], ..."""
     length = last - first + 1
     begins = np.cumsum(length) - length
     return np.asarray(np.arange(length.sum()) + np.repeat(first - begins, length), dtype=np.int64)
 
 
-def _addresses(count: int, generator: np.random.Generator, params: SessionParams) -> NDArray[np.int32]:
+def _addresses(count: int, generator: np.random.Generator, params: SessionParams) -> Ints32:
     """Zipf by rank; ranks are dealt to addresses at random, so that an address says nothing about its
     popularity.
     """

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Bools, Floats, Ints32
 from mooring.simulator.traces.packets import DEFAULT_PARAMS, PacketParams
 from mooring.simulator.traces.sessions import Sessions, draw_sessions
 
@@ -35,16 +35,14 @@ class PacketDraws:
         sessions = draw_sessions(span_s, generator, params.sessions)
         return cls(count, params.train, sessions, generator.bit_generator.state)
 
-    def starts(self, first: int, length: int) -> NDArray[np.bool_]:
+    def starts(self, first: int, length: int) -> Bools:
         """Which of the packets `first`, `first + 1`, ... begin a train."""
         starts = self._generator(first).random(length) < 1 / self.train
         if first == 0 and length:
             starts[0] = True
         return starts
 
-    def sources(
-        self, since_first_s: NDArray[np.float64], first: int, trains_before: int, last_start_s: float
-    ) -> NDArray[np.int32]:
+    def sources(self, since_first_s: Floats, first: int, trains_before: int, last_start_s: float) -> Ints32:
         """Source addresses of the packets from `first` on, whose instants (counted from the trace's first
         packet) are given. `trains_before` trains began before, the last of them at `last_start_s`.
         """

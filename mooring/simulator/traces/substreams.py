@@ -7,13 +7,13 @@ which is why cutting the data evenly does not balance the load.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats, Ints32
 from mooring.errors import InputError
 from mooring.simulator.traces.packets import DEFAULT_PARAMS, PacketParams, draw_packets
 
 
-def substream_of(source: NDArray[np.int32], substreams: int) -> NDArray[np.int32]:
+def substream_of(source: Ints32, substreams: int) -> Ints32:
     """The sub-stream of each address. Addresses carry no order, so the remainder deals them evenly."""
     if substreams < 1:
         raise InputError(f"is {substreams}, expected at least 1", field="substreams")
@@ -21,11 +21,11 @@ def substream_of(source: NDArray[np.int32], substreams: int) -> NDArray[np.int32
 
 
 def split(
-    instants_s: NDArray[np.float64],
+    instants_s: Floats,
     seed: int | np.random.Generator,
     substreams: int = 10,
     params: PacketParams = DEFAULT_PARAMS,
-) -> list[NDArray[np.float64]]:
+) -> list[Floats]:
     """The arrival instants of each sub-stream, of packets drawn for these instants.
 
     >>> parts = split(np.arange(0, 60, 0.01), seed=7)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats, Ints
 from mooring.errors import InputError
 from mooring.problem.history import MAX_ROWS
 from mooring.simulator.traces.counts import Counts, read_counts
@@ -115,7 +115,7 @@ class TraceSummary:
     sums: RateSums
 
     @classmethod
-    def of_counts(cls, counts: NDArray[np.int64], request: TraceRequest) -> TraceSummary:
+    def of_counts(cls, counts: Ints, request: TraceRequest) -> TraceSummary:
         sums = RateSums.of_counts(counts, request.bin_s, request.streams)
         return cls(table_of_counts(counts, request), sums)
 
@@ -134,7 +134,7 @@ class TraceSummary:
         }
 
 
-def table_of_counts(counts: NDArray[np.int64], request: TraceRequest) -> RateTable:
+def table_of_counts(counts: Ints, request: TraceRequest) -> RateTable:
     time_s = np.arange(len(counts), dtype=np.float64) * request.bin_s
     return RateTable(time_s, request.streams, counts / request.bin_s)
 
@@ -148,7 +148,7 @@ def summarise_traces(request: TraceRequest) -> TraceSummary:
     """The rates of the traces' streams, counted in this process."""
     if request.holds_counts:
         return _summary_of_counts(request)
-    parts: list[NDArray[np.float64]] = []
+    parts: list[Floats] = []
     span_s = 0.0
     for trace in request.traces:
         instants_s = arrival_instants(trace)
@@ -174,7 +174,7 @@ def _summary_of_counts(request: TraceRequest) -> TraceSummary:
     return TraceSummary.of_counts(np.column_stack(columns), request)
 
 
-def _coarse(trace: Counts, since_origin_s: int, bins: int, request: TraceRequest) -> NDArray[np.int64]:
+def _coarse(trace: Counts, since_origin_s: int, bins: int, request: TraceRequest) -> Ints:
     """Counts added up in the bins of the request, which all traces share."""
     at = since_origin_s + np.arange(trace.counts.size) * request.counted_s
     at //= int(request.bin_s)

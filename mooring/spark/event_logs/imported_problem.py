@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats
 from mooring.errors import InputError
 from mooring.load.measured.measurements import BatchSample, CostFit, Measured, fit_cost, ratio, warm
 from mooring.problem.history import RateHistory
@@ -159,7 +159,7 @@ def _width(batches: Sequence[LoggedBatch], top: str, bottom: str) -> float | Non
     return found.value if isinstance(found, Measured) and found.value >= 0.5 else None
 
 
-def _history(queries: Sequence[LoggedQuery]) -> NDArray[np.float64] | None:
+def _history(queries: Sequence[LoggedQuery]) -> Floats | None:
     """Rates of all inputs at common instants, each the mean over a few batches; None if too short."""
     begin, end = min(q.first_s for q in queries), max(q.last_s for q in queries)
     gap_s = max((q.last_s - q.first_s) / max(1, q.count - 1) for q in queries)

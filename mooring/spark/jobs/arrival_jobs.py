@@ -18,6 +18,7 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from mooring.arrays import Floats
 from mooring.errors import InputError
 from mooring.simulator.traces.bounded import LONGEST_S
 from mooring.simulator.traces.stretches import PacketDraws
@@ -27,7 +28,6 @@ from mooring.spark.jobs.trace_blocks import KEY, TOO_LONG, arrival_blocks
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
 COUNTED = "stream int, bin long, count long"
 Extents = dict[int, tuple[float, int]]
@@ -132,7 +132,7 @@ def _draws(seed: int, span_s: float, count: int) -> PacketDraws:
     return PacketDraws.of(seed, span_s, count)
 
 
-def _stretch(row: Any) -> tuple[NDArray[np.float64], int]:
+def _stretch(row: Any) -> tuple[Floats, int]:
     """A block's instants since the trace's first arrival, and the number of the first of them.
 
     Gaps leave out the first arrival, so the first block has one more.

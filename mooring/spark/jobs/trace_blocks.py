@@ -17,10 +17,10 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from mooring.arrays import Floats, Ints
 from mooring.errors import InputError
 from mooring.simulator.traces.bounded import LONGEST_S
 from mooring.simulator.traces.extracts import extract_path
@@ -37,7 +37,6 @@ BLOCKS = (
 )
 BLOCK = 65_536
 """Arrivals in a block of an expanded file; of text, a block is what Spark hands over at once."""
-Ints = NDArray[np.int64]
 TOO_LONG = "the gaps add up to no likely duration: are they seconds?"
 _NOTHING: Ints = np.zeros(0, dtype=np.int64)
 _UNSPLITTABLE = (".zip", ".gz", ".zst", ".mat", ".npz")
@@ -107,7 +106,7 @@ def _blocks_of_lines(frames: Iterator[pd.DataFrame], *, trace: int) -> Iterator[
             yield _block(trace, file, part, seq, np.cumsum(gaps_ns), int(gaps_ns.sum()), wrong)
 
 
-def _parsed(lines: list[str]) -> NDArray[np.float64]:
+def _parsed(lines: list[str]) -> Floats:
     """By the parser that reads whole files, so that both take the same lines."""
     try:
         gaps_s = np.loadtxt(lines, dtype=np.float64, ndmin=2, comments=None) if lines else np.zeros((0, 1))

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
-from numpy.typing import NDArray
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from mooring.arrays import Ints
 from mooring.errors import EngineError, InputError, MooringError
 from mooring.simulator.traces.rate_sums import RateSums
 from mooring.simulator.traces.summary import TraceRequest, TraceSummary, table_of_counts
@@ -72,7 +72,7 @@ def _explained(failure: PySparkException, request: TraceRequest) -> MooringError
     return EngineError(f"the trace job failed: {first_line(failure)}")
 
 
-def _collected(counted: DataFrame, bins: int, streams: int) -> NDArray[np.int64]:
+def _collected(counted: DataFrame, bins: int, streams: int) -> Ints:
     """The counts as a table, zero where nothing arrived."""
     cells = counted.toPandas()
     counts = np.zeros((bins, streams), dtype=np.int64)

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mooring.arrays import Floats
 from mooring.load.measured.measured_problem import OperatorMeasurement, measured_problem
 from mooring.load.measured.measurements_shared import share_out
 from mooring.problem.problem import Problem
@@ -126,7 +126,7 @@ class OperationStatistics:
         }
 
     def _figure(
-        self, fragment: str, site: str, costs: NDArray[np.float64], error: float, looks: _SiteLooks
+        self, fragment: str, site: str, costs: Floats, error: float, looks: _SiteLooks
     ) -> FragmentFigures:
         assert self._first is not None
         assert self._last is not None

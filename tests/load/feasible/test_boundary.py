@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mooring.load.feasible.boundary import Floats, largest_multiples
+from mooring.arrays import Floats
+from mooring.load.feasible.boundary import largest_multiples
 
 
 @pytest.mark.parametrize("capacity", [1e-6, 0.5, 1.0, 7.0, 1e6])

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from mooring.arrays import Floats, Ints
 from mooring.load.feasible.directions import Directions
 from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel
@@ -22,16 +22,16 @@ from mooring.placement.policy import Context
 from mooring.placement.rod.rod import rod_assign
 from mooring.problem.generate import GraphParameters, generate_problem
 
-Assign = Callable[[LoadModel, np.random.Generator], npt.NDArray[np.int64]]
+Assign = Callable[[LoadModel, np.random.Generator], Ints]
 NET = Directions.draw(5, 2**10, seed=0)
 
 
-def random_rates(model: LoadModel, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+def random_rates(model: LoadModel, rng: np.random.Generator) -> Floats:
     """A uniform point of the ideal feasible set."""
     return rng.dirichlet(np.ones(6))[:5] * model.capacity_left_cores / model.totals
 
 
-def correlation(model: LoadModel, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def correlation(model: LoadModel, rng: np.random.Generator) -> Ints:
     return correlation_assign(model, random_rates(model, rng) * rng.uniform(0.0, 2.0, (100, 5)))
 
 

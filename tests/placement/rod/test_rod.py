@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from mooring.arrays import Ints
 from mooring.errors import InfeasibleError, InputError
 from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import Arcs, LoadModel
@@ -16,8 +16,6 @@ from mooring.placement.policy import Context
 from mooring.placement.rod.rod import Rod, rod_assign
 from mooring.problem.generate import GraphParameters, generate_problem
 from mooring.problem.problem import Problem
-
-Ints = npt.NDArray[np.int64]
 
 
 def random_model(seed: int) -> LoadModel:
