@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 
 from mooring.placement.relaxation.migration import MigrationParams
-from mooring.protocols.optimiser import Optimiser, OptimiserParams, optimiser_machines
+from mooring.protocols.operator_moves import MoveMessage, OperatorMoves
+from mooring.protocols.optimiser import Optimiser, optimiser_machines
 from mooring.protocols.optimiser_messages import (
-    Accepted,
+    AskMove,
     Feed,
     Hosted,
-    Leaving,
     Measured,
     OperatorLink,
     Refused,
     Transfer,
 )
-from mooring.protocols.protocol import Effect, MakeMachine, Persist, Send
+from mooring.protocols.optimiser_params import OptimiserParams
+from mooring.protocols.protocol import Asked, Effect, MakeMachine
 from mooring.simulator.harness.exploration import Subject, explore
 from mooring.simulator.harness.harness import Harness
 from mooring.simulator.harness.optimiser_invariants import (
@@ -55,31 +56,34 @@ def test_no_invariant_breaks_in_a_long_campaign() -> None:
     assert result.finding is None, str(result.finding)
 
 
-class Impatient(Optimiser):
+class Impatient(OperatorMoves):
     """Runs an operator here again when the target does not answer at once."""
 
-    def _repeat(self) -> Sequence[Effect]:
+    def repeat(self) -> Sequence[Effect]:
         for leaving in self.durable.leaving:
-            return self._stays(leaving.hosted.operator, leaving.hosted.epoch)
-        return super()._repeat()
+            return self.receive(leaving.target, Refused(leaving.hosted.operator, leaving.hosted.epoch))
+        return super().repeat()
 
 
-class LeavesStateBehind(Optimiser):
-    def _take(self, sender: int, hosted: Hosted) -> Sequence[Effect]:
-        return super()._take(sender, msgspec.structs.replace(hosted, state=0))
+class LeavesStateBehind(OperatorMoves):
+    def receive(self, sender: int, message: MoveMessage) -> Sequence[Effect]:
+        if isinstance(message, Transfer):
+            message = Transfer(msgspec.structs.replace(message.hosted, state=0))
+        return super().receive(sender, message)
 
 
-class GrantsTwice(Optimiser):
-    def _grant(self, sender: int, operator: int, attempt: tuple[int, int, int]) -> Sequence[Effect]:
-        self.durable = msgspec.structs.replace(self.durable, grant=None)
-        return super()._grant(sender, operator, attempt)
+class GrantsTwice(OperatorMoves):
+    def receive(self, sender: int, message: MoveMessage) -> Sequence[Effect]:
+        if isinstance(message, AskMove):
+            self.durable = msgspec.structs.replace(self.durable, grant=None)
+        return super().receive(sender, message)
 
 
-def planted(kind: type[Optimiser]) -> MakeMachine:
+def planted(kind: type[OperatorMoves]) -> MakeMachine:
     def make(site: int, sites: int, generator: np.random.Generator) -> Optimiser:
         sound = optimiser_machines(chain_layout, PARAMS)(site, sites, generator)
         assert isinstance(sound, Optimiser)
-        sound.__class__ = kind
+        sound.moves.__class__ = kind
         return sound
 
     return make
@@ -93,7 +97,7 @@ def planted(kind: type[Optimiser]) -> MakeMachine:
         (GrantsTwice, {"one move at a time per group"}),
     ],
 )
-def test_planted_bugs_are_found(kind: type[Optimiser], broken: set[str]) -> None:
+def test_planted_bugs_are_found(kind: type[OperatorMoves], broken: set[str]) -> None:
     subject = Subject(planted(kind), optimiser_checkers)
     for seed in range(100):
         violation = subject.run(optimiser_scenarios()(seed)).violation
@@ -107,16 +111,16 @@ def line(sites: int, latency_ms: float = 20.0) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(latency_ms * abs(i - j) for j in range(sites)) for i in range(sites))
 
 
-def one_operator(home: int, rates: tuple[float, float] = (100.0, 10.0), movable: bool = True) -> MakeMachine:
+def one_operator(home: int, *, movable: bool = True, params: OptimiserParams = PARAMS) -> MakeMachine:
     """An operator between a stream at site 0 and a query at site 5 of a line of six."""
 
     def layout(sites: int) -> tuple[list[list[Hosted]], list[float]]:
-        links = (OperatorLink(-1, 0, rates[0]), OperatorLink(-1, 5, rates[1]))
+        links = (OperatorLink(-1, 0, 100.0), OperatorLink(-1, 5, 10.0))
         hosted: list[list[Hosted]] = [[] for _ in range(sites)]
         hosted[home] = [Hosted(0, 0, 5, 0.5, links, movable)]
         return hosted, [1.0] * sites
 
-    return optimiser_machines(layout, PARAMS)
+    return optimiser_machines(layout, params)
 
 
 def run_line(machines: MakeMachine, end_ms: float = 20_000.0, requests: tuple[Request, ...] = ()) -> Harness:
@@ -158,41 +162,12 @@ def test_what_may_not_move_stays() -> None:
 
 def test_a_saving_below_the_threshold_moves_nothing() -> None:
     calm = replace(PARAMS, migration=MigrationParams(displacement_ms=1.0, least_saving=0.99, look_again=4))
-    hosted = one_operator(home=5)
-
-    def make(site: int, sites: int, generator: np.random.Generator) -> Optimiser:
-        machine = hosted(site, sites, generator)
-        assert isinstance(machine, Optimiser)
-        machine.params = calm
-        return machine
-
-    assert place_of(run_line(make))[0] == 5
-
-
-def full_site() -> Optimiser:
-    generator = np.random.default_rng(0)
-    own = Hosted(7, 0, 0, 1.0, ())
-    return Optimiser(1, 3, generator, PARAMS, [own], 1.0, [])
-
-
-def test_a_full_site_refuses_and_refuses_the_same_transfer_forever() -> None:
-    site, guest = full_site(), Hosted(3, 4, 0, 0.5, ())
-    effects = site._take(2, guest)
-    assert isinstance(effects[0], Persist)
-    assert effects[-1] == Send(2, Refused(3, 4))
-    site.durable = msgspec.structs.replace(site.durable, hosted=())
-    assert site._take(2, guest) == (Send(2, Refused(3, 4)),)
-    assert Send(2, Accepted(3, 6)) in site._take(2, msgspec.structs.replace(guest, epoch=6))
-
-
-def test_a_site_that_crashed_in_the_middle_of_a_move_sends_it_again() -> None:
-    site, guest = full_site(), Hosted(3, 4, 0, 0.5, ())
-    site.durable = msgspec.structs.replace(site.durable, leaving=(Leaving(guest, 2, (1, 0, 1)),))
-    assert Send(2, Transfer(guest)) in site._repeat()
+    assert place_of(run_line(one_operator(home=5, params=calm)))[0] == 5
 
 
 def test_data_for_an_operator_that_is_elsewhere_is_not_taken() -> None:
-    site = full_site()
-    assert site._asked(Feed(3, 5)) == ()
-    assert len(site._asked(Feed(7, 5))) == 2
+    own = Hosted(7, 0, 0, 1.0, ())
+    site = Optimiser(1, 3, np.random.default_rng(0), PARAMS, [own], 1.0, [])
+    assert site.handle(Asked(Feed(3, 5)), 0.0) == ()
+    assert len(site.handle(Asked(Feed(7, 5)), 0.0)) == 2
     assert site.running[0].state == 5

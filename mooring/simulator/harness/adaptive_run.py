@@ -19,8 +19,9 @@ from mooring.load.build import build_load_model
 from mooring.load.rates import output_rates
 from mooring.placement.placement import Placement
 from mooring.placement.relaxation.springs import Link, problem_links
-from mooring.protocols.optimiser import OptimiserParams, optimiser_machines
+from mooring.protocols.optimiser import optimiser_machines
 from mooring.protocols.optimiser_messages import Hosted, Measured, OperatorLink
+from mooring.protocols.optimiser_params import OptimiserParams
 from mooring.simulator.data_plane.arrivals import Arrivals
 from mooring.simulator.data_plane.engine import MoveCosts, SimulatedEngine
 from mooring.simulator.harness.checkers import Checker

@@ -11,7 +11,7 @@ from mooring.placement.judging.network_metrics import network_metrics
 from mooring.placement.placement import Placement
 from mooring.placement.relaxation.migration import MigrationParams
 from mooring.problem.problem import Problem
-from mooring.protocols.optimiser import OptimiserParams
+from mooring.protocols.optimiser_params import OptimiserParams
 from mooring.simulator.data_plane.arrivals import BinnedRates, Constant, Replay
 from mooring.simulator.data_plane.engine import MoveCosts
 from mooring.simulator.harness.adaptive_run import AdaptiveRun

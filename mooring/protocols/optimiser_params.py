@@ -1,0 +1,32 @@
+"""The parameters of a site's placement optimiser."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mooring.errors import InputError
+from mooring.network.vivaldi import VivaldiParams
+from mooring.placement.relaxation.migration import MigrationParams
+
+
+@dataclass(frozen=True)
+class OptimiserParams:
+    period_ms: float = 50.0
+    """Time between two rounds of a site; each measures one other site, and repeats what was not answered."""
+    rounds_per_review: int = 20
+    """Rounds between two reviews of the operators that run here."""
+    patience: int = 4
+    """Reviews after which probes and requests that were not answered are given up: at least the time of four
+    messages, or no move over a long link would ever be agreed on."""
+    candidates: int = 5
+    """Sites probed per operator."""
+    rate_weight: float = 0.3
+    """Weight of a measured rate against what was known before."""
+    load_ms: float = 0.0
+    """Milliseconds of the load axis per unit of load (section 3.1.1)."""
+    migration: MigrationParams = field(default_factory=MigrationParams)
+    vivaldi: VivaldiParams = field(default_factory=lambda: VivaldiParams(dimensions=2))
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.period_ms < float("inf") or self.rounds_per_review < 1 or self.candidates < 1:
+            raise InputError(f"found {self}, expected positive numbers", field="optimiser")

@@ -1,0 +1,56 @@
+"""What a site knows of the others: its own coordinate by Vivaldi, theirs, and their spare cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mooring.network.coordinate import Coordinate
+from mooring.network.vivaldi import VivaldiClient, VivaldiParams
+from mooring.protocols.review import Neighbourhood
+
+
+class Surroundings:
+    def __init__(
+        self, site: int, sites: int, generator: np.random.Generator, params: VivaldiParams, load_ms: float
+    ) -> None:
+        self._site, self._sites = site, sites
+        self._generator, self._params, self._load_ms = generator, params, load_ms
+        self._vivaldi = VivaldiClient(generator, params)
+        self._peers: dict[int, tuple[Coordinate, float]] = {}
+        """Site -> coordinate and spare cores, as it last said."""
+        self._to_visit: list[int] = []
+
+    @property
+    def coordinate(self) -> Coordinate:
+        return self._vivaldi.coordinate
+
+    def next_to_measure(self) -> int | None:
+        """All other sites in turn, in an order that is drawn anew for every tour; None if there are none."""
+        if not self._to_visit:
+            others = [peer for peer in range(self._sites) if peer != self._site]
+            self._to_visit = [others[i] for i in self._generator.permutation(len(others)).tolist()]
+        return self._to_visit.pop() if self._to_visit else None
+
+    def learn(self, peer: int, latency_ms: float, coordinate: Coordinate, spare_cores: float) -> None:
+        self._vivaldi.observe(peer, latency_ms, coordinate)
+        if coordinate.unusable(self._params.dimensions, self._params.largest_latency_ms) is None:
+            self._peers[peer] = (coordinate, spare_cores)
+
+    def latencies_ms(self, ends: Sequence[int]) -> tuple[float, ...]:
+        """As measured from here; zero to this site itself, -1 where nothing is known."""
+        found = [0.0 if end == self._site else self._vivaldi.latency_ms(end) for end in ends]
+        return tuple(-1.0 if ms is None else ms for ms in found)
+
+    def knows(self, ends: Sequence[int]) -> bool:
+        """Whether the coordinates of all of these are known, and of at least one site besides this one."""
+        return len(self._peers) > 0 and all(end == self._site or end in self._peers for end in ends)
+
+    def neighbourhood(self, spare_cores: float) -> Neighbourhood:
+        """The cost space as it looks from here, this site having so many cores to spare."""
+        known = {peer: at for peer, (at, _) in self._peers.items()}
+        spare = {peer: cores for peer, (_, cores) in self._peers.items()}
+        return Neighbourhood(
+            {**known, self._site: self.coordinate}, {**spare, self._site: spare_cores}, self._load_ms
+        )
