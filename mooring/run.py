@@ -21,6 +21,7 @@ from mooring.placement.judging.explanation import Explanation, explain
 from mooring.placement.limited_moves import hold_immovable, limit_moves
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context, Policy, never, silent
+from mooring.placement.relaxation.signatures import shared_operators
 from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
 
@@ -36,6 +37,11 @@ class Plan:
     bound: float
     """No placement of this problem has a larger feasible ratio."""
     explanation: Explanation
+
+    @property
+    def shared(self) -> dict[str, str]:
+        """Operators that need not run, and the one at the same site that computes the same for each."""
+        return shared_operators(self.placement)
 
 
 def plan(

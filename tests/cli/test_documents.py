@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-PLAN_KEYS = ["version", "problem", "policy", "placement", "metrics", "bound", "plan_seconds", "explanation"]
+PLAN_KEYS = [
+    "version",
+    "problem",
+    "policy",
+    "placement",
+    "shared",
+    "metrics",
+    "bound",
+    "plan_seconds",
+    "explanation",
+]
 METRICS = [
     "feasible_ratio",
     "feasible_ratio_error",
@@ -50,6 +60,29 @@ def test_a_plan_has_exactly_the_documented_keys(mooring, small: Path) -> None:
     assert set(result.document["placement"].values()) <= {"a", "b"}
     assert result.document["metrics"]["feasible_ratio"] <= result.document["bound"] + 1e-9
     assert all(isinstance(sentence, str) for sentence in result.document["explanation"])
+
+
+def test_a_plan_says_which_operators_an_equal_one_at_their_site_stands_for(mooring, tmp_path: Path) -> None:
+    assert mooring("plan", twins(tmp_path, second_at="b"), "--json").document["shared"] == {}
+    file = twins(tmp_path, second_at="a")
+    assert mooring("plan", file, "--json").document["shared"] == {"second": "first"}
+    assert "second (first computes the same at its site)" in " ".join(mooring("plan", file).out.split())
+
+
+def twins(folder: Path, second_at: str) -> Path:
+    """Two operators that compute the same, and one that does not."""
+    path = folder / f"{second_at}.yaml"
+    path.write_text(
+        f"""
+        sites: {{a: {{capacity: 1}}, b: {{capacity: 1}}}}
+        streams: {{x: {{rate: 1000}}}}
+        operators:
+          first: {{inputs: [x], cost_us: 10, site: a}}
+          second: {{inputs: [x], cost_us: 10, site: {second_at}}}
+          third: {{inputs: [x], cost_us: 11, site: a}}
+        """
+    )
+    return path
 
 
 def test_a_problem_with_network_joins_and_queries_has_the_metrics_that_need_them(mooring, monitoring) -> None:

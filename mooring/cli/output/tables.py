@@ -204,6 +204,29 @@ def result_table(results: ResultTable) -> Table:
     return table
 
 
+def shared_sentences(shared: Mapping[str, str]) -> list[str]:
+    """What an engine that shares operators can save, in words.
+
+    >>> shared_sentences({"b": "a", "c": "a"})
+    ['2 operators need not run where an engine shares: b and c (a computes the same at their site).']
+    """
+    if not shared:
+        return []
+    by_runner: dict[str, list[str]] = {}
+    for name, runner in shared.items():
+        by_runner.setdefault(runner, []).append(name)
+    groups = [
+        f"{_listed(names)} ({runner} computes the same at {'its' if len(names) == 1 else 'their'} site)"
+        for runner, names in by_runner.items()
+    ]
+    count = "One operator" if len(shared) == 1 else f"{len(shared)} operators"
+    return [f"{count} need not run where an engine shares: {shortened(groups)}."]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def sentences(lines: Sequence[str]) -> Table:
     """A list with a hanging indent."""
     table = Table.grid(padding=(0, 1))

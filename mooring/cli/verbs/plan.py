@@ -11,7 +11,7 @@ from mooring.cli.input.clock import Timed, deadline, spent_part
 from mooring.cli.input.files import read_placement, write_text
 from mooring.cli.input.parsing import Parser, add_problem, count, seconds, settings
 from mooring.cli.input.problem_source import read_source, source_notes
-from mooring.cli.output.tables import latency_table, metric_lines, sentences, site_table
+from mooring.cli.output.tables import latency_table, metric_lines, sentences, shared_sentences, site_table
 from mooring.cli.output.terminal import Terminal, as_json_text
 from mooring.errors import InputError
 from mooring.load.build import build_load_model
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         if latencies is not None:
             terminal.print(latencies)
         terminal.print()
-        terminal.print(sentences(made.explanation.sentences))
+        terminal.print(sentences([*made.explanation.sentences, *shared_sentences(made.shared)]))
         for note in notes:
             terminal.print(f"[yellow]statistics:[/yellow] {escape(note)}")
         if args.output is not None:
@@ -83,13 +83,14 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def plan_document(made: Plan, plan_seconds: float) -> dict[str, object]:
-    """The plan as its readers know it; `shared` and `replicas` are reserved beside `placement`."""
+    """The plan as its readers know it; `replicas` and `rejected` are reserved beside `placement`."""
 
     return {
         "version": 1,
         "problem": fingerprint(made.problem),
         "policy": made.policy,
         "placement": made.placement.as_dict(),
+        "shared": made.shared,
         "metrics": made.metrics,
         "bound": made.bound,
         "plan_seconds": plan_seconds,

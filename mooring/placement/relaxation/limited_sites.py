@@ -29,7 +29,7 @@ class LimitedSites:
         network: Network,
         springs: Springs,
         latency_ms: Floats,
-        signatures: Sequence[Signature] | None = None,
+        signatures: Sequence[tuple[Signature, ...]] | None = None,
     ) -> None:
         """With signatures (per fragment), fragments that compute the same are brought together."""
         self._signatures = signatures

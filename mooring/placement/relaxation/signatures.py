@@ -11,22 +11,42 @@ from mooring.placement.placement import Placement
 from mooring.problem.operator import Operator
 from mooring.problem.problem import Problem
 
-Signature = tuple[object, ...]
+Signature = int
+"""Equal numbers compute the same, within one problem."""
 
 
 def signatures(problem: Problem) -> tuple[Signature, ...]:
-    """Per operator. One that forbids reuse is like no other."""
+    """Per operator. One that forbids reuse is like no other.
+
+    A number stands for what an operator does and reads, inputs being numbers themselves: spelled out, a deep
+    graph whose outputs are read twice would double in length with every step.
+    """
     graph = problem.graph
-    found: list[Signature] = [("stream", stream.name) for stream in problem.streams]
-    found += [()] * len(problem.operators)
+    numbers: dict[tuple[object, ...], Signature] = {}
+    found = [numbers.setdefault(("stream", k), len(numbers)) for k in range(graph.stream_count)]
+    found += [-1] * len(problem.operators)
+    part = _parts(problem)
     for j in graph.order:
-        operator = problem.operators[j]
-        inputs = tuple(tuple(found[node] for node in port) for port in graph.ports[j])
-        found[graph.stream_count + j] = (*_own(operator), operator.share, inputs)
+        node = graph.stream_count + j
+        inputs = tuple(tuple(found[source] for source in port) for port in graph.ports[j])
+        key = (*_own(problem.operators[j]), part.get(node), inputs)
+        found[node] = numbers.setdefault(key, len(numbers))
     return tuple(found[graph.stream_count :])
 
 
-def _own(operator: Operator) -> Signature:
+def _parts(problem: Problem) -> dict[int, tuple[int, int]]:
+    """Which keys the instances of split operators get: an instance's number, and one for how they are cut."""
+    cuts: dict[tuple[float, ...], int] = {}
+    result: dict[int, tuple[int, int]] = {}
+    for nodes in problem.nodes_by_name.values():
+        if len(nodes) > 1:
+            shares = tuple(problem.operators[node - problem.graph.stream_count].share for node in nodes)
+            cut = cuts.setdefault(shares, len(cuts))
+            result |= {node: (number, cut) for number, node in enumerate(nodes)}
+    return result
+
+
+def _own(operator: Operator) -> tuple[object, ...]:
     if operator.reuse is False or operator.load is not None:
         return ("only", operator.name)
     if isinstance(operator.reuse, str):
@@ -46,8 +66,8 @@ def _own(operator: Operator) -> Signature:
 
 
 def shared_operators(placement: Placement) -> dict[str, str]:
-    """Operators that need not run: one that computes the same runs at the same site. That one's name for
-    each."""
+    """Operators that need not run, since one that computes the same runs at the same site: that one's name
+    for each."""
     problem, sites = placement.problem, placement.site_of_operator
     first: dict[tuple[Signature, int], str] = {}
     shared: dict[str, str] = {}

@@ -62,6 +62,30 @@ def test_equal_operators_over_equal_inputs_have_equal_signatures() -> None:
     assert len(set(signatures(problem(b={"inputs": ["y", "x"]})))) == 3
 
 
+def test_instances_of_a_split_operator_compute_different_things() -> None:
+    split = signatures(
+        problem(a={"instances": 2}, b={"instances": 2}, c={"instances": 2, "shares": [0.4, 0.6]})
+    )
+    assert split[0] == split[2] != split[1] == split[3]
+    assert len(set(split[4:])) == len(split[4:])
+    assert not set(split[:4]) & set(split[4:])
+
+
+def test_signatures_of_a_deep_graph_whose_outputs_are_read_twice_stay_short() -> None:
+    """Spelled out, the last one would have 2^60 inputs."""
+    steps: dict[str, Any] = {
+        f"{half}{k}": {"inputs": [f"a{k - 1}", f"b{k - 1}"] if k else ["x"], "cost_us": 1}
+        for k in range(60)
+        for half in "ab"
+    }
+    deep = Problem.from_dict(
+        {"sites": {"s": {"capacity": 1}}, "streams": {"x": {"rate": 1}}, "operators": steps}
+    )
+    found = signatures(deep)
+    assert all(found[2 * k] == found[2 * k + 1] for k in range(60))
+    assert len(set(found)) == 60
+
+
 def test_the_second_query_reuses_the_first_ones_operator_and_saves_its_inputs() -> None:
     shared, alone = queries_on(problem()), queries_on(problem(), reuse=False)
     for running in (shared, alone):
