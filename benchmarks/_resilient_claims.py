@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -106,8 +107,8 @@ def errors() -> list[Row]:
     return rows
 
 
-def _mean(trials: Iterable[Row], policy: str, value: str = "ratio_to_rod") -> float:
-    return fmean(float(row[value]) for row in trials if row["policy"] == policy)  # type: ignore[arg-type]
+def _mean(trials: Iterable[Mapping[str, Any]], policy: str, value: str = "ratio_to_rod") -> float:
+    return fmean(float(row[value]) for row in trials if row["policy"] == policy)
 
 
 def communication() -> list[Row]:

@@ -14,6 +14,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -82,7 +83,7 @@ def grow(nodes: int) -> dict[str, float]:
     all_s = seconds(lambda: [np.argsort(space.distance_ms(p, everyone))[:10] for p in points[:20]]) / 20
     queries = StarQueries.draw(QUERIES, min(nodes, 1550), rng)
     place = {
-        name: seconds(lambda params=params: queries.relaxation(seen, space, rng, params, plane), 2)
+        name: seconds(partial(queries.relaxation, seen, space, rng, params, plane), 2)
         for name, params in {
             "nearest": MappingParams(),
             "estimated": MappingParams("estimated"),

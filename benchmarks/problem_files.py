@@ -9,6 +9,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -42,10 +43,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for suffix, bare, limit_s in (("json", json.loads, 2.0), ("yaml", parse_events, 20.0)):
             path = Path(folder) / f"problem.{suffix}"
-            written = cpu_seconds(lambda path=path: write_problem(problem, path), repeats=1)
+            written = cpu_seconds(partial(write_problem, problem, path), repeats=1)
             text = path.read_text()
-            floor = cpu_seconds(lambda bare=bare, text=text: bare(text))
-            read = cpu_seconds(lambda path=path: Problem.load(path))
+            floor = cpu_seconds(partial(bare, text))
+            read = cpu_seconds(partial(Problem.load, path))
             print(
                 f"read  {suffix}  {read:6.2f} s (limit {limit_s:g} s), {read / floor:.1f} x the bare parser"
             )

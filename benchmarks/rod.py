@@ -8,6 +8,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -49,7 +50,7 @@ def main() -> None:
     rod_assign(dense(20, 2, 2, rng))
     for title, make, sizes, repeats, limit_s in cases:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        wall, cpu = seconds(lambda make=make, sizes=sizes: make(*sizes, rng), repeats)
+        wall, cpu = seconds(partial(make, *sizes, rng), repeats)
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
         print(
             f"{title:45s} {wall * 1e3:10.3f} ms, CPU {cpu * 1e3:10.3f} ms (limit {limit_s * 1e3:g} ms), "

@@ -15,9 +15,10 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
     DataSource,
@@ -26,11 +27,14 @@ from pyspark.sql.datasource import (
     InputPartition,
     WriterCommitMessage,
 )
+from pyspark.sql.streaming import DataStreamWriter
+from pyspark.sql.types import StructType
 
 from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.java import find_java
 
+Offset = dict[str, int]
 SCHEMA = "at timestamp, source long, target long, size int"
 
 
@@ -64,7 +68,7 @@ class SegmentWriter(DataSourceStreamArrowWriter):
     def __init__(self, folder: str) -> None:
         self.folder = folder
 
-    def write(self, iterator):
+    def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> Written:
         import uuid
 
         import pyarrow as pa
@@ -80,12 +84,12 @@ class SegmentWriter(DataSourceStreamArrowWriter):
         writer.close()
         return Written(path)
 
-    def commit(self, messages, batchId):
+    def commit(self, messages: list[Written | None], batchId: int) -> None:
         for part, message in enumerate(messages):
             if message is not None and message.path:
                 os.replace(message.path, f"{self.folder}/{batchId:012d}-{part}.arrow")
 
-    def abort(self, messages, batchId):
+    def abort(self, messages: list[Written | None], batchId: int) -> None:
         pass
 
 
@@ -94,20 +98,20 @@ class SegmentReader(DataSourceStreamReader):
         self.folder = folder
         self.next = 0
 
-    def initialOffset(self):
+    def initialOffset(self) -> Offset:
         return {"segment": 0}
 
-    def latestOffset(self, *args):
+    def latestOffset(self, *args: object) -> Offset:
         self.next = min(
             self.next + 1, len([name for name in os.listdir(self.folder) if name.endswith(".arrow")])
         )
         return {"segment": self.next}
 
-    def partitions(self, start, end):
+    def partitions(self, start: Offset, end: Offset) -> list[Segment]:
         names = sorted(name for name in os.listdir(self.folder) if name.endswith(".arrow"))
         return [Segment(f"{self.folder}/{name}") for name in names[start["segment"] : end["segment"]]]
 
-    def read(self, partition):
+    def read(self, partition: Segment) -> Iterator[pyarrow.RecordBatch]:
         import pyarrow as pa
 
         with pa.memory_map(partition.path) as source:
@@ -119,24 +123,24 @@ class SegmentReader(DataSourceStreamReader):
 
 class Segments(DataSource):
     @classmethod
-    def name(cls):
+    def name(cls) -> str:
         return "segments"
 
-    def schema(self):
+    def schema(self) -> str:
         return SCHEMA
 
-    def streamWriter(self, schema, overwrite):
+    def streamWriter(self, schema: StructType, overwrite: bool) -> SegmentWriter:
         return SegmentWriter(self.options["path"])
 
-    def streamReader(self, schema):
+    def streamReader(self, schema: StructType) -> SegmentReader:
         return SegmentReader(self.options["path"])
 
 
-def into_file_sink(frame: DataFrame, channel: Path):
+def into_file_sink(frame: DataFrame, channel: Path) -> DataStreamWriter:
     return frame.writeStream.format("parquet").option("path", str(channel))
 
 
-def into_renamed_files(frame: DataFrame, channel: Path):
+def into_renamed_files(frame: DataFrame, channel: Path) -> DataStreamWriter:
     final = str(channel)
 
     def write(batch: DataFrame, batch_id: int) -> None:
@@ -151,7 +155,7 @@ def into_renamed_files(frame: DataFrame, channel: Path):
     return frame.writeStream.foreachBatch(write)
 
 
-def into_segments(frame: DataFrame, channel: Path):
+def into_segments(frame: DataFrame, channel: Path) -> DataStreamWriter:
     return frame.writeStream.format("segments").option("path", str(channel))
 
 
@@ -159,14 +163,19 @@ def from_segments(session: SparkSession, channel: Path) -> DataFrame:
     return session.readStream.format("segments").option("path", str(channel)).load()
 
 
-ALTERNATIVES: dict[str, tuple[Callable, Callable]] = {
+Into = Callable[[DataFrame, Path], DataStreamWriter]
+OutOf = Callable[[SparkSession, Path], DataFrame]
+
+ALTERNATIVES: dict[str, tuple[Into, OutOf]] = {
     "file sink and source": (into_file_sink, read_files),
     "foreachBatch, renamed": (into_renamed_files, read_files),
     "Python data source": (into_segments, from_segments),
 }
 
 
-def drain(site: EmbeddedSite, writer, checkpoint: Path, expected: int) -> tuple[float, float, int]:
+def drain(
+    site: EmbeddedSite, writer: DataStreamWriter, checkpoint: Path, expected: int
+) -> tuple[float, float, int]:
     """Run a query until it has taken every row; seconds, CPU seconds and micro-batches."""
     before, start = site.usage(), time.monotonic()
     query = writer.option("checkpointLocation", str(checkpoint)).outputMode("append").start()
@@ -223,9 +232,10 @@ def measure(rows: int, batches: int, work: Path) -> list[dict[str, object]]:
 
 if __name__ == "__main__":
     arguments = [int(argument) for argument in sys.argv[1:]]
+    rows, batches = arguments + [2_000_000, 20][len(arguments) :]
     folder = Path(tempfile.mkdtemp(prefix="mooring-channels-"))
     try:
-        for result in measure(*(arguments + [2_000_000, 20][len(arguments) :]), folder):
+        for result in measure(rows, batches, folder):
             print(json.dumps(result))
     finally:
         shutil.rmtree(folder)

@@ -25,7 +25,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from mooring.spark.pipeline.layout import file_name
 from mooring.spark.storage.fencing import current_epoch
@@ -34,7 +36,7 @@ from mooring.spark.storage.stream_logs import last_batch
 EXAMPLE = Path(__file__).parent.parent / "examples" / "network_monitoring"
 sys.path.insert(0, str(EXAMPLE))
 
-from compare import compare  # noqa: E402
+from compare import Verdict, compare  # noqa: E402
 from feed import Feeder  # noqa: E402
 from truth import demo_traffic, expected_rows  # noqa: E402
 
@@ -58,12 +60,13 @@ class Round:
 
     # What a user does
 
-    def mooring(self, *words: str) -> dict:
+    def mooring(self, *words: str) -> dict[str, Any]:
         command = [sys.executable, "-m", "mooring", *words, "--json"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
         if done.returncode:
             raise RuntimeError(f"{' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}")
-        return json.loads(done.stdout)
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
 
     def run(self) -> None:
         self.mooring("run", str(self.folder), "--detach", "--silence", "10s")
@@ -96,7 +99,7 @@ class Round:
         return bool(steps)
 
     def shows(self, placement: dict[str, str]) -> bool:
-        return self.status()["placement"] == placement
+        return bool(self.status()["placement"] == placement)
 
     # What happens to them
 
@@ -168,11 +171,12 @@ class Round:
 
     # Looking on
 
-    def status(self) -> dict:
+    def status(self) -> dict[str, Any]:
         try:
-            return json.loads((self.folder / ".mooring" / "status.json").read_text())
+            found: dict[str, Any] = json.loads((self.folder / ".mooring" / "status.json").read_text())
         except (FileNotFoundError, json.JSONDecodeError):
             return {"fragments": {}, "troubles": {}, "placement": {}}
+        return found
 
     def settle(self) -> None:
         self.wait(
@@ -188,16 +192,14 @@ class Round:
                 raise RuntimeError(f"waited {PATIENCE_S:g} s for {what}\n{log[-4000:]}")
             time.sleep(0.2)
 
-    def fire(self, arguments: argparse.Namespace) -> list:
+    def fire(self, arguments: argparse.Namespace) -> list[Verdict]:
         """All of it; returns the verdicts."""
         traffic = demo_traffic()
         expected = expected_rows(traffic)
         feeder = Feeder(traffic, self.folder / "landing", speed=SPEED)
         orders: list[Callable[[], None]] = [self.move_one] * arguments.moves + [self.freeze_site]
-        orders += [lambda aimed=k % 2 == 1: self.kill_site(aimed=aimed) for k in range(arguments.site_kills)]
-        orders += [
-            lambda aimed=k % 2 == 1: self.kill_mooring(aimed=aimed) for k in range(arguments.mooring_kills)
-        ]
+        orders += [partial(self.kill_site, aimed=k % 2 == 1) for k in range(arguments.site_kills)]
+        orders += [partial(self.kill_mooring, aimed=k % 2 == 1) for k in range(arguments.mooring_kills)]
         self.draw.shuffle(orders)
         feeder.start()
         try:

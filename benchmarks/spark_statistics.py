@@ -30,7 +30,7 @@ from mooring.spark.pipeline.project import load_project
 from mooring.spark.pipeline.statistics_file import FlowStatistics
 from mooring.spark.profile.profiling import ProfileOptions
 from mooring.spark.profile.project_profile import profile_project
-from mooring.spark.running.project_run import prepared_run
+from mooring.spark.running.project_run import PreparedRun, prepared_run
 from mooring.spark.running.run_report import RunRecord
 from mooring.spark.running.snapshot import Snapshot
 from mooring.spark.running.watching import watch
@@ -113,7 +113,9 @@ def load_table(folder: Path, seconds: float) -> dict[str, dict[str, float]]:
         return compare_loads(prepared, record.snapshots, seconds / 2)
 
 
-def compare_loads(prepared, snapshots: list[Snapshot], since_s: float) -> dict[str, dict[str, float]]:
+def compare_loads(
+    prepared: PreparedRun, snapshots: list[Snapshot], since_s: float
+) -> dict[str, dict[str, float]]:
     late = [s for s in snapshots if s.since_start_s >= since_s]
     span_s = late[-1].at_s - late[0].at_s
     rates = {

@@ -22,6 +22,7 @@ from pathlib import Path
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.project_run import prepared_run
 from mooring.spark.running.run_report import RunRecord
+from mooring.spark.running.snapshot import Snapshot
 from mooring.spark.running.watching import watch
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.process_tree import tree_usage
@@ -57,7 +58,7 @@ def live_heaps_mb(sites: Path) -> dict[str, int | None]:
     return found
 
 
-def sizes(storage: Path, snapshot, own_pid: int) -> dict[str, object]:
+def sizes(storage: Path, snapshot: Snapshot, own_pid: int) -> dict[str, object]:
     results = sum(folder_bytes(storage / "channels" / name) for name in KEYS)
     own = tree_usage(own_pid)
     return {
@@ -91,7 +92,7 @@ def main(seconds: float = 600.0) -> None:
             storage = run.layout.root
             next_note = 60.0
 
-            def show(snapshot) -> None:
+            def show(snapshot: Snapshot) -> None:
                 nonlocal next_note
                 if snapshot.since_start_s >= next_note:
                     next_note += 60.0

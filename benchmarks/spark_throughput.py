@@ -22,14 +22,15 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
 
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.meters import FragmentMeter
@@ -234,7 +235,7 @@ def by_hand(folder: Path, backlog: Backlog, ready: Callable[[], object] = lambda
         shutil.rmtree(folder / "hand-data", ignore_errors=True)
 
 
-def plain_query(session: SparkSession, folder: Path, name: str, frame: DataFrame):
+def plain_query(session: SparkSession, folder: Path, name: str, frame: DataFrame) -> StreamingQuery:
     return (
         frame.writeStream.format("parquet")
         .option("path", str(folder / "hand-data" / name))
@@ -244,7 +245,7 @@ def plain_query(session: SparkSession, folder: Path, name: str, frame: DataFrame
     )
 
 
-def plain_flows(session: SparkSession, folder: Path):
+def plain_flows(session: SparkSession, folder: Path) -> Iterator[tuple[str, DataFrame]]:
     """The demo's flows as anybody would write them without Mooring, each from files to files."""
     data = folder / "hand-data"
 
@@ -259,7 +260,7 @@ def plain_flows(session: SparkSession, folder: Path):
             whole = whole.union(frame)
         return whole
 
-    def counted(frame: DataFrame, window, *keys: str) -> DataFrame:
+    def counted(frame: DataFrame, window: Column, *keys: str) -> DataFrame:
         sums = frame.groupBy(window.alias("span"), *keys).agg(
             F.count("*").alias("packets"), F.sum("size_bytes").alias("bytes")
         )

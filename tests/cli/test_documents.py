@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Mooring
 
 PLAN_KEYS = [
     "version",
@@ -51,7 +54,7 @@ def without_seconds(document: Any) -> Any:
     return document
 
 
-def test_a_plan_has_exactly_the_documented_keys(mooring, small: Path) -> None:
+def test_a_plan_has_exactly_the_documented_keys(mooring: Mooring, small: Path) -> None:
     result = mooring("plan", small, "--json")
     assert result.code == 0
     assert list(result.document) == PLAN_KEYS
@@ -62,7 +65,9 @@ def test_a_plan_has_exactly_the_documented_keys(mooring, small: Path) -> None:
     assert all(isinstance(sentence, str) for sentence in result.document["explanation"])
 
 
-def test_a_plan_says_which_operators_an_equal_one_at_their_site_stands_for(mooring, tmp_path: Path) -> None:
+def test_a_plan_says_which_operators_an_equal_one_at_their_site_stands_for(
+    mooring: Mooring, tmp_path: Path
+) -> None:
     assert mooring("plan", twins(tmp_path, second_at="b"), "--json").document["shared"] == {}
     file = twins(tmp_path, second_at="a")
     assert mooring("plan", file, "--json").document["shared"] == {"second": "first"}
@@ -85,7 +90,9 @@ def twins(folder: Path, second_at: str) -> Path:
     return path
 
 
-def test_a_problem_with_network_joins_and_queries_has_the_metrics_that_need_them(mooring, monitoring) -> None:
+def test_a_problem_with_network_joins_and_queries_has_the_metrics_that_need_them(
+    mooring: Mooring, monitoring: Path
+) -> None:
     metrics = mooring("plan", monitoring, "--json").document["metrics"]
     assert {"true_feasible_ratio", "network_usage", "bandwidth", "latency_ms", "qos_met"} <= set(metrics)
     assert set(metrics["latency_ms"]) == {"desk", "ports", "talkers", "billing"}
@@ -109,7 +116,7 @@ def test_a_problem_with_network_joins_and_queries_has_the_metrics_that_need_them
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
 def test_every_verb_prints_one_document_with_stable_keys(
-    mooring, small: Path, tmp_path: Path, words: tuple[str, ...], keys: list[str]
+    mooring: Mooring, small: Path, tmp_path: Path, words: tuple[str, ...], keys: list[str]
 ) -> None:
     plan = tmp_path / "plan.json"
     assert mooring("plan", small, "--output", plan).code == 0
@@ -123,7 +130,9 @@ def test_every_verb_prints_one_document_with_stable_keys(
     "words",
     [("plan", "--policy", "rod"), ("plan", "--policy", "random"), ("compare",), ("headroom",), ("check",)],
 )
-def test_the_same_seed_gives_the_same_bytes_apart_from_the_seconds(mooring, small: Path, words) -> None:
+def test_the_same_seed_gives_the_same_bytes_apart_from_the_seconds(
+    mooring: Mooring, small: Path, words: tuple[str, ...]
+) -> None:
     first, second = (
         json.dumps(without_seconds(mooring(words[0], small, *words[1:], "--seed", 7, "--json").document))
         for _ in range(2)
@@ -131,7 +140,7 @@ def test_the_same_seed_gives_the_same_bytes_apart_from_the_seconds(mooring, smal
     assert first == second
 
 
-def test_the_fingerprint_is_that_of_the_content(mooring, small: Path, tmp_path: Path) -> None:
+def test_the_fingerprint_is_that_of_the_content(mooring: Mooring, small: Path, tmp_path: Path) -> None:
     """The same problem as JSON has the same fingerprint; another capacity gives another."""
     import yaml
 
@@ -143,7 +152,7 @@ def test_the_fingerprint_is_that_of_the_content(mooring, small: Path, tmp_path: 
     assert prints[0] == prints[1] != prints[2]
 
 
-def test_what_has_no_limit_is_null_in_json(mooring, small: Path) -> None:
+def test_what_has_no_limit_is_null_in_json(mooring: Mooring, small: Path) -> None:
     """The stream `idle` loads nothing: no factor overloads a site."""
     streams = mooring("headroom", small, "--json").document["headroom"]["streams"]
     assert streams["idle"] == {"factor": None, "site": None}

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Mooring
 
 BAD_COMMANDS = [
     (),
@@ -41,7 +45,9 @@ BAD_COMMANDS = [
 
 
 @pytest.mark.parametrize("words", BAD_COMMANDS, ids=" ".join)
-def test_a_bad_command_says_what_was_wrong_and_exits_2(mooring, small: Path, words: tuple[str, ...]) -> None:
+def test_a_bad_command_says_what_was_wrong_and_exits_2(
+    mooring: Mooring, small: Path, words: tuple[str, ...]
+) -> None:
     given = [small if word == "FILE" else word for word in words]
     result = mooring(*given)
     assert result.code == 2
@@ -63,7 +69,7 @@ def test_a_bad_command_says_what_was_wrong_and_exits_2(mooring, small: Path, wor
     ],
 )
 def test_a_mistyped_word_is_answered_with_the_nearest_known_one(
-    mooring, small: Path, words, meant: str
+    mooring: Mooring, small: Path, words: tuple[str, ...], meant: str
 ) -> None:
     result = mooring(*(small if word == "FILE" else word for word in words))
     assert result.code == 2
@@ -84,7 +90,7 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("content", BAD_FILES.values(), ids=BAD_FILES)
-def test_a_bad_file_is_named_with_the_field(mooring, tmp_path: Path, content: str | bytes) -> None:
+def test_a_bad_file_is_named_with_the_field(mooring: Mooring, tmp_path: Path, content: str | bytes) -> None:
     path = tmp_path / "bad.yaml"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     result = mooring("plan", path, "--json")
@@ -105,7 +111,9 @@ nonsense = st.recursive(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=nonsense, as_yaml=st.booleans())
-def test_nonsense_never_gives_a_traceback(mooring, tmp_path: Path, data: object, as_yaml: bool) -> None:
+def test_nonsense_never_gives_a_traceback(
+    mooring: Mooring, tmp_path: Path, data: object, as_yaml: bool
+) -> None:
     import json
 
     path = tmp_path / ("nonsense.yaml" if as_yaml else "nonsense.json")
@@ -120,7 +128,7 @@ def test_nonsense_never_gives_a_traceback(mooring, tmp_path: Path, data: object,
     content=st.binary(max_size=60)
     | st.text(alphabet="{}[]:,-&*!|>'\"%@`#? \n\tab1", max_size=40).map(str.encode)
 )
-def test_random_bytes_never_give_a_traceback(mooring, tmp_path: Path, content: bytes) -> None:
+def test_random_bytes_never_give_a_traceback(mooring: Mooring, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bytes.yaml"
     path.write_bytes(content)
     result = mooring("check", path, "--json")
@@ -135,7 +143,7 @@ OVERLOADED = {
 
 
 @pytest.mark.parametrize("operator", OVERLOADED.values(), ids=OVERLOADED)
-def test_what_no_placement_can_carry_exits_3(mooring, tmp_path: Path, operator: str) -> None:
+def test_what_no_placement_can_carry_exits_3(mooring: Mooring, tmp_path: Path, operator: str) -> None:
     path = tmp_path / "heavy.yaml"
     path.write_text(
         "sites: {a: {capacity: 1}, b: {capacity: 1}}\n"

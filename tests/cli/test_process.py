@@ -7,10 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mooring.problem.problem import Problem
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Mooring
 
 COMMAND = [sys.executable, "-m", "mooring"]
 
@@ -36,7 +40,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert (run.returncode, run.stderr) == (141, "")
 
 
-def test_ctrl_c_is_quiet(mooring, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_is_quiet(mooring: Mooring, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(path: object) -> Problem:
         raise KeyboardInterrupt
 
@@ -44,7 +48,7 @@ def test_ctrl_c_is_quiet(mooring, small: Path, monkeypatch: pytest.MonkeyPatch) 
     assert mooring("plan", small) == (130, "", "")
 
 
-def test_a_bug_is_reported_as_one(mooring, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_reported_as_one(mooring: Mooring, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only bad input is spared a traceback: a bug shows it, and --json still gets a document."""
 
     def broken(path: object) -> Problem:

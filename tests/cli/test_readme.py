@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Mooring
 
 ROOT = Path(__file__).parent.parent.parent
 BLOCKS = re.findall(
@@ -15,7 +19,7 @@ BLOCKS = re.findall(
 
 @pytest.mark.parametrize(("command", "shown"), BLOCKS, ids=[command for command, _ in BLOCKS])
 def test_a_command_of_the_readme_works(
-    mooring, monkeypatch: pytest.MonkeyPatch, command: str, shown: str
+    mooring: Mooring, monkeypatch: pytest.MonkeyPatch, command: str, shown: str
 ) -> None:
     monkeypatch.chdir(ROOT)
     result = mooring(*command.split())
@@ -35,7 +39,7 @@ def test_the_readme_shows_commands_and_a_picture_that_is_there() -> None:
     assert all((ROOT / picture).is_file() for picture in pictures)
 
 
-def test_the_examples_are_sound_problems(mooring) -> None:
+def test_the_examples_are_sound_problems(mooring: Mooring) -> None:
     examples = sorted((ROOT / "examples").glob("*.yaml"))
     assert len(examples) >= 3
     for path in examples:

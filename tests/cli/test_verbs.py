@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,8 +12,11 @@ from mooring.cli.main import VERBS
 from mooring.problem.fingerprint import fingerprint
 from mooring.problem.problem import Problem
 
+if TYPE_CHECKING:
+    from tests.cli.conftest import Mooring
 
-def test_check_names_streams_that_are_left_out_and_shows_the_graph(mooring, small: Path) -> None:
+
+def test_check_names_streams_that_are_left_out_and_shows_the_graph(mooring: Mooring, small: Path) -> None:
     result = mooring("check", small)
     assert result.code == 0
     assert "idle" in result.out.split("left out")[1]
@@ -20,7 +24,7 @@ def test_check_names_streams_that_are_left_out_and_shows_the_graph(mooring, smal
     assert mooring("check", small, "--json").document["left_out"] == ["idle"]
 
 
-def test_check_warns_about_operators_nobody_reads(mooring, tmp_path: Path) -> None:
+def test_check_warns_about_operators_nobody_reads(mooring: Mooring, tmp_path: Path) -> None:
     path = tmp_path / "unread.yaml"
     path.write_text(
         "sites: {a: {capacity: 1}}\nstreams: {x: {rate: 1}}\n"
@@ -31,7 +35,9 @@ def test_check_warns_about_operators_nobody_reads(mooring, tmp_path: Path) -> No
     assert warning == "nobody reads g"
 
 
-def test_a_written_plan_evaluates_to_its_own_metrics(mooring, monitoring: Path, tmp_path: Path) -> None:
+def test_a_written_plan_evaluates_to_its_own_metrics(
+    mooring: Mooring, monitoring: Path, tmp_path: Path
+) -> None:
     plan = tmp_path / "deep" / "plan.json"
     made = mooring("plan", monitoring, "--output", plan, "--json").document
     assert json.loads(plan.read_text()) == made
@@ -40,7 +46,9 @@ def test_a_written_plan_evaluates_to_its_own_metrics(mooring, monitoring: Path, 
     assert evaluated["violations"] == []
 
 
-def test_a_bare_mapping_is_a_placement_and_a_broken_pin_is_reported(mooring, monitoring, tmp_path) -> None:
+def test_a_bare_mapping_is_a_placement_and_a_broken_pin_is_reported(
+    mooring: Mooring, monitoring: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "all_at_cern.json"
     operators = [operator.name for operator in Problem.load(monitoring).operators]
     path.write_text(json.dumps(dict.fromkeys(operators, "cern")))
@@ -49,14 +57,16 @@ def test_a_bare_mapping_is_a_placement_and_a_broken_pin_is_reported(mooring, mon
     assert any("alarms" in violation for violation in result.document["violations"])
 
 
-def test_a_placement_on_an_unknown_site_names_file_and_operator(mooring, small: Path, tmp_path: Path) -> None:
+def test_a_placement_on_an_unknown_site_names_file_and_operator(
+    mooring: Mooring, small: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "plan.json"
     path.write_text(json.dumps({"placement": {"x1": "a", "x2": "a", "y1": "b", "y2": "c"}}))
     error = mooring("evaluate", small, "--placement", path, "--json").document["error"]
     assert (error["file"], error["field"]) == (str(path), "placement.y2")
 
 
-def test_compare_leaves_out_what_a_policy_cannot_do_and_names_the_best(mooring, small: Path) -> None:
+def test_compare_leaves_out_what_a_policy_cannot_do_and_names_the_best(mooring: Mooring, small: Path) -> None:
     document = mooring("compare", small, "--json").document
     ratios = {
         name: own["metrics"]["feasible_ratio"]
@@ -68,7 +78,7 @@ def test_compare_leaves_out_what_a_policy_cannot_do_and_names_the_best(mooring, 
     assert document["best"] in mooring("compare", small).out
 
 
-def test_headroom_is_where_a_site_is_exactly_full(mooring, small: Path, tmp_path: Path) -> None:
+def test_headroom_is_where_a_site_is_exactly_full(mooring: Mooring, small: Path, tmp_path: Path) -> None:
     """Grow the rates by the reported factor: the busiest site is then at its capacity."""
     plan = tmp_path / "plan.json"
     mooring("plan", small, "--output", plan)
@@ -82,7 +92,7 @@ def test_headroom_is_where_a_site_is_exactly_full(mooring, small: Path, tmp_path
     assert metrics["max_utilisation"] == pytest.approx(1.0)
 
 
-def test_from_and_max_moves_bound_what_changes(mooring, monitoring: Path, tmp_path: Path) -> None:
+def test_from_and_max_moves_bound_what_changes(mooring: Mooring, monitoring: Path, tmp_path: Path) -> None:
     before = tmp_path / "before.json"
     running = mooring("plan", monitoring, "--policy", "random", "--output", before, "--json").document[
         "placement"
@@ -93,7 +103,9 @@ def test_from_and_max_moves_bound_what_changes(mooring, monitoring: Path, tmp_pa
 
 
 @pytest.mark.parametrize("suffix", ["yaml", "json"])
-def test_generate_writes_a_problem_that_reads_back_as_the_same(mooring, tmp_path: Path, suffix: str) -> None:
+def test_generate_writes_a_problem_that_reads_back_as_the_same(
+    mooring: Mooring, tmp_path: Path, suffix: str
+) -> None:
     path = tmp_path / f"problem.{suffix}"
     words = (
         "--operators",
@@ -122,7 +134,7 @@ def test_generate_writes_a_problem_that_reads_back_as_the_same(mooring, tmp_path
     assert fingerprint(Problem.from_dict(printed)) == fingerprint(Problem.load(path))
 
 
-def test_policies_lists_parameters_with_their_meaning(mooring) -> None:
+def test_policies_lists_parameters_with_their_meaning(mooring: Mooring) -> None:
     policies = {policy["name"]: policy for policy in mooring("policies", "--json").document["policies"]}
     assert {"rod", "random", "llf", "max_rate", "connected", "correlation", "optimal"} <= set(policies)
     for policy in policies.values():
@@ -130,7 +142,7 @@ def test_policies_lists_parameters_with_their_meaning(mooring) -> None:
         assert all(parameter["meaning"] for parameter in policy["parameters"]), policy["name"]
 
 
-def test_set_reaches_the_policy(mooring, monitoring: Path) -> None:
+def test_set_reaches_the_policy(mooring: Mooring, monitoring: Path) -> None:
     first, second = (
         mooring("plan", monitoring, "--policy", "random", "--set", f"balanced={value}", "--json").document
         for value in ("true", "false")
@@ -138,7 +150,7 @@ def test_set_reaches_the_policy(mooring, monitoring: Path) -> None:
     assert first["placement"] != second["placement"]
 
 
-def test_every_verb_explains_itself(mooring) -> None:
+def test_every_verb_explains_itself(mooring: Mooring) -> None:
     assert mooring("--help").code == 0
     listed = mooring("--help").out
     for name in VERBS:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,7 +91,7 @@ class Double:
         return Measurement(0.0, 0.0)
 
 
-def running_double(storage: Storage, placement: dict[str, str], **options: object) -> Double:
+def running_double(storage: Storage, placement: dict[str, str], **options: Any) -> Double:
     engine = Double(storage, **options)
     for fragment, site in placement.items():
         engine.start(fragment, site)
@@ -199,7 +200,9 @@ def test_a_crash_at_every_step_recovers_and_never_two_commit(
     with pytest.raises(Crash):
         apply_list(engine, journal, OLD, MOVES, progress)
     assert resumed(tmp_path, storage).running in (OLD, NEW)
-    assert journal.last_list().ended is not None
+    noted = journal.last_list()
+    assert noted is not None
+    assert noted.ended is not None
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.controller.proposal import ProposalOptions, propose
+from mooring.controller.proposal import Proposal, ProposalOptions, propose
 from mooring.load.build import build_load_model
 from mooring.load.feasible.headroom import headroom
 from mooring.placement.placement import Placement
@@ -34,7 +36,7 @@ def problem(state_bytes: float = 0.0) -> Problem:
 HOMES = {"x:in": "a", "x1": "a", "x2": "a", "x3": "a", "y:in": "b", "y1": "b"}
 
 
-def proposed(whole: Problem, rates: list[float], **options: float):
+def proposed(whole: Problem, rates: list[float], **options: Any) -> Proposal:
     sites = Placement.from_dict(whole, HOMES).site_of_fragment
     return propose(whole, build_load_model(whole), sites, np.array(rates), ProposalOptions(**options))
 

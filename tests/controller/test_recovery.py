@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ def anywhere_but_lost(sites: Mapping[str, str], lost: Collection[str]) -> dict[s
     return {name: site if site not in lost or name == "ingest" else left[0] for name, site in sites.items()}
 
 
-def recovery(**options: float) -> Recovery:
+def recovery(**options: Any) -> Recovery:
     return Recovery(dict(PLACEMENT), anywhere_but_lost, RecoveryOptions(**options))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain, combinations
 
 import pytest
@@ -32,7 +33,7 @@ def problem(fixed_cores: float = 0.01) -> Problem:
     )
 
 
-def places(policy: str):
+def places(policy: str) -> Callable[[Problem], dict[str, str]]:
     def place(reduced: Problem) -> dict[str, str]:
         return plan(reduced, policy).placement.as_dict()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from mooring.controller.recovery import Recovery, RecoveryOptions
@@ -89,7 +90,7 @@ class Revival:
         return {}
 
 
-def to_b(sites, lost):
+def to_b(sites: Mapping[str, str], lost: Collection[str]) -> dict[str, str]:
     return {name: "b" if name == "count" and site in lost else site for name, site in sites.items()}
 
 

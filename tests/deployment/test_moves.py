@@ -37,8 +37,11 @@ def problem_of(memory_mb: list[int], cost_us: list[int], site_memory_mb: int) ->
     )
 
 
+Case = tuple[Problem, dict[str, str], dict[str, str]]
+
+
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Problem, dict[str, str], dict[str, str]]:
+def cases(draw: st.DrawFn) -> Case:
     size = draw(st.integers(1, 5))
     memory = draw(st.lists(st.integers(1, 6), min_size=size, max_size=size))
     cost = draw(st.lists(st.integers(1, 400), min_size=size, max_size=size))
@@ -58,7 +61,7 @@ def is_allowed(problem: Problem, placement: dict[str, str]) -> bool:
 
 @given(cases())
 @settings(max_examples=80, deadline=None)
-def test_the_list_gives_exactly_the_target_over_allowed_placements(case) -> None:
+def test_the_list_gives_exactly_the_target_over_allowed_placements(case: Case) -> None:
     problem, old, new = case
     differing = [name for name in old if old[name] != new[name]]
     try:
@@ -81,7 +84,7 @@ def test_the_list_gives_exactly_the_target_over_allowed_placements(case) -> None
 
 @given(cases())
 @settings(max_examples=30, deadline=None)
-def test_the_predicted_effect_is_that_of_the_placement_reached(case) -> None:
+def test_the_predicted_effect_is_that_of_the_placement_reached(case: Case) -> None:
     problem, old, new = case
     try:
         found = ordered_moves(problem, old, new)

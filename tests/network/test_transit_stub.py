@@ -45,7 +45,7 @@ def test_no_route_passes_through_a_stub_domain_of_others() -> None:
 
 def test_the_latency_of_a_route_is_the_sum_of_its_links() -> None:
     topology, routing = transit_stub(np.random.default_rng(3), SMALL)
-    link = {}
+    link: dict[tuple[int, int], list[float]] = {}
     for (a, b), latency in zip(topology.ends.tolist(), topology.latency_ms.tolist(), strict=True):
         for key in ((a, b), (b, a)):
             link.setdefault(key, []).append(latency)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,11 +12,11 @@ from mooring.load.model import LoadModel
 from mooring.placement.site_limits import SiteLimits, first_that_fits
 
 
-def model(**changes: object) -> LoadModel:
-    values: dict[str, object] = {"fixed_cores": [0.5, 0.5, 0.1], "memory_mb": [0, 60, 60]}
+def model(**changes: Any) -> LoadModel:
+    values: dict[str, Any] = {"fixed_cores": [0.5, 0.5, 0.1], "memory_mb": [0, 60, 60]}
     return LoadModel.from_coefficients(
         [[1.0], [1.0], [1.0]], [1, 2], memory_limit_mb=[100, np.inf], **{**values, **changes}
-    )  # type: ignore[arg-type]
+    )
 
 
 def test_a_site_is_allowed_until_memory_or_capacity_runs_out() -> None:

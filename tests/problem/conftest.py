@@ -106,7 +106,7 @@ def network(draw: st.DrawFn, sites: list[str]) -> Data:
                 latency_ms[b][a] = draw(figures)
         data["latency_ms"] = latency_ms
     section = optional(draw, channel_ms=figures, comm_us=figures, bandwidth=above_zero)
-    if pairs and draw(st.booleans()):
+    if len(pairs) > 0 and draw(st.booleans()):
         a, b = draw(st.sampled_from(pairs))
         section["routes"] = {a: {b: draw(st.lists(st.sampled_from(sites), max_size=2))}}
         section["bandwidth"] = {b: {a: draw(figures)}}
@@ -136,7 +136,7 @@ def problems(draw: st.DrawFn) -> Data:
         "operators": operators,
     }
     readable = [name for name in sources if name not in streams]
-    if readable and draw(st.booleans()):
+    if len(readable) > 0 and draw(st.booleans()):
         data["queries"] = {
             draw(names): {
                 "reads": draw(st.sampled_from(readable)),

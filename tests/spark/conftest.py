@@ -5,8 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from mooring.spark.sites.embedded_site import EmbeddedSite
 
 SPEC = """\
 name: test
@@ -51,7 +55,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
 
 @pytest.fixture
-def session(site: object) -> Iterator[object]:
+def session(site: EmbeddedSite) -> Iterator[object]:
     from mooring.spark.sites.endpoint import close_session, open_session
 
     opened = open_session(site.endpoint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from statistics import fmean
 
 import pytest
@@ -17,7 +18,7 @@ STEPS = 20_000
 
 def rows_of(name: str) -> tuple[list[Row], list[Row]]:
     """Few trials of an experiment, twice."""
-    trials = {
+    trials: dict[str, Callable[[], list[Row]]] = {
         "figure9": lambda: run_trials(
             figure9.trial, [figure9.Batch(1, 0, 60, 0, STEPS), figure9.Batch(1, 0, 0, 30, STEPS)]
         ),
@@ -28,8 +29,8 @@ def rows_of(name: str) -> tuple[list[Row], list[Row]]:
         ),
         "figure19": lambda: run_trials(figure19.trial, [figure19.Graph(e, 0, 1, STEPS) for e in (0.0, 0.25)]),
         "rod_optimum": lambda: run_trials(rod_optimum.trial, [rod_optimum.Graph(n, 1) for n in range(5)]),
-    }[name]
-    return trials(), trials()
+    }
+    return trials[name](), trials[name]()
 
 
 @pytest.mark.parametrize("name", ["figure9", "figure15", "figure16", "figure17", "figure19", "rod_optimum"])

@@ -47,6 +47,7 @@ def test_means_are_taken_over_graphs_and_ratios_to_rod_graph_by_graph() -> None:
 def test_the_figure_has_the_papers_axes(rows: list[Row]) -> None:
     to_ideal, to_rod = draw(rows).axes
     assert to_ideal.get_xlabel() == to_rod.get_xlabel() == "number of operators"
-    labels = [text.get_text() for text in to_ideal.get_legend().get_texts()]
-    assert labels == list(POLICIES)
+    legend = to_ideal.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == list(POLICIES)
     assert to_rod.get_ylabel() == "feasible set / ROD's"

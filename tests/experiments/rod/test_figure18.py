@@ -48,4 +48,6 @@ def test_utilisation_is_near_what_the_paper_reports(rows: list[Row]) -> None:
 
 
 def test_the_figure_shows_every_policy(rows: list[Row]) -> None:
-    assert [text.get_text() for text in draw(rows).axes[0].get_legend().get_texts()] == list(POLICIES)
+    legend = draw(rows).axes[0].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == list(POLICIES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from math import inf, sqrt
+from typing import cast
 
 import numpy as np
 import pytest
@@ -14,6 +15,11 @@ from mooring.load.feasible.headroom import Growth, headroom
 from mooring.load.model import Arcs, Definition, LoadModel, Variable
 
 LINEAR = LoadModel.from_coefficients([[0.2, 0.0], [0.1, 0.3], [0.0, 0.0]], [1.0, 1.0, 1.0])
+
+
+def growth(factor: float, site: int, rel: float | None = None) -> Growth:
+    """Equal to a growth by about this factor."""
+    return Growth(cast("float", pytest.approx(factor, rel=rel)), site)
 
 
 def join_model(pairs_cores: float, own_cores: tuple[float, float] = (0.0, 0.0)) -> LoadModel:
@@ -31,8 +37,8 @@ def join_model(pairs_cores: float, own_cores: tuple[float, float] = (0.0, 0.0)) 
 def test_linear_loads_have_a_closed_form() -> None:
     """Site 0 needs .2 r1, site 1 needs .1 r1 + .3 r2, at rates (1, 2): all together 1 / .7 at site 1."""
     result = headroom(LINEAR, [0, 1, 2], [1.0, 2.0])
-    assert result.all == Growth(pytest.approx(1 / 0.7), 1)
-    assert result.streams == (Growth(pytest.approx(4.0), 1), Growth(pytest.approx(1.5), 1))
+    assert result.all == growth(1 / 0.7, 1)
+    assert result.streams == (growth(4.0, 1), growth(1.5, 1))
 
 
 def test_the_present_rates_are_the_default() -> None:
@@ -41,39 +47,39 @@ def test_the_present_rates_are_the_default() -> None:
 
 def test_an_overloaded_placement_has_a_factor_below_one() -> None:
     result = headroom(LINEAR, [0, 1, 2], [4.0, 4.0])
-    assert result.all == Growth(pytest.approx(1 / 1.6), 1)
+    assert result.all == growth(1 / 1.6, 1)
     assert result.streams[0] == Growth(0.0, 1)  # the second stream alone overloads site 1
-    assert result.streams[1] == Growth(pytest.approx(0.5), 1)
+    assert result.streams[1] == growth(0.5, 1)
 
 
 def test_a_silent_stream_cannot_be_scaled() -> None:
     result = headroom(LINEAR, [0, 1, 2], [1.0, 0.0])
     assert result.streams[1] == Growth(inf, None)
-    assert result.all == Growth(pytest.approx(5.0), 0)
+    assert result.all == growth(5.0, 0)
 
 
 def test_nothing_that_loads_means_no_limit() -> None:
     assert headroom(LINEAR, [0, 1, 2], [0.0, 0.0]).all == Growth(inf, None)
     idle = LoadModel.from_coefficients([[0.0, 0.5]], [1.0])
-    assert headroom(idle, [0], [3.0, 1.0]).streams == (Growth(inf, None), Growth(pytest.approx(2.0), 0))
+    assert headroom(idle, [0], [3.0, 1.0]).streams == (Growth(inf, None), growth(2.0, 0))
 
 
 def test_a_join_grows_with_the_square_when_both_streams_do() -> None:
     """.05 cores per pair at rates (2, 5): half a core; together sqrt(2), alone 2."""
     result = headroom(join_model(0.05), [0, 0, 1], [2.0, 5.0])
-    assert result.all == Growth(pytest.approx(sqrt(2), rel=1e-12), 1)
+    assert result.all == growth(sqrt(2), 1, rel=1e-12)
     assert [growth.factor for growth in result.streams] == pytest.approx([2.0, 2.0], rel=1e-12)
 
 
 def test_linear_and_quadratic_load_add_up_on_one_site() -> None:
     """.1 f + .2 f + .1 f^2 = 1 has its root at f = (sqrt(.49) - .3) / .2 = 2."""
     result = headroom(join_model(0.1, (0.1, 0.2)), [0, 0, 0], [1.0, 1.0])
-    assert result.all == Growth(pytest.approx(2.0, rel=1e-12), 0)
+    assert result.all == growth(2.0, 0, rel=1e-12)
 
 
 def test_fixed_load_leaves_less_to_grow() -> None:
     model = LoadModel.from_coefficients([[0.1]], [1.0], fixed_cores=[0.4])
-    assert headroom(model, [0], [1.0]).all == Growth(pytest.approx(6.0), 0)
+    assert headroom(model, [0], [1.0]).all == growth(6.0, 0)
 
 
 def test_fixed_load_beyond_a_site_leaves_nothing() -> None:
@@ -83,7 +89,7 @@ def test_fixed_load_beyond_a_site_leaves_nothing() -> None:
 
 def test_a_full_site_that_does_not_grow_does_not_limit() -> None:
     model = LoadModel.from_coefficients([[0.0], [0.1]], [1.0, 1.0], fixed_cores=[1.0, 0.0])
-    assert headroom(model, [0, 1], [1.0]).all == Growth(pytest.approx(10.0), 1)
+    assert headroom(model, [0, 1], [1.0]).all == growth(10.0, 1)
 
 
 def test_communication_counts_where_an_arc_crosses() -> None:

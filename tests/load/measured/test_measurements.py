@@ -69,7 +69,9 @@ def test_the_stated_error_is_that_of_repeated_measurements() -> None:
         ([BatchSample(float("nan"), 0.1), BatchSample(5, -1.0)] * 9, "found 0 usable batches"),
     ],
 )
-def test_data_that_cannot_tell_give_a_reason_instead_of_a_number(samples, reason: str) -> None:
+def test_data_that_cannot_tell_give_a_reason_instead_of_a_number(
+    samples: list[BatchSample], reason: str
+) -> None:
     fit = fit_cost(samples)
     assert isinstance(fit, NotMeasured)
     assert reason in fit.reason

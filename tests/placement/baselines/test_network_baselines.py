@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mooring.placement.policy import Context
 from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
 
-LINE = {
+LINE: dict[str, Any] = {
     "sites": {name: {"capacity": 1} for name in "abcd"},
     "latency_ms": {"a": {"b": 10, "c": 20, "d": 30}, "b": {"c": 10, "d": 20}, "c": {"d": 10}},
     "network": {"routes": {"a": {"d": ["b", "c"]}, "b": {"d": ["c"]}}},
@@ -16,7 +18,7 @@ LINE = {
 }
 
 
-def placed(policy: str, data: dict, seed: int = 0) -> str:
+def placed(policy: str, data: dict[str, Any], seed: int = 0) -> str:
     problem = Problem.from_dict(data)
     return make_policy(policy).place(problem, Context.of(problem, seed)).as_dict()["f"]
 

@@ -10,7 +10,7 @@ from mooring.placement.baselines.random_placement import random_assign
 
 def counts(model: LoadModel, seed: int, balanced: bool) -> list[int]:
     sites = random_assign(model, np.random.default_rng(seed), balanced)
-    return np.bincount(sites, minlength=model.site_count).tolist()
+    return [int(count) for count in np.bincount(sites, minlength=model.site_count)]
 
 
 def test_balanced_means_equal_counts_even_around_pins() -> None:

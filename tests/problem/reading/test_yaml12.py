@@ -55,7 +55,7 @@ from mooring.problem.reading.yaml12 import parse_yaml
 def test_scalars_mean_what_the_core_schema_says(text: str, value: object) -> None:
     found = parse_yaml(f"x: {text}")
     assert found == {"x": value}
-    assert type(found["x"]) is type(value)  # type: ignore[index]
+    assert type(found["x"]) is type(value)
 
 
 def test_nan_is_read_so_that_the_field_can_refuse_it_by_name() -> None:

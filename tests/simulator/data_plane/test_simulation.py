@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def at(*instants: float) -> Replay:
 
 
 def one_operator(
-    arrivals: Arrivals, *, cost_us: float = 1e6, selectivity: float = 1.0, **options: object
+    arrivals: Arrivals, *, cost_us: float = 1e6, selectivity: float = 1.0, **options: Any
 ) -> Model:
     """Source -> operator on a site of one core -> query."""
     model = Model()
@@ -35,11 +36,11 @@ def one_operator(
     return model
 
 
-def start(model: Model, horizon_s: float = 100.0, seed: int = 0, **options: object) -> Simulation:
-    return Simulation(model, np.random.default_rng(seed), horizon_s=horizon_s, **options)  # type: ignore[arg-type]
+def start(model: Model, horizon_s: float = 100.0, seed: int = 0, **options: Any) -> Simulation:
+    return Simulation(model, np.random.default_rng(seed), horizon_s=horizon_s, **options)
 
 
-def finished(model: Model, horizon_s: float = 100.0, **options: object) -> Simulation:
+def finished(model: Model, horizon_s: float = 100.0, **options: Any) -> Simulation:
     simulation = start(model, horizon_s, **options)
     simulation.run(horizon_s)
     return simulation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_gaps_that_do_not_fit_are_refused_when_written(tmp_path: Path) -> None:
         {"tick_us": np.array([{}], dtype=object), "gap_low": np.ones(2), "gap_high": np.ones(2)},
     ],
 )
-def test_a_malformed_extract_is_refused(tmp_path: Path, fields: dict[str, np.ndarray]) -> None:
+def test_a_malformed_extract_is_refused(tmp_path: Path, fields: dict[str, Any]) -> None:
     path = tmp_path / "bad.npz"
     np.savez(path, **fields)
     with pytest.raises(InputError):

@@ -18,7 +18,7 @@ COUNTS = arrays(np.int64, st.tuples(st.integers(1, 30), st.integers(1, 4)), elem
 def test_sums_give_what_the_table_gives(counts: np.ndarray, bin_s: float) -> None:
     names = tuple("abcd"[: counts.shape[1]])
     sums = RateSums.of_counts(counts, bin_s, names)
-    table = RateTable(np.arange(len(counts)) * bin_s, names, counts / bin_s)
+    table = RateTable(bin_s * np.arange(len(counts), dtype=np.float64), names, counts / bin_s)
     np.testing.assert_allclose(sums.mean(), table.mean(), rtol=1e-12)
     np.testing.assert_allclose(sums.deviation(), table.deviation(), rtol=1e-9, atol=1e-9 * table.rates.max())
     assert sums.peak() == table.rates.max(axis=0).tolist()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from mooring.errors import InputError
+from mooring.load.model import Floats
 from mooring.problem.history import read_history_columns
 from mooring.simulator.traces.rates import RateTable, rate_series, rate_table, read_rates, write_rates
 
@@ -41,10 +42,10 @@ def test_correlation_agrees_with_numpy_and_survives_a_constant_stream() -> None:
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rates=arrays(np.float64, st.tuples(st.integers(1, 20), st.integers(1, 4)), elements=st.floats(0, 1e9)))
-def test_a_table_survives_its_csv(tmp_path: Path, rates: np.ndarray) -> None:
+def test_a_table_survives_its_csv(tmp_path: Path, rates: Floats) -> None:
     path = tmp_path / "history.csv"
     names = tuple(f"strøm, {column}" for column in range(rates.shape[1]))
-    write_rates(path, RateTable(np.arange(rates.shape[0]) * 60.0, names, rates))
+    write_rates(path, RateTable(60.0 * np.arange(rates.shape[0], dtype=np.float64), names, rates))
     back = read_rates(path)
     assert back.streams == names
     np.testing.assert_allclose(back.rates, rates, rtol=1e-8, atol=1e-300)

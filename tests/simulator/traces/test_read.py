@@ -163,6 +163,6 @@ def test_zstandard_without_its_library_says_what_to_install(
 
     path = tmp_path / "trace.txt.zst"
     path.write_bytes(b"\x28\xb5\x2f\xfd")
-    monkeypatch.setattr(bounded.importlib, "import_module", nothing)
+    monkeypatch.setattr("importlib.import_module", nothing)
     with pytest.raises(InputError, match="pip install zstandard"):
         arrival_instants(path)

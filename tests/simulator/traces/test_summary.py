@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,7 +50,7 @@ def test_counts_of_several_files_share_one_clock(tmp_path: Path) -> None:
         ({"traces": ("a.txt",), "substreams": 0}, "at least 1"),
     ],
 )
-def test_a_request_without_meaning_is_refused(wrong: dict[str, object], what: str) -> None:
+def test_a_request_without_meaning_is_refused(wrong: dict[str, Any], what: str) -> None:
     with pytest.raises(InputError, match=what):
         TraceRequest(**wrong)
 

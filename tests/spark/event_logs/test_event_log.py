@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,17 +14,19 @@ from hypothesis import strategies as st
 
 from mooring.errors import InputError
 from mooring.spark.event_logs import lines as event_log_lines
-from mooring.spark.event_logs.event_log import MOST_BINS, MOST_SAMPLES, EventLogReader
+from mooring.spark.event_logs.event_log import MOST_BINS, MOST_SAMPLES, EventLogReader, LoggedApplication
 from mooring.spark.event_logs.imported_problem import import_applications
 from mooring.spark.event_logs.lines import LineCounts, log_groups, read_lines
 
 QUERY = "11111111-2222-3333-4444-555555555555"
 SECRET = "hunter2-very-secret"
 
+Event = dict[str, Any]
+
 
 def progress(
     batch: int, rows: int, *, query: str = QUERY, name: str | None = "clicks", ms: int = 300
-) -> dict:
+) -> Event:
     at = 1_700_000_000 + 5 * batch
     minute, second = divmod(at % 3600, 60)
     hour = at % 86400 // 3600
@@ -38,9 +41,9 @@ def progress(
     }
 
 
-def log_of(batches: int, fixed_s: float = 0.05, cost_us: float = 20.0) -> list[dict]:
+def log_of(batches: int, fixed_s: float = 0.05, cost_us: float = 20.0) -> list[Event]:
     """A small application with one query whose costs are known."""
-    events: list[dict] = [
+    events: list[Event] = [
         {"Event": "SparkListenerApplicationStart", "App Name": "shop", "App ID": "app-1", "Timestamp": 1},
         {
             "Event": "SparkListenerEnvironmentUpdate",
@@ -71,14 +74,14 @@ def log_of(batches: int, fixed_s: float = 0.05, cost_us: float = 20.0) -> list[d
     return events
 
 
-def read(lines: list[bytes]):
+def read(lines: list[bytes]) -> LoggedApplication:
     reader = EventLogReader()
     for line in lines:
         reader.take(line)
     return reader.application
 
 
-def encoded(events: list[dict]) -> list[bytes]:
+def encoded(events: list[Event]) -> list[bytes]:
     return [json.dumps(event).encode() for event in events]
 
 
@@ -155,7 +158,9 @@ def test_memory_stays_bounded_over_a_hundred_thousand_batches() -> None:
     assert len(reader._batch_of_stage) <= 20_000
 
 
-def test_files_folders_rolled_and_cut_off_logs_are_read_alike(tmp_path: Path, monkeypatch) -> None:
+def test_files_folders_rolled_and_cut_off_logs_are_read_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = encoded(log_of(30))
     text = b"\n".join(lines)
     (tmp_path / "logs" / "eventlog_v2_app").mkdir(parents=True)
@@ -199,7 +204,9 @@ def test_what_is_no_log_is_refused_with_a_remedy(tmp_path: Path) -> None:
         import_applications([read([b"{}", b"not json"])])
 
 
-def test_the_verb_writes_a_problem_and_a_plan_that_other_verbs_take(tmp_path: Path, capsys) -> None:
+def test_the_verb_writes_a_problem_and_a_plan_that_other_verbs_take(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from mooring.cli.main import main
 
     (tmp_path / "log").write_bytes(b"\n".join(encoded(log_of(60))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -24,6 +25,10 @@ from mooring.spark.sites.local_files import HADOOPS_FILES
 from mooring.spark.sites.process_tree import can_see_processes
 from mooring.spark.storage.stream_logs import last_committed_batch
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
 SETTLING_BATCHES = 3
 """Of every query, before anything counts: the first ones load and compile most of Spark."""
 BATCHES = 14
@@ -40,10 +45,16 @@ def land(folder: Path, number: int, rng: np.random.Generator) -> None:
     hidden.rename(folder / f"{number:04}.parquet")
 
 
-def start_queries(session, folder: Path) -> list:
+def cpu_s(site: EmbeddedSite) -> float:
+    usage = site.usage()
+    assert usage is not None
+    return usage.cpu_s
+
+
+def start_queries(session: SparkSession, folder: Path) -> list[StreamingQuery]:
     """Two over a steady source, one of them windowed, and one over files of different sizes."""
 
-    def steady(rows_per_s: int):
+    def steady(rows_per_s: int) -> DataFrame:
         return session.readStream.format("rate").option("rowsPerSecond", rows_per_s).load()
 
     windows = (
@@ -102,8 +113,9 @@ def test_loads_imported_from_a_log_of_plain_spark_agree_with_the_cpu_of_its_proc
             time.sleep(1.0)
             number += 1
             if marked is None and done >= SETTLING_BATCHES:
-                marked = (time.time(), site.usage().cpu_s)
-        end_s, end_cpu_s = time.time(), site.usage().cpu_s
+                marked = (time.time(), cpu_s(site))
+        end_s, end_cpu_s = time.time(), cpu_s(site)
+        assert marked is not None
         for query in queries:
             query.stop()
         close_session(session)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import InputError
 from mooring.spark.jobs.batch_session import batch_session, check_master
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.mark.parametrize(
@@ -35,6 +40,6 @@ def test_anything_else_is_refused_before_something_starts(master: str) -> None:
         pytest.fail("a session on nothing")
 
 
-def test_a_session_counts_time_in_utc(batch: object) -> None:
+def test_a_session_counts_time_in_utc(batch: SparkSession) -> None:
     """Instants in traces carry no zone."""
     assert batch.conf.get("spark.sql.session.timeZone") == "UTC"

@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -21,9 +22,12 @@ from mooring.simulator.traces.substreams import split
 from mooring.simulator.traces.summary import TraceRequest, TraceSummary, summarise_traces
 from mooring.spark.jobs.trace_jobs import summarise_on_spark
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 @pytest.fixture
-def small_splits(batch: object) -> Iterator[object]:
+def small_splits(batch: SparkSession) -> Iterator[object]:
     """Spark cuts text into splits of 20 kB."""
     batch.conf.set("spark.sql.files.maxPartitionBytes", "20k")
     yield batch
@@ -83,7 +87,9 @@ def test_text_is_counted_the_same_wherever_it_is_cut(small_splits: object, gaps:
     assert_same(spark, here)
 
 
-def test_a_folder_is_one_trace_in_the_order_of_its_files(batch: object, gaps: Path, tmp_path: Path) -> None:
+def test_a_folder_is_one_trace_in_the_order_of_its_files(
+    batch: SparkSession, gaps: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()
     lines = gaps.read_text().splitlines(keepends=True)
@@ -95,14 +101,14 @@ def test_a_folder_is_one_trace_in_the_order_of_its_files(batch: object, gaps: Pa
     assert_same(summarise_on_spark(batch, parts), summarise_traces(whole))
 
 
-def test_several_traces_share_their_bins(batch: object, gaps: Path, tmp_path: Path) -> None:
+def test_several_traces_share_their_bins(batch: SparkSession, gaps: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.txt.gz"
     other.write_bytes(gzip.compress(b"0.25\n" * 40))
     request = TraceRequest((str(gaps), str(other)), bin_s=2.0)
     assert_same(summarise_on_spark(batch, request), summarise_traces(request))
 
 
-def test_counts_with_holes_are_added_up_in_longer_bins(batch: object, tmp_path: Path) -> None:
+def test_counts_with_holes_are_added_up_in_longer_bins(batch: SparkSession, tmp_path: Path) -> None:
     late = tmp_path / "late.csv"
     late.write_text("minute,requests,bytes\n1998-06-24 00:07:00,90,1\n1998-06-24T00:31,30,\n")
     request = TraceRequest((str(late), "worldcup98-extract"), bin_s=300.0)
@@ -142,6 +148,6 @@ def test_a_bad_trace_is_an_input_error_that_says_where(
 
 
 @pytest.mark.parametrize("name", ["nowhere.txt", "nowhere.zip"])
-def test_a_missing_trace_is_an_input_error(batch: object, tmp_path: Path, name: str) -> None:
+def test_a_missing_trace_is_an_input_error(batch: SparkSession, tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="nowhere"):
         summarise_on_spark(batch, TraceRequest((str(tmp_path / name),)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,13 +15,18 @@ from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import Pipeline, read_pipeline
 from mooring.spark.pipeline.project import load_project
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.spark.conftest import ProjectMaker
+
 HEAD = """
 from pyspark import pipelines as dp
 from pyspark.sql import SparkSession, functions as F
 """
 
 
-def read(folder: Path, session) -> Pipeline:
+def read(folder: Path, session: SparkSession) -> Pipeline:
     project = load_project(folder)
     empty = folder / "empty"
     empty.mkdir(exist_ok=True)
@@ -28,11 +34,11 @@ def read(folder: Path, session) -> Pipeline:
     return read_pipeline(project.spec, definitions, session, empty)
 
 
-def layout_of(folder: Path, session) -> Layout:
+def layout_of(folder: Path, session: SparkSession) -> Layout:
     return cut_pipeline(load_project(folder), read(folder, session))
 
 
-def test_python_and_sql_definitions_form_one_graph(make_project, session) -> None:
+def test_python_and_sql_definitions_form_one_graph(make_project: ProjectMaker, session: SparkSession) -> None:
     folder = make_project(
         more_py=HEAD
         + """
@@ -67,7 +73,7 @@ def test_python_and_sql_definitions_form_one_graph(make_project, session) -> Non
 
 
 def test_a_sink_ends_a_chain_and_operators_that_only_feed_each_other_run_together(
-    make_project, session
+    make_project: ProjectMaker, session: SparkSession
 ) -> None:
     folder = make_project(
         more_py=HEAD
@@ -120,7 +126,9 @@ def deliver():
         ),
     ],
 )
-def test_what_cannot_be_placed_is_refused_with_its_line(make_project, session, code, line, said) -> None:
+def test_what_cannot_be_placed_is_refused_with_its_line(
+    make_project: ProjectMaker, session: SparkSession, code: str, line: int, said: str
+) -> None:
     folder = make_project(bad_py=HEAD + code)
     with pytest.raises(InputError) as refusal:
         read(folder, session)
@@ -138,7 +146,9 @@ def test_what_cannot_be_placed_is_refused_with_its_line(make_project, session, c
         ("DROP TABLE numbers", 1, "DROP TABLE"),
     ],
 )
-def test_sql_that_cannot_be_placed_is_refused_with_its_line(make_project, session, sql, line, said) -> None:
+def test_sql_that_cannot_be_placed_is_refused_with_its_line(
+    make_project: ProjectMaker, session: SparkSession, sql: str, line: int, said: str
+) -> None:
     folder = make_project(bad_sql=sql)
     with pytest.raises(InputError) as refusal:
         read(folder, session)
@@ -146,7 +156,7 @@ def test_sql_that_cannot_be_placed_is_refused_with_its_line(make_project, sessio
     assert f"bad.sql:{line}" in str(refusal.value)
 
 
-def test_flows_that_read_each_other_are_refused(make_project, session) -> None:
+def test_flows_that_read_each_other_are_refused(make_project: ProjectMaker, session: SparkSession) -> None:
     folder = make_project(
         bad_sql="CREATE STREAMING TABLE a AS SELECT * FROM STREAM b;"
         "CREATE STREAMING TABLE b AS SELECT * FROM STREAM a;"
@@ -155,7 +165,9 @@ def test_flows_that_read_each_other_are_refused(make_project, session) -> None:
         read(folder, session)
 
 
-def test_a_fingerprint_changes_with_the_meaning_and_not_with_the_layout(make_project, session) -> None:
+def test_a_fingerprint_changes_with_the_meaning_and_not_with_the_layout(
+    make_project: ProjectMaker, session: SparkSession
+) -> None:
     def fingerprint(code: str) -> str:
         return read(make_project(more_py=HEAD + code), session).flows["t"].fingerprint
 
@@ -169,7 +181,7 @@ def test_a_fingerprint_changes_with_the_meaning_and_not_with_the_layout(make_pro
     assert fingerprint(body.replace("'numbers').", "'numbers').filter('n > 1').")) != first
 
 
-def test_a_fingerprint_sees_through_views(make_project, session) -> None:
+def test_a_fingerprint_sees_through_views(make_project: ProjectMaker, session: SparkSession) -> None:
     def fingerprint(condition: str) -> str:
         code = (
             "@dp.temporary_view\ndef v():\n"
@@ -181,7 +193,7 @@ def test_a_fingerprint_sees_through_views(make_project, session) -> None:
     assert fingerprint("n > 1") != fingerprint("n > 2")
 
 
-def test_mooring_yml_must_not_define_operators(make_project) -> None:
+def test_mooring_yml_must_not_define_operators(make_project: ProjectMaker) -> None:
     with pytest.raises(InputError, match="statistics"):
         load_project(make_project(settings="operators: {}\nsites: {here: {capacity: 1}}\n"))
 
@@ -190,7 +202,9 @@ def test_unsupported_is_an_input_error() -> None:
     assert UnsupportedError("x").exit_code == 2
 
 
-def test_the_graph_is_drawn_with_every_fragment_stream_and_query(make_project, session) -> None:
+def test_the_graph_is_drawn_with_every_fragment_stream_and_query(
+    make_project: ProjectMaker, session: SparkSession
+) -> None:
     from xml.etree import ElementTree
 
     from mooring.spark.running.graph_picture import graph_svg

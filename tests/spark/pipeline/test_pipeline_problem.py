@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,6 +17,11 @@ from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.pipeline.statistics_used import statistics_notes
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.spark.conftest import ProjectMaker
 
 CODE = """
 from pyspark import pipelines as dp
@@ -39,7 +45,7 @@ trigger_s: 2
 """
 
 
-def problem_and_notes(folder: Path, session) -> tuple[Problem, list[str]]:
+def problem_and_notes(folder: Path, session: SparkSession) -> tuple[Problem, list[str]]:
     project = load_project(folder)
     (folder / "empty").mkdir(exist_ok=True)
     definitions = load_definitions(folder, project.spec, session)
@@ -47,7 +53,9 @@ def problem_and_notes(folder: Path, session) -> tuple[Problem, list[str]]:
     return problem_of(layout), statistics_notes(layout)
 
 
-def test_streams_operators_queries_and_pins_come_out_as_the_design_says(make_project, session) -> None:
+def test_streams_operators_queries_and_pins_come_out_as_the_design_says(
+    make_project: ProjectMaker, session: SparkSession
+) -> None:
     problem, notes = problem_and_notes(make_project(settings=SETTINGS, more_py=CODE), session)
     operators = {operator.name: operator for operator in problem.operators}
     assert [stream.name for stream in problem.streams] == ["numbers"]
@@ -74,7 +82,9 @@ def test_streams_operators_queries_and_pins_come_out_as_the_design_says(make_pro
         ("trigger_s: 2", "channel: kafka", "channel"),
     ],
 )
-def test_a_wrong_mooring_yml_is_named_by_file_and_field(make_project, session, wrong, right, field) -> None:
+def test_a_wrong_mooring_yml_is_named_by_file_and_field(
+    make_project: ProjectMaker, session: SparkSession, wrong: str, right: str, field: str
+) -> None:
     folder = make_project(settings=SETTINGS.replace(wrong, right), more_py=CODE)
     with pytest.raises(InputError) as refusal:
         problem_and_notes(folder, session)

@@ -11,11 +11,11 @@ pytest.importorskip("pyarrow", reason="the `spark` extra is not installed")
 
 import pyarrow
 
-from mooring.spark.profile.feed import FedChannel, FedFolder, publish_together, replays, shares_of
+from mooring.spark.profile.feed import FedChannel, FedFolder, Publish, publish_together, replays, shares_of
 from mooring.spark.storage.stream_logs import sink_entries
 
 
-def sample(rows: int, step_us: int = 1_000_000):
+def sample(rows: int, step_us: int = 1_000_000) -> pyarrow.Table:
     at = pyarrow.array([n * step_us for n in range(rows)], pyarrow.timestamp("us", tz="UTC"))
     return pyarrow.table({"n": list(range(rows)), "at": at})
 
@@ -73,7 +73,7 @@ def test_nothing_is_shown_before_everything_is_written(tmp_path: Path) -> None:
     seen: list[int] = []
 
     class Watched(FedChannel):
-        def write(self, table):
+        def write(self, table: pyarrow.Table) -> Publish:
             seen.append(shown())
             return super().write(table)
 

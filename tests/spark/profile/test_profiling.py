@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,6 +23,11 @@ from mooring.spark.profile.profiling import ProfileOptions, profile_layout
 from mooring.spark.running.project_run import read_layout
 from mooring.spark.sites.process_tree import can_see_processes
 from mooring.spark.sites.sites import SiteHandle
+
+if TYPE_CHECKING:
+    from mooring.spark.pipeline.layout import Layout
+    from mooring.spark.sites.embedded_site import EmbeddedSite
+    from tests.spark.conftest import ProjectMaker
 
 FLOWS = """
 from pyspark import pipelines as dp
@@ -57,12 +63,19 @@ def land(folder: Path, rows: int) -> None:
     (folder / "input" / "a.json").write_text("\n".join(lines))
 
 
-def layout_of(folder: Path, site):
+def figure(measured: float | None) -> float:
+    assert measured is not None
+    return measured
+
+
+def layout_of(folder: Path, site: EmbeddedSite) -> Layout:
     return read_layout(load_project(folder), SiteHandle("here", 2.0, site.endpoint, site))
 
 
 @pytest.mark.skipif(not can_see_processes(), reason="CPU is read from /proc")
-def test_a_profile_measures_every_fragment_and_the_planner_uses_it(make_project, site, tmp_path) -> None:
+def test_a_profile_measures_every_fragment_and_the_planner_uses_it(
+    make_project: ProjectMaker, site: EmbeddedSite, tmp_path: Path
+) -> None:
     folder = make_project(settings=SETTINGS, flows_py=FLOWS)
     land(folder, 5000)
     layout = layout_of(folder, site)
@@ -76,11 +89,11 @@ def test_a_profile_measures_every_fragment_and_the_planner_uses_it(make_project,
     assert found.flows.keys() == {"numbers", "doubled", "kept", "counted"}
     assert found.flows["numbers"].selectivity == pytest.approx(1.0)
     assert found.flows["kept"].selectivity == pytest.approx(0.25, abs=0.01)
-    assert found.flows["counted"].selectivity < 0.1
-    assert found.flows["counted"].state_bytes > 0
+    assert figure(found.flows["counted"].selectivity) < 0.1
+    assert figure(found.flows["counted"].state_bytes) > 0
     # No batch is missed, merged with another or put down to another's rows, windowed or not.
     assert [found.flows[name].rows for name in ("numbers", "kept", "counted")] == 3 * [QUICK.largest_rows]
-    assert all(found.flows[name].batch_cpu_s > 0.01 for name in layout.fragments)
+    assert all(figure(found.flows[name].batch_cpu_s) > 0.01 for name in layout.fragments)
     assert found.flows["doubled"].batch_cpu_s is None
     assert found.flows["doubled"].cost_us == pytest.approx(found.flows["kept"].cost_us)
     assert {found.flows[name].batches for name in found.flows} == {3 * 4}  # of all passes, those that count
@@ -93,12 +106,14 @@ def test_a_profile_measures_every_fragment_and_the_planner_uses_it(make_project,
     planned = layout_of(folder, site)
     operators = {operator.name: operator for operator in problem_of(planned).operators}
     assert operators["kept"].cost_us == pytest.approx(found.flows["kept"].cost_us, rel=1e-3)
-    assert operators["kept"].fixed_cores > found.flows["kept"].batch_cpu_s
+    assert operators["kept"].fixed_cores > figure(found.flows["kept"].batch_cpu_s)
     assert {source_of(planned, flow) for flow in planned.pipeline.flows} == {"measured"}
     assert all("as measured" in note for note in statistics_notes(planned))
 
 
-def test_the_user_wins_field_by_field_and_stale_or_missing_figures_are_said(make_project, site) -> None:
+def test_the_user_wins_field_by_field_and_stale_or_missing_figures_are_said(
+    make_project: ProjectMaker, site: EmbeddedSite
+) -> None:
     given = SETTINGS + "statistics: {kept: {selectivity: 0.3}}\n"
     folder = make_project(settings=given, flows_py=FLOWS)
     layout = layout_of(folder, site)
@@ -124,7 +139,9 @@ def test_the_user_wins_field_by_field_and_stale_or_missing_figures_are_said(make
     assert [source_of(layout, f) for f in ("kept", "counted", "numbers")] == ["measured", "stale", "assumed"]
 
 
-def test_a_flow_that_moved_to_another_folder_is_not_stale(make_project, site, tmp_path) -> None:
+def test_a_flow_that_moved_to_another_folder_is_not_stale(
+    make_project: ProjectMaker, site: EmbeddedSite, tmp_path: Path
+) -> None:
     folder = make_project(settings=SETTINGS, flows_py=FLOWS)
     before = layout_of(folder, site).pipeline.flows
     code = folder / "transformations" / "numbers.py"
@@ -135,7 +152,9 @@ def test_a_flow_that_moved_to_another_folder_is_not_stale(make_project, site, tm
 
 
 @pytest.mark.skipif(not can_see_processes(), reason="CPU is read from /proc")
-def test_what_cannot_be_sampled_is_named_and_the_profile_goes_on(make_project, site, tmp_path) -> None:
+def test_what_cannot_be_sampled_is_named_and_the_profile_goes_on(
+    make_project: ProjectMaker, site: EmbeddedSite, tmp_path: Path
+) -> None:
     numbers = """
     from pyspark import pipelines as dp
 
@@ -157,7 +176,9 @@ def test_too_few_batches_are_refused() -> None:
         ProfileOptions(batches=5)
 
 
-def test_the_verb_refuses_bad_options_before_it_starts_anything(make_project, capsys) -> None:
+def test_the_verb_refuses_bad_options_before_it_starts_anything(
+    make_project: ProjectMaker, capsys: pytest.CaptureFixture[str]
+) -> None:
     from mooring.cli.main import main
 
     folder = make_project(settings=SETTINGS, flows_py=FLOWS)

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,6 +21,10 @@ from mooring.spark.running.engine import SparkEngine
 from mooring.spark.running.project_run import read_layout
 from mooring.spark.running.results import read_dataset
 from mooring.spark.sites.sites import SiteHandle
+
+if TYPE_CHECKING:
+    from mooring.spark.sites.embedded_site import EmbeddedSite
+    from tests.spark.conftest import ProjectMaker
 
 PATIENCE_S = 60
 COUNTED = """
@@ -57,7 +62,7 @@ def wait_until(engine: SparkEngine, happened: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def engine(make_project, site) -> Iterator[SparkEngine]:
+def engine(make_project: ProjectMaker, site: EmbeddedSite) -> Iterator[SparkEngine]:
     """Two sites by name, served by one server: what matters here is that the fragment starts anew."""
     folder = make_project(settings=SETTINGS, counted_py=COUNTED)
     sites = {name: SiteHandle(name, 1.0, site.endpoint, site) for name in ("a", "b")}
@@ -66,7 +71,7 @@ def engine(make_project, site) -> Iterator[SparkEngine]:
     made.close()
 
 
-def test_a_moved_fragment_goes_on_with_its_state_and_its_place_in_the_channel(engine) -> None:
+def test_a_moved_fragment_goes_on_with_its_state_and_its_place_in_the_channel(engine: SparkEngine) -> None:
     folder = engine.layout.project.folder
     engine.start("numbers", "a")
     engine.start("counted", "a")
@@ -99,7 +104,7 @@ def test_a_moved_fragment_goes_on_with_its_state_and_its_place_in_the_channel(en
     assert measured.stream_rates.keys() == {"numbers"}
 
 
-def test_it_is_an_engine_that_placements_are_carried_out_on(engine) -> None:
+def test_it_is_an_engine_that_placements_are_carried_out_on(engine: SparkEngine) -> None:
     """The same calls that drive the simulator: connect, start, measure, disconnect."""
     problem = problem_of(engine.layout)
     typed: Engine = engine
@@ -112,7 +117,7 @@ def test_it_is_an_engine_that_placements_are_carried_out_on(engine) -> None:
     assert engine.layout.channels["numbers"].readers() == []
 
 
-def test_what_cannot_be_done_is_an_engine_error(engine) -> None:
+def test_what_cannot_be_done_is_an_engine_error(engine: SparkEngine) -> None:
     engine.start("numbers", "a")
     with pytest.raises(EngineError, match="already runs"):
         engine.start("numbers", "b")

@@ -13,12 +13,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.spark.storage.stream_logs import sink_entries
+
+if TYPE_CHECKING:
+    from tests.spark.conftest import ProjectMaker
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 120
@@ -118,11 +122,12 @@ def wait_for(happened: Callable[[], bool], what: str, folder: Path) -> None:
         time.sleep(0.1)
 
 
-def status(folder: Path) -> dict:
+def status(folder: Path) -> dict[str, Any]:
     try:
-        return json.loads((folder / ".mooring" / "status.json").read_text())
+        found: dict[str, Any] = json.loads((folder / ".mooring" / "status.json").read_text())
     except FileNotFoundError:
         return {"troubles": {}, "fragments": {}}
+    return found
 
 
 def server_of(folder: Path, site: str) -> int:
@@ -158,7 +163,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path | None]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
 def test_dead_and_frozen_sites_lost_channels_full_disks_and_bad_rows_lose_and_double_nothing(
-    make_project, small_disk
+    make_project: ProjectMaker, small_disk: Path | None
 ) -> None:
     storage = small_disk or make_project(settings=SETTINGS) / ".mooring" / "storage"
     folder = make_project(settings=f"{SETTINGS}storage: {storage}\n", flows_py=FLOWS)

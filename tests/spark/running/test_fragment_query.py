@@ -6,7 +6,9 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,6 +23,15 @@ from mooring.spark.running.fragment_query import RunningFragment, flow_failure, 
 from mooring.spark.running.results import read_dataset
 from mooring.spark.sites.endpoint import close_session
 from mooring.spark.storage import stream_logs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from mooring.spark.sites.embedded_site import EmbeddedSite
+    from tests.spark.conftest import ProjectMaker
+
+LayOut = Callable[[Path], Layout]
+Start = Callable[..., RunningFragment]
 
 PATIENCE_S = 60
 
@@ -86,7 +97,7 @@ def feed(folder: Path, name: str, numbers: range) -> None:
 
 
 @pytest.fixture
-def lay_out(session) -> Callable[[Path], Layout]:
+def lay_out(session: SparkSession) -> LayOut:
     def make(folder: Path) -> Layout:
         project = load_project(folder)
         (project.settings.storage / "empty").mkdir(parents=True, exist_ok=True)
@@ -100,7 +111,7 @@ def lay_out(session) -> Callable[[Path], Layout]:
 
 
 @pytest.fixture
-def start(site) -> Iterator[Callable[..., RunningFragment]]:
+def start(site: EmbeddedSite) -> Iterator[Start]:
     running: list[RunningFragment] = []
 
     def begin(layout: Layout, name: str, **options: bool) -> RunningFragment:
@@ -120,8 +131,12 @@ def numbers_of(layout: Layout, dataset: str) -> list[int]:
     return sorted(table["n"].to_pylist()) if table.num_rows else []
 
 
+def holds(layout: Layout, dataset: str, numbers: list[int]) -> bool:
+    return numbers_of(layout, dataset) == numbers
+
+
 def test_two_flows_into_one_dataset_and_a_late_reader_lose_nothing_while_the_channel_is_trimmed(
-    make_project, lay_out, start
+    make_project: ProjectMaker, lay_out: LayOut, start: Start
 ) -> None:
     folder = make_project(more_py=TWO_FLOWS)
     layout = lay_out(folder)
@@ -130,7 +145,7 @@ def test_two_flows_into_one_dataset_and_a_late_reader_lose_nothing_while_the_cha
     for batch in range(4):
         feed(folder, f"f{batch}", range(batch * 50, batch * 50 + 50))
         expected = [2 * n for n in range(batch * 50 + 50)]
-        wait_until(lambda expected=expected: numbers_of(layout, "doubled") == expected, *running)
+        wait_until(partial(holds, layout, "doubled", expected), *running)
     # The late reader never ran, so its rows are all kept, though the other reader has committed past them.
     evens = layout.channels["evens"]
     wait_until(lambda: evens.state().committed["doubled"] == evens.state().end, *running)
@@ -154,7 +169,9 @@ def test_two_flows_into_one_dataset_and_a_late_reader_lose_nothing_while_the_cha
     assert numbers_of(layout, "doubled") == [2 * n for n in range(230)]
 
 
-def test_the_logs_of_a_trimmed_channel_stay_short(make_project, lay_out, start) -> None:
+def test_the_logs_of_a_trimmed_channel_stay_short(
+    make_project: ProjectMaker, lay_out: LayOut, start: Start
+) -> None:
     code = (
         "from pyspark import pipelines as dp\n"
         "dp.create_sink('out', 'noop', {})\n"
@@ -179,7 +196,7 @@ def test_the_logs_of_a_trimmed_channel_stay_short(make_project, lay_out, start) 
 
 
 def test_readers_that_start_over_entries_a_stale_compaction_brought_back_go_on_without_them(
-    make_project, lay_out, start
+    make_project: ProjectMaker, lay_out: LayOut, start: Start
 ) -> None:
     """Spark compacts from what it had read before Mooring shortened the log, naming files that are gone."""
     folder = make_project(more_py=TWO_FLOWS)
@@ -204,7 +221,9 @@ def test_readers_that_start_over_entries_a_stale_compaction_brought_back_go_on_w
     assert numbers_of(layout, "both") == sorted([*range(0, 20, 2), *range(11, 20, 2)])
 
 
-def test_trimming_can_be_interrupted_at_any_point_and_done_again(make_project, lay_out, start) -> None:
+def test_trimming_can_be_interrupted_at_any_point_and_done_again(
+    make_project: ProjectMaker, lay_out: LayOut, start: Start
+) -> None:
     folder = make_project(more_py=TWO_FLOWS)
     layout = lay_out(folder)
     running = [start(layout, name) for name in ("numbers", "evens", "odds")]
@@ -222,7 +241,9 @@ def test_trimming_can_be_interrupted_at_any_point_and_done_again(make_project, l
     assert (channel.state().start, channel.state().end) == (1, 1)
 
 
-def test_an_edited_flow_is_noticed_and_never_silently_reset(make_project, lay_out, start) -> None:
+def test_an_edited_flow_is_noticed_and_never_silently_reset(
+    make_project: ProjectMaker, lay_out: LayOut, start: Start
+) -> None:
     def project(condition: str) -> Path:
         code = (
             "from pyspark import pipelines as dp\n"
@@ -246,7 +267,9 @@ def test_an_edited_flow_is_noticed_and_never_silently_reset(make_project, lay_ou
     wait_until(lambda: len(numbers_of(edited, "some")) == 12, *running)
 
 
-def test_a_lost_checkpoint_is_refused_since_spark_would_drop_rows(make_project, lay_out, start) -> None:
+def test_a_lost_checkpoint_is_refused_since_spark_would_drop_rows(
+    make_project: ProjectMaker, lay_out: LayOut, start: Start
+) -> None:
     folder = make_project()
     layout = lay_out(folder)
     running = start(layout, "numbers")
@@ -258,7 +281,9 @@ def test_a_lost_checkpoint_is_refused_since_spark_would_drop_rows(make_project, 
         start(layout, "numbers")
 
 
-def test_a_failing_function_is_reported_with_flow_line_and_site(make_project, lay_out, start) -> None:
+def test_a_failing_function_is_reported_with_flow_line_and_site(
+    make_project: ProjectMaker, lay_out: LayOut, start: Start
+) -> None:
     code = (
         "from pyspark import pipelines as dp\nfrom pyspark.sql import functions as F\n"
         "@F.udf('long')\ndef inverse(n):\n    return 1 // n\n"
@@ -279,7 +304,7 @@ def test_a_failing_function_is_reported_with_flow_line_and_site(make_project, la
 
 
 def test_a_channel_taken_away_is_not_made_again_so_that_no_reader_takes_its_files_for_deleted(
-    make_project, lay_out, start
+    make_project: ProjectMaker, lay_out: LayOut, start: Start
 ) -> None:
     """Spark's file source skips a planned file it cannot find, in silence, if only the folder is there."""
     folder = make_project(more_py=READER)

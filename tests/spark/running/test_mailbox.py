@@ -79,7 +79,7 @@ def test_what_is_stale_or_malformed_is_dropped(tmp_path: Path, changes: dict[str
 
 @given(st.binary(max_size=200) | st.just(b"[" * 100_000))
 @settings(max_examples=60, deadline=None)
-def test_no_content_makes_the_runner_fail(tmp_path_factory, content: bytes) -> None:
+def test_no_content_makes_the_runner_fail(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     box = Mailbox(tmp_path_factory.mktemp("box"))
     put(box, content)
     assert box.take() is None

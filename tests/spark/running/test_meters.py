@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from pathlib import Path
+
 from mooring.spark.running.meters import ChannelMeter, FragmentMeter, batch_of, hop_latency_s, path_latency_s
 from mooring.spark.storage.stream_logs import LogEntry
 
@@ -53,7 +55,7 @@ def test_a_querys_latency_is_that_of_its_slowest_path() -> None:
     assert path_latency_s("out", {**hops, "out": None}, writers) is None
 
 
-def test_a_channels_rows_are_counted_off_its_files(tmp_path) -> None:
+def test_a_channels_rows_are_counted_off_its_files(tmp_path: Path) -> None:
     import pyarrow
     import pyarrow.parquet
 

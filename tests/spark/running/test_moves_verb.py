@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,6 +18,10 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.cli.main import main
 from mooring.controller.journal import Journal
 from mooring.spark.storage.stream_logs import sink_entries
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Mooring
+    from tests.spark.conftest import ProjectMaker
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 150
@@ -38,7 +43,7 @@ APART, TOGETHER = {"numbers:ingest": "here", "kept": "there"}, {"numbers:ingest"
 
 
 @pytest.fixture
-def mooring(capsys) -> Callable[..., tuple[int, str, str]]:
+def mooring(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """A verb in this process; only the runner has one of its own."""
 
     def run(*words: str) -> tuple[int, str, str]:
@@ -78,7 +83,7 @@ def wait_for_rows(folder: Path, upto: int) -> None:
 
 
 def test_moves_are_listed_applied_by_the_running_process_rolled_back_and_resumed(
-    make_project, mooring, tmp_path: Path
+    make_project: ProjectMaker, mooring: Mooring, tmp_path: Path
 ) -> None:
     folder = make_project(settings=SETTINGS, kept_py=KEPT)
     plan, back = tmp_path / "plan.json", tmp_path / "back.json"
@@ -128,7 +133,7 @@ def test_moves_are_listed_applied_by_the_running_process_rolled_back_and_resumed
 
 
 def test_a_pinned_fragment_and_a_project_that_never_ran_are_refused(
-    make_project, mooring, tmp_path: Path
+    make_project: ProjectMaker, mooring: Mooring, tmp_path: Path
 ) -> None:
     folder = make_project(settings=SETTINGS, kept_py=KEPT)
     work = folder / ".mooring"

@@ -7,7 +7,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -28,6 +30,11 @@ from mooring.spark.sites.java import find_java
 from mooring.spark.sites.sites import SiteHandle
 from mooring.spark.storage.state_store import PROVIDER, ROCKSDB
 from mooring.spark.storage.stream_logs import last_batch, recorded_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
+
+    from tests.spark.conftest import ProjectMaker
 
 PATIENCE_S = 90
 ROWS_PER_SECOND = 10
@@ -85,14 +92,21 @@ def wait_until(happened: Callable[[], bool], engine: SparkEngine | None = None) 
         time.sleep(0.02)
 
 
+def is_over(query: StreamingQuery) -> bool:
+    return not query.isActive
+
+
 def settle_windows(engine: SparkEngine, feed: Feed) -> None:
     """Everything due is delivered, once."""
     wait_until(lambda: len(found_windows(engine)) >= len(feed.closed_windows()), engine)
     assert found_windows(engine) == feed.closed_windows()
 
 
+EngineMaker = Callable[..., SparkEngine]
+
+
 @pytest.fixture
-def make_engine(make_project) -> Iterator[Callable[[dict[str, EmbeddedSite]], SparkEngine]]:
+def make_engine(make_project: ProjectMaker) -> Iterator[EngineMaker]:
     engines: list[SparkEngine] = []
 
     def make(servers: dict[str, EmbeddedSite], more_settings: str = "") -> SparkEngine:
@@ -109,7 +123,7 @@ def make_engine(make_project) -> Iterator[Callable[[dict[str, EmbeddedSite]], Sp
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at in /proc")
 def test_a_site_frozen_inside_a_batch_and_thawed_after_its_fragments_moved_changes_nothing(
-    make_engine, site, tmp_path: Path
+    make_engine: EngineMaker, site: EmbeddedSite, tmp_path: Path
 ) -> None:
     frozen = EmbeddedSite("a", tmp_path / "frozen", find_java(), capacity=1)
     try:
@@ -124,17 +138,18 @@ def test_a_site_frozen_inside_a_batch_and_thawed_after_its_fragments_moved_chang
         checkpoint = engine.layout.checkpoint("counted")
         feed.give(3)
         wait_until(lambda: last_batch(checkpoint / "offsets") > last_batch(checkpoint / "commits"))
+        assert frozen._server_pid is not None
         os.kill(frozen._server_pid, signal.SIGSTOP)
         old = dict(engine.running)
         engine.running.clear()  # nobody can be told to stop there
-        for fragment in old:
-            engine.start(fragment, "b")
+        for name in old:
+            engine.start(name, "b")
         feed.give(6)
         settle_windows(engine, feed)
         os.kill(frozen._server_pid, signal.SIGCONT)
         feed.give(4)
         for fragment in old.values():
-            wait_until(lambda query=fragment.query: not query.isActive)
+            wait_until(partial(is_over, fragment.query))
             assert fragment.query.exception() is not None
             close_session(fragment.session)
         feed.give(4)
@@ -150,7 +165,7 @@ class Crash(BaseException):
 
 @pytest.mark.parametrize(("stage", "state_bytes"), [("stopped", 0), ("fenced", 1_000_000_000)])
 def test_a_move_cut_by_a_crash_is_resumed_without_losing_a_row(
-    make_engine, site, tmp_path: Path, stage: str, state_bytes: int
+    make_engine: EngineMaker, site: EmbeddedSite, tmp_path: Path, stage: str, state_bytes: int
 ) -> None:
     """Whether its state is small, and in Spark's default store, or said to be large, and in RocksDB."""
 
@@ -187,7 +202,9 @@ def test_a_move_cut_by_a_crash_is_resumed_without_losing_a_row(
     assert (recorded[PROVIDER] == ROCKSDB) == (state_bytes > 0)
 
 
-def test_a_target_that_cannot_take_a_fragment_leaves_it_where_it_was(make_engine, site, monkeypatch) -> None:
+def test_a_target_that_cannot_take_a_fragment_leaves_it_where_it_was(
+    make_engine: EngineMaker, site: EmbeddedSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = make_engine({"a": site, "b": site})
     feed = Feed(engine.layout.project.folder / "input")
     for fragment in ("numbers", "counted"):

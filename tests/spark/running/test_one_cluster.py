@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,6 +25,11 @@ from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite, spa
 from mooring.spark.sites.endpoint import Endpoint, open_session
 from mooring.spark.sites.java import find_java
 from mooring.spark.sites.sites import SiteHandle
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.spark.conftest import ProjectMaker
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 90
@@ -42,7 +47,9 @@ def feed(folder: Path, numbers: range) -> None:
     (folder / "input" / f"f{numbers.start}.json").write_text("\n".join(lines))
 
 
-def test_the_unchanged_project_runs_with_spark_pipelines(make_project, site, session) -> None:
+def test_the_unchanged_project_runs_with_spark_pipelines(
+    make_project: ProjectMaker, site: EmbeddedSite, session: SparkSession
+) -> None:
     folder = make_project(kept_py=KEPT)
     feed(folder, range(20))
     command = [
@@ -152,7 +159,7 @@ def settings_at(cluster: str, storage: str) -> str:
 
 
 def test_mooring_run_works_at_a_standalone_clusters_endpoint_as_on_embedded_sites(
-    make_project, cluster: str, tmp_path: Path
+    make_project: ProjectMaker, cluster: str, tmp_path: Path
 ) -> None:
     """Planned, run for a while, reported, resumed in the background and stopped, with every row once."""
     storage = tmp_path / "storage"
@@ -184,7 +191,7 @@ def test_mooring_run_works_at_a_standalone_clusters_endpoint_as_on_embedded_site
     _check_a_mount_of_the_clusters_own(make_project, cluster, tmp_path)
 
 
-def _check_a_mount_of_the_clusters_own(make_project, cluster: str, tmp_path: Path) -> None:
+def _check_a_mount_of_the_clusters_own(make_project: ProjectMaker, cluster: str, tmp_path: Path) -> None:
     """The session's word for where the storage is mounted reaches the executors, for reading and writing."""
     mapped = f"{{root: {tmp_path}/other, sites: {{far: {tmp_path}/mounted}}}}"
     (tmp_path / "mounted").symlink_to(tmp_path / "other")

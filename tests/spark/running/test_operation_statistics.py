@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from pathlib import Path
+
 from mooring.deployment.fragments import Fragment
 from mooring.problem.problem import Problem
-from mooring.spark.running.operation_statistics import OperationStatistics, Prior, read_operation
+from mooring.spark.running.operation_statistics import (
+    FragmentFigures,
+    OperationStatistics,
+    Prior,
+    read_operation,
+)
 from mooring.spark.running.run_files import RunFiles
 from mooring.spark.running.run_report import RunRecord
 from mooring.spark.running.snapshot import ChannelSnapshot, FragmentSnapshot, SiteSnapshot, Snapshot
@@ -41,7 +49,7 @@ def looks(count: int, *, estimated: bool = False, cold: int = 0) -> list[Snapsho
     return made
 
 
-def figures(snapshots: list[Snapshot], off: float = 1.0):
+def figures(snapshots: list[Snapshot], off: float = 1.0) -> dict[str, FragmentFigures]:
     statistics = OperationStatistics({name: Prior(1e6 * b * off, a * off) for name, (a, b) in TRUTH.items()})
     for snapshot in snapshots:
         statistics.take(snapshot)
@@ -71,7 +79,7 @@ def test_where_processes_cannot_be_seen_the_figures_are_called_estimated() -> No
     assert all(f.estimated for f in figures(looks(20, estimated=True)).values())
 
 
-def test_a_run_leaves_its_statistics_where_the_next_plan_finds_them(tmp_path) -> None:
+def test_a_run_leaves_its_statistics_where_the_next_plan_finds_them(tmp_path: Path) -> None:
     statistics = OperationStatistics({})
     record = RunRecord("p", "rod", {}, [], {}, {}, operation=statistics)
     files = RunFiles(tmp_path)
@@ -79,8 +87,9 @@ def test_a_run_leaves_its_statistics_where_the_next_plan_finds_them(tmp_path) ->
     assert files.read_statistics() == {}
     for snapshot in looks(30):
         record.add(snapshot)
-    noted = files.note_statistics(record)
-    assert files.read_statistics() == noted
+    files.note_statistics(record)
+    noted = files.read_statistics()
+    assert files.note_statistics(record) == noted
     assert record.as_json()["statistics"] == noted
     problem = Problem.from_dict(
         {
@@ -93,7 +102,7 @@ def test_a_run_leaves_its_statistics_where_the_next_plan_finds_them(tmp_path) ->
         }
     )
     flow = SimpleNamespace(name="in", dataset="in", outside=True)
-    layout = SimpleNamespace(
+    layout: Any = SimpleNamespace(
         fragments={name: Fragment(name, (name,)) for name in TRUTH},
         home={"in": "in"},
         pipeline=SimpleNamespace(flows={"in": flow}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +15,9 @@ from mooring.errors import EngineError
 from mooring.spark.running.run_files import RunFiles
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.sites import SiteHandle
+
+if TYPE_CHECKING:
+    from mooring.spark.sites.embedded_site import EmbeddedSite
 
 
 def test_a_project_is_held_by_one_process_and_free_again_afterwards(tmp_path: Path) -> None:
@@ -27,7 +31,9 @@ def test_a_project_is_held_by_one_process_and_free_again_afterwards(tmp_path: Pa
     assert files.stop_runner(1.0) is False
 
 
-def test_queries_that_a_killed_client_left_running_are_ended_by_the_next_run(site, tmp_path: Path) -> None:
+def test_queries_that_a_killed_client_left_running_are_ended_by_the_next_run(
+    site: EmbeddedSite, tmp_path: Path
+) -> None:
     """A query outlives its client at an existing endpoint; only its session's id finds it again."""
     session_id = str(uuid.uuid4())
     lost = open_session(site.endpoint, session_id)

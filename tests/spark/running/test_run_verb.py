@@ -8,13 +8,18 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.spark.storage.stream_logs import sink_entries
+
+if TYPE_CHECKING:
+    from tests.spark.conftest import ProjectMaker
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 120
@@ -127,7 +132,7 @@ def kept_numbers(folder: Path) -> list[int]:
     return sorted(found)
 
 
-def wait_for(happened, what: str) -> None:
+def wait_for(happened: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not happened():
         assert time.monotonic() < deadline, f"waited too long for {what}"
@@ -149,7 +154,7 @@ def processes_in(folder: Path) -> list[int]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
 def test_a_run_can_be_detached_watched_killed_resumed_and_stopped_without_losing_a_row(
-    make_project, homes
+    make_project: ProjectMaker, homes: list[Path]
 ) -> None:
     folder = make_project(settings=SETTINGS, kept_py=KEPT)
     feed(folder, "a", range(100))
@@ -184,7 +189,9 @@ def test_a_run_can_be_detached_watched_killed_resumed_and_stopped_without_losing
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
-def test_control_c_ends_a_run_cleanly_and_an_edit_is_noticed_next_time(make_project, homes) -> None:
+def test_control_c_ends_a_run_cleanly_and_an_edit_is_noticed_next_time(
+    make_project: ProjectMaker, homes: list[Path]
+) -> None:
     folder = make_project(settings=SETTINGS, kept_py=KEPT)
     feed(folder, "a", range(10))
     traces = Traces(folder, homes)
@@ -210,7 +217,7 @@ def test_control_c_ends_a_run_cleanly_and_an_edit_is_noticed_next_time(make_proj
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
 def test_a_plan_of_a_project_folder_is_run_for_the_time_asked_for_and_leaves_nothing(
-    make_project, homes, tmp_path: Path
+    make_project: ProjectMaker, homes: list[Path], tmp_path: Path
 ) -> None:
     folder = make_project(settings=SETTINGS, kept_py=KEPT)
     traces = Traces(folder, homes)

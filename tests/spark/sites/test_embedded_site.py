@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,6 +19,9 @@ from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.sites.java import Java, find_java
 from mooring.spark.sites.process_tree import can_see_processes, tree_usage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 STARTER = """
 import sys, time
@@ -47,7 +51,9 @@ def wait_gone(*pids: int) -> None:
         time.sleep(0.05)
 
 
-def test_a_site_answers_only_with_its_token_and_only_on_the_loopback(site, session) -> None:
+def test_a_site_answers_only_with_its_token_and_only_on_the_loopback(
+    site: EmbeddedSite, session: SparkSession
+) -> None:
     assert session.range(5).count() == 5
     stranger = Endpoint(site.endpoint.url.split(";")[0] + ";token=wrong")
     with pytest.raises(EngineError, match="refuses the token"):
@@ -60,12 +66,14 @@ def test_a_site_answers_only_with_its_token_and_only_on_the_loopback(site, sessi
     assert all(address.split(":")[0].endswith("0100007F") for address in addresses)
 
 
-def test_the_load_of_a_site_is_seen(site, session) -> None:
+def test_the_load_of_a_site_is_seen(site: EmbeddedSite, session: SparkSession) -> None:
     if not can_see_processes():
         pytest.skip("no /proc on this machine: loads are estimates here")
     before = site.usage()
     session.range(3_000_000).selectExpr("sum(id * id % 7)").collect()
     after = site.usage()
+    assert before is not None
+    assert after is not None
     assert after.cpu_s > before.cpu_s
     assert after.resident_mb > 100
 
@@ -81,6 +89,7 @@ def test_neither_kill_nine_nor_the_keepers_death_leaves_a_server_behind(tmp_path
     }
     for victim, starter in starters.items():
         folder = tmp_path / victim
+        assert starter.stdout is not None
         server, keeper = map(int, starter.stdout.readline().split())
         assert tree_usage(server) is not None
         os.kill(starter.pid if victim == "mooring" else keeper, signal.SIGKILL)
@@ -97,6 +106,7 @@ def test_a_failed_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     site = EmbeddedSite("bad", tmp_path / "bad", find_java(), options=options)
     site.start()
     server = site._server_pid
+    assert server is not None
     with pytest.raises(EngineError, match=r"(?s)ended while starting.*nonsense"):
         site.wait_ready()
     wait_gone(server)

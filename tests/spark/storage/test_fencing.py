@@ -43,7 +43,7 @@ def test_a_file_that_was_begun_under_the_old_name_cannot_be_put_into_place(tmp_p
 @given(st.lists(st.sampled_from(["take", "write", "stray", "unburied"]), max_size=25))
 @settings(max_examples=60, deadline=None)
 def test_the_newest_epoch_is_the_checkpoint_whatever_old_queries_and_crashes_leave(
-    tmp_path_factory, steps: list[str]
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str]
 ) -> None:
     home = tmp_path_factory.mktemp("f")
     now = take_epoch(home)

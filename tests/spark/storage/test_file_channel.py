@@ -72,7 +72,9 @@ class FakeSpark:
 
 @given(st.lists(st.sampled_from(["append", "read", "trim", "start_compaction"]), max_size=40))
 @settings(max_examples=60, deadline=None)
-def test_no_file_is_lost_told_twice_or_kept_for_ever(tmp_path_factory, steps: list[str]) -> None:
+def test_no_file_is_lost_told_twice_or_kept_for_ever(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str]
+) -> None:
     folder = tmp_path_factory.mktemp("channel")
     spark = FakeSpark(folder)
     channel = FileChannel("c", folder / "channel", folder / "link", lambda reader: folder / reader)
@@ -108,7 +110,7 @@ def flow_channel(folder: Path) -> FileChannel:
 
 
 def test_a_batch_begun_but_not_committed_may_be_in_the_sinks_log_and_one_never_begun_may_not(
-    tmp_path,
+    tmp_path: Path,
 ) -> None:
     """The first is what a kill between the sink's commit and the checkpoint's leaves behind."""
     log = flow_channel(tmp_path)
@@ -120,7 +122,7 @@ def test_a_batch_begun_but_not_committed_may_be_in_the_sinks_log_and_one_never_b
     assert log.goes_beyond(-1)
 
 
-def test_a_log_behind_its_writers_checkpoint_is_lost_and_one_put_back_is_not(tmp_path) -> None:
+def test_a_log_behind_its_writers_checkpoint_is_lost_and_one_put_back_is_not(tmp_path: Path) -> None:
     log = flow_channel(tmp_path)
     log.create()
     assert log.lost() is None
@@ -139,7 +141,7 @@ def test_a_log_behind_its_writers_checkpoint_is_lost_and_one_put_back_is_not(tmp
     assert log.lost() is None
 
 
-def test_a_log_with_a_hole_or_behind_another_link_is_lost(tmp_path) -> None:
+def test_a_log_with_a_hole_or_behind_another_link_is_lost(tmp_path: Path) -> None:
     """What a writer leaves that made its folder again and went on, or that wrote past the link."""
     log = flow_channel(tmp_path)
     log.create()
@@ -158,7 +160,7 @@ def test_a_log_with_a_hole_or_behind_another_link_is_lost(tmp_path) -> None:
     assert log.lost() is None
 
 
-def test_files_named_without_the_link_are_refused_with_a_way_out(tmp_path) -> None:
+def test_files_named_without_the_link_are_refused_with_a_way_out(tmp_path: Path) -> None:
     """Spark would refuse them later and say less."""
     log = flow_channel(tmp_path)
     (tmp_path / "flow" / "_spark_metadata").mkdir(parents=True)

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,6 +21,9 @@ from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.java import find_java
 from mooring.spark.sites.sites import SiteHandle
 from mooring.spark.storage.storage_root import StorageRoot, local_path
+
+if TYPE_CHECKING:
+    from tests.spark.conftest import ProjectMaker
 
 PATIENCE_S = 60
 COUNTED = """
@@ -67,7 +71,7 @@ def other_site(tmp_path: Path) -> Iterator[EmbeddedSite]:
 
 
 def test_rows_cross_between_sites_that_mount_the_storage_under_different_paths(
-    make_project, site, other_site, tmp_path: Path
+    make_project: ProjectMaker, site: EmbeddedSite, other_site: EmbeddedSite, tmp_path: Path
 ) -> None:
     """Each path is a link that only the site it belongs to has while that site works."""
     (tmp_path / "real").mkdir()
@@ -112,7 +116,9 @@ def test_rows_cross_between_sites_that_mount_the_storage_under_different_paths(
     assert not [path for path in written if path.suffix == ".crc"]
 
 
-def test_a_site_with_another_folder_under_the_roots_path_is_named(site, tmp_path: Path, make_project) -> None:
+def test_a_site_with_another_folder_under_the_roots_path_is_named(
+    site: EmbeddedSite, tmp_path: Path, make_project: ProjectMaker
+) -> None:
     """Or with none: its readers would wait for ever for rows that others write elsewhere."""
     for elsewhere, match in (("at_b", "does not see the storage root"), ("other", "another folder")):
         settings = SETTINGS.replace("at_b", elsewhere).replace("STORAGE", str(tmp_path / elsewhere))
@@ -123,7 +129,9 @@ def test_a_site_with_another_folder_under_the_roots_path_is_named(site, tmp_path
             check_storage(project, {"b": SiteHandle("b", 1.0, site.endpoint, site)})
 
 
-def test_logs_that_name_plain_paths_are_not_given_site_paths_afterwards(tmp_path: Path, make_project) -> None:
+def test_logs_that_name_plain_paths_are_not_given_site_paths_afterwards(
+    tmp_path: Path, make_project: ProjectMaker
+) -> None:
     plain = StorageRoot(tmp_path / "root", {"a": str(tmp_path / "root")})
     plain.create()
     assert plain.address(tmp_path / "root" / "x") == f"file://{tmp_path}/root/x"
@@ -154,7 +162,9 @@ def test_logs_that_name_plain_paths_are_not_given_site_paths_afterwards(tmp_path
         ("{sites: {a: 's3a://bucket/x'}}", "storage.sites.a"),
     ],
 )
-def test_storage_that_cannot_work_is_refused_by_name(make_project, storage: str, match: str) -> None:
+def test_storage_that_cannot_work_is_refused_by_name(
+    make_project: ProjectMaker, storage: str, match: str
+) -> None:
     settings = "\n".join([*SETTINGS.splitlines()[:-1], f"storage: {storage}"])
     with pytest.raises(InputError, match=match):
         load_project(make_project(settings=settings))
