@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mooring.deployment.fragments import Fragment
 from mooring.problem.problem import Problem
+from mooring.spark.pipeline.layout import Layout
 from mooring.spark.running.operation_statistics import (
     FragmentFigures,
     OperationStatistics,
@@ -102,12 +103,9 @@ def test_a_run_leaves_its_statistics_where_the_next_plan_finds_them(tmp_path: Pa
         }
     )
     flow = SimpleNamespace(name="in", dataset="in", outside=True)
-    layout: Any = SimpleNamespace(
-        fragments={name: Fragment(name, (name,)) for name in TRUTH},
-        home={"in": "in"},
-        pipeline=SimpleNamespace(flows={"in": flow}),
-        project=SimpleNamespace(settings=SimpleNamespace(trigger_s=5.0)),
-    )
+    pipeline: Any = SimpleNamespace(flows={"in": flow})
+    project: Any = SimpleNamespace(settings=SimpleNamespace(trigger_s=5.0))
+    layout = Layout(project, pipeline, {name: Fragment(name, (name,)) for name in TRUTH})
     now = read_operation(layout, problem, {**noted, "gone": {}, "out": {**noted["out"], "odd": 1}})
     assert now.streams[0].rate == pytest.approx(noted["in"]["rows_in_per_s"])
     assert now.operators[0].cost_us == pytest.approx(noted["in"]["cost_us"])
