@@ -10,7 +10,7 @@ from rich.console import Console
 from mooring.cli.output.tables import result_table
 from mooring.experiments.result_table import ResultTable, decimals_of, texts_of
 
-ROWS = [
+ROWS: list[dict[str, str | float | bool]] = [
     {"policy": "relaxation, estimated, 25 probes", "usage_penalty": 0.0071, "held": True},
     {"policy": "random [bold]", "usage_penalty": 0.83, "queries": 12_000},
 ]

@@ -73,8 +73,12 @@ def test_only_the_rows_asked_for_count() -> None:
 
 
 def test_the_least_and_the_largest_and_a_mean_without_error() -> None:
-    ways = ("least", "largest", "mean alone")
-    summary = Summary(by=(), shown=tuple(Shown("penalty", how, how=how) for how in ways), counted="")
+    shown = (
+        Shown("penalty", "least", how="least"),
+        Shown("penalty", "largest", how="largest"),
+        Shown("penalty", "mean alone", how="mean alone"),
+    )
+    summary = Summary(by=(), shown=shown, counted="")
     assert summarise(summary, TRIALS).rows == (("0.100", "0.800", "0.417"),)
 
 
