@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent / "mooring"
 ROOMS = [
     "arrays",
     "errors",
+    "whole_files",
     "problem/reading",
     "problem",
     "network",
@@ -161,6 +162,18 @@ def test_heavy_imports_stay_in_their_homes() -> None:
         if room_of(path) not in home[0] and not path.stem.endswith(home[1] or ("\0",))
     ]
     assert not wrong, wrong
+
+
+def test_files_are_renamed_into_place_in_one_place() -> None:
+    """Besides: a file that Java wrote, and the inputs of a profiled batch, which are shown together."""
+    homes = {"whole_files.py", "spark/sites/class_archive.py", "spark/profile/feed.py"}
+    renaming = {
+        path.relative_to(ROOT).as_posix()
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "os.replace"
+    }
+    assert renaming == homes
 
 
 def test_arrays_have_one_set_of_names() -> None:

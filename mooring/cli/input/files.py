@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +10,7 @@ from mooring.placement.placement import Placement
 from mooring.problem.files import load_data
 from mooring.problem.problem import Problem
 from mooring.problem.reading.fields import shown
+from mooring.whole_files import write_whole
 
 
 def write_text(path: Path, text: str) -> None:
@@ -22,30 +20,11 @@ def write_text(path: Path, text: str) -> None:
         if path.exists() and not path.is_file():  # such as /dev/stdout, which cannot be renamed over
             path.write_text(text, encoding="utf-8")
             return
-        _replace(path, text)
+        write_whole(path, text)
     except OSError as error:
         raise InputError(
             f"cannot be written: {error.strerror}", file=path, remedy="choose another --output"
         ) from None
-
-
-def _replace(path: Path, text: str) -> None:
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(beside, 0o666 & ~_umask())
-        os.replace(beside, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(beside)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def make_folder(path: Path) -> None:

@@ -18,6 +18,7 @@ from mooring.load.limits import require_some_capacity
 from mooring.load.model import LoadModel
 from mooring.problem.fingerprint import fingerprint
 from mooring.problem.problem import Problem
+from mooring.whole_files import write_whole
 
 if TYPE_CHECKING:
     from mooring.spark.pipeline.layout import Layout
@@ -72,7 +73,7 @@ def _draw(layout: Layout) -> Path:
     from mooring.spark.running.graph_picture import graph_svg
 
     file = layout.project.work_folder / "graph.svg"
-    file.write_text(graph_svg(layout))
+    write_whole(file, graph_svg(layout))
     return file
 
 

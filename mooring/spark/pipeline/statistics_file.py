@@ -16,6 +16,7 @@ from typing import Any
 from mooring.errors import InputError
 from mooring.problem.files import load_data
 from mooring.problem.reading.fields import Check, child, fail, mapping, name, number, read_fields, refuse_key
+from mooring.whole_files import write_whole
 
 STATISTICS_FILE_NAME = "statistics.yml"
 LONG_AGO_DAYS = 90
@@ -137,9 +138,7 @@ def _read(data: object) -> MeasuredStatistics:
 
 def write_statistics(file: Path, statistics: MeasuredStatistics) -> None:
     """All or nothing."""
-    fresh = file.with_name(f".{file.name}.new")
-    fresh.write_text(statistics_text(statistics), encoding="utf-8")
-    fresh.replace(file)
+    write_whole(file, statistics_text(statistics))
 
 
 def statistics_text(statistics: MeasuredStatistics) -> str:

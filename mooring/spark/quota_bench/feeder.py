@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from mooring.whole_files import write_whole
 
 _KEPT_FILES = 20
 """Files that stay behind what was read: Spark may still have the newest of them in a batch under way."""
@@ -80,7 +81,5 @@ class Feeder:
         text = "".join(f'{{"n":{first + i},"at":{at}}}\n' for i in range(count))
         self._fed[name] += count
         file = self._landing / name / f"{first:09d}.json"
-        hidden = file.with_name(f".{file.name}")
-        hidden.write_text(text)
-        os.replace(hidden, file)
+        write_whole(file, text)
         self._files[name].append((self._fed[name], file))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-import os
 import re
 import uuid
 from collections.abc import Callable
@@ -31,6 +30,7 @@ from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, op
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.fencing import drop_unfinished, take_epoch
 from mooring.spark.storage.state_store import choose_store
+from mooring.whole_files import write_whole
 
 LOOK_S = 5.0
 """Seconds between two looks at a running fragment. Every question costs its site some milliseconds of CPU."""
@@ -254,9 +254,8 @@ def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) 
 def write_note(layout: Layout, fragment: Fragment) -> None:
     file = _note_file(layout, fragment.name)
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_suffix(".new")
-    fresh.write_text(json.dumps({"fragment": fragment.name, "flows": _fingerprints(layout, fragment)}))
-    os.replace(fresh, file)
+    note = {"fragment": fragment.name, "flows": _fingerprints(layout, fragment)}
+    write_whole(file, json.dumps(note), on_disk=True)
 
 
 def _note_file(layout: Layout, fragment: str) -> Path:

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from mooring.spark.sites.process_tree import is_alive
+from mooring.whole_files import write_whole
 
 _MOST_BYTES = 1_000_000
 _FRESH_S = 60.0
@@ -52,7 +53,7 @@ class Mailbox:
         name = uuid.uuid4().hex
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         request = MoveRequest(name, time.time(), os.getpid(), old, moves)
-        _put(self.folder / f"{name}.json", msgspec.json.encode(request))
+        write_whole(self.folder / f"{name}.json", msgspec.json.encode(request))
         return name
 
     def answer(self, name: str) -> dict[str, Any] | None:
@@ -87,7 +88,7 @@ class Mailbox:
 
     def reply(self, name: str, answer: dict[str, Any]) -> None:
         """Replace the answer by a newer one."""
-        _put(self.folder / f"{name}.answer", json.dumps({"version": 1, **answer}).encode())
+        write_whole(self.folder / f"{name}.answer", json.dumps({"version": 1, **answer}).encode())
 
     def sweep(self) -> None:
         """Remove answers that nobody came for."""
@@ -126,9 +127,3 @@ def _read(file: Path) -> MoveRequest | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return request if request.version == 1 and request.asker_pid > 0 else None
-
-
-def _put(file: Path, content: bytes) -> None:
-    fresh = file.with_name(f".{file.name}.{uuid.uuid4().hex}.new")
-    fresh.write_bytes(content)
-    os.replace(fresh, file)

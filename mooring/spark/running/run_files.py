@@ -11,7 +11,6 @@ import fcntl
 import json
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from mooring.spark.running.run_report import RunRecord
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.sites.process_tree import is_alive
 from mooring.spark.sites.sites import SiteHandle
+from mooring.whole_files import write_whole
 
 
 class RunFiles:
@@ -82,7 +82,7 @@ class RunFiles:
         return True
 
     def write_status(self, status: dict[str, Any]) -> None:
-        _replace(self._status, json.dumps(status))
+        write_whole(self._status, json.dumps(status))
 
     def read_status(self) -> dict[str, Any] | None:
         try:
@@ -103,7 +103,7 @@ class RunFiles:
         """Keep what the run has measured so far where the next plan can find it; returns it too."""
         found = {} if record.operation is None else record.operation.as_json()
         if found:
-            _replace(self._statistics, json.dumps({"version": 1, "fragments": found}, indent=1))
+            write_whole(self._statistics, json.dumps({"version": 1, "fragments": found}, indent=1))
         return found
 
     def read_statistics(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class RunFiles:
             for fragment in running
             if sites[fragment.site].embedded is None
         ]
-        _replace(self._sessions, json.dumps(lasting))
+        write_whole(self._sessions, json.dumps(lasting), on_disk=True)
 
     def end_leftovers(self, sites: dict[str, SiteHandle]) -> list[str]:
         """Stop queries that a killed run left at existing sites; returns their fragments."""
@@ -158,9 +158,3 @@ def _end_queries(endpoint: Endpoint, session_id: str) -> bool:
         return bool(active)
     finally:
         close_session(session)
-
-
-def _replace(file: Path, text: str) -> None:
-    fresh = file.with_suffix(f".{threading.get_ident()}.new")
-    fresh.write_text(text)
-    os.replace(fresh, file)

@@ -14,6 +14,7 @@ from typing import Any
 
 from mooring.spark.running.operation_statistics import OperationStatistics
 from mooring.spark.running.snapshot import Snapshot
+from mooring.whole_files import write_whole
 
 _MOST_POINTS = 600
 
@@ -80,9 +81,9 @@ def write_report(record: RunRecord, folder: Path) -> tuple[Path, Path]:
     """Writes report.json and report.html into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     data, page = folder / "report.json", folder / "report.html"
-    data.write_text(json.dumps(record.as_json(), indent=1, default=str))
+    write_whole(data, json.dumps(record.as_json(), indent=1, default=str))
     with _font_cache_in(folder):
-        page.write_text(_page(record))
+        write_whole(page, _page(record))
     return data, page
 
 

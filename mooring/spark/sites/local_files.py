@@ -22,6 +22,7 @@ from pathlib import Path
 import pyspark
 
 from mooring.spark.sites.java import Java
+from mooring.whole_files import write_whole
 
 SETTINGS = {
     "spark.hadoop.fs.file.impl": "mooring.LocalFiles",
@@ -51,9 +52,7 @@ def local_files_jar(java: Java, folder: Path) -> Path:
     mark = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:12]
     jar = folder / f"local-files-{mark}-spark-{pyspark.__version__}.jar"
     if not jar.is_file():
-        fresh = jar.with_suffix(f".{os.getpid()}")
-        fresh.write_bytes(_compiled(java))
-        os.replace(fresh, jar)
+        write_whole(jar, _compiled(java))
     return jar
 
 

@@ -26,6 +26,7 @@ from typing import Any
 from mooring.deployment.channel_log import ChannelState, Trimmed
 from mooring.errors import EngineError
 from mooring.spark.storage import stream_logs
+from mooring.whole_files import write_whole
 
 _SINK_LOG = "_spark_metadata"
 
@@ -185,9 +186,8 @@ class FileChannel:
         return note
 
     def _write_note(self, note: dict[str, Any]) -> None:
-        fresh = self._note_file.with_suffix(".new")
-        fresh.write_text(json.dumps(note))
-        os.replace(fresh, self._note_file)
+        """On disk when this returns: it names what is trimmed before that is deleted."""
+        write_whole(self._note_file, json.dumps(note), on_disk=True)
 
 
 def _settle(log: Path, doubtful: list[list[Any]]) -> list[list[Any]]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from mooring.errors import EngineError, InputError
 from mooring.spark.sites.endpoint import first_line
+from mooring.whole_files import write_whole
 
 _MARK = "mooring-storage.json"
 _LINK = "/storage"
@@ -57,9 +57,7 @@ class StorageRoot:
                     remedy="take the site paths away, or start the pipeline over with --fresh",
                 )
             mark["viewfs"] = True
-        fresh = self.folder / f"{_MARK}.{os.getpid()}"
-        fresh.write_text(json.dumps(mark))
-        os.replace(fresh, self.folder / _MARK)
+        write_whole(self.folder / _MARK, json.dumps(mark), on_disk=True)
 
     def address(self, path: Path) -> str:
         """What sites call a path under the root."""

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from mooring.errors import EngineError
 from mooring.spark.storage.storage_root import local_path
+from mooring.whole_files import write_whole
 
 _NUMBERED = re.compile(r"(\d+)(\.compact)?")
 _VERSION = "v1"
@@ -106,11 +107,9 @@ def drop_entries(log: Path, dropped: Collection[Path]) -> set[Path]:
         remaining = [line for line, path in zip(lines, paths, strict=True) if path not in doomed]
         if len(remaining) < len(lines):
             found.update(path for path in paths if path in doomed)
-            fresh = file.with_name(f".{file.name}.mooring")
-            fresh.write_text("\n".join([version, *remaining]))
             # Clusters that keep checksum files beside others would find ours wrong.
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-            os.replace(fresh, file)
+            write_whole(file, "\n".join([version, *remaining]))
     return found
 
 

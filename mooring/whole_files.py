@@ -1,0 +1,68 @@
+"""Writing a file all or nothing: beside its place under a hidden name, then renamed into it.
+
+Whoever reads the file sees the old content or the new, never half of one, whatever fails in between. The
+hidden name cannot be guessed and is never a link that someone else put there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from pathlib import Path
+
+_NAME_KEPT = 40
+"""Characters of the file's name in the hidden one: enough to know it by after a crash, and not too long."""
+
+
+def write_whole(path: Path, content: str | bytes, *, on_disk: bool = False) -> None:
+    """Replace the file, or make it. A link at `path` is replaced too, and what it points to is left alone.
+
+    A file that was there keeps its permissions; a new one gets what the process gives new files.
+    `on_disk` waits until it would survive a power failure: for what announces a step that cannot be undone.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "status.json")
+    ...     write_whole(file, "{}")
+    ...     file.read_text()
+    '{}'
+    """
+    data = content.encode() if isinstance(content, str) else content
+    hidden = path.with_name(f".{path.name[:_NAME_KEPT]}.{secrets.token_hex(8)}.new")
+    handle = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+    try:
+        with open(handle, "wb") as out:
+            before = _permissions(path)
+            if before is not None:
+                os.fchmod(out.fileno(), before)
+            out.write(data)
+            if on_disk:
+                out.flush()
+                os.fsync(out.fileno())
+        os.replace(hidden, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(hidden)
+        raise
+    if on_disk:
+        _sync_folder(path.parent)
+
+
+def _permissions(path: Path) -> int | None:
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    return stat.S_IMODE(found.st_mode) if stat.S_ISREG(found.st_mode) else None
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        # Some network file systems refuse this for a folder; the name is then as safe as they make it.
+        with contextlib.suppress(OSError):
+            os.fsync(handle)
+    finally:
+        os.close(handle)
