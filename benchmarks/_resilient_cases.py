@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mooring.arrays import Ints
+from mooring.experiments.result_table import Value
 from mooring.experiments.rod.figure14 import with_random_rates
 from mooring.load.build import build_load_model
 from mooring.load.feasible.feasible_set import FeasibleSet
@@ -17,7 +18,7 @@ from mooring.placement.policy import Context, Policy
 from mooring.problem.generate import GraphParameters, generate_problem
 from mooring.problem.problem import Problem
 
-Row = dict[str, object]
+Row = dict[str, Value]
 JUDGE_SEED = 99
 """Directions that neither the search nor its own judge (seed 0) has seen."""
 
@@ -55,14 +56,14 @@ def ratio(model: LoadModel, sites: Ints) -> float:
     return FeasibleSet.of(model, sites).ratio(2**14, JUDGE_SEED).value
 
 
-def claim(what: str, measured: float, wanted: str, met: bool, **details: object) -> Row:
+def claim(what: str, measured: float, wanted: str, met: bool, **details: Value) -> Row:
     """One line that the policy is held to."""
     return {"claim": what, "measured": round(measured, 4), "wanted": wanted, "met": met, **details}
 
 
-def at_least(what: str, measured: float, wanted: float, **details: object) -> Row:
+def at_least(what: str, measured: float, wanted: float, **details: Value) -> Row:
     return claim(what, measured, f">= {wanted:g}", measured >= wanted, **details)
 
 
-def at_most(what: str, measured: float, wanted: float, **details: object) -> Row:
+def at_most(what: str, measured: float, wanted: float, **details: Value) -> Row:
     return claim(what, measured, f"<= {wanted:g}", measured <= wanted, **details)

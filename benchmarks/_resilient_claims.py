@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
 from benchmarks._resilient_cases import Row, at_least, at_most, drawn, ratio, timed
 from mooring.experiments.rod import figure17, figure19
 from mooring.experiments.rod.trials import STEPS
+from mooring.experiments.trials import Row as Trial
 from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.feasible.true_feasible_set import true_ratio
 from mooring.placement.bounds.upper_bound import upper_bound
@@ -107,7 +107,7 @@ def errors() -> list[Row]:
     return rows
 
 
-def _mean(trials: Iterable[Mapping[str, Any]], policy: str, value: str = "ratio_to_rod") -> float:
+def _mean(trials: Iterable[Trial], policy: str, value: str = "ratio_to_rod") -> float:
     return fmean(float(row[value]) for row in trials if row["policy"] == policy)
 
 

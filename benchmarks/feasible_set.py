@@ -1,21 +1,23 @@
 """Speed of one feasible set evaluation, as a ratio to the bare matrix product it cannot do without.
 
-    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/feasible_set.py    # one thread
-    python benchmarks/feasible_set.py    # the product may use all cores
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks feasible_set    # one thread
+    python -m benchmarks feasible_set    # the product may use all cores
 
-Prints JSON: least and median milliseconds over interleaved runs, and their ratios. The evaluation is
-`FeasibleSet.ratio` as callers use it, standard error included, along directions drawn before.
+Least and median milliseconds over interleaved runs. The evaluation is `FeasibleSet.ratio` as callers use it,
+standard error included, along directions drawn before.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from benchmarks._record import Measurement, carry_out, prose_of
+from mooring.experiments.result_table import ResultTable
 from mooring.load.feasible.directions import Directions
 from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel
@@ -36,7 +38,7 @@ def interleaved(calls: dict[str, Callable[[], object]], runs: int) -> dict[str, 
     return {name: {"least_ms": min(t), "median_ms": float(np.median(t))} for name, t in times.items()}
 
 
-def main() -> None:
+def measure(words: Sequence[str]) -> Iterator[ResultTable]:
     rng = np.random.default_rng(0)
     coefficients = np.zeros((OPERATORS, STREAMS))
     coefficients[np.arange(OPERATORS), np.arange(OPERATORS) % STREAMS] = rng.uniform(0.1, 1.0, OPERATORS)
@@ -47,26 +49,29 @@ def main() -> None:
     weights = feasible.weights
     timings = interleaved(
         {
-            "matrix_product": lambda: rows @ weights.T,
-            "evaluation": lambda: feasible.ratio(directions=directions),
-            "drawing_directions": lambda: Directions.draw(STREAMS, POINTS, 0),
+            "the matrix product alone": lambda: rows @ weights.T,
+            "an evaluation": lambda: feasible.ratio(directions=directions),
+            "drawing the directions": lambda: Directions.draw(STREAMS, POINTS, 0),
         },
         RUNS,
     )
-    report = {
-        "sites": SITES,
-        "streams": STREAMS,
-        "directions": POINTS,
-        "dtype": str(rows.dtype),
-        "threads": os.environ.get("OPENBLAS_NUM_THREADS", "default"),
-        "timings": timings,
-        "ratio_to_matrix_product": {
-            key: timings["evaluation"][key] / timings["matrix_product"][key]
-            for key in ("least_ms", "median_ms")
-        },
-    }
-    print(json.dumps(report, indent=2))
+    product = timings["the matrix product alone"]
+    yield ResultTable.of(
+        f"{SITES} sites, {STREAMS} streams, {POINTS:,} directions, {rows.dtype}, "
+        f"threads: {os.environ.get('OPENBLAS_NUM_THREADS', 'all')}",
+        [
+            {"call": name, **own, "median_to_product": own["median_ms"] / product["median_ms"]}
+            for name, own in timings.items()
+        ],
+    )
 
+
+FEASIBLE_SET = Measurement(
+    "feasible_set",
+    "Speed of one feasible set evaluation, beside the bare matrix product it cannot do without",
+    prose_of(__doc__),
+    measure,
+)
 
 if __name__ == "__main__":
-    main()
+    carry_out(FEASIBLE_SET, sys.argv[1:])

@@ -1,24 +1,25 @@
 """Network-aware placement: Vivaldi updates per second, search in the cost space, and queries placed per
 second.
 
+    python -m benchmarks network_aware
+
 Grows from the paper's 1550 nodes to 100,000. Nodes lie on a plane behind access links, so that latencies need
 no matrix. Ratios are the stable figures on a noisy machine: the compiled Vivaldi to the per-node client, the
 k-d tree to trying all nodes.
-
-    python -m benchmarks.network_aware [--json]
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
 
+from benchmarks._record import Measurement, carry_out, prose_of
 from mooring.arrays import Floats, Ints
+from mooring.experiments.result_table import ResultTable
 from mooring.experiments.sbon.star_queries import StarQueries
 from mooring.network.cost_space import CostSpace
 from mooring.network.embedding import draw_neighbours, embed, refine, start_embedding
@@ -96,7 +97,7 @@ def grow(nodes: int) -> dict[str, float]:
         "index_s": index_s,
         "nearest_us": tree_s * 1e6,
         "nearest_by_trying_all_us": all_s * 1e6,
-        **{f"place_1000_queries_{name}_s": value for name, value in place.items()},
+        **place,
     }
 
 
@@ -112,35 +113,42 @@ def papers_size() -> dict[str, float]:
 
     everything(MappingParams("estimated", probes=25))  # warm
     return {
-        "generate_and_route_1550_s": generate_s,
-        "embed_and_place_1000_nearest_s": seconds(lambda: everything(MappingParams()), 2),
-        "embed_and_place_1000_25_probes_s": seconds(
+        "generate the network and its routes": generate_s,
+        "coordinates and 1000 queries, nearest site": seconds(lambda: everything(MappingParams()), 2),
+        "coordinates and 1000 queries, 25 probes": seconds(
             lambda: everything(MappingParams("estimated", probes=25)), 2
         ),
     }
 
 
-def main() -> None:
+def measure(words: Sequence[str]) -> Iterator[ResultTable]:
     whole = papers_size()
+    yield ResultTable.of(
+        "The paper's network of 1550 nodes", [{"work": name, "s": value} for name, value in whole.items()]
+    )
     rows = [grow(nodes) for nodes in SIZES]
-    client = client_updates_per_s()
-    result = {
-        "paper": whole,
-        "growth": rows,
-        "client_updates_per_s": client,
-        "compiled_to_client": rows[0]["vivaldi_updates_per_s"] / client,
-        "tree_to_trying_all_at_100000": rows[-1]["nearest_by_trying_all_us"] / rows[-1]["nearest_us"],
+    searching = ("nodes", "vivaldi_updates_per_s", "index_s", "nearest_us", "nearest_by_trying_all_us")
+    yield ResultTable.of("Growth", [{name: row[name] for name in searching} for row in rows])
+    yield ResultTable.of(
+        "1000 queries placed, s",
+        [{name: value for name, value in row.items() if name not in searching[1:]} for row in rows],
+    )
+    ratios = {
+        "compiled Vivaldi updates to a client's": rows[0]["vivaldi_updates_per_s"] / client_updates_per_s(),
+        f"k-d tree to trying all at {SIZES[-1]:,} nodes": rows[-1]["nearest_by_trying_all_us"]
+        / rows[-1]["nearest_us"],
     }
-    if "--json" in sys.argv[1:]:
-        print(json.dumps(result, indent=1))
-        return
-    for name, value in whole.items():
-        print(f"{name:40} {value:10.3f}")
-    for row in rows:
-        print(", ".join(f"{name} {value:,.4g}" for name, value in row.items()))
-    print(f"compiled Vivaldi to a client: {result['compiled_to_client']:.0f} x")
-    print(f"k-d tree to trying all at 100,000: {result['tree_to_trying_all_at_100000']:.0f} x")
+    yield ResultTable.of(
+        "Ratios", [{"speed_of": name, "times": round(value)} for name, value in ratios.items()]
+    )
 
+
+NETWORK_AWARE = Measurement(
+    "network_aware",
+    "Speed of network coordinates, of search in the cost space, and of placing queries",
+    prose_of(__doc__),
+    measure,
+)
 
 if __name__ == "__main__":
-    main()
+    carry_out(NETWORK_AWARE, sys.argv[1:])

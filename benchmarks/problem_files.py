@@ -1,4 +1,4 @@
-"""How fast problem files are read and written: `python benchmarks/problem_files.py`.
+"""How fast problem files are read and written: `python -m benchmarks problem_files`.
 
 CPU seconds, and as a ratio to what the bare parser needs for the same bytes, which travels between machines.
 """
@@ -6,15 +6,18 @@ CPU seconds, and as a ratio to what the bare parser needs for the same bytes, wh
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import yaml
 
+from benchmarks._record import Measurement, carry_out, prose_of
+from mooring.experiments.result_table import ResultTable, Value
 from mooring.problem.fingerprint import fingerprint
 from mooring.problem.generate import GraphParameters, generate_problem
 from mooring.problem.problem import Problem
@@ -35,11 +38,11 @@ def parse_events(text: str) -> None:
         pass
 
 
-def main() -> None:
+def measure(words: Sequence[str]) -> Iterator[ResultTable]:
     parameters = GraphParameters(operators=100_000, sites=100)
     problem = generate_problem(parameters, np.random.default_rng(0))
     made = cpu_seconds(lambda: generate_problem(parameters, np.random.default_rng(0)))
-    print(f"generate 100,000 operators  {made:6.2f} s")
+    rows: list[dict[str, Value]] = [{"work": "generate", "CPU_s": made}]
     with tempfile.TemporaryDirectory() as folder:
         for suffix, bare, limit_s in (("json", json.loads, 2.0), ("yaml", parse_events, 20.0)):
             path = Path(folder) / f"problem.{suffix}"
@@ -47,12 +50,19 @@ def main() -> None:
             text = path.read_text()
             floor = cpu_seconds(partial(bare, text))
             read = cpu_seconds(partial(Problem.load, path))
-            print(
-                f"read  {suffix}  {read:6.2f} s (limit {limit_s:g} s), {read / floor:.1f} x the bare parser"
-            )
-            print(f"write {suffix}  {written:6.2f} s")
-    print(f"fingerprint  {cpu_seconds(lambda: fingerprint(problem)):6.2f} s")
+            to_bare = {"limit_s": limit_s, "to_the_bare_parser": read / floor}
+            rows += [{"work": f"read {suffix}", "CPU_s": read, **to_bare}]
+            rows += [{"work": f"write {suffix}", "CPU_s": written}]
+    rows += [{"work": "fingerprint", "CPU_s": cpu_seconds(lambda: fingerprint(problem))}]
+    yield ResultTable.of("100,000 operators on 100 sites", rows)
 
+
+PROBLEM_FILES = Measurement(
+    "problem_files",
+    "How fast problem files are read and written",
+    prose_of(__doc__),
+    measure,
+)
 
 if __name__ == "__main__":
-    main()
+    carry_out(PROBLEM_FILES, sys.argv[1:])

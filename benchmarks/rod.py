@@ -1,18 +1,22 @@
-"""How fast ROD is, once warm: `python benchmarks/rod.py`.
+"""How fast ROD is, once warm: `python -m benchmarks rod`.
 
-Figures are for the array-level function, so that reading a problem and building its load model stay out.
+Figures are for the array-level function, so that reading a problem and building its load model stay out; the
+best of a few runs.
 """
 
 from __future__ import annotations
 
 import resource
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from benchmarks._record import Measurement, carry_out, prose_of
+from mooring.experiments.result_table import ResultTable, Value
 from mooring.load.model import LoadModel
 from mooring.placement.rod.rod import rod_assign
 
@@ -39,7 +43,7 @@ def seconds(make: Callable[[], LoadModel], repeats: int) -> tuple[float, float]:
     return best
 
 
-def main() -> None:
+def measure(words: Sequence[str]) -> Iterator[ResultTable]:
     rng = np.random.default_rng(0)
     cases: list[tuple[str, Callable[..., LoadModel], tuple[int, int, int], int, float]] = [
         ("200 operators x 10 sites, 5 dense streams", dense, (200, 10, 5), 50, 0.001),
@@ -48,15 +52,29 @@ def main() -> None:
         ("1,000,000 x 1000, a stream of its own each", one_stream_each, (1_000_000, 1000, 1_000_000), 1, 5.0),
     ]
     rod_assign(dense(20, 2, 2, rng))
+    rows: list[dict[str, Value]] = []
     for title, make, sizes, repeats, limit_s in cases:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         wall, cpu = seconds(partial(make, *sizes, rng), repeats)
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-        print(
-            f"{title:45s} {wall * 1e3:10.3f} ms, CPU {cpu * 1e3:10.3f} ms (limit {limit_s * 1e3:g} ms), "
-            f"peak memory +{grown:.0f} MB"
+        rows.append(
+            {
+                "problem": title,
+                "ms": wall * 1e3,
+                "CPU_ms": cpu * 1e3,
+                "limit_ms": limit_s * 1e3,
+                "peak_memory_MB": round(grown),
+            }
         )
+    yield ResultTable.of("", rows)
 
+
+ROD = Measurement(
+    "rod",
+    "How fast ROD is",
+    prose_of(__doc__),
+    measure,
+)
 
 if __name__ == "__main__":
-    main()
+    carry_out(ROD, sys.argv[1:])

@@ -1,27 +1,28 @@
 """Events per CPU second of the data-plane simulator, beside SimPy and a bare heapq loop in the same run.
 
+    python -m benchmarks simulator
+
 An event is one arrival at an operator or one completion, with batches of one, counted the same way for all.
 All simulate the same overlay: chains of operators spread evenly over sites, Poisson sources, exponential
 services, a network latency on every arc. Rounds alternate between them, and the median round counts.
-
-    python -m benchmarks.simulator [--json]
 """
 
 from __future__ import annotations
 
 import heapq
-import json
 import statistics
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import simpy
 
+from benchmarks._record import Measurement, carry_out, prose_of
+from mooring.experiments.result_table import ResultTable
 from mooring.simulator.data_plane.arrivals import Poisson
 from mooring.simulator.data_plane.model import Model, Reader
 from mooring.simulator.data_plane.simulation import Simulation
@@ -220,26 +221,31 @@ def growth(rounds: int = 3) -> dict[str, dict[str, float]]:
     }
 
 
-def run() -> dict[str, object]:
-    beside, grown = side_by_side(), growth()
-    ratios = {name: beside["mooring"] / beside[name] for name in beside if name != "mooring"}
-    return {"events_per_cpu_second": beside, "ratios": ratios, "growth": grown}
+def measure(words: Sequence[str]) -> Iterator[ResultTable]:
+    beside = side_by_side()
+    yield ResultTable.of(
+        "50 sites, 500 operators",
+        [
+            {"by": name, "million_events_per_CPU_s": value / 1e6, "mooring_to_it": beside["mooring"] / value}
+            for name, value in beside.items()
+        ],
+    )
+    yield ResultTable.of(
+        "Growth of one thing at a time, utilisation staying the same",
+        [
+            {"growing": axis, "to": int(size), "million_events_per_CPU_s": value / 1e6}
+            for axis, speeds in growth().items()
+            for size, value in speeds.items()
+        ],
+    )
 
 
-def main() -> None:
-    result = run()
-    if "--json" in sys.argv:
-        print(json.dumps(result, indent=1))
-        return
-    beside, grown = result["events_per_cpu_second"], result["growth"]
-    assert isinstance(beside, dict)
-    assert isinstance(grown, dict)
-    print("50 sites, 500 operators, million events per CPU second:")
-    for name, value in beside.items():
-        print(f"  {name:16s} {value / 1e6:7.3f}   (mooring is {beside['mooring'] / value:.1f} times that)")
-    for axis, speeds in grown.items():
-        print(f"growth with {axis}: " + ", ".join(f"{k}: {v / 1e6:.2f} M/s" for k, v in speeds.items()))
-
+SIMULATOR = Measurement(
+    "simulator",
+    "Events per CPU second of the data-plane simulator, beside SimPy and a bare heapq loop",
+    prose_of(__doc__),
+    measure,
+)
 
 if __name__ == "__main__":
-    main()
+    carry_out(SIMULATOR, sys.argv[1:])

@@ -1,21 +1,20 @@
 """Which channel? Rows per second written and read, and CPU per micro-batch, for the design's alternatives.
 
-    python -m benchmarks.spark_channels [ROWS] [BATCHES]
+    python -m benchmarks spark_channels[:ROWS,BATCHES]
 
 Each alternative drains the same backlog of parquet files (one file per micro-batch) into a channel, and a
 second query drains the channel into a no-op sink; both on one embedded site whose process tree is measured. A
-first, unmeasured drain of each kind warms the JVM up. docs/decisions/ has the figures and the choice.
+first, unmeasured drain of each kind warms the JVM up. Decision 0010 has the choice.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow
@@ -30,11 +29,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming import DataStreamWriter
 from pyspark.sql.types import StructType
 
+from benchmarks._record import Measurement, carry_out, prose_of
+from mooring.experiments.result_table import ResultTable, Value
 from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.java import find_java
 
 Offset = dict[str, int]
+DEFAULT_SIZES = (2_000_000, 20)
 SCHEMA = "at timestamp, source long, target long, size int"
 
 
@@ -193,11 +195,11 @@ def drain(
     return took, after.cpu_s - before.cpu_s, batches
 
 
-def measure(rows: int, batches: int, work: Path) -> list[dict[str, object]]:
+def drain_all(rows: int, batches: int, work: Path) -> list[dict[str, Value]]:
     site = EmbeddedSite("bench", work / "site", find_java(), capacity=2.0)
     site.start()
     site.wait_ready()
-    results = []
+    results: list[dict[str, Value]] = []
     try:
         session = open_session(site.endpoint)
         session.dataSource.register(Segments)
@@ -230,12 +232,18 @@ def measure(rows: int, batches: int, work: Path) -> list[dict[str, object]]:
     return results
 
 
-if __name__ == "__main__":
-    arguments = [int(argument) for argument in sys.argv[1:]]
-    rows, batches = arguments + [2_000_000, 20][len(arguments) :]
+def measure(words: Sequence[str]) -> Iterator[ResultTable]:
+    rows, batches = [*map(int, words), *DEFAULT_SIZES[len(words) :]]
     folder = Path(tempfile.mkdtemp(prefix="mooring-channels-"))
     try:
-        for result in measure(rows, batches, folder):
-            print(json.dumps(result))
+        yield ResultTable.of(f"{rows:,} rows in {batches} micro-batches", drain_all(rows, batches, folder))
     finally:
         shutil.rmtree(folder)
+
+
+SPARK_CHANNELS = Measurement(
+    "spark_channels", "Three kinds of channels between fragments", prose_of(__doc__), measure
+)
+
+if __name__ == "__main__":
+    carry_out(SPARK_CHANNELS, sys.argv[1:])

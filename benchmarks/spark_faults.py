@@ -19,16 +19,19 @@ import os
 import random
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks._record import Measurement, carry_out, prose_of
+from mooring.experiments.result_table import ResultTable, Value
 from mooring.spark.pipeline.layout import file_name
 from mooring.spark.storage.fencing import current_epoch
 from mooring.spark.storage.stream_logs import last_batch
@@ -90,7 +93,7 @@ class Round:
             answer = self.mooring("moves", str(self.folder), "--to", str(plan), "--apply")
         except RuntimeError as refused:
             self.counts["moves refused"] += 1
-            print(f"  {str(refused).splitlines()[0]}", flush=True)
+            print(f"  {str(refused).splitlines()[0]}", file=sys.stderr, flush=True)
             time.sleep(3.0)
             return False
         steps = answer["applied"]["steps"] if answer["applied"] else []
@@ -206,7 +209,7 @@ class Round:
             self.run()
             for number, order in enumerate(orders):
                 order()
-                print(f"  {number + 1}/{len(orders)} {dict(self.counts)}", flush=True)
+                print(f"  {number + 1}/{len(orders)} {dict(self.counts)}", file=sys.stderr, flush=True)
             feeder.hurry()
             feeder.join()
             # A query that starts again keeps its watermark until each of its inputs has brought a row since.
@@ -240,47 +243,65 @@ def server_of(folder: Path, site: str) -> int:
     raise RuntimeError(f"the site {site} does not run")
 
 
-def main() -> int:
+def measure(failures: list[int], words: Sequence[str]) -> Iterator[ResultTable | str]:
+    """Rounds that delivered anything but the truth are added to `failures`."""
+    arguments = parser().parse_args(words)
+    total: Counter[str] = Counter()
+    rows: list[dict[str, Value]] = []
+    for number in range(arguments.rounds):
+        one, row = fire_round(number, arguments)
+        rows.append(row)
+        total += one.counts
+        print(json.dumps(row), file=sys.stderr, flush=True)
+        if not row["exact"]:
+            failures.append(number)
+    yield ResultTable.of("Rounds", rows)
+    yield ResultTable.of(
+        "All rounds together", [{"happened": what, "times": count} for what, count in total.items()]
+    )
+    yield f"{len(rows) - len(failures)} of {len(rows)} rounds delivered every row exactly once."
+
+
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--moves", type=int, default=10)
     parser.add_argument("--site-kills", type=int, default=5)
     parser.add_argument("--mooring-kills", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    total: Counter[str] = Counter()
-    wrong = 0
-    for number in range(arguments.rounds):
-        root = Path(tempfile.mkdtemp(prefix="mooring-faults-"))
-        began = time.monotonic()
-        try:
-            one = Round(root, arguments.seed + number)
-            verdicts = one.fire(arguments)
-        finally:
-            shutil.rmtree(root)
-        total += one.counts
-        exact = all(verdict.exact for verdict in verdicts)
-        wrong += not exact
-        rows = sum(verdict.delivered for verdict in verdicts)
-        print(
-            json.dumps(
-                {
-                    "round": number,
-                    "seconds": round(time.monotonic() - began),
-                    "exact": exact,
-                    "rows": rows,
-                    "missing": sum(verdict.missing for verdict in verdicts),
-                    "wrong_or_double": sum(verdict.extra for verdict in verdicts),
-                    "move_pauses_s": [round(pause, 2) for pause in one.pauses_s],
-                    "site_noticed_s": [round(s, 1) for s in one.noticed_s],
-                    **one.counts,
-                }
-            ),
-            flush=True,
-        )
-    print(json.dumps({"rounds": arguments.rounds, "rounds_not_exact": wrong, **total}))
-    return 1 if wrong else 0
+    return parser
+
+
+def fire_round(number: int, arguments: argparse.Namespace) -> tuple[Round, dict[str, Value]]:
+    root = Path(tempfile.mkdtemp(prefix="mooring-faults-"))
+    began = time.monotonic()
+    try:
+        one = Round(root, arguments.seed + number)
+        verdicts = one.fire(arguments)
+    finally:
+        shutil.rmtree(root)
+    return one, {
+        "round": number,
+        "seconds": round(time.monotonic() - began),
+        "exact": all(verdict.exact for verdict in verdicts),
+        "rows": sum(verdict.delivered for verdict in verdicts),
+        "missing": sum(verdict.missing for verdict in verdicts),
+        "wrong_or_double": sum(verdict.extra for verdict in verdicts),
+        "moves": len(one.pauses_s),
+        "median_pause_s": statistics.median(one.pauses_s) if one.pauses_s else None,
+        "longest_pause_s": max(one.pauses_s, default=None),
+        "median_s_to_notice_a_lost_site": statistics.median(one.noticed_s) if one.noticed_s else None,
+    }
+
+
+def main(words: Sequence[str]) -> int:
+    failures: list[int] = []
+    title = "Exactly once, while fragments are moved and sites and Mooring are killed"
+    carry_out(
+        Measurement("spark_faults", title, prose_of(__doc__), functools.partial(measure, failures)), words
+    )
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,7 +1,7 @@
 """How long a fragment stands still when it moves, beside Spark's own stop-and-restart; and which store moves
 a large state quickest.
 
-    python -m benchmarks.spark_moves [pauses] [stores] [batches]
+    python -m benchmarks spark_moves[:pauses,stores,batches]
 
 `pauses`: a stateless and a windowed fragment moved to and fro between two warm sites under steady input, and
 in turn the same query, written by hand, stopped and started again where it is. Both are measured by the same
@@ -13,13 +13,12 @@ store, with little state.
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,6 +26,9 @@ import pyarrow
 import pyarrow.parquet
 from pyspark.sql import functions as F
 
+from benchmarks._machine import load_average
+from benchmarks._record import Measurement, carry_out, chosen_parts, prose_of
+from mooring.experiments.result_table import ResultTable, Value
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.engine import SparkEngine
 from mooring.spark.running.moving import first_batch, halt
@@ -182,16 +184,19 @@ class PlainQuery:
         close_session(self._session)
 
 
-def line(what: str, pauses: list[float]) -> str:
-    return f"  {what:34} median {statistics.median(pauses):5.2f} s, {min(pauses):.2f} to {max(pauses):.2f}"
+def pause_row(what: str, pauses_s: Sequence[float]) -> dict[str, Value]:
+    return {
+        "fragment": what,
+        "median_s": statistics.median(pauses_s),
+        "shortest_s": min(pauses_s),
+        "longest_s": max(pauses_s),
+        "times": len(pauses_s),
+        "load_average": load_average(),
+    }
 
 
-def load() -> str:
-    return f"load average {os.getloadavg()[0]:.1f}"
-
-
-def pauses() -> None:
-    print(f"pause of a move to a warm target, and of Spark's own restart; {ROUNDS} each, in turn; {load()}")
+def pauses() -> ResultTable:
+    rows: list[dict[str, Value]] = []
     for kind, name in (("passed", "stateless"), ("counted", "windowed")):
         with running({}) as engine, steady_input(engine.layout.project.folder / "input"):
             engine.start(kind, "a")
@@ -207,14 +212,14 @@ def pauses() -> None:
                 time.sleep(1.0)
                 restarted.append(plain.restart_s())
             plain.close()
-            print(line(f"{name}: move", moved))
-            print(line(f"{name}: Spark's stop and restart", restarted))
             ratio = statistics.median(moved) / statistics.median(restarted)
-            print(f"  {name}: ratio of medians {ratio:.2f}; {load()}", flush=True)
+            rows.append({**pause_row(f"{name}: moved", moved), "to_the_restart": ratio})
+            rows.append(pause_row(f"{name}: Spark's own stop and restart", restarted))
+    return ResultTable.of("Pause of a move to a warm target, and of Spark's own restart, in turn", rows)
 
 
-def stores() -> None:
-    print(f"{KEYS} keys of state, heap 1.5 GB; {load()}")
+def stores() -> ResultTable:
+    rows: list[dict[str, Value]] = []
     for name, configuration in STORES.items():
         with running(configuration, heap_mb=1500) as engine:
             folder = engine.layout.project.folder / "input"
@@ -237,13 +242,12 @@ def stores() -> None:
                     time.sleep(2)
                     reports.append(engine.move("counted", "ba"[number % 2]))
             size_mb = (reports[-1].state_bytes or 0) / 1e6
-            print(
-                line(f"{name} ({size_mb:.0f} MB)", [r.pause_s for r in reports]) + f"; {load()}", flush=True
-            )
+            rows.append({**pause_row(name, [r.pause_s for r in reports]), "state_MB": round(size_mb)})
+    return ResultTable.of(f"Pause with {KEYS:,} keys of state, heap 1.5 GB, per state store", rows)
 
 
-def per_batch() -> None:
-    print(f"CPU of the site per micro-batch of a windowed fragment with 20 keys, {BATCHES} batches; {load()}")
+def per_batch() -> ResultTable:
+    rows: list[dict[str, Value]] = []
     for name, configuration in [*STORES.items(), *STORES.items()]:
         with running(configuration) as engine, steady_input(engine.layout.project.folder / "input"):
             engine.start("counted", "a")
@@ -254,11 +258,30 @@ def per_batch() -> None:
             after, done = site.usage(), batches(engine, "counted") - first
             assert before is not None
             assert after is not None
-            print(f"  {name:24} {(after.cpu_s - before.cpu_s) / done:.3f} CPU s; {load()}", flush=True)
+            rows.append(
+                {
+                    "store": name,
+                    "CPU_s_per_batch": (after.cpu_s - before.cpu_s) / done,
+                    "load_average": load_average(),
+                }
+            )
+    return ResultTable.of(f"A windowed fragment with 20 keys, {BATCHES} batches, every store twice", rows)
 
 
-PARTS = {"pauses": pauses, "stores": stores, "batches": per_batch}
+PARTS: dict[str, Callable[[], ResultTable]] = {"pauses": pauses, "stores": stores, "batches": per_batch}
+
+
+def measure(words: Sequence[str]) -> Iterator[ResultTable]:
+    for part in chosen_parts(words, PARTS):
+        yield PARTS[part]()
+
+
+SPARK_MOVES = Measurement(
+    "spark_moves",
+    "How long a fragment stands still when it moves, beside Spark's own restart",
+    prose_of(__doc__),
+    measure,
+)
 
 if __name__ == "__main__":
-    for part in sys.argv[1:] or PARTS:
-        PARTS[part]()
+    carry_out(SPARK_MOVES, sys.argv[1:])

@@ -1,29 +1,31 @@
 """Are measured costs reproducible, and do they predict the load of sites?
 
-    python -m benchmarks.spark_statistics [PROFILES] [BATCHES] [SECONDS]
+    python -m benchmarks spark_statistics[:PROFILES,BATCHES,SECONDS]
 
-Profiles the demo's pipeline several times, each on a fresh site, and prints every fragment's cost per row and
+Profiles the demo's pipeline several times, each on a fresh site, and shows every fragment's cost per row and
 per batch with its spread (farthest from the mean of all, and largest to smallest). Then plans with the last
 profile, runs the plan over three sites while the trace is replayed, and compares the load of each site in the
 later half of the run (the earlier one is start-up) with what the load model says at the rates that were
 measured; where a machine is too busy for every trigger to be kept, the ratio at the batches that were seen
-says what is due to that. Ratios are what to read: the machine is rarely quiet, and its load average is
-printed beside them.
+says what is due to that. Ratios are what to read: the machine is rarely quiet.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
-import os
+import math
 import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks._machine import load_average
+from benchmarks._record import Measurement, carry_out, prose_of
+from mooring.experiments.result_table import ResultTable, Value
 from mooring.load.build import build_load_model
 from mooring.run import plan
 from mooring.spark.pipeline.project import load_project
@@ -36,21 +38,22 @@ from mooring.spark.running.snapshot import Snapshot
 from mooring.spark.running.watching import watch
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "network_monitoring"
+DEFAULTS = (3, 6, 240)
+"""Profiles, batches of each, and seconds of the run."""
 sys.path.insert(0, str(EXAMPLE))
 
 from feed import Feeder  # noqa: E402
 from truth import Traffic, demo_traffic  # noqa: E402
 
 
-def main(profiles: int = 3, batches: int = 6, seconds: float = 240.0) -> None:
-    print(f"load average {os.getloadavg()[0]:.1f}", flush=True)
+def measure(words: Sequence[str]) -> Iterator[ResultTable]:
+    profiles, batches, seconds = [*map(int, words), *DEFAULTS[len(words) :]]
     with tempfile.TemporaryDirectory(prefix="mooring-statistics-") as root:
         sample = Path(root) / "sample"
         land_sample(sample)
         found = [profiled(Path(root) / str(n), sample, batches) for n in range(profiles)]
-        spreads = spread_table(found)
-        loads = load_table(Path(root) / str(profiles - 1), seconds)
-    print(json.dumps({"spread": spreads, "loads": loads, "load_average": os.getloadavg()}))
+        yield spread_table(found)
+        yield load_table(Path(root) / str(profiles - 1), float(seconds))
 
 
 def land_sample(folder: Path) -> None:
@@ -67,27 +70,32 @@ def profiled(folder: Path, sample: Path, batches: int) -> dict[str, FlowStatisti
     began = time.monotonic()
     made = profile_project(load_project(folder), ProfileOptions(batches=batches), lambda part, what: None)
     shutil.rmtree(folder / "landing")
-    print(f"profiled in {time.monotonic() - began:.0f} s, load average {os.getloadavg()[0]:.1f}", flush=True)
-    print(made.file.read_text(), flush=True)
-    if made.unmeasured:
-        print(made.unmeasured)
+    took = f"profiled in {time.monotonic() - began:.0f} s, load average {load_average():.1f}"
+    print(f"{took}\n{made.file.read_text()}\n{made.unmeasured or ''}", file=sys.stderr, flush=True)
     return dict(made.statistics.flows)
 
 
-def spread_table(found: list[dict[str, FlowStatistics]]) -> dict[str, dict[str, float]]:
-    print(f"{'flow':16} us per row, each profile{'':14} from mean  spread   CPU s per batch{'':14} spread")
-    result = {}
+def spread_table(found: list[dict[str, FlowStatistics]]) -> ResultTable:
+    rows: list[dict[str, Value]] = []
     for name in found[0]:
         costs = [float(flows[name].cost_us or 0) for flows in found]
         fixed = [float(flows[name].batch_cpu_s or 0) for flows in found]
-        cost_spread, fixed_spread = (max(v) / min(v) - 1 if min(v) else float("inf") for v in (costs, fixed))
         mean = sum(costs) / len(costs)
-        from_mean = max(abs(cost / mean - 1) for cost in costs) if mean else float("inf")
-        result[name] = {"cost_us": cost_spread, "cost_us_from_mean": from_mean, "batch_cpu_s": fixed_spread}
-        shown = " ".join(f"{c:9.3f}" for c in costs), " ".join(f"{f:8.3f}" for f in fixed)
-        apart = f"{from_mean:9.1%} {cost_spread:7.1%}"
-        print(f"{name:16} {shown[0]:37} {apart}   {shown[1]:30} {fixed_spread:6.1%}", flush=True)
-    return result
+        rows.append(
+            {
+                "flow": name,
+                "us_per_row": " ".join(f"{cost:.3f}" for cost in costs),
+                "farthest_from_mean": max(abs(c / mean - 1) for c in costs) if mean else math.nan,
+                "largest_to_smallest": spread(costs),
+                "CPU_s_per_batch": " ".join(f"{each:.3f}" for each in fixed),
+                "its_largest_to_smallest": spread(fixed),
+            }
+        )
+    return ResultTable.of(f"Costs by {len(found)} profiles, each on a fresh site", rows)
+
+
+def spread(values: Sequence[float]) -> float:
+    return max(values) / min(values) - 1 if min(values) else math.nan
 
 
 def repeated(traffic: Traffic, times: int) -> Traffic:
@@ -99,7 +107,7 @@ def repeated(traffic: Traffic, times: int) -> Traffic:
     )
 
 
-def load_table(folder: Path, seconds: float) -> dict[str, dict[str, float]]:
+def load_table(folder: Path, seconds: float) -> ResultTable:
     project = load_project(folder)
     feeder = Feeder(repeated(demo_traffic(), 1 + int(seconds // 75)), folder / "landing")
     with prepared_run(project) as prepared:
@@ -113,9 +121,7 @@ def load_table(folder: Path, seconds: float) -> dict[str, dict[str, float]]:
         return compare_loads(prepared, record.snapshots, seconds / 2)
 
 
-def compare_loads(
-    prepared: PreparedRun, snapshots: list[Snapshot], since_s: float
-) -> dict[str, dict[str, float]]:
+def compare_loads(prepared: PreparedRun, snapshots: list[Snapshot], since_s: float) -> ResultTable:
     late = [s for s in snapshots if s.since_start_s >= since_s]
     span_s = late[-1].at_s - late[0].at_s
     rates = {
@@ -124,10 +130,10 @@ def compare_loads(
         if flow.outside
     }
     problem = prepared.problem.with_rates([rates[stream.name] for stream in prepared.problem.streams])
-    model, result = build_load_model(problem), {}
+    model = build_load_model(problem)
+    compared: list[dict[str, Value]] = []
     growing = model.coefficients @ model.present
     trigger_s = prepared.project.settings.trigger_s
-    print(f"{'site':8} predicted  measured  ratio   at the batches seen   fragments")
     for site, last in late[-1].sites.items():
         rows = [problem.fragment_names.index(name) for name in last.fragments]
         kept_up = [
@@ -138,16 +144,25 @@ def compare_loads(
         as_seen = float((growing[rows] + model.fixed_cores[rows] * kept_up).sum())
         used = sum((b.sites[site].load_cores or 0.0) * (b.at_s - a.at_s) for a, b in itertools.pairwise(late))
         measured = used / span_s
-        result[site] = {
-            "predicted": predicted,
-            "measured": measured,
-            "ratio": predicted / measured,
-            "ratio_at_batches_seen": as_seen / measured,
-        }
-        shown = f"{predicted:9.3f} {measured:9.3f} {predicted / measured:6.2f}   {as_seen / measured:6.2f}"
-        print(f"{site:8} {shown}                {', '.join(last.fragments)}", flush=True)
-    return result
+        compared.append(
+            {
+                "site": site,
+                "predicted_cores": predicted,
+                "measured_cores": measured,
+                "ratio": predicted / measured,
+                "ratio_at_the_batches_seen": as_seen / measured,
+                "fragments": ", ".join(last.fragments),
+            }
+        )
+    return ResultTable.of("Load of every site, predicted and measured", compared)
 
+
+SPARK_STATISTICS = Measurement(
+    "spark_statistics",
+    "Are measured costs reproducible, and do they predict the load of sites?",
+    prose_of(__doc__),
+    measure,
+)
 
 if __name__ == "__main__":
-    main(*(int(word) for word in sys.argv[1:]))
+    carry_out(SPARK_STATISTICS, sys.argv[1:])

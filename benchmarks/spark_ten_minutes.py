@@ -1,10 +1,10 @@
 """Does a long run stay flat? The demo's pipeline for ten minutes at the trace's own speed, disk and memory
 watched.
 
-    python -m benchmarks.spark_ten_minutes [SECONDS]
+    python -m benchmarks spark_ten_minutes[:SECONDS]
 
-Prints every minute: what the trimmed channels store, what the whole storage root holds without results, the
-memory of each site and of this process, and what was live in each site's Java heap after the last full
+Shows every minute: what the trimmed channels store, what the whole storage root holds without results, the
+memory of the sites and of everything together, and what was live in a site's Java heap after the last full
 collection; then whether every delivered row equals the truth.
 """
 
@@ -17,8 +17,12 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks._record import Measurement, carry_out, prose_of
+from mooring.experiments.result_table import ResultTable, Value
+from mooring.run import plan
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.project_run import prepared_run
 from mooring.spark.running.run_report import RunRecord
@@ -58,62 +62,75 @@ def live_heaps_mb(sites: Path) -> dict[str, int | None]:
     return found
 
 
-def sizes(storage: Path, snapshot: Snapshot, own_pid: int) -> dict[str, object]:
+def sizes(storage: Path, snapshot: Snapshot, own_pid: int) -> dict[str, Value]:
     results = sum(folder_bytes(storage / "channels" / name) for name in KEYS)
     own = tree_usage(own_pid)
+    sites = list(snapshot.sites.values())
+    heaps = [mb for mb in live_heaps_mb(storage.parent / "sites").values() if mb is not None]
+    trimmed = sum(channel.stored_bytes for name, channel in snapshot.channels.items() if name not in KEYS)
     return {
         "at_s": round(snapshot.since_start_s),
-        "trimmed_channels_kb": round(
-            sum(c.stored_bytes for n, c in snapshot.channels.items() if n not in KEYS) / 1e3, 1
-        ),
-        "storage_without_results_kb": round((folder_bytes(storage) - results) / 1e3, 1),
-        "results_kb": round(results / 1e3, 1),
-        "sites_mb": {name: round(site.resident_mb or 0) for name, site in snapshot.sites.items()},
-        "live_heaps_mb": live_heaps_mb(storage.parent / "sites"),
-        "sites_cores": {name: round(site.load_cores or 0, 2) for name, site in snapshot.sites.items()},
-        "mooring_and_keepers_and_sites_mb": round(own.resident_mb) if own else None,
+        "trimmed_channels_kB": round(trimmed / 1e3, 1),
+        "storage_without_results_kB": round((folder_bytes(storage) - results) / 1e3, 1),
+        "results_kB": round(results / 1e3, 1),
+        "memory_of_a_site_MB": span([site.resident_mb or 0.0 for site in sites]),
+        "live_heap_of_a_site_MB": span(heaps),
+        "cores_of_all_sites": sum(site.load_cores or 0.0 for site in sites),
+        "memory_of_all_MB": round(own.resident_mb) if own else None,
     }
 
 
-def main(seconds: float = 600.0) -> None:
+def span(values: Sequence[float]) -> str:
+    return f"{min(values):.0f} to {max(values):.0f}" if values else ""
+
+
+def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
+    seconds = float(words[0]) if words else 600.0
     root = Path(tempfile.mkdtemp(prefix="mooring-ten-minutes-"))
     folder = root / "project"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", ".mooring", "landing"))
+    began = time.monotonic()
+    try:
+        rows, exact = watched(folder, seconds)
+    finally:
+        shutil.rmtree(root)
+    yield ResultTable.of("Every minute; of several sites the least and the most", rows)
+    rows_said = "equals" if exact else "does NOT equal"
+    yield f"What was delivered in {time.monotonic() - began:.0f} s {rows_said} the truth."
+
+
+def watched(folder: Path, seconds: float) -> tuple[list[dict[str, Value]], bool]:
+    """The sizes of every minute, and whether all rows were delivered right."""
     traffic = demo_traffic(min(seconds, 600.0))
     expected = expected_rows(traffic)
     options = EmbeddedOptions(jvm_flags=("-Xlog:gc:file=gc.log",))
-    try:
-        with prepared_run(load_project(folder), options=options) as run, run.engine() as engine:
-            from mooring.run import plan
+    rows: list[dict[str, Value]] = []
+    with prepared_run(load_project(folder), options=options) as run, run.engine() as engine:
+        placement = plan(run.problem, "rod").placement.as_dict()
+        run.deploy(engine, placement)
+        record = RunRecord("ten minutes", "rod", placement, [], {}, {})
+        storage = run.layout.root
 
-            placement = plan(run.problem, "rod").placement.as_dict()
-            run.deploy(engine, placement)
-            record = RunRecord("ten minutes", "rod", placement, [], {}, {})
-            storage = run.layout.root
-            next_note = 60.0
+        def show(snapshot: Snapshot) -> None:
+            if snapshot.since_start_s >= 60.0 * (len(rows) + 1):
+                rows.append(sizes(storage, snapshot, os.getpid()))
+                print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
 
-            def show(snapshot: Snapshot) -> None:
-                nonlocal next_note
-                if snapshot.since_start_s >= next_note:
-                    next_note += 60.0
-                    print(json.dumps(sizes(storage, snapshot, os.getpid())), flush=True)
+        feeder = Feeder(traffic, folder / "landing", speed=1.0)
+        feeder.start()
 
-            feeder = Feeder(traffic, folder / "landing", speed=1.0)
-            feeder.start()
+        def over(passed: float) -> bool:
+            late = passed > seconds + SETTLING_S
+            return late or (not feeder.is_alive() and all(v.exact for v in compare(storage, expected)))
 
-            def over(passed: float) -> bool:
-                late = passed > seconds + SETTLING_S
-                return late or (not feeder.is_alive() and all(v.exact for v in compare(storage, expected)))
+        watch(engine, record, run.files, over=over, show=show)
+        feeder.halt()
+        return rows, all(verdict.exact for verdict in compare(storage, expected))
 
-            began = time.monotonic()
-            watch(engine, record, run.files, over=over, show=show)
-            print(
-                f"{time.monotonic() - began:.0f} s; exact: {all(v.exact for v in compare(storage, expected))}"
-            )
-            feeder.halt()
-    finally:
-        shutil.rmtree(root)
 
+SPARK_TEN_MINUTES = Measurement(
+    "spark_ten_minutes", "Does a long run stay flat in disk and memory?", prose_of(__doc__), measure
+)
 
 if __name__ == "__main__":
-    main(*map(float, sys.argv[1:2]))
+    carry_out(SPARK_TEN_MINUTES, sys.argv[1:])

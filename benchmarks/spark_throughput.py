@@ -1,6 +1,6 @@
 """Does Mooring cost throughput? The demo's pipeline on one site, by Mooring and as plain streaming queries.
 
-    python -m benchmarks.spark_throughput [ROUNDS] [COPIES] [together]
+    python -m benchmarks spark_throughput[:ROUNDS,COPIES,together]
 
 Both sides have the same ten fragments, site settings, trigger and batch limits; the plain side is written by
 hand with Spark's own file sink and source. Each runs until it has drained a first small load, so that it is
@@ -22,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
+from benchmarks._record import Measurement, carry_out, prose_of
+from mooring.experiments.result_table import ResultTable, Value
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.meters import FragmentMeter
 from mooring.spark.running.project_run import prepared_run
@@ -47,6 +49,8 @@ sys.path.insert(0, str(EXAMPLE))
 from feed import Feeder  # noqa: E402
 from truth import SITES, Traffic, demo_traffic  # noqa: E402
 
+DEFAULT_SIZES = (3, 48)
+"""Rounds, and copies of the trace."""
 TRIGGER_S = 1.0
 LOOK_S = 5.0
 SCHEMA = "at TIMESTAMP, source INT, destination INT, size_bytes INT"
@@ -280,13 +284,16 @@ def plain_flows(session: SparkSession, folder: Path) -> Iterator[tuple[str, Data
     yield "totals", counted(timed(*SITES), second)
 
 
-def main(rounds: int = 3, copies: int = 48, *, together: bool = False) -> None:
+def measure(words: Sequence[str]) -> Iterator[ResultTable]:
+    together = "together" in words
+    sizes = [int(word) for word in words if word != "together"]
+    rounds, copies = [*sizes, *DEFAULT_SIZES[len(sizes) :]]
     root = Path(tempfile.mkdtemp(prefix="mooring-throughput-"))
     folder = root / "project"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", ".mooring", "landing"))
+    results: dict[str, list[dict[str, float]]] = {"hand": [], "mooring": []}
     try:
         backlog = make_backlog(folder, copies)
-        results: dict[str, list[dict[str, float]]] = {"hand": [], "mooring": []}
         for number in range(rounds):
             if together:
                 found = drain_together(folder, backlog)
@@ -295,19 +302,38 @@ def main(rounds: int = 3, copies: int = 48, *, together: bool = False) -> None:
                 found = drain_in_turn(folder, backlog, hand_first=number % 2 == 0)
             for side, result in found.items():
                 results[side].append(result)
-                print(side, json.dumps({key: round(value, 3) for key, value in result.items()}), flush=True)
-        for measure in ("rows_per_s", "rows_per_cpu_s", "rows_per_site_cpu_s"):
-            middle = {side: statistics.median(r[measure] for r in found) for side, found in results.items()}
-            pairs = [
-                m[measure] / h[measure] for m, h in zip(results["mooring"], results["hand"], strict=True)
-            ]
-            print(
-                f"{measure}: mooring / by hand = {middle['mooring'] / middle['hand']:.3f} (medians); "
-                f"by round {', '.join(f'{pair:.2f}' for pair in pairs)}"
-            )
+                print(side, json.dumps(result), file=sys.stderr, flush=True)
     finally:
         shutil.rmtree(root)
+    yield ResultTable.of(
+        f"{copies} copies of the trace drained, {'both at once' if together else 'one after the other'}",
+        [{"by": side, "round": n, **row} for side, own in results.items() for n, row in enumerate(own)],
+    )
+    yield ratio_table(results)
 
+
+def ratio_table(results: dict[str, list[dict[str, float]]]) -> ResultTable:
+    """Mooring over by hand: of the medians, and round by round."""
+    rows: list[dict[str, Value]] = []
+    for what in ("rows_per_s", "rows_per_cpu_s", "rows_per_site_cpu_s"):
+        middle = {side: statistics.median(row[what] for row in own) for side, own in results.items()}
+        pairs = [m[what] / h[what] for m, h in zip(results["mooring"], results["hand"], strict=True)]
+        rows.append(
+            {
+                "what": what.replace("_", " "),
+                "mooring_to_by_hand": middle["mooring"] / middle["hand"],
+                "by_round": ", ".join(f"{pair:.2f}" for pair in pairs),
+            }
+        )
+    return ResultTable.of("Ratio of the medians, and of each round", rows)
+
+
+SPARK_THROUGHPUT = Measurement(
+    "spark_throughput",
+    "Does Mooring cost throughput? One site, by Mooring and as plain streaming queries",
+    prose_of(__doc__),
+    measure,
+)
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]), together="together" in sys.argv[3:])
+    carry_out(SPARK_THROUGHPUT, sys.argv[1:])

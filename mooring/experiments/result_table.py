@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 Value: TypeAlias = str | int | float | bool | None
+MOST_BESIDE = 1e4
+"""Numbers farther apart than this factor have decimals of their own."""
 NOTHING = ""
 """What stands for a value that is missing or not a number."""
 
@@ -63,13 +65,16 @@ class ResultTable:
 
 
 def texts_of(column: Sequence[Value]) -> list[str]:
-    """The cells of a column, its numbers with one number of decimals.
+    """The cells of a column: its numbers with as many decimals, unless that would hide the small ones.
 
-    >>> texts_of([0.5, 12, float("nan")]), texts_of([3, True, "x"])
-    (['0.500', '12.000', ''], ['3', 'yes', 'x'])
+    >>> texts_of([0.5, 12, float("nan")]), texts_of([3, True, "x"]), texts_of([0.031, 2400.0])
+    (['0.500', '12.000', ''], ['3', 'yes', 'x'], ['0.0310', '2,400'])
     """
-    decimals = decimals_of(value for value in column if isinstance(value, float))
-    return [_text(value, decimals) for value in column]
+    numbers = [abs(v) for v in column if isinstance(v, float) and math.isfinite(v) and v != 0.0]
+    if numbers and max(numbers) / min(numbers) > MOST_BESIDE:
+        return [_text(v, decimals_of([v]) if isinstance(v, float) else 0) for v in column]
+    decimals = decimals_of(numbers)
+    return [_text(v, decimals) for v in column]
 
 
 def decimals_of(values: Iterable[float]) -> int:

@@ -25,7 +25,8 @@ def test_every_line_of_a_markdown_table_is_as_long_as_the_next() -> None:
 
 def test_numbers_show_three_or_four_digits_and_thousands_apart() -> None:
     assert texts_of([123456.7, None]) == ["123,457", ""]
-    assert texts_of([0.00012, -0.5]) == ["0.000", "-0.500"]
+    assert texts_of([0.0012, -0.5]) == ["0.001", "-0.500"]
+    assert texts_of([0.000012, -0.5]) == ["0.0000120", "-0.500"]
     assert texts_of([0.00012]) == ["0.000120"]
     assert texts_of([5, 7]) == ["5", "7"]
     assert decimals_of([float("inf"), 0.0]) == 0
