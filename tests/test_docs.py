@@ -1,7 +1,8 @@
-"""Every example in the documents and docstrings runs.
+"""Every example in the documents and docstrings runs, and documents lead to each other.
 
 In a document, a yaml block that begins with `# problem` is a problem file (`# problem: NAME` also gives it a
-name), a csv block lies beside it under the name after `csv`, and prompts (`>>>`) are run in that folder.
+name), a csv block lies beside it under the name after `csv`, and prompts (`>>>`) are run in that folder. Its
+python blocks without prompts are one program.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,11 @@ from mooring.problem import matrices, schema
 from mooring.problem.problem import Problem
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCS = ROOT / "docs"
+DOCUMENTS = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+LINKING = [*DOCUMENTS, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 SOURCES = [path for path in sorted((ROOT / "mooring").rglob("*.py")) if ">>> " in path.read_text()]
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```(\w+)[ \t]*(\S*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -67,6 +72,17 @@ def test_the_prompts_of_a_document_print_what_they_show(
     assert results.attempted == len(re.findall(r"^>>> ", examples, re.MULTILINE))
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_programs_of_a_document_run(
+    document: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    programs = [
+        content for language, _, content in blocks(document) if language == "python" and ">>> " not in content
+    ]
+    exec(compile("\n".join(programs), str(document), "exec"), {"__name__": document.stem})  # noqa: S102
+
+
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_examples_of_a_docstring_hold(source: Path) -> None:
     if source.is_relative_to(ROOT / "mooring" / "spark"):
@@ -92,3 +108,43 @@ def test_the_document_of_problem_files_names_every_field() -> None:
 
 def test_the_document_of_problem_files_has_examples_at_all() -> None:
     assert "pipeline.yaml" in problem_files(ROOT / "docs" / "problem-files.md")
+
+
+def links(document: Path) -> list[str]:
+    """What a document links to inside the repository, as written."""
+    text = BLOCK.sub("", document.read_text())
+    return [target for target in LINK.findall(text) if not re.match(r"[a-z]+:", target)]
+
+
+def anchors(document: Path) -> set[str]:
+    """Headings as a link names them."""
+    headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", document.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", LINKING, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_links_of_a_document_lead_somewhere(document: Path) -> None:
+    for link in links(document):
+        name, _, anchor = link.partition("#")
+        target = (document.parent / name).resolve() if name else document
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("folder", [DOCS, *(path for path in DOCS.iterdir() if any(path.glob("*.md")))])
+def test_the_map_of_a_folder_leads_to_every_document_in_it(folder: Path) -> None:
+    found = {(folder / link.partition("#")[0]).resolve() for link in links(folder / "README.md")}
+    missing = {*folder.glob("*.md"), *folder.glob("*/README.md")} - {folder / "README.md"} - found
+    assert not missing, [path.name for path in missing]
+
+
+def test_the_readme_leads_to_the_map() -> None:
+    assert "docs/README.md" in links(ROOT / "README.md")
+
+
+def test_the_architecture_describes_every_room_and_no_other() -> None:
+    rooms: list[str] = runpy.run_path(str(ROOT / "tests" / "test_rooms.py"))["ROOMS"]
+    described = re.findall(
+        r"^\| `([\w/]+)(?:/|\.py)` \|", (DOCS / "architecture.md").read_text(), re.MULTILINE
+    )
+    assert described == rooms
