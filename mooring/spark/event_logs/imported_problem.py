@@ -7,7 +7,7 @@ without its stages), its CPU is estimated from it. A thread that wants a core ge
 busier the machine is, driver and tasks alike; so the driver is taken to use DRIVER_CPU_PER_TASK_SHARE times
 the share of time for which tasks had CPU. The factor is above one since tasks also wait for files, and
 since compiling and collecting garbage go on beside the driver. Measured on servers with room for compiled
-code, on machines with a core to spare and without (docs/measurement.md).
+code, on machines with a core to spare and without (docs/decisions/0020-driver-cpu-from-its-time.md).
 """
 
 from __future__ import annotations

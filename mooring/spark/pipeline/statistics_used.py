@@ -16,7 +16,7 @@ from mooring.spark.pipeline.statistics_file import LONG_AGO_DAYS, STATISTICS_FIL
 ASSUMED_COST_US = 20.0
 """CPU per row where nothing is known; a plan made with it says so."""
 ASSUMED_BATCH_CPU_S = 0.2
-"""CPU per micro-batch where nothing is known (docs/measurement.md has what was measured)."""
+"""CPU per micro-batch where nothing is known: about what a small one costs an embedded site."""
 LOOK_EVERY_S = 5.0
 """Seconds between two looks at a running fragment (watching.py)."""
 
