@@ -30,7 +30,7 @@ from mooring.load.build import build_load_model
 from mooring.run import plan
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.pipeline.statistics_file import FlowStatistics
-from mooring.spark.profile.profiling import ProfileOptions
+from mooring.spark.profile.profile_options import ProfileOptions
 from mooring.spark.profile.project_profile import profile_project
 from mooring.spark.running.project_run import PreparedRun, prepared_run
 from mooring.spark.running.run_report import RunRecord

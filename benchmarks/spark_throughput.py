@@ -35,6 +35,7 @@ from pyspark.sql.streaming import StreamingQuery
 from benchmarks._record import Measurement, carry_out, prose_of
 from mooring.experiments.result_table import ResultTable, Value
 from mooring.spark.pipeline.project import load_project
+from mooring.spark.pipeline.statistics_used import LOOK_S
 from mooring.spark.running.meters import FragmentMeter
 from mooring.spark.running.project_run import prepared_run
 from mooring.spark.running.run_report import RunRecord
@@ -52,7 +53,6 @@ from truth import SITES, Traffic, demo_traffic  # noqa: E402
 DEFAULT_SIZES = (3, 48)
 """Rounds, and copies of the trace."""
 TRIGGER_S = 1.0
-LOOK_S = 5.0
 SCHEMA = "at TIMESTAMP, source INT, destination INT, size_bytes INT"
 COUNTED = "since TIMESTAMP, source INT, packets BIGINT, bytes BIGINT, mean_bytes DOUBLE"
 SETTINGS = """\

@@ -15,8 +15,8 @@ from mooring.errors import InfeasibleError
 from mooring.load.model import LoadModel
 from mooring.problem.problem import Problem
 
-# Relative to a site's capacity: rounding in a sum must not forbid a site that is exactly full.
 SLACK = 1e-9
+"""Relative to a site's capacity: rounding in sums of up to a million parts must not forbid an exact fit."""
 
 
 class SiteLimits:

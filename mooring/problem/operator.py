@@ -61,6 +61,11 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     def logical_name(self) -> str:
         return self.name if self.part_of is None else self.part_of
 
+    @property
+    def stateful(self) -> bool:
+        """Whether it remembers tuples, by its kind or by what it states."""
+        return self.state_bytes > 0 or self.kind in ("aggregate", "join")
+
     def cost_us_of(self, source: str) -> float:
         override = None if self.per_input is None else self.per_input.get(source)
         return self.cost_us if override is None or override.cost_us is None else override.cost_us

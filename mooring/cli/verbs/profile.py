@@ -14,11 +14,10 @@ from mooring.cli.input.needs_spark import require_spark
 from mooring.cli.input.parsing import Parser, add_project, positive_count
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import EngineError, InputError
+from mooring.spark.profile.profile_options import BATCHES, PASSES, ProfileOptions
 
 if TYPE_CHECKING:
     from mooring.spark.pipeline.statistics_file import MeasuredStatistics
-
-_DEFAULT_BATCHES = 6
 
 
 DESCRIPTION = (
@@ -39,15 +38,14 @@ def add_options(parser: Parser) -> None:
         "--batches",
         type=positive_count,
         metavar="N",
-        default=_DEFAULT_BATCHES,
-        help=f"measured per fragment in each of seven passes (default {_DEFAULT_BATCHES})",
+        default=BATCHES,
+        help=f"measured per fragment in each of {PASSES} passes (default {BATCHES})",
     )
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     require_spark(file=args.project)
     from mooring.spark.pipeline.project import load_project
-    from mooring.spark.profile.profiling import ProfileOptions
     from mooring.spark.profile.project_profile import profile_project
 
     if args.sample is not None and not args.sample.is_dir():

@@ -14,7 +14,8 @@ import numpy as np
 from numba import njit
 
 from mooring.arrays import Floats, Ints, Singles
-from mooring.placement.scenarios.level_kernels import FAST, ONE, raise_to
+from mooring.placement.fast_math import FAST
+from mooring.placement.scenarios.level_kernels import ONE, raise_to
 
 
 @njit(cache=True, fastmath=FAST)

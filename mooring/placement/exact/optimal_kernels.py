@@ -11,9 +11,8 @@ import numpy as np
 from numba import njit
 
 from mooring.arrays import Bools, Floats, Ints
-
-SLACK = 1e-9
-FAST = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
+from mooring.placement.fast_math import FAST
+from mooring.placement.site_limits import SLACK
 
 
 @njit(cache=True, fastmath=FAST)

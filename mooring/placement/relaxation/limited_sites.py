@@ -11,9 +11,8 @@ from mooring.arrays import Bools, Floats, Ints
 from mooring.load.model import LoadModel
 from mooring.placement.relaxation.signatures import Signature
 from mooring.placement.relaxation.springs import Springs
+from mooring.placement.site_limits import SLACK
 from mooring.problem.network import Network
-
-_SLACK = 1e-9
 
 
 class LimitedSites:
@@ -38,7 +37,7 @@ class LimitedSites:
         self.memory_left_mb = model.memory_limit_mb.astype(np.float64)
         self.needs_cores = np.asarray(model.coefficients @ model.present).ravel() + model.fixed_cores
         self._needs_memory_mb = model.memory_mb
-        self._slack_cores = _SLACK * model.capacity_cores
+        self._slack_cores = SLACK * model.capacity_cores
         self.bandwidth_left = None if network.bandwidth is None else network.bandwidth.copy()
         self.site_of = np.full(model.fragment_count, -1, dtype=np.int64)
         self._charge_communication(model)
@@ -74,12 +73,12 @@ class LimitedSites:
 
     def lacking(self, operator: int, sites: Ints) -> Bools:
         short = self.cores_left[sites] - self.needs_cores[operator] < -self._slack_cores[sites]
-        short |= self.memory_left_mb[sites] < self._needs_memory_mb[operator] * (1.0 - _SLACK)
+        short |= self.memory_left_mb[sites] < self._needs_memory_mb[operator] * (1.0 - SLACK)
         if self.bandwidth_left is not None:
             for source, target, rate in self._links(operator, sites):
                 crossing = source != target
                 left = self.bandwidth_left[source, target]
-                short |= crossing & (left < rate * (1.0 - _SLACK))
+                short |= crossing & (left < rate * (1.0 - SLACK))
         return np.asarray(short)
 
     def accept(self, operator: int, site: int) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from mooring.arrays import Floats, Ints, Singles, Words
+from mooring.placement.fast_math import FAST
 from mooring.placement.resilient.random_kernels import random_index, random_unit
 from mooring.placement.resilient.worst_site_kernels import (
     block_value,
@@ -22,7 +23,7 @@ from mooring.placement.resilient.worst_site_kernels import (
     shifted_value,
     sum_up,
 )
-from mooring.placement.scenarios.level_kernels import BLOCK, FAST, add_row, levels, load_sites, set_levels
+from mooring.placement.scenarios.level_kernels import BLOCK, add_row, levels, load_sites, set_levels
 
 
 @njit(cache=True)

@@ -10,7 +10,8 @@ import numpy as np
 from numba import njit
 
 from mooring.arrays import Floats, Ints32, Singles
-from mooring.placement.scenarios.level_kernels import BLOCK, FAST, ONE, ZERO, raise_to
+from mooring.placement.fast_math import FAST
+from mooring.placement.scenarios.level_kernels import BLOCK, ONE, ZERO, raise_to
 
 RANK_ALL_SITES = 32
 

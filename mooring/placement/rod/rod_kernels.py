@@ -18,6 +18,8 @@ import numpy as np
 from numba import njit
 
 from mooring.arrays import Floats, Ints
+from mooring.placement.fast_math import FAST
+from mooring.placement.site_limits import SLACK
 
 # `class_one` in the kernel's terms.
 BY_PLANE_DISTANCE = 0
@@ -25,11 +27,6 @@ BY_CROSSINGS = 1
 AT_RANDOM = 2
 
 NOT_ALLOWED = -1e300
-# Rounding in sums of up to a million parts must not turn a site that is exactly full into an overloaded one.
-SLACK = 1e-9
-
-# `ninf` and `nnan` hold (the sentinels are finite); the others let the loops over sites vectorise.
-FAST = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
 
 
 @njit(cache=True)

@@ -15,10 +15,10 @@ import numpy as np
 from numba import njit
 
 from mooring.arrays import Floats, Ints, Singles
+from mooring.placement.fast_math import FAST
 
 BLOCK = 128
 NEWTON_STEPS = 8
-FAST = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
 ONE = np.float32(1.0)
 ZERO = np.float32(0.0)
 

@@ -23,14 +23,12 @@ from mooring.load.model import LoadModel
 from mooring.load.rates import output_rates
 from mooring.placement.scenarios.scenarios import (
     Scenarios,
+    judge_count,
     scenario_value,
     simplex_directions,
     volume_scenarios,
 )
 from mooring.problem.problem import Problem
-
-JUDGES = 4096
-MOST_CELLS = 32_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +59,7 @@ class Robust:
 
     @cached_property
     def _judges(self) -> Scenarios:
-        count = max(256, min(JUDGES, MOST_CELLS // max(self.model.fragment_count, 1)))
+        count = judge_count(self.model.fragment_count)
         return self.scenarios(count, np.random.default_rng(0))
 
     @cached_property

@@ -23,6 +23,9 @@ from mooring.placement.scenarios import level_kernels
 MAX_EXPONENT = 64
 """Beyond this many variables the volume is too concentrated to search by; the exponent is capped."""
 _SOBOL_DIMENSIONS = 1000
+_LEAST_JUDGES, _MOST_JUDGES = 256, 4096
+_MOST_CELLS = 32_000_000
+"""Rows x scenarios that are kept for judging."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +68,11 @@ class ArcIndex:
         order = np.argsort(owner, kind="stable")
         start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=fragments))])
         return cls(start.astype(np.int64), arc[order], np.ascontiguousarray(ends))
+
+
+def judge_count(rows: int) -> int:
+    """Scenarios of so many rows that a placement is judged by: as many as memory allows, within bounds."""
+    return max(_LEAST_JUDGES, min(_MOST_JUDGES, _MOST_CELLS // max(rows, 1)))
 
 
 def scenario_value(model: LoadModel, scenarios: Scenarios, site_of_fragment: Ints) -> float:

@@ -20,6 +20,7 @@ from mooring.placement.scenarios.scenarios import (
     Scenarios,
     base_of_rows,
     charged_rows,
+    judge_count,
     scenario_value,
     simplex_directions,
 )
@@ -27,8 +28,6 @@ from mooring.placement.scenarios.scenarios import (
 MOST_POWERS = 8
 """Joins of joins of joins: beyond this degree the linearised set is optimised instead."""
 BISECTIONS = 60
-JUDGES = 4096
-MOST_CELLS = 32_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +75,7 @@ class TrueVolume:
 
     @cached_property
     def _judges(self) -> Scenarios:
-        rows = self.model.fragment_count * degree(self.model)
-        count = max(256, min(JUDGES, MOST_CELLS // max(rows, 1)))
+        count = judge_count(self.model.fragment_count * degree(self.model))
         return self.scenarios(count, np.random.default_rng(0))
 
     def _ends(self, rays: Floats) -> Floats:

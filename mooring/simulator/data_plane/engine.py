@@ -20,20 +20,13 @@ from mooring.deployment.engine import (
     QueryReport,
     SiteReport,
 )
+from mooring.deployment.moves import MoveTimes
 from mooring.errors import EngineError, InputError
 from mooring.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Arrivals
 from mooring.simulator.data_plane.binding import Behaviour, Binding
 from mooring.simulator.data_plane.overload import Limits, Overload
 from mooring.simulator.data_plane.simulation import Simulation
-
-
-@dataclass(frozen=True)
-class MoveCosts:
-    """What a move costs beside the state's way over the network."""
-
-    pause_s: float = 1.0  # stop, fence and start: about what Spark takes for a warm stateless fragment
-    bytes_per_s: float = 100e6  # for the state, where the problem states no bandwidth
 
 
 class SimulatedEngine:
@@ -50,13 +43,13 @@ class SimulatedEngine:
         batch: int = 1,
         behaviour: Behaviour | None = None,
         limits: Limits | None = None,
-        costs: MoveCosts | None = None,
+        times: MoveTimes | None = None,
     ) -> None:
         if len(arrivals) != len(problem.streams):
             raise InputError(f"{len(arrivals)} arrival processes for {len(problem.streams)} streams")
         self.problem = problem
         self.binding = Binding(problem, behaviour)
-        self.costs = costs or MoveCosts()
+        self.times = times or MoveTimes()
         self._sites = [0] * len(problem.operators)  # where each operator is
         self._fragments = dict(zip(problem.fragment_names, problem.fragments, strict=True))
         self._running: dict[str, str] = {}  # fragment -> site
@@ -116,7 +109,7 @@ class SimulatedEngine:
         members = self._members(fragment)
         assert from_site is not None  # or stop would have refused
         state = sum(self.problem.operators[j].state_bytes for j in members)
-        pause_s = self._pause_s(self.problem.site_index[from_site], target, state)
+        pause_s = self._pause_s(members, self.problem.site_index[from_site], target)
         self._put(members, target)
         self._running[fragment] = to_site
         self._charge_fixed(members, to_site, +1)
@@ -222,11 +215,17 @@ class SimulatedEngine:
         self._fixed_cores[self.problem.site_index[site]] += sign * fixed
         self._refresh_capacity(site)
 
-    def _pause_s(self, start: int, end: int, state_bytes: float) -> float:
-        network = self.problem.network
+    def _pause_s(self, members: Sequence[int], start: int, end: int) -> float:
+        """As `MoveTimes` has it, but for what the problem knows better: the state's way over its network."""
+        network, operators = self.problem.network, [self.problem.operators[j] for j in members]
+        state_bytes = sum(operator.state_bytes for operator in operators)
+        stateful = any(operator.stateful for operator in operators)
+        still_s = self.times.pause_s(stateful=stateful, state_bytes=0.0)
+        if start == end:
+            return still_s
         latency_s = 0.0 if network.latency_ms is None else float(network.latency_ms[start, end]) / 1e3
-        speed = self.costs.bytes_per_s if network.bandwidth is None else float(network.bandwidth[start, end])
-        return self.costs.pause_s + (latency_s + state_bytes / speed if start != end else 0.0)
+        speed = self.times.bytes_per_s if network.bandwidth is None else float(network.bandwidth[start, end])
+        return still_s + latency_s + state_bytes / speed
 
     def _counters(self) -> _Counters:
         world, simulation = self.simulation.world, self.simulation

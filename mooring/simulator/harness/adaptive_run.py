@@ -14,6 +14,7 @@ import numpy as np
 
 from mooring.arrays import Floats, Ints
 from mooring.deployment.carry_out import carry_out
+from mooring.deployment.moves import MoveTimes
 from mooring.errors import UnsupportedError
 from mooring.load.build import build_load_model
 from mooring.load.rates import output_rates
@@ -23,7 +24,7 @@ from mooring.protocols.optimiser import optimiser_machines
 from mooring.protocols.optimiser_messages import Hosted, Measured, OperatorLink
 from mooring.protocols.optimiser_params import OptimiserParams
 from mooring.simulator.data_plane.arrivals import Arrivals
-from mooring.simulator.data_plane.engine import MoveCosts, SimulatedEngine
+from mooring.simulator.data_plane.engine import SimulatedEngine
 from mooring.simulator.harness.checkers import Checker
 from mooring.simulator.harness.faults import Fault
 from mooring.simulator.harness.harness import Harness
@@ -50,7 +51,7 @@ class AdaptiveRun:
         horizon_s: float,
         seed: int = 0,
         params: OptimiserParams | None = None,
-        costs: MoveCosts | None = None,
+        times: MoveTimes | None = None,
         faults: tuple[Fault, ...] = (),
         checkers: Sequence[Checker] = (),
         measure_every_s: float = 2.0,
@@ -71,7 +72,7 @@ class AdaptiveRun:
         machines = optimiser_machines(lambda sites: (hosted, capacity), params)
         self.control = Harness(scenario, machines, checkers, recorded=False, most_steps=10**8)
         self.engine = SimulatedEngine(
-            problem, arrivals, np.random.default_rng(seed), horizon_s=horizon_s, costs=costs
+            problem, arrivals, np.random.default_rng(seed), horizon_s=horizon_s, times=times
         )
         carry_out(self.engine, problem, start.as_dict())
         self._site_of = start.site_of_fragment.copy()

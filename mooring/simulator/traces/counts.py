@@ -18,8 +18,8 @@ MAX_BINS = 10_000_000
 MAX_DRAWN = 20_000_000
 
 # Checked before numpy reads it, which would also take "now", "NaT" and years beyond counting.
-_INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?")
-_COUNT = re.compile(r"[0-9]{1,15}")
+INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?")
+COUNT = re.compile(r"[0-9]{1,15}")
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _columns(path: Path) -> tuple[list[str], list[int]]:
     try:
         next(rows, None)
         for line, row in enumerate(rows, start=2):
-            if len(row) < 2 or not _INSTANT.fullmatch(row[0]) or not _COUNT.fullmatch(row[1]):
+            if len(row) < 2 or not INSTANT.fullmatch(row[0]) or not COUNT.fullmatch(row[1]):
                 raise InputError(
                     f"found {','.join(row)[:60]!r}, expected an instant and a whole count",
                     file=path,

@@ -5,6 +5,7 @@ Archives that it cannot open go through the reader of `mooring.simulator.traces`
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator
 from functools import partial, reduce
@@ -12,11 +13,11 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mooring.errors import InputError
-from mooring.simulator.traces.counts import read_counts
+from mooring.simulator.traces.counts import COUNT, INSTANT, read_counts
 from mooring.simulator.traces.extracts import extract_path
 from mooring.simulator.traces.summary import TraceRequest
 from mooring.spark.jobs.trace_blocks import located
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COUNTS = "second long, count long, wrong string"
-_INSTANT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?$"
-_COUNT = r"^[0-9]{1,15}$"
 _READ_BY_SPARK = (".csv", ".gz")
 
 
@@ -59,7 +58,7 @@ def _rows(session: SparkSession, trace: str, counted_s: int) -> DataFrame:
 def _parsed(lines: DataFrame) -> DataFrame:
     """A cell that does not fit says so in `wrong`, with the line as it was found."""
     instant = F.try_to_timestamp(F.replace("instant", F.lit("T"), F.lit(" ")), F.lit("yyyy-MM-dd HH:mm[:ss]"))
-    fits = F.col("instant").rlike(_INSTANT) & F.col("count").rlike(_COUNT) & instant.isNotNull()
+    fits = _matches("instant", INSTANT) & _matches("count", COUNT) & instant.isNotNull()
     found = F.left(F.concat_ws(",", "instant", "count"), F.lit(60))
     complaint = F.concat(F.lit("found '"), found, F.lit("', expected an instant and a whole count"))
     return lines.select(
@@ -67,6 +66,10 @@ def _parsed(lines: DataFrame) -> DataFrame:
         F.col("count").try_cast("long").alias("count"),
         F.when(F.coalesce(fits, F.lit(False)), None).otherwise(complaint).alias("wrong"),
     )
+
+
+def _matches(column: str, pattern: re.Pattern[str]) -> Column:
+    return F.col(column).rlike(f"^{pattern.pattern}$")
 
 
 def _expanded(frames: Iterator[pd.DataFrame], *, counted_s: int) -> Iterator[pd.DataFrame]:

@@ -17,8 +17,9 @@ ASSUMED_COST_US = 20.0
 """CPU per row where nothing is known; a plan made with it says so."""
 ASSUMED_BATCH_CPU_S = 0.2
 """CPU per micro-batch where nothing is known: about what a small one costs an embedded site."""
-LOOK_EVERY_S = 5.0
-"""Seconds between two looks at a running fragment (watching.py)."""
+LOOK_S = 5.0
+"""Seconds between two looks at a running fragment. Every question costs its site some milliseconds of CPU,
+which belong to the load that a plan is made with."""
 
 
 def given_fields(layout: Layout, flow: FlowNode) -> dict[str, object]:
@@ -33,7 +34,7 @@ def measured_fields(layout: Layout, flow: FlowNode) -> dict[str, object]:
     own = measured.flows.get(flow.name)
     if own is None:
         return {}
-    fields = own.operator_fields(layout.project.settings.trigger_s, measured.look_cpu_s / LOOK_EVERY_S)
+    fields = own.operator_fields(layout.project.settings.trigger_s, measured.look_cpu_s / LOOK_S)
     if flow.name not in layout.fragments:  # the fixed part belongs to the fragment's last flow
         fields.pop("fixed_cores", None)
     return fields

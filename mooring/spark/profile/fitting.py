@@ -29,10 +29,8 @@ from mooring.load.measured.measurements import (
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.statistics_file import FlowStatistics
 from mooring.spark.profile.batches import BatchRunner
+from mooring.spark.profile.profile_options import ROW
 from mooring.spark.storage.stream_logs import LogEntry
-
-ROW = 3
-"""Batches of one size in a row; the first of them is left out (profiling.py)."""
 
 
 @dataclass

@@ -36,7 +36,8 @@ from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.statistics_file import FlowStatistics
 from mooring.spark.profile.batches import BatchRunner
 from mooring.spark.profile.feed import FedChannel, FedFolder, Replay, publish_together, replays, shares_of
-from mooring.spark.profile.fitting import ROW, ProfiledFragment, flow_statistics, middle_of_passes
+from mooring.spark.profile.fitting import ProfiledFragment, flow_statistics, middle_of_passes
+from mooring.spark.profile.profile_options import ROW, ProfileOptions
 from mooring.spark.profile.sources import SAMPLE_ROWS, SourceSample, read_sample, redirect, with_stand_ins
 from mooring.spark.running import fragment_query
 from mooring.spark.sites.endpoint import close_session, open_session
@@ -56,30 +57,6 @@ _VISIBLE = 0.15
 """Of the fixed part: where the growing part of a large batch is less, it gets four times the rows."""
 _LOOKS = 20
 _IDLE_S = 3.0
-
-
-@dataclass(frozen=True)
-class ProfileOptions:
-    batches: int = 6
-    """Batches per fragment and pass after warming up, of which two thirds count."""
-    passes: int = 7
-    warm_up: int = 6
-    """Least batches before measuring; more follow until batches stop getting cheaper."""
-    most_warm_up: int = 24
-    first_warm_up: int = 40
-    """The same for the first fragment, which also warms up what all have in common."""
-    warm_up_again: int = 2
-    """The same from the second pass on: the code is compiled, the query is new."""
-    largest_rows: int = 2_000_000
-    """Rows of the largest batch at most: what a small heap holds comfortably."""
-    sample: Path | None = None
-    """Folder with a folder of files per source dataset; None: the sources' own files."""
-
-    def __post_init__(self) -> None:
-        if self.batches < 2 * ROW:
-            raise InputError(
-                f"found {self.batches} batches, expected at least {2 * ROW} to fit a line", field="--batches"
-            )
 
 
 @dataclass

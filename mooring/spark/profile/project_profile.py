@@ -22,7 +22,8 @@ from mooring.spark.pipeline.statistics_file import (
     merged,
     write_statistics,
 )
-from mooring.spark.profile.profiling import Profile, ProfileOptions, Progress, profile_layout
+from mooring.spark.profile.profile_options import ProfileOptions
+from mooring.spark.profile.profiling import Profile, Progress, profile_layout
 from mooring.spark.running.project_run import read_layout
 from mooring.spark.running.run_files import RunFiles
 from mooring.spark.sites.class_archive import usable_archive

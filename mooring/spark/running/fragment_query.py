@@ -26,14 +26,13 @@ from mooring.errors import EngineError, InputError, MooringError
 from mooring.spark.pipeline.definitions import Definitions, active_session, load_definitions
 from mooring.spark.pipeline.edits import refuse_edited
 from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.statistics_used import LOOK_S as LOOK_S
 from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.fencing import drop_unfinished, take_epoch
 from mooring.spark.storage.state_store import choose_store
 from mooring.whole_files import write_whole
 
-LOOK_S = 5.0
-"""Seconds between two looks at a running fragment. Every question costs its site some milliseconds of CPU."""
 MAX_FILES_PER_BATCH = 200
 """Bounds the batch with which a late reader catches up."""
 

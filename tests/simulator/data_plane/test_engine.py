@@ -8,10 +8,11 @@ import pytest
 from mooring.deployment.carry_out import carry_out
 from mooring.deployment.channels import channels_of
 from mooring.deployment.engine import Channel, Engine
+from mooring.deployment.moves import MoveTimes, ordered_moves
 from mooring.errors import EngineError
 from mooring.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Constant
-from mooring.simulator.data_plane.engine import MoveCosts, SimulatedEngine
+from mooring.simulator.data_plane.engine import SimulatedEngine
 
 PROBLEM = Problem.from_dict(
     {
@@ -42,7 +43,7 @@ def started(horizon_s: float = 100.0) -> SimulatedEngine:
         [Constant(100.0)],
         np.random.default_rng(0),
         horizon_s=horizon_s,
-        costs=MoveCosts(pause_s=1.0),
+        times=MoveTimes(stateful_s=1.0),
     )
     carry_out(engine, PROBLEM, {"filter": "a", "parse": "b", "count": "b"})
     return engine
@@ -92,6 +93,26 @@ def test_a_move_pauses_for_the_state_and_nothing_is_lost() -> None:
     assert after.queries["q"].max_latency_ms == pytest.approx(3000, rel=0.1)
     assert after.sites["b"].utilisation == 0
     assert dict(engine.placement) == {"filter": "a", "parse": "a", "count": "a"}
+
+
+def test_where_the_problem_knows_no_network_a_move_takes_as_long_as_was_predicted() -> None:
+    problem = Problem.from_dict(
+        {
+            "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}},
+            "streams": {"s": {"rate": 100}},
+            "operators": {
+                "filter": {"inputs": ["s"], "cost_us": 100, "selectivity": 0.5},
+                "count": {"inputs": ["filter"], "kind": "aggregate", "cost_us": 100, "selectivity": 1},
+                "kept": {"inputs": ["filter"], "cost_us": 100, "selectivity": 1, "state_bytes": 5e8},
+            },
+        }
+    )
+    old, new = (dict.fromkeys(("filter", "count", "kept"), site) for site in "ab")
+    predicted = {step.move.fragment: step.pause_s for step in ordered_moves(problem, old, new).steps}
+    engine = SimulatedEngine(problem, [Constant(100.0)], np.random.default_rng(0), horizon_s=10.0)
+    carry_out(engine, problem, old)
+    assert {name: engine.move(name, "b").pause_s for name in predicted} == predicted
+    assert predicted == {"filter": 1.0, "count": 2.0, "kept": 7.0}
 
 
 def test_moving_again_during_the_pause_starts_the_pause_anew() -> None:

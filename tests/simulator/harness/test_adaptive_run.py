@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mooring.deployment.moves import MoveTimes
 from mooring.placement.judging.network_metrics import network_metrics
 from mooring.placement.placement import Placement
 from mooring.placement.relaxation.migration import MigrationParams
 from mooring.problem.problem import Problem
 from mooring.protocols.optimiser_params import OptimiserParams
 from mooring.simulator.data_plane.arrivals import BinnedRates, Constant, Replay
-from mooring.simulator.data_plane.engine import MoveCosts
 from mooring.simulator.harness.adaptive_run import AdaptiveRun
 from mooring.simulator.harness.faults import Crash, Noise, Partition
 
@@ -57,7 +57,7 @@ def test_operators_move_to_where_less_is_in_flight_and_no_tuple_is_lost() -> Non
     problem = chain()
     start = Placement.from_dict(problem, {"merge": "n5", "parse": "n4"})
     run = AdaptiveRun(
-        start, [finite(200, 30), finite(200, 30)], horizon_s=60, params=PARAMS, costs=MoveCosts(0.5)
+        start, [finite(200, 30), finite(200, 30)], horizon_s=60, params=PARAMS, times=MoveTimes(0.5, 0.5)
     )
     before = usage(problem, run)
     run.run(60.0)
@@ -80,7 +80,7 @@ def test_no_tuple_is_lost_while_the_control_plane_suffers() -> None:
         [finite(200, 30), finite(200, 30)],
         horizon_s=60,
         params=PARAMS,
-        costs=MoveCosts(0.5),
+        times=MoveTimes(0.5, 0.5),
         faults=faults,
     )
     run.run(60.0)
@@ -95,7 +95,7 @@ def test_rates_that_change_are_measured_and_followed() -> None:
     start = Placement.from_dict(problem, {"merge": "n0", "parse": "n0"})
     falling = BinnedRates(np.array([200.0, 1.0]), bin_s=20.0)
     rising = BinnedRates(np.array([1.0, 400.0]), bin_s=20.0)
-    run = AdaptiveRun(start, [falling, rising], horizon_s=40, params=PARAMS, costs=MoveCosts(0.1))
+    run = AdaptiveRun(start, [falling, rising], horizon_s=40, params=PARAMS, times=MoveTimes(0.1, 0.1))
     run.run(18.0)
     assert run.engine.placement["merge"] == "n0"
     run.run(38.0)
