@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from mooring.cli.main import VERBS
+from mooring.policies.catalogue import POLICIES
 from mooring.problem import matrices, schema
 from mooring.problem.problem import Problem
 
@@ -148,3 +150,13 @@ def test_the_architecture_describes_every_room_and_no_other() -> None:
         r"^\| `([\w/]+)(?:/|\.py)` \|", (DOCS / "architecture.md").read_text(), re.MULTILINE
     )
     assert described == rooms
+
+
+def test_the_document_of_the_command_line_names_every_verb() -> None:
+    listed, _, _ = (DOCS / "command-line.md").read_text().partition("## ")
+    assert re.findall(r"^\| `(\w+)", listed, re.MULTILINE) == list(VERBS)
+
+
+def test_the_document_of_policies_names_every_policy() -> None:
+    text = (DOCS / "policies.md").read_text()
+    assert not [name for name in POLICIES if f"`{name}`" not in text]

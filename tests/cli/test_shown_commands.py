@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+COMMAND_LINE = ROOT / "docs" / "command-line.md"
 NEEDS_SITES = ("run", "profile", "status", "moves", "stop")
 
 
@@ -80,6 +81,22 @@ def test_a_shown_command_prints_what_is_shown(mooring: Mooring, document: Path) 
             assert printed == expected
         elif expected:
             assert printed[0] == expected[0], command
+
+
+@pytest.mark.parametrize("verb", ["check", "plan", "evaluate", "compare", "headroom", "simulate"])
+@pytest.mark.usefixtures("folder")
+def test_the_keys_of_a_document_are_those_listed(mooring: Mooring, verb: str) -> None:
+    problem = "examples/network_monitoring.yaml"
+    options = {
+        "evaluate": ("--placement", "plan.json"),
+        "compare": ("--policies", "rod,llf"),
+        "simulate": ("--placement", "plan.json", "--seconds", "1"),
+    }
+    assert mooring("plan", problem, "--output", "plan.json").code == 0
+    listed = re.search(rf"^\| `{verb}` \| (`.*`) \|$", COMMAND_LINE.read_text(), re.MULTILINE)
+    assert listed is not None
+    document = mooring(verb, problem, *options.get(verb, ()), "--json").document
+    assert list(document) == ["version", *re.findall(r"`(\w+)`", listed[1])]
 
 
 def test_the_readme_shows_commands_and_pictures_that_are_there() -> None:
