@@ -17,7 +17,7 @@ import pytest
 
 from mooring.cli.main import VERBS
 from mooring.policies.catalogue import POLICIES
-from mooring.problem import matrices, schema
+from mooring.problem import matrices, schema, surroundings
 from mooring.problem.problem import Problem
 
 ROOT = Path(__file__).parent.parent
@@ -99,10 +99,10 @@ def test_the_document_of_problem_files_names_every_field() -> None:
     text = (ROOT / "docs" / "problem-files.md").read_text()
     tables = (
         schema._SECTIONS,
-        schema._SITE,
-        schema._STREAM,
-        schema._OPERATOR,
-        schema._QUERY,
+        surroundings.SITE_FIELDS,
+        surroundings.STREAM_FIELDS,
+        schema.OPERATOR_FIELDS,
+        schema.QUERY_FIELDS,
         matrices._NETWORK,
     )
     assert not [field for table in tables for field in table if f"`{field}`" not in text]

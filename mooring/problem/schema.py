@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mooring.errors import InputError
-from mooring.problem.history import RateHistory, read_history_columns
-from mooring.problem.matrices import read_network
 from mooring.problem.operator import KINDS, InputStatistics, Operator, split_by_key
 from mooring.problem.problem import Problem
 from mooring.problem.query import Query
-from mooring.problem.reading.companion import companion_file
 from mooring.problem.reading.fields import (
     Check,
     boolean,
@@ -31,11 +25,9 @@ from mooring.problem.reading.fields import (
     positive,
     read_fields,
     refuse_reference,
-    shown,
     whole,
 )
-from mooring.problem.site import Site
-from mooring.problem.stream import Stream
+from mooring.problem.surroundings import Surroundings, check_site, entries, read_surroundings
 
 VERSION = 1
 MAX_OPERATORS = 5_000_000
@@ -74,14 +66,6 @@ def _per_input(value: object, path: str) -> dict[str, InputStatistics]:
     return {key: InputStatistics(**own) for key, own in fields.items()}
 
 
-def _address(value: object, path: str) -> str:
-    """A Spark Connect address. It may carry a token, so what was found is described and not shown."""
-    if not isinstance(value, str) or not value.startswith("sc://") or not value.isprintable():
-        found = f"a text of {len(value)} characters" if isinstance(value, str) else shown(value)
-        raise InputError(f"found {found}, expected an address such as sc://host:port", field=path)
-    return value
-
-
 def _reuse(value: object, path: str) -> object:
     return value if value is False else name(value, path)
 
@@ -95,16 +79,7 @@ _SECTIONS: dict[str, Check] = {
     "operators": mapping,
     "queries": mapping,
 }
-_SITE: dict[str, Check] = {"capacity": positive, "memory_mb": positive, "connect": _address}
-_STREAM: dict[str, Check] = {
-    "site": name,
-    "rate": number,
-    "min_rate": number,
-    "max_rate": number,
-    "bytes": number,
-    "rates": name,
-}
-_OPERATOR: dict[str, Check] = {
+OPERATOR_FIELDS: dict[str, Check] = {
     "inputs": names,
     "kind": one_of(*KINDS),
     "cost_us": number,
@@ -125,7 +100,7 @@ _OPERATOR: dict[str, Check] = {
     "instances": whole,
     "shares": _shares,
 }
-_QUERY: dict[str, Check] = {"reads": name, "site": name, "max_latency_ms": positive}
+QUERY_FIELDS: dict[str, Check] = {"reads": name, "site": name, "max_latency_ms": positive}
 _NOT_WITH_LOAD = (
     "inputs",
     "cost_us",
@@ -147,106 +122,48 @@ def problem_from_data(data: object, folder: Path | None = None) -> Problem:
     for section in ("sites", "streams", "operators"):
         if not sections.get(section):
             fail(section, "at least one entry", sections.get(section))
-    sites = _read_sites(sections["sites"])
-    known_sites = {site.name for site in sites}
-    columns = _HistoryFiles(folder)
-    streams = tuple(
-        _read_stream(key, raw, known_sites, columns) for key, raw in _entries(sections["streams"], "streams")
-    )
-    operators = _read_operators(sections["operators"], {s.name for s in streams}, known_sites)
+    around = read_surroundings(sections, folder)
+    operators = operators_of(read_operator_fields(sections["operators"]), around)
+    return assembled(around, operators, _read_queries(sections.get("queries") or {}, operators, around))
+
+
+def assembled(around: Surroundings, operators: tuple[Operator, ...], queries: tuple[Query, ...]) -> Problem:
+    """A problem of valid parts, once they fit together too."""
     problem = Problem(
-        sites=sites,
-        streams=streams,
+        sites=around.sites,
+        streams=around.streams,
         operators=operators,
-        queries=_read_queries(sections.get("queries") or {}, operators, known_sites),
-        network=read_network(sections.get("latency_ms"), sections.get("network"), sites, folder),
-        history=columns.history(streams),
+        queries=queries,
+        network=around.network,
+        history=around.history,
     )
     _ = problem.graph  # finds cycles
     _check_fragments(problem)
     return problem
 
 
-def _entries(section: Any, path: str) -> list[tuple[str, object]]:
-    return [(own_name(key, child(path, key)), raw) for key, raw in section.items()]
+def read_operator_fields(section: Any) -> dict[str, dict[str, Any]]:
+    """Operator -> its fields, each checked by itself."""
+    return {
+        key: read_fields(raw, OPERATOR_FIELDS, f"operators.{key}")
+        for key, raw in entries(section, "operators")
+    }
 
 
-def _read_sites(section: Any) -> tuple[Site, ...]:
-    sites = []
-    for key, raw in _entries(section, "sites"):
-        fields: dict[str, Any] = read_fields(raw, _SITE, f"sites.{key}")
-        if "capacity" not in fields:
-            fail(f"sites.{key}.capacity", "the site's capacity in cores", None)
-        sites.append(Site(name=key, **fields))
-    return tuple(sites)
-
-
-def _check_site(fields: Mapping[str, object], known: set[str], path: str) -> None:
-    site = fields.get("site")
-    if site is not None and site not in known:
-        refuse_reference(str(site), known, f"{path}.site", "a site")
-
-
-@dataclass
-class _HistoryFiles:
-    """History files named by streams, each read once, and the samples they hold of each stream."""
-
-    folder: Path | None
-
-    def __post_init__(self) -> None:
-        self._files: dict[str, dict[str, Any]] = {}
-        self._columns: dict[str, Any] = {}
-
-    def read(self, file: str, stream: str, path: str) -> Any:
-        if file not in self._files:
-            self._files[file] = read_history_columns(companion_file(self.folder, file, path))
-        columns = self._files[file]
-        column = columns.get(stream, next(iter(columns.values())) if len(columns) == 1 else None)
-        if column is None:
-            refuse_reference(stream, columns, path, f"a file with a column named after the stream, in {file}")
-        self._columns[stream] = column
-        return column
-
-    def history(self, streams: tuple[Stream, ...]) -> RateHistory | None:
-        if not self._columns:
-            return None
-        rows = min(len(column) for column in self._columns.values())
-        return RateHistory(
-            np.column_stack([self._columns.get(s.name, np.full(rows, s.rate))[:rows] for s in streams])
-        )
-
-
-def _read_stream(key: str, raw: object, sites: set[str], columns: _HistoryFiles) -> Stream:
-    path = f"streams.{key}"
-    fields: dict[str, Any] = read_fields(raw, _STREAM, path)
-    _check_site(fields, sites, path)
-    if "rates" in fields:
-        mean = float(np.mean(columns.read(fields["rates"], key, f"{path}.rates")))
-        fields.setdefault("rate", mean)
-    elif "rate" not in fields:
-        fail(f"{path}.rate", "the present rate in tuples per second (or rates: history.csv)", None)
-    low, high, rate = fields.get("min_rate", 0.0), fields.get("max_rate"), fields["rate"]
-    if high is not None and high < low:
-        fail(f"{path}.max_rate", f"at least min_rate, {low:g}", high)
-    if not low <= rate <= (np.inf if high is None else high):
-        fail(f"{path}.rate", "a rate between min_rate and max_rate", rate)
-    return Stream(name=key, **fields)
-
-
-def _read_operators(section: Any, streams: set[str], sites: set[str]) -> tuple[Operator, ...]:
+def operators_of(given: Mapping[str, dict[str, Any]], around: Surroundings) -> tuple[Operator, ...]:
+    """Operators from their fields, held against each other, the streams and the sites."""
     result: list[Operator] = []
     instances: dict[str, tuple[str, int]] = {}  # per fragment label: who has it, and how often it is split
-    entries = _entries(section, "operators")
-    sources = streams | section.keys()
-    unreadable = {key for key, raw in entries if isinstance(raw, Mapping) and "load" in raw}
-    for key, raw in entries:
+    streams, sites = {stream.name for stream in around.streams}, around.site_names
+    sources = streams | given.keys()
+    unreadable = {key for key, fields in given.items() if "load" in fields}
+    for key, fields in given.items():
         path = f"operators.{key}"
         if key in streams:
             raise InputError(
                 f"found the name {key!r} for a stream and an operator", field=path, remedy="rename one"
             )
-        fields: dict[str, Any] = read_fields(raw, _OPERATOR, path)
-        _check_site(fields, sites, path)
+        check_site(fields, sites, path)
         (_check_direct_load if "load" in fields else _check_step)(fields, sources, streams, unreadable, path)
         shares = _read_shares(fields, path)
         label = fields.get("fragment")
@@ -344,16 +261,16 @@ def _read_shares(fields: dict[str, Any], path: str) -> tuple[float, ...]:
     return shares if abs(total - 1.0) < 1e-9 else tuple(share / total for share in shares)
 
 
-def _read_queries(section: Any, operators: tuple[Operator, ...], sites: set[str]) -> tuple[Query, ...]:
+def _read_queries(section: Any, operators: tuple[Operator, ...], around: Surroundings) -> tuple[Query, ...]:
     readable = {operator.logical_name for operator in operators if operator.load is None}
     queries = []
-    for key, raw in _entries(section, "queries"):
+    for key, raw in entries(section, "queries"):
         path = f"queries.{key}"
-        fields: dict[str, Any] = read_fields(raw, _QUERY, path)
+        fields: dict[str, Any] = read_fields(raw, QUERY_FIELDS, path)
         for needed, expected in (("reads", "the operator it consumes"), ("site", "the site it runs at")):
             if needed not in fields:
                 fail(f"{path}.{needed}", expected, None)
-        _check_site(fields, sites, path)
+        check_site(fields, around.site_names, path)
         if fields["reads"] not in readable:
             refuse_reference(fields["reads"], readable, f"{path}.reads", "an operator with an output")
         queries.append(Query(name=key, **fields))

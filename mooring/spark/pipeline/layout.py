@@ -140,8 +140,7 @@ def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
 
 
 def query_datasets(project: Project) -> set[str]:
-    queries = project.settings.problem_sections.get("queries") or {}
-    return {str(fields.get("reads", name)) for name, fields in queries.items() if isinstance(fields, dict)}
+    return {query.reads for query in project.settings.queries.values()}
 
 
 def pin_of(project: Project, flow: FlowNode, *, is_sink: bool) -> str | None:
@@ -150,13 +149,12 @@ def pin_of(project: Project, flow: FlowNode, *, is_sink: bool) -> str | None:
     for name in (flow.name, flow.dataset):
         if name in settings.pins:
             return settings.pins[name]
-    sections = settings.problem_sections
     if is_sink:
-        query = (sections.get("queries") or {}).get(flow.dataset)
-        return query.get("site") if isinstance(query, dict) else None
+        query = settings.queries.get(flow.dataset)
+        return None if query is None else query.site
     if flow.outside:
-        stream = (sections.get("streams") or {}).get(flow.dataset)
-        return stream.get("site") if isinstance(stream, dict) else None
+        stream = settings.streams.get(flow.dataset)
+        return None if stream is None else stream.site
     return None
 
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from mooring.errors import InputError
 from mooring.problem.problem import Problem
+from mooring.problem.query import Query
 from mooring.problem.reading.fields import nearest
-from mooring.problem.schema import problem_from_data
+from mooring.problem.schema import assembled, operators_of, read_operator_fields
 from mooring.spark.pipeline.layout import Layout, pin_of
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
 from mooring.spark.pipeline.statistics_used import (
@@ -29,35 +32,30 @@ def operator_name(flow: FlowNode) -> str:
 
 def problem_of(layout: Layout) -> Problem:
     """The problem whose placements are placements of the layout's fragments."""
-    sections, pipeline = layout.project.settings.problem_sections, layout.pipeline
+    around, pipeline = layout.project.settings.around, layout.pipeline
     _check_streams(layout)
-    data: dict[str, Any] = {
-        **sections,
-        "operators": {operator_name(flow): _operator(layout, flow) for flow in pipeline.flows.values()},
-        "queries": _queries(layout),
-    }
-    if not data["queries"]:
-        del data["queries"]
     try:
-        return problem_from_data(data, folder=layout.project.folder)
+        given = {operator_name(flow): _operator(layout, flow) for flow in pipeline.flows.values()}
+        return assembled(around, operators_of(given, around), _queries(layout))
     except InputError as error:
         error.file = error.file or str(layout.project.settings_file)
         raise
 
 
-def _operator(layout: Layout, flow: FlowNode) -> dict[str, object]:
-    settings, pipeline = layout.project.settings, layout.pipeline
-    inputs = [operator_name(writer) for name in flow.inputs for writer in pipeline.writers(name)]
+def _operator(layout: Layout, flow: FlowNode) -> dict[str, Any]:
+    """The fields of an operator: what `mooring.yml` says of it wins over what was measured or assumed."""
+    settings, pipeline, name = layout.project.settings, layout.pipeline, operator_name(flow)
+    inputs = [operator_name(writer) for dataset in flow.inputs for writer in pipeline.writers(dataset)]
     if flow.outside:
         inputs = [flow.dataset, *inputs]
-    fields: dict[str, object] = {
+    known: dict[str, object] = {
         "inputs": inputs,
         "cost_us": ASSUMED_COST_US,
         "kind": "aggregate" if flow.stateful else "map",
         "fragment": layout.home[flow.name],
         **measured_fields(layout, flow),
-        **given_fields(layout, flow),
     }
+    fields = read_operator_fields({name: known})[name] | given_fields(layout, flow)
     if flow.name in layout.fragments:  # once per fragment
         fields.setdefault("fixed_cores", ASSUMED_BATCH_CPU_S / settings.trigger_s)
     is_sink = pipeline.datasets[flow.dataset].kind == "sink"
@@ -66,27 +64,24 @@ def _operator(layout: Layout, flow: FlowNode) -> dict[str, object]:
     return fields
 
 
-def _queries(layout: Layout) -> dict[str, dict[str, object]]:
+def _queries(layout: Layout) -> tuple[Query, ...]:
     """The queries of `mooring.yml`, one per flow where several write the dataset, and all sinks."""
     pipeline, file = layout.pipeline, layout.project.settings_file
-    given = layout.project.settings.problem_sections.get("queries") or {}
-    queries: dict[str, dict[str, object]] = {}
-    for name, fields in given.items():
-        if not isinstance(fields, dict):
-            raise InputError("found no mapping, expected reads and site", file=file, field=f"queries.{name}")
-        dataset = str(fields.get("reads", name))
-        writers = pipeline.writers(dataset)
+    given = layout.project.settings.queries
+    queries: list[Query] = []
+    for name, query in given.items():
+        writers = pipeline.writers(query.reads)
         if not writers:
-            closest = nearest(dataset, pipeline.datasets)
+            closest = nearest(query.reads, pipeline.datasets)
             raise InputError(
-                f"found {dataset!r}, expected a dataset or sink of the pipeline",
+                f"found {query.reads!r}, expected a dataset or sink of the pipeline",
                 file=file,
                 field=f"queries.{name}.reads",
                 remedy=f"did you mean {closest!r}?" if closest else None,
             )
         for writer in writers:
             own = name if len(writers) == 1 else f"{name}:{writer.name}"
-            queries[own] = {**fields, "reads": operator_name(writer)}
+            queries.append(msgspec.structs.replace(query, name=own, reads=operator_name(writer)))
     for sink in pipeline.sinks:
         if sink.name not in given:
             raise InputError(
@@ -95,13 +90,13 @@ def _queries(layout: Layout) -> dict[str, dict[str, object]]:
                 field=f"queries.{sink.name}",
                 remedy=f"add queries: {{{sink.name}: {{site: ...}}}}",
             )
-    return queries
+    return tuple(queries)
 
 
 def _check_streams(layout: Layout) -> None:
     """Every source has an entry under `streams`, and every entry a source."""
     pipeline: Pipeline = layout.pipeline
-    file, given = layout.project.settings_file, layout.project.settings.problem_sections.get("streams") or {}
+    file, given = layout.project.settings_file, layout.project.settings.streams
     entering = {flow.dataset: flow for flow in pipeline.flows.values() if flow.outside}
     for name, flow in entering.items():
         if name not in given:

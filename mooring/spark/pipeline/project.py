@@ -16,6 +16,7 @@ from pyspark.pipelines.cli import PipelineSpec
 
 from mooring.errors import InputError
 from mooring.problem.files import load_data
+from mooring.problem.query import Query
 from mooring.problem.reading.fields import (
     Check,
     fail,
@@ -26,19 +27,25 @@ from mooring.problem.reading.fields import (
     read_fields,
     refuse_key,
 )
-from mooring.problem.schema import problem_from_data
+from mooring.problem.schema import OPERATOR_FIELDS, QUERY_FIELDS
 from mooring.problem.site import Site
+from mooring.problem.stream import Stream
+from mooring.problem.surroundings import Surroundings, check_site, entries, read_surroundings
 from mooring.spark.pipeline.definitions import find_spec
 from mooring.spark.pipeline.statistics_file import STATISTICS_FILE_NAME, MeasuredStatistics, read_statistics
 from mooring.spark.storage.storage_root import StorageRoot
 
+WORK_FOLDER_NAME = ".mooring"
 SETTINGS_FILE_NAMES = ("mooring.yml", "mooring.yaml", "mooring.json")
 
 _PROBLEM_SECTIONS = ("version", "sites", "latency_ms", "network", "streams", "queries")
-_STATISTICS_FIELDS = (
-    *("kind", "cost_us", "selectivity", "per_input", "window_s", "variable"),
-    *("bytes", "memory_mb", "state_bytes", "movable", "fixed_cores", "error"),
-)
+_STATISTICS_FIELDS: dict[str, Check] = {
+    key: OPERATOR_FIELDS[key]
+    for key in (
+        *("kind", "cost_us", "selectivity", "per_input", "window_s", "variable"),
+        *("bytes", "memory_mb", "state_bytes", "movable", "fixed_cores", "error"),
+    )
+}
 
 
 def _path_or_mapping(value: object, path: str) -> object:
@@ -58,12 +65,13 @@ _OWN: dict[str, Check] = {
 
 @dataclass(frozen=True)
 class ProjectSettings:
-    """What `mooring.yml` says. Sections of the problem schema are kept as plain data until the graph is
-    known.
-    """
+    """What `mooring.yml` says, checked as far as that goes without the pipeline's graph."""
 
-    problem_sections: dict[str, Any]
-    statistics: dict[str, dict[str, object]] = field(default_factory=dict)
+    around: Surroundings
+    """Sites, streams and the network, as in a problem file."""
+    queries: dict[str, Query] = field(default_factory=dict)
+    """By name; what each reads is a dataset or sink of the pipeline."""
+    statistics: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Per dataset (or flow): operator fields such as cost_us, selectivity, fixed_cores."""
     pins: dict[str, str] = field(default_factory=dict)
     """Dataset or flow -> site."""
@@ -76,6 +84,14 @@ class ProjectSettings:
     trigger_s: float = 5.0
     """Seconds between micro-batches. Each costs a fixed part of a core, so 1 s is dear (docs/spark.md)."""
     policy: str = "rod"
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        return self.around.sites
+
+    @property
+    def streams(self) -> dict[str, Stream]:
+        return {stream.name: stream for stream in self.around.streams}
 
 
 @dataclass(frozen=True)
@@ -91,16 +107,20 @@ class Project:
     @property
     def work_folder(self) -> Path:
         """Mooring's own files: logs, status, reports."""
-        return self.folder / ".mooring"
+        return self.folder / WORK_FOLDER_NAME
 
     @property
     def storage_root(self) -> StorageRoot:
         return StorageRoot(self.settings.storage, self.settings.storage_sites)
 
 
-def is_project(path: Path) -> bool:
-    """A folder with a `mooring.yml` can stand wherever a problem file does."""
-    return path.is_dir()
+def work_folder_of(folder: Path) -> Path:
+    """Where a project keeps Mooring's own files, without reading what it says: it may be edited meanwhile."""
+    folder = folder.resolve()
+    if not folder.is_dir():
+        raise InputError("no such folder", file=folder, remedy="give the project's folder")
+    find_spec(folder)
+    return folder / WORK_FOLDER_NAME
 
 
 def load_project(folder: Path) -> Project:
@@ -125,18 +145,6 @@ def load_project(folder: Path) -> Project:
     )
 
 
-def read_sites(project: Project) -> list[Site]:
-    """The sites of `mooring.yml`, before the rest of it can be understood."""
-    stand_in = {"streams": {"x": {"rate": 0}}, "operators": {"x:ingest": {"inputs": ["x"], "cost_us": 0}}}
-    sections = {"sites": project.settings.problem_sections.get("sites") or {}}
-    try:
-        sites = problem_from_data({**sections, **stand_in}).sites
-    except InputError as error:
-        error.file = error.file or str(project.settings_file)
-        raise
-    return list(sites)
-
-
 def _read_settings(data: object, folder: Path) -> ProjectSettings:
     if not isinstance(data, Mapping):
         fail("", "a mapping with sites and streams", data)
@@ -152,24 +160,34 @@ def _read_settings(data: object, folder: Path) -> ProjectSettings:
     own: dict[str, Any] = read_fields({key: data[key] for key in _OWN if key in data}, _OWN, "")
     if own.pop("channel", "files") != "files":
         fail("channel", "files, the only kind so far", data["channel"])
+    sections = {key: data[key] for key in _PROBLEM_SECTIONS if data.get(key) is not None}
+    for section in ("sites", "streams", "queries"):
+        mapping(sections.get(section, {}), section)
+    if not sections.get("sites"):
+        fail("sites", "at least one entry", sections.get("sites"))
+    around = read_surroundings(sections, folder)
+    own["queries"] = _queries(sections.get("queries") or {}, around)
     own["statistics"] = {
-        str(key): _statistics(raw, f"statistics.{key}") for key, raw in own.get("statistics", {}).items()
+        str(key): read_fields(raw, _STATISTICS_FIELDS, f"statistics.{key}")
+        for key, raw in own.get("statistics", {}).items()
     }
     own["pins"] = {str(key): name(site, f"pins.{key}") for key, site in own.get("pins", {}).items()}
-    given = own.get("storage", ".mooring/storage")
-    sites = data.get("sites")
-    known = [str(site) for site in sites] if isinstance(sites, Mapping) else []
-    own["storage"], own["storage_sites"] = _storage(given, folder, known)
-    sections = {key: data[key] for key in _PROBLEM_SECTIONS if data.get(key) is not None}
-    return ProjectSettings(problem_sections=sections, **own)
+    given = own.get("storage", f"{WORK_FOLDER_NAME}/storage")
+    own["storage"], own["storage_sites"] = _storage(given, folder, sorted(around.site_names))
+    return ProjectSettings(around=around, **own)
 
 
-def _statistics(raw: object, path: str) -> dict[str, object]:
-    given = mapping(raw, path, "a mapping of cost_us, selectivity, ...")
-    for key in given:
-        if key not in _STATISTICS_FIELDS:
-            refuse_key(key, _STATISTICS_FIELDS, path)
-    return dict(given)
+def _queries(section: Any, around: Surroundings) -> dict[str, Query]:
+    """A query reads the dataset of its own name unless it says otherwise."""
+    queries = {}
+    for key, raw in entries(section, "queries"):
+        path = f"queries.{key}"
+        fields: dict[str, Any] = {"reads": key, **read_fields(raw, QUERY_FIELDS, path)}
+        if "site" not in fields:
+            fail(f"{path}.site", "the site it runs at", None)
+        check_site(fields, around.site_names, path)
+        queries[key] = Query(name=key, **fields)
+    return queries
 
 
 def _storage(given: object, folder: Path, sites: list[str]) -> tuple[Path, dict[str, str]]:
@@ -177,7 +195,7 @@ def _storage(given: object, folder: Path, sites: list[str]) -> tuple[Path, dict[
     if not isinstance(given, Mapping):
         return _root(str(given), "storage", folder), {}
     fields = read_fields(given, {"root": name, "sites": mapping}, "storage")
-    root = _root(str(fields.get("root", ".mooring/storage")), "storage.root", folder)
+    root = _root(str(fields.get("root", f"{WORK_FOLDER_NAME}/storage")), "storage.root", folder)
     paths = {}
     own_paths = mapping(fields.get("sites", {}), "storage.sites")
     for site, path in own_paths.items():

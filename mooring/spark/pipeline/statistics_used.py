@@ -8,7 +8,9 @@ called stale.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
+from mooring.deployment.engine import LOOK_S
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.pipeline.statistics_file import LONG_AGO_DAYS, STATISTICS_FILE_NAME, FlowStatistics
@@ -17,12 +19,9 @@ ASSUMED_COST_US = 20.0
 """CPU per row where nothing is known; a plan made with it says so."""
 ASSUMED_BATCH_CPU_S = 0.2
 """CPU per micro-batch where nothing is known: about what a small one costs an embedded site."""
-LOOK_S = 5.0
-"""Seconds between two looks at a running fragment. Every question costs its site some milliseconds of CPU,
-which belong to the load that a plan is made with."""
 
 
-def given_fields(layout: Layout, flow: FlowNode) -> dict[str, object]:
+def given_fields(layout: Layout, flow: FlowNode) -> dict[str, Any]:
     """From `statistics` in mooring.yml."""
     given = layout.project.settings.statistics
     return dict(given.get(flow.name) or given.get(flow.dataset) or {})

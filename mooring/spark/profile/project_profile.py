@@ -15,7 +15,7 @@ from mooring.errors import InputError
 from mooring.problem.site import Site
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline_problem import problem_of
-from mooring.spark.pipeline.project import Project, read_sites
+from mooring.spark.pipeline.project import Project
 from mooring.spark.pipeline.statistics_file import (
     STATISTICS_FILE_NAME,
     MeasuredStatistics,
@@ -50,7 +50,7 @@ def profile_project(project: Project, options: ProfileOptions, tell: Progress) -
             "a profile reads the CPU of processes from /proc, which this machine does not have",
             remedy="profile on Linux and copy the statistics file here",
         )
-    sites = read_sites(project)
+    sites = project.settings.sites
     capacity = max((site.capacity for site in sites if site.connect is None), default=1.0)
     scratch = project.work_folder / "profile"
     files = RunFiles(project.work_folder)

@@ -40,13 +40,13 @@ def test_rows_that_pass_carry_the_delay_of_those_that_do_not() -> None:
 
 
 def test_a_generated_project_loads_and_cuts_every_operator(tmp_path: Path) -> None:
-    from mooring.spark.pipeline.project import load_project, read_sites
+    from mooring.spark.pipeline.project import load_project
 
     operators = draw_workload(np.random.default_rng(1))
     folder = tmp_path / "project"
     landing = write_project(folder, operators, {"ada": 0.5, "bea": 0.5}, step_us=0.1, trigger_s=4.0)
     project = load_project(folder)
-    assert [site.capacity for site in read_sites(project)] == [0.5, 0.5]
+    assert [site.capacity for site in project.settings.sites] == [0.5, 0.5]
     assert set(project.settings.cuts) == {o.reads for o in operators if o.reads}
     assert sorted(path.name for path in landing.iterdir()) == roots(operators)
     text = (folder / "transformations" / "delays.py").read_text()

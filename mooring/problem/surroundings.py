@@ -1,0 +1,140 @@
+"""What a problem has beside its operators: sites, streams, and the network between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mooring.errors import InputError
+from mooring.problem.history import RateHistory, read_history_columns
+from mooring.problem.matrices import read_network
+from mooring.problem.network import Network
+from mooring.problem.reading.companion import companion_file
+from mooring.problem.reading.fields import (
+    Check,
+    child,
+    fail,
+    name,
+    number,
+    own_name,
+    positive,
+    read_fields,
+    refuse_reference,
+    shown,
+)
+from mooring.problem.site import Site
+from mooring.problem.stream import Stream
+
+
+def _address(value: object, path: str) -> str:
+    """A Spark Connect address. It may carry a token, so what was found is described and not shown."""
+    if not isinstance(value, str) or not value.startswith("sc://") or not value.isprintable():
+        found = f"a text of {len(value)} characters" if isinstance(value, str) else shown(value)
+        raise InputError(f"found {found}, expected an address such as sc://host:port", field=path)
+    return value
+
+
+SITE_FIELDS: dict[str, Check] = {"capacity": positive, "memory_mb": positive, "connect": _address}
+STREAM_FIELDS: dict[str, Check] = {
+    "site": name,
+    "rate": number,
+    "min_rate": number,
+    "max_rate": number,
+    "bytes": number,
+    "rates": name,
+}
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    sites: tuple[Site, ...]
+    streams: tuple[Stream, ...]
+    network: Network
+    history: RateHistory | None
+
+    @property
+    def site_names(self) -> set[str]:
+        return {site.name for site in self.sites}
+
+
+def read_surroundings(sections: Mapping[str, Any], folder: Path | None) -> Surroundings:
+    """From the sections of a file. `folder` is where files it names are looked for; None: nowhere."""
+    sites = _read_sites(sections["sites"])
+    known = {site.name for site in sites}
+    columns = _HistoryFiles(folder)
+    streams = tuple(
+        _read_stream(key, raw, known, columns)
+        for key, raw in entries(sections.get("streams") or {}, "streams")
+    )
+    network = read_network(sections.get("latency_ms"), sections.get("network"), sites, folder)
+    return Surroundings(sites, streams, network, columns.history(streams))
+
+
+def entries(section: Any, path: str) -> list[tuple[str, object]]:
+    return [(own_name(key, child(path, key)), raw) for key, raw in section.items()]
+
+
+def _read_sites(section: Any) -> tuple[Site, ...]:
+    sites = []
+    for key, raw in entries(section, "sites"):
+        fields: dict[str, Any] = read_fields(raw, SITE_FIELDS, f"sites.{key}")
+        if "capacity" not in fields:
+            fail(f"sites.{key}.capacity", "the site's capacity in cores", None)
+        sites.append(Site(name=key, **fields))
+    return tuple(sites)
+
+
+def check_site(fields: Mapping[str, object], known: set[str], path: str) -> None:
+    site = fields.get("site")
+    if site is not None and site not in known:
+        refuse_reference(str(site), known, f"{path}.site", "a site")
+
+
+@dataclass
+class _HistoryFiles:
+    """History files named by streams, each read once, and the samples they hold of each stream."""
+
+    folder: Path | None
+
+    def __post_init__(self) -> None:
+        self._files: dict[str, dict[str, Any]] = {}
+        self._columns: dict[str, Any] = {}
+
+    def read(self, file: str, stream: str, path: str) -> Any:
+        if file not in self._files:
+            self._files[file] = read_history_columns(companion_file(self.folder, file, path))
+        columns = self._files[file]
+        column = columns.get(stream, next(iter(columns.values())) if len(columns) == 1 else None)
+        if column is None:
+            refuse_reference(stream, columns, path, f"a file with a column named after the stream, in {file}")
+        self._columns[stream] = column
+        return column
+
+    def history(self, streams: tuple[Stream, ...]) -> RateHistory | None:
+        if not self._columns:
+            return None
+        rows = min(len(column) for column in self._columns.values())
+        return RateHistory(
+            np.column_stack([self._columns.get(s.name, np.full(rows, s.rate))[:rows] for s in streams])
+        )
+
+
+def _read_stream(key: str, raw: object, sites: set[str], columns: _HistoryFiles) -> Stream:
+    path = f"streams.{key}"
+    fields: dict[str, Any] = read_fields(raw, STREAM_FIELDS, path)
+    check_site(fields, sites, path)
+    if "rates" in fields:
+        mean = float(np.mean(columns.read(fields["rates"], key, f"{path}.rates")))
+        fields.setdefault("rate", mean)
+    elif "rate" not in fields:
+        fail(f"{path}.rate", "the present rate in tuples per second (or rates: history.csv)", None)
+    low, high, rate = fields.get("min_rate", 0.0), fields.get("max_rate"), fields["rate"]
+    if high is not None and high < low:
+        fail(f"{path}.max_rate", f"at least min_rate, {low:g}", high)
+    if not low <= rate <= (np.inf if high is None else high):
+        fail(f"{path}.rate", "a rate between min_rate and max_rate", rate)
+    return Stream(name=key, **fields)
