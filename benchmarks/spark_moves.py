@@ -36,7 +36,7 @@ from mooring.spark.running.project_run import read_layout
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.java import find_java
-from mooring.spark.sites.sites import SiteHandle
+from mooring.spark.sites.sites import SiteHandle, SiteHandles
 
 ROUNDS = 5
 KEYS = 1_000_000
@@ -123,7 +123,7 @@ def running(configuration: dict[str, str], heap_mb: int = 512) -> Iterator[Spark
         try:
             for server in servers:
                 server.start()
-            sites = {s.name: SiteHandle(s.name, 1.0, s.wait_ready(), s) for s in servers}
+            sites = SiteHandles(SiteHandle(s.name, 1.0, s.wait_ready(), s) for s in servers)
             engine = SparkEngine(read_layout(load_project(folder), sites["a"]), sites, {})
             yield engine
             engine.stop_all(patience_s=5.0)
@@ -143,7 +143,7 @@ def wait_until(engine: SparkEngine, happened: Callable[[], bool], patience_s: fl
 
 def batches(engine: SparkEngine, fragment: str) -> int:
     engine.snapshot()
-    return engine.meters[fragment].count
+    return engine.progress.meters[fragment].count
 
 
 class PlainQuery:
@@ -229,7 +229,7 @@ def stores() -> ResultTable:
 
             def full(engine: SparkEngine = engine) -> bool:
                 engine.snapshot()
-                seen = engine.meters["counted"].batches
+                seen = engine.progress.meters["counted"].batches
                 return bool(seen) and seen[-1].state_rows >= KEYS
 
             wait_until(engine, full)

@@ -25,17 +25,16 @@ import numpy as np
 
 from benchmarks._machine import load_average
 from benchmarks._record import Measurement, carry_out, prose_of
+from mooring.controller.placing import Wish
+from mooring.controller.spark_run import SparkRun
 from mooring.experiments.result_table import ResultTable, Value
 from mooring.load.build import build_load_model
-from mooring.run import plan
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.pipeline.statistics_file import FlowStatistics
 from mooring.spark.profile.profile_options import ProfileOptions
 from mooring.spark.profile.project_profile import profile_project
 from mooring.spark.running.project_run import PreparedRun, prepared_run
-from mooring.spark.running.run_report import RunRecord
 from mooring.spark.running.snapshot import Snapshot
-from mooring.spark.running.watching import watch
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "network_monitoring"
 DEFAULTS = (3, 6, 240)
@@ -111,14 +110,13 @@ def load_table(folder: Path, seconds: float) -> ResultTable:
     project = load_project(folder)
     feeder = Feeder(repeated(demo_traffic(), 1 + int(seconds // 75)), folder / "landing")
     with prepared_run(project) as prepared:
-        made = plan(prepared.problem, "rod")
-        record = RunRecord(project.spec.name, "rod", made.placement.as_dict(), [], {}, {})
-        with prepared.engine() as engine:
-            prepared.deploy(engine, made.placement.as_dict())
+        run = SparkRun(prepared, Wish("rod"))
+        with run.started() as (session, book):
             feeder.start()
-            watch(engine, record, prepared.files, over=lambda s: s >= seconds, show=lambda snapshot: None)
+            session.run(lambda passed: passed >= seconds)
+            book.engine.check()
             feeder.halt()
-        return compare_loads(prepared, record.snapshots, seconds / 2)
+        return compare_loads(prepared, run.record.snapshots, seconds / 2)
 
 
 def compare_loads(prepared: PreparedRun, snapshots: list[Snapshot], since_s: float) -> ResultTable:

@@ -21,13 +21,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks._record import Measurement, carry_out, prose_of
+from mooring.controller.placing import Wish
+from mooring.controller.session import Look
+from mooring.controller.spark_run import SparkRun
 from mooring.experiments.result_table import ResultTable, Value
-from mooring.run import plan
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.project_run import prepared_run
-from mooring.spark.running.run_report import RunRecord
 from mooring.spark.running.snapshot import Snapshot
-from mooring.spark.running.watching import watch
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.process_tree import tree_usage
 
@@ -105,13 +105,14 @@ def watched(folder: Path, seconds: float) -> tuple[list[dict[str, Value]], bool]
     expected = expected_rows(traffic)
     options = EmbeddedOptions(jvm_flags=("-Xlog:gc:file=gc.log",))
     rows: list[dict[str, Value]] = []
-    with prepared_run(load_project(folder), options=options) as run, run.engine() as engine:
-        placement = plan(run.problem, "rod").placement.as_dict()
-        run.deploy(engine, placement)
-        record = RunRecord("ten minutes", "rod", placement, [], {}, {})
-        storage = run.layout.root
+    with (
+        prepared_run(load_project(folder), options=options) as prepared,
+        SparkRun(prepared, Wish("rod")).started() as (session, book),
+    ):
+        storage = prepared.layout.root
 
-        def show(snapshot: Snapshot) -> None:
+        def show(look: Look) -> None:
+            snapshot = book.engine.last_snapshot
             if snapshot.since_start_s >= 60.0 * (len(rows) + 1):
                 rows.append(sizes(storage, snapshot, os.getpid()))
                 print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
@@ -123,7 +124,9 @@ def watched(folder: Path, seconds: float) -> tuple[list[dict[str, Value]], bool]
             late = passed > seconds + SETTLING_S
             return late or (not feeder.is_alive() and all(v.exact for v in compare(storage, expected)))
 
-        watch(engine, record, run.files, over=over, show=show)
+        session.watchers.append(show)
+        session.run(over)
+        book.engine.check()
         feeder.halt()
         return rows, all(verdict.exact for verdict in compare(storage, expected))
 

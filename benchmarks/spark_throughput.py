@@ -22,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,13 +33,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 from benchmarks._record import Measurement, carry_out, prose_of
+from mooring.controller.placing import Wish
+from mooring.controller.session import SessionOptions
+from mooring.controller.spark_run import SparkRun
+from mooring.deployment.engine import LOOK_S
 from mooring.experiments.result_table import ResultTable, Value
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.pipeline.statistics_used import LOOK_S
 from mooring.spark.running.meters import FragmentMeter
 from mooring.spark.running.project_run import prepared_run
-from mooring.spark.running.run_report import RunRecord
-from mooring.spark.running.watching import WatchOptions, watch
 from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.java import find_java
@@ -146,11 +147,11 @@ def reads(packets: dict[str, int]) -> dict[str, int]:
     }
 
 
-def drained(meters: dict[str, FragmentMeter], share: float, backlog: Backlog) -> bool:
+def drained(meters: Mapping[str, FragmentMeter], share: float, backlog: Backlog) -> bool:
     return all(meters[name].rows_in >= share * rows for name, rows in reads(backlog.packets).items())
 
 
-def drained_s(meters: dict[str, FragmentMeter]) -> float:
+def drained_s(meters: Mapping[str, FragmentMeter]) -> float:
     """When the last batch with rows ended, in seconds since 1970: finer than the looks that learn of it."""
     return max(batch.end_s for meter in meters.values() for batch in meter.batches if batch.rows_in > 0)
 
@@ -185,25 +186,24 @@ def by_mooring(
 ) -> dict[str, float]:
     (folder / "mooring.yml").write_text(SETTINGS)
     land(folder, 0, 1)
-    with prepared_run(load_project(folder), fresh=True) as run, run.engine() as engine:
-        placement = {operator.name: "one" for operator in run.problem.operators}
-        run.deploy(engine, placement)
-        record = RunRecord("bench", "none", placement, [], {}, {})
-        embedded = run.sites["one"].embedded
+    with (
+        prepared_run(load_project(folder), fresh=True) as prepared,
+        SparkRun(prepared, Wish("rod")).started(pace=SessionOptions(look_s=LOOK_S)) as (session, book),
+    ):
+        meters = book.engine.progress.meters
+        embedded = prepared.sites["one"].embedded
         assert embedded is not None
 
         def until(share: float) -> None:
-            over = lambda passed: bool(engine.meters) and drained(engine.meters, share, backlog)  # noqa: E731
-            watch(
-                engine, record, run.files, over=over, show=lambda s: None, options=WatchOptions(look_s=LOOK_S)
-            )
+            session.run(lambda passed: bool(meters) and drained(meters, share, backlog))
+            book.engine.check()
 
         until(1 / backlog.copies)
         ready()
         cpu, began = Cpu(embedded), time.time()
         land(folder, 1, backlog.copies)
         until(1.0)
-        return cpu.used(backlog.rows_measured, drained_s(engine.meters) - began)
+        return cpu.used(backlog.rows_measured, drained_s(meters) - began)
 
 
 def by_hand(folder: Path, backlog: Backlog, ready: Callable[[], object] = lambda: None) -> dict[str, float]:

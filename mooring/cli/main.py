@@ -82,6 +82,7 @@ def main(argv: Sequence[str]) -> int:
 def _run(argv: Sequence[str], terminal: Terminal) -> int:
     try:
         args = build_parser(asked_verb(argv)).parse_args(argv)
+        args.words = list(argv)  # for a verb that starts itself anew
         work: Run = args.run
         return work(args, terminal)
     except SystemExit as stop:  # --help and --version

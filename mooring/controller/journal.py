@@ -13,13 +13,31 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mooring.deployment.moves import Move, apply_moves, moves_fingerprint
 from mooring.errors import EngineError
+from mooring.placement.placement import FragmentSites
 
 Record = dict[str, Any]
 FILE_NAME = "journal.jsonl"
+
+
+ListState = Literal["announced", "under way", "turned back", "done", "rolled back", "superseded"]
+"""Of a list of moves, by what the journal says of it:
+
+| state       | next record           | leads to    | a run that finds it so     |
+| ----------- | --------------------- | ----------- | -------------------------- |
+| announced   | a step done           | under way   | goes back                  |
+| under way   | a step done           | under way   | finishes the list          |
+| under way   | done                  | done        |                            |
+| any of both | turned back           | turned back | goes back                  |
+| turned back | rolled back           | rolled back |                            |
+| any of all  | a placement           | superseded  | goes on from the placement |
+"""
+ENDED: tuple[ListState, ...] = ("done", "rolled back", "superseded")
+FORWARD: Mapping[ListState, bool] = {"announced": False, "under way": True, "turned back": False}
+"""Whether an unfinished list is finished by the run that finds it, or taken back."""
 
 
 @dataclass(frozen=True)
@@ -27,17 +45,18 @@ class Applied:
     """A list of moves as the journal knows it."""
 
     id: str
-    old: Mapping[str, str]
+    old: FragmentSites
     moves: tuple[Move, ...]
+    state: ListState = "announced"
     done: int = 0
     """Moves whose fragment is known to have started at its target."""
-    turned_back: bool = False
-    """Something failed and the moves done were being taken back."""
-    ended: str | None = None
-    """"done", "rolled back" or "superseded" (by another placement); None while unfinished."""
 
     @property
-    def new(self) -> dict[str, str]:
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+    @property
+    def new(self) -> FragmentSites:
         return apply_moves(self.old, self.moves)
 
 
@@ -76,17 +95,17 @@ class Journal:
 
     # What the records say
 
-    def placement(self) -> dict[str, str] | None:
-        """Fragment -> site as last known; between two lists of moves only."""
-        known: dict[str, str] | None = None
+    def placement(self) -> FragmentSites | None:
+        """As last known; between two lists of moves only."""
+        known: FragmentSites | None = None
         lists: dict[str, Applied] = {}
         for record in self.records():
             _take_in(lists, record)
             if record["kind"] == "placement":
-                known = dict(record["placement"])
+                known = FragmentSites(record["placement"])
             elif record["kind"] in ("done", "rolled back") and record["list"] in lists:
                 one = lists[record["list"]]
-                known = dict(one.new if record["kind"] == "done" else one.old)
+                known = one.new if record["kind"] == "done" else one.old
         return known
 
     def last_list(self) -> Applied | None:
@@ -101,10 +120,10 @@ class Journal:
         done = [r for r in self.records() if r["kind"] == "step" and r["stage"] == "done"]
         return [(float(r["pause_s"]), float(r.get("state_bytes") or 0.0)) for r in done[-newest:]]
 
-    def note_placement(self, placement: Mapping[str, str], why: str) -> None:
+    def note_placement(self, placement: FragmentSites, why: str) -> None:
         self.append("placement", placement=dict(placement), why=why)
 
-    def begin_list(self, old: Mapping[str, str], moves: Sequence[Move]) -> str:
+    def begin_list(self, old: FragmentSites, moves: Sequence[Move]) -> str:
         """Announce a list; returns its id, new each time."""
         apply_moves(old, moves)  # refuses a list that does not fit where things are
         number = sum(record["kind"] == "list" for record in self.records()) + 1
@@ -133,21 +152,19 @@ def _take_in(lists: dict[str, Applied], record: Record) -> None:
     kind = record["kind"]
     if kind == "list":
         moves = tuple(Move(*step) for step in record["moves"])
-        lists[record["id"]] = Applied(record["id"], record["old"], moves)
+        lists[record["id"]] = Applied(record["id"], FragmentSites(record["old"]), moves)
         return
     if kind == "placement":  # a run that was started some other way has left an unfinished list behind
         for name, one in lists.items():
-            lists[name] = one if one.ended is not None else replace(one, ended="superseded")
+            lists[name] = one if one.ended else replace(one, state="superseded")
         return
     known = lists.get(record.get("list", ""))
     if known is None:
         return
-    if kind == "step" and record["stage"] == "done" and not known.turned_back:
-        known = replace(known, done=record["step"] + 1)
-    elif kind == "turned back":
-        known = replace(known, turned_back=True)
-    elif kind in ("done", "rolled back"):
-        known = replace(known, ended=kind)
+    if kind == "step" and record["stage"] == "done" and known.state in ("announced", "under way"):
+        known = replace(known, state="under way", done=record["step"] + 1)
+    elif kind in ("turned back", "done", "rolled back"):
+        known = replace(known, state=kind)
     lists[known.id] = known
 
 

@@ -1,4 +1,4 @@
-"""The runner's desk: takes requests for moves out of the mailbox and carries them out, telling how far it is.
+"""The desk of a run: takes requests for moves out of the mailbox, carries them out, answers how far it is.
 
 A request names the placement its asker saw and the moves it wants. It is refused unless that is what runs
 now, and unless every move is allowed by what the runner itself knows of the problem.
@@ -12,24 +12,24 @@ from typing import Any
 
 from mooring.controller.apply import apply_list, inverse_of_last
 from mooring.controller.journal import Journal
-from mooring.deployment.engine import MoveReport
+from mooring.deployment.engine import Engine, MoveReport
 from mooring.deployment.moves import Move, check_moves
+from mooring.deployment.requests import Mailbox, MoveRequest
 from mooring.errors import EngineError, MooringError
+from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
-from mooring.spark.running.engine import SparkEngine
-from mooring.spark.running.mailbox import Mailbox, MoveRequest
 
 
 @dataclass
 class MoveDesk:
-    engine: SparkEngine
+    engine: Engine
     problem: Problem
     journal: Journal
     mailbox: Mailbox
-    moved: Callable[[dict[str, str]], None] = field(default=lambda placement: None)
-    """Told where every fragment runs after each list, done or taken back."""
+    moved: Callable[[FragmentSites], None] = field(default=lambda sites: None)
+    """Called with where every fragment runs after each list, done or taken back."""
 
-    def __call__(self) -> bool:
+    def serve(self) -> bool:
         """Serve one request, if there is one; whether anything may have moved."""
         request = self.mailbox.take()
         if request is None:
@@ -39,11 +39,11 @@ class MoveDesk:
 
     def _serve(self, request: MoveRequest) -> bool:
         moves = [Move(*step) for step in request.moves]
-        running = self._running()
+        running = self.engine.homes()
         refusal = self._refusal(request, moves, running)
         if refusal is not None:
             self.mailbox.reply(
-                request.id, {"state": "refused", "why": refusal, "placement": running, "steps": []}
+                request.id, {"state": "refused", "why": refusal, "placement": dict(running), "steps": []}
             )
             return False
         steps: list[dict[str, Any]] = []
@@ -58,19 +58,16 @@ class MoveDesk:
             self.mailbox.reply(request.id, answer)
 
         try:
-            apply_list(self.engine, self.journal, request.old, moves, progress)
+            apply_list(self.engine, self.journal, FragmentSites(request.old), moves, progress)
             answer["state"] = "done"
         except EngineError as failure:
             answer |= {"state": "failed", "why": str(failure)}
         finally:
-            self.moved(self._running())
-        self.mailbox.reply(request.id, answer | {"placement": self._running()})
+            self.moved(self.engine.homes())
+        self.mailbox.reply(request.id, answer | {"placement": dict(self.engine.homes())})
         return True
 
-    def _running(self) -> dict[str, str]:
-        return {name: made.site for name, made in self.engine.running.items()}
-
-    def _refusal(self, request: MoveRequest, moves: list[Move], running: dict[str, str]) -> str | None:
+    def _refusal(self, request: MoveRequest, moves: list[Move], running: FragmentSites) -> str | None:
         if not moves:
             return "there is nothing to move"
         if request.old != running:

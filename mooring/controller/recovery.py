@@ -1,10 +1,9 @@
 """What to start again, where and when, after a site was lost or a fragment failed.
 
-It decides and never acts: whoever runs the pipeline tells it what happened and asks what is due. A fragment
-whose site is lost goes where the policy puts it, at once; one that may run nowhere else waits for its site.
-A fragment that fails by itself is tried again after a pause that doubles, and after `tries` failures without
-a committed batch in between it is left alone and reported. What a move has stopped on purpose is held and not
-touched.
+It decides and never acts: a supervisor says what happened and asks what is due. A fragment whose site is lost
+goes where the policy puts it, at once; one that may run nowhere else waits for its site. A fragment that
+fails by itself is tried again after a pause that doubles, and after `tries` failures without a committed
+batch in between it is left alone and reported. What was stopped on purpose is held and not touched.
 """
 
 from __future__ import annotations
@@ -14,10 +13,33 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mooring.errors import MooringError
+from mooring.placement.placement import FragmentSites
 
 State = Literal["running", "waiting", "held", "given up"]
-Replacement = Callable[[Mapping[str, str], Collection[str]], Mapping[str, str]]
-"""(fragment -> site, lost sites) -> fragment -> site, with as few fragments at lost sites as is allowed."""
+Event = Literal["site lost", "failed", "failed too often", "held", "released", "started"]
+TRANSITIONS: Mapping[tuple[State, Event], State] = {
+    ("running", "site lost"): "waiting",
+    ("waiting", "site lost"): "waiting",
+    ("running", "failed"): "waiting",
+    ("waiting", "failed"): "waiting",
+    ("running", "failed too often"): "given up",
+    ("waiting", "failed too often"): "given up",
+    ("running", "held"): "held",
+    ("waiting", "held"): "held",
+    ("held", "held"): "held",
+    ("given up", "held"): "held",
+    ("held", "released"): "waiting",
+    ("running", "started"): "running",
+    ("waiting", "started"): "running",
+    ("held", "started"): "running",
+    ("given up", "started"): "running",
+}
+"""What becomes of a fragment; an event that has no entry for its state changes nothing. A fragment that waits
+is started when it is due and its site is not lost.
+"""
+
+Replacement = Callable[[FragmentSites, Collection[str]], FragmentSites]
+"""(where fragments are, lost sites) -> where they go, with as few at lost sites as is allowed."""
 
 
 @dataclass(frozen=True)
@@ -57,29 +79,38 @@ class _Fragment:
 class Recovery:
     """One per run. Times are seconds of any clock that only goes forward."""
 
-    placement: dict[str, str]
-    """Fragment -> site, as it should be now."""
+    began: FragmentSites
+    """Where everything is at first."""
     choose: Replacement
     options: RecoveryOptions = field(default_factory=RecoveryOptions)
     tell: Callable[[Incident], None] = lambda incident: None
-    """Hears of everything that happens and is decided."""
+    """Called with everything that happens and is decided."""
     lost: dict[str, str] = field(default_factory=dict)
     """Site -> why it counts as lost."""
 
     def __post_init__(self) -> None:
-        self._fragments = {name: _Fragment(site) for name, site in self.placement.items()}
+        self._fragments = {name: _Fragment(site) for name, site in self.began.items()}
+
+    @property
+    def placement(self) -> FragmentSites:
+        """Where every fragment should be now."""
+        return FragmentSites({name: fragment.site for name, fragment in self._fragments.items()})
+
+    def is_at(self, fragment: str) -> str:
+        """The site where it should be now."""
+        return self._fragments[fragment].site
 
     # What happened
 
     def site_lost(self, site: str, why: str, now_s: float) -> None:
-        """Everything at the site stopped, or can no longer be told to stop."""
+        """Everything at the site stopped, or can no longer be asked to stop."""
         if site in self.lost:
             return
         self.lost[site] = why
         self.note(now_s, f"the site {site} is lost: {why}")
         for name, fragment in self._fragments.items():
-            if fragment.site == site and fragment.state in ("running", "waiting"):
-                self._wait(name, now_s, f"its site {site} is lost")
+            if fragment.site == site and self._happened(name, "site lost"):
+                fragment.due_s, fragment.why = now_s, f"its site {site} is lost"
         self._replace(now_s)
 
     def site_back(self, site: str, now_s: float) -> None:
@@ -96,18 +127,19 @@ class Recovery:
         remove, such as a full disk, so that it is never given up.
         """
         found = self._fragments[fragment]
-        if found.state in ("held", "given up"):
+        too_often = found.failures + 1 >= self.options.tries and not passing
+        if not self._happened(fragment, "failed too often" if too_often else "failed"):
             return
         found.failures += 1
-        if found.failures >= self.options.tries and not passing:
-            found.state, found.why = "given up", why
+        found.why = why
+        if too_often:
             times = f"{found.failures} times in a row"
             self.note(now_s, f"{fragment} failed {times} and is not tried again: {why}")
             return
         pause_s = min(
             self.options.first_pause_s * 2.0 ** min(found.failures - 1, 60), self.options.longest_pause_s
         )
-        self._wait(fragment, now_s + pause_s, why)
+        found.due_s = now_s + pause_s
         self.note(now_s, f"{fragment} failed at {found.site}: {why}; next try in {pause_s:g} s")
 
     def progressed(self, fragment: str) -> None:
@@ -116,20 +148,21 @@ class Recovery:
 
     def hold(self, fragment: str, why: str) -> None:
         """Stopped on purpose: nothing starts it until it is released."""
-        found = self._fragments[fragment]
-        found.state, found.why = "held", why
+        self._happened(fragment, "held")
+        self._fragments[fragment].why = why
 
     def release(self, fragment: str, now_s: float) -> None:
         """Whatever held it is over, and it does not run: start it."""
-        if self._fragments[fragment].state == "held":
-            self._wait(fragment, now_s, "held until now")
+        if self._happened(fragment, "released"):
+            found = self._fragments[fragment]
+            found.due_s, found.why = now_s, "held until now"
             self._replace(now_s)
 
     def started(self, fragment: str, site: str) -> None:
         """It runs there now, by our order or by a move."""
+        self._happened(fragment, "started")
         found = self._fragments[fragment]
-        found.site, found.state, found.why = site, "running", ""
-        self.placement[fragment] = site
+        found.site, found.why = site, ""
 
     # What to do
 
@@ -152,9 +185,13 @@ class Recovery:
             if fragment.state != "running"
         }
 
-    def _wait(self, name: str, due_s: float, why: str) -> None:
+    def _happened(self, name: str, event: Event) -> bool:
+        """Follow the table; False where the event changes nothing."""
         fragment = self._fragments[name]
-        fragment.state, fragment.due_s, fragment.why = "waiting", due_s, why
+        reached = TRANSITIONS.get((fragment.state, event))
+        if reached is not None:
+            fragment.state = reached
+        return reached is not None
 
     def _replace(self, now_s: float) -> None:
         """Ask the policy for sites for the fragments that wait at lost ones."""
@@ -162,7 +199,7 @@ class Recovery:
         if not stranded:
             return
         try:
-            chosen = self.choose({n: f.site for n, f in self._fragments.items()}, set(self.lost))
+            chosen = self.choose(self.placement, set(self.lost))
         except MooringError as failure:
             self.note(now_s, f"{', '.join(stranded)} wait for their site: {failure}")
             return
@@ -174,7 +211,6 @@ class Recovery:
             else:
                 self.note(now_s, f"{name} goes from {fragment.site} to {to}")
                 fragment.site, fragment.due_s = to, now_s
-                self.placement[name] = to
 
     def note(self, now_s: float, what: str) -> None:
         """Something for the report."""

@@ -14,40 +14,39 @@ import numpy as np
 
 from mooring.errors import InfeasibleError, MooringError
 from mooring.load.build import build_load_model
+from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.operator import Operator
 from mooring.problem.problem import Problem
 
 NOTHING_CORES = 1e-9
-Sites = dict[str, str]
-"""Fragment -> site."""
 
 
 def replace_lost(
     problem: Problem,
-    sites: Mapping[str, str],
+    sites: FragmentSites,
     lost: Collection[str],
-    plan: Callable[[Problem], Mapping[str, str]],
-) -> Sites:
-    """`sites` with the fragments at lost sites placed anew by `plan` (problem -> fragment -> site)."""
+    plan: Callable[[Problem], Placement],
+) -> FragmentSites:
+    """`sites` with the fragments at lost sites placed anew by `plan`."""
     if {site.name for site in problem.sites} <= set(lost):
         raise InfeasibleError("every site is lost", remedy="it goes on when one of them is back")
     waiting = {name for name in _pinned(problem) if _pinned(problem)[name] in lost}
     orphans = [name for name, site in sites.items() if site in lost and name not in waiting]
     if not orphans:
-        return dict(sites)
+        return sites
     reduced = _reduced(problem, sites, lost, waiting)
     try:
-        chosen = plan(reduced)
+        chosen = plan(reduced).by_fragment()
     except MooringError:  # such as: their fixed load alone is more than the sites left can take
-        chosen = {}
+        chosen = FragmentSites({})
     result = dict(sites)
     for name in orphans:
         to = chosen.get(name)
         result[name] = to if to is not None and to not in lost else _least_used(problem, result, lost)
-    return result
+    return FragmentSites(result)
 
 
-def _pinned(problem: Problem) -> Sites:
+def _pinned(problem: Problem) -> dict[str, str]:
     """Fragments that may run at one site only."""
     pins = {
         name: next((site for j in members if (site := problem.operators[j].site) is not None), None)
@@ -57,7 +56,7 @@ def _pinned(problem: Problem) -> Sites:
 
 
 def _reduced(
-    problem: Problem, sites: Mapping[str, str], lost: Collection[str], waiting: Collection[str]
+    problem: Problem, sites: FragmentSites, lost: Collection[str], waiting: Collection[str]
 ) -> Problem:
     operators = list(problem.operators)
     for name, members in zip(problem.fragment_names, problem.fragments, strict=True):

@@ -6,36 +6,16 @@ fragments they touch, and everything else runs on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from mooring.controller.recovery import Recovery, Start
-from mooring.deployment.engine import Trouble
+from mooring.deployment.engine import FallibleEngine
 from mooring.errors import EngineError, MooringError, SiteLostError
 
 _PASSING = ("No space left on device", "Disk quota exceeded", "Too many open files", "Read-only file system")
 """Failures that the fragment is not to blame for, and that end when somebody makes room."""
-
-
-class Supervised(Protocol):
-    """What supervision needs of an engine."""
-
-    def start(self, fragment: str, site: str) -> None: ...
-    def stop(self, fragment: str, patience_s: float = ...) -> None: ...
-    def forget(self, fragment: str) -> None: ...
-    def dead_sites(self) -> list[Trouble]: ...
-    def inspect(self) -> list[Trouble]: ...
-    def lost_channels(self) -> dict[str, str]: ...
-    def users_of(self, channel: str) -> list[str]: ...
-    def clear_leftovers(self, site: str) -> int: ...
-    def homes(self) -> Mapping[str, str]:
-        """Fragment -> site, of those that run."""
-        ...
-
-    def batches(self) -> Mapping[str, int]:
-        """Fragment -> micro-batches committed so far; only those that run."""
-        ...
 
 
 class Reviver(Protocol):
@@ -48,17 +28,15 @@ class Reviver(Protocol):
 
 @dataclass
 class Supervisor:
-    engine: Supervised
+    engine: FallibleEngine
     recovery: Recovery
     reviver: Reviver
     changed: Callable[[], None] = lambda: None
     """Called once all that was due has been started, so that the new placement is noted down."""
     noticed: Callable[[], None] = lambda: None
-    """Called before and after each start that is due. A start takes seconds, and whoever looks on meanwhile
+    """Called before and after each start that is due. A start takes seconds, and those who look on meanwhile
     should learn why.
     """
-    is_moving: Callable[[str], bool] = lambda fragment: False
-    """Whether a move has a fragment in hand; it is then left alone."""
     _batches_at_start: dict[str, int] = field(default_factory=dict)
     _lost_channels: dict[str, str] = field(default_factory=dict)
     _chores: dict[str, str] = field(default_factory=dict)
@@ -70,7 +48,7 @@ class Supervisor:
         for site in self.reviver.returned():
             self.engine.clear_leftovers(site)
             self.recovery.site_back(site, now_s)
-        orders = [order for order in self.recovery.due(now_s) if not self.is_moving(order.fragment)]
+        orders = [order for order in self.recovery.due(now_s) if not self.engine.in_move(order.fragment)]
         started = False
         for order in orders:
             self.noticed()
@@ -90,7 +68,7 @@ class Supervisor:
         for trouble in self.engine.inspect():
             if trouble.fragment is None:
                 self._lose_site(trouble.site, trouble.failure, now_s)
-            elif self.recovery.state_of(trouble.fragment) == "running" and not self.is_moving(
+            elif self.recovery.state_of(trouble.fragment) == "running" and not self.engine.in_move(
                 trouble.fragment
             ):
                 self.engine.forget(trouble.fragment)
@@ -98,7 +76,7 @@ class Supervisor:
         self.tick(now_s)
 
     def failed(self, what: str, failure: Exception, now_s: float) -> None:
-        """A chore of whoever runs the pipeline failed (a full disk, say); said once until it works again."""
+        """A chore of the run failed (a full disk, say); said once until it works again."""
         said = f"{what} failed: {failure}"
         if self._chores.get(what) != said:
             self._chores[what] = said
@@ -116,18 +94,18 @@ class Supervisor:
         """Moves change what runs where behind recovery's back, and a failed one may leave a fragment idle."""
         homes = self.engine.homes()
         for fragment, site in homes.items():
-            if self.recovery.placement[fragment] != site:
+            if self.recovery.is_at(fragment) != site:
                 self.recovery.started(fragment, site)
         for fragment in self.recovery.placement:
-            idle = fragment not in homes and not self.is_moving(fragment)
+            idle = fragment not in homes and not self.engine.in_move(fragment)
             if idle and self.recovery.state_of(fragment) == "running":
                 self.recovery.failed(fragment, "a move left it without a site", now_s)
 
     def _lose_site(self, site: str, failure: EngineError, now_s: float) -> None:
         if site in self.recovery.lost:
             return
-        for fragment, at in list(self.recovery.placement.items()):
-            if at == site and not self.is_moving(fragment):
+        for fragment, at in self.recovery.placement.items():
+            if at == site and not self.engine.in_move(fragment):
                 self.engine.forget(fragment)
         self.recovery.site_lost(site, str(failure), now_s)
         self.reviver.look_after(site)

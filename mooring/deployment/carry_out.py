@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from mooring.deployment.channels import channels_of
 from mooring.deployment.engine import Engine
-from mooring.problem.problem import Problem
+from mooring.placement.placement import Placement
 
 
-def carry_out(engine: Engine, problem: Problem, site_of: Mapping[str, str]) -> None:
-    """Connect every channel, then start every fragment where the placement (operator -> site) has it."""
-    for channel in channels_of(problem):
+def carry_out(engine: Engine, placement: Placement) -> None:
+    """Connect every channel, then start every fragment where the placement has it."""
+    for channel in channels_of(placement.problem):
         engine.connect(channel)
-    for fragment, members in zip(problem.fragment_names, problem.fragments, strict=True):
-        engine.start(fragment, site_of[problem.operators[members[0]].name])
+    engine.start_all(placement.by_fragment())

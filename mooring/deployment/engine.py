@@ -12,11 +12,16 @@ next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
+from mooring.deployment.move_stages import Reached
 from mooring.errors import EngineError
+from mooring.placement.placement import FragmentSites
+
+LOOK_S = 5.0
+"""Seconds between two looks at what runs, where nothing else is said. Looking costs sites some CPU."""
 
 
 @dataclass(frozen=True, order=True)
@@ -31,7 +36,7 @@ class Channel:
 class SiteReport:
     """A site over the time since the last measurement."""
 
-    utilisation: float  # share of its capacity in use
+    utilisation: float | None  # share of its capacity in use; None: not measured
     backlog: float | None = None  # tuples waiting, where the engine can tell
 
 
@@ -100,8 +105,14 @@ class Engine(Protocol):
         """Run a fragment at a site, from where its channels' committed positions are."""
         ...
 
-    def stop(self, fragment: str) -> None:
-        """End a fragment; its state and what it has not read stay where they are."""
+    def start_all(self, sites: FragmentSites) -> None:
+        """Run fragments, each at its site; different sites side by side where the engine can."""
+        ...
+
+    def stop(self, fragment: str, patience_s: float = ...) -> None:
+        """End a fragment; its state and what it has not read stay where they are. `patience_s`: how long to
+        wait for a good moment, where moments differ.
+        """
         ...
 
     def connect(self, channel: Channel) -> None:
@@ -112,8 +123,12 @@ class Engine(Protocol):
         """The reader is gone for good; nothing more is kept for it."""
         ...
 
-    def move(self, fragment: str, to_site: str) -> MoveReport:
+    def move(self, fragment: str, to_site: str, reached: Reached = ...) -> MoveReport:
         """Stop a running fragment and start it elsewhere with its state; never do two of it commit."""
+        ...
+
+    def homes(self) -> FragmentSites:
+        """Where the fragments are that run."""
         ...
 
     def measure(self) -> Measurement:
@@ -121,13 +136,45 @@ class Engine(Protocol):
         ...
 
 
-@runtime_checkable
-class StagedMoves(Protocol):
-    """An engine that tells how far a move is, so that a journal can say it."""
+class FallibleEngine(Engine, Protocol):
+    """An engine whose sites and fragments can fail: what keeping a run alive needs beside."""
 
-    def move_in_stages(self, fragment: str, to_site: str, reached: Callable[[str], None]) -> MoveReport:
-        """Move; `reached` hears each of `STAGES` once it holds, and a move ends if it raises."""
+    def dead_sites(self) -> list[Trouble]:
+        """Sites that are known to have ended: asks none of them, so it may be called often."""
         ...
 
+    def inspect(self) -> list[Trouble]:
+        """Lost sites and failed fragments, each fragment asked; of a lost site only the site."""
+        ...
 
-STAGES = ("prepared", "stopped", "fenced", "started")
+    def forget(self, fragment: str) -> None:
+        """Let go of a fragment that failed, or whose site is lost; it can then be started anew."""
+        ...
+
+    def clear_leftovers(self, site: str) -> int:
+        """Stop what was left behind at a site that answers again; returns how much of it still ran."""
+        ...
+
+    def in_move(self, fragment: str) -> bool:
+        """Whether a move has the fragment in hand: nothing else may start or stop it."""
+        ...
+
+    def settled(self) -> None:
+        """All that was due has been started: from now on sites get no more than their capacity."""
+        ...
+
+    def batches(self) -> Mapping[str, int]:
+        """Fragment -> how often it has committed something so far; only those that run."""
+        ...
+
+    def lost_channels(self) -> Mapping[str, str]:
+        """Writing fragment -> what is missing of its channel."""
+        ...
+
+    def users_of(self, channel: str) -> list[str]:
+        """The fragment that writes a channel and those that read it."""
+        ...
+
+    def trim(self) -> int:
+        """Remove what all readers of a channel have committed past; returns the bytes freed."""
+        ...

@@ -10,17 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from statistics import median
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from mooring.deployment.move_times import MoveTimes
 from mooring.errors import InfeasibleError, InputError
 from mooring.load.build import build_load_model
 from mooring.load.model import LoadModel
 from mooring.placement.checker import violations
 from mooring.placement.judging.evaluation import evaluate_placement, utilisation
-from mooring.placement.placement import Placement
+from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
 
 _POINTS = 2**12
@@ -38,33 +38,6 @@ class Move:
 
     def inverse(self) -> Move:
         return Move(self.fragment, self.to_site, self.from_site)
-
-
-@dataclass(frozen=True)
-class MoveTimes:
-    """How long a fragment stands still. The defaults are about what warm sites of two cores take."""
-
-    stateless_s: float = 1.0
-    stateful_s: float = 2.0
-    bytes_per_s: float = 100e6
-
-    def pause_s(self, *, stateful: bool, state_bytes: float) -> float:
-        base_s = self.stateful_s if stateful else self.stateless_s
-        return base_s + state_bytes / self.bytes_per_s
-
-    def fitted(self, past: Sequence[tuple[float, float]]) -> MoveTimes:
-        """The same with the fixed parts as moves of this project took (pause in seconds, bytes of state).
-
-        >>> MoveTimes().fitted([(0.5, 0), (0.7, 0), (0.9, 0), (4.0, 2e8)])
-        MoveTimes(stateless_s=0.7, stateful_s=2.0, bytes_per_s=100000000.0)
-        """
-        without = [pause_s for pause_s, state_bytes in past if state_bytes == 0]
-        holding = [max(0.0, pause_s - size / self.bytes_per_s) for pause_s, size in past if size > 0]
-        return replace(
-            self,
-            stateless_s=median(without) if without else self.stateless_s,
-            stateful_s=median(holding) if holding else self.stateful_s,
-        )
 
 
 @dataclass(frozen=True)
@@ -87,10 +60,10 @@ class PlannedMove:
 
 @dataclass(frozen=True)
 class MoveList:
-    """Ordered moves from one placement (fragment -> site) to another."""
+    """Ordered moves from where things are to where they should be."""
 
-    old: Mapping[str, str]
-    new: Mapping[str, str]
+    old: FragmentSites
+    new: FragmentSites
     steps: tuple[PlannedMove, ...]
     before: Effect
 
@@ -122,7 +95,7 @@ class MoveList:
         }
 
 
-def moves_fingerprint(old: Mapping[str, str], moves: Sequence[Move]) -> str:
+def moves_fingerprint(old: FragmentSites, moves: Sequence[Move]) -> str:
     """Names one list of moves from one placement: exactly these, in this order."""
     text = json.dumps([sorted(old.items()), [[m.fragment, m.from_site, m.to_site] for m in moves]])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -138,9 +111,9 @@ class Figures:
 
 
 def ordered_moves(
-    problem: Problem, old: Mapping[str, str], new: Mapping[str, str], figures: Figures | None = None
+    problem: Problem, old: FragmentSites, new: FragmentSites, figures: Figures | None = None
 ) -> MoveList:
-    """The moves that lead from `old` to `new` (fragment -> site), each placement in between allowed.
+    """The moves that lead from `old` to `new`, each placement in between allowed.
 
     >>> problem = Problem.from_dict({
     ...     "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}},
@@ -151,7 +124,7 @@ def ordered_moves(
     ['g']
     """
     model = build_load_model(problem)
-    start, goal = fragment_placement(problem, old), fragment_placement(problem, new)
+    start, goal = Placement.from_fragments(problem, old), Placement.from_fragments(problem, new)
     _refuse_immovable(problem, start, goal)
     wrong = violations(problem, model, goal)
     if wrong:
@@ -165,7 +138,7 @@ def ordered_moves(
 
 def described_moves(
     problem: Problem,
-    old: Mapping[str, str],
+    old: FragmentSites,
     moves: Sequence[Move],
     figures: Figures | None = None,
     *,
@@ -176,26 +149,26 @@ def described_moves(
     model, chosen = build_load_model(problem), figures or Figures()
     steps: list[PlannedMove] = []
     for upto, move in enumerate(moves, start=1):
-        reached = fragment_placement(problem, apply_moves(old, moves[:upto]))
+        reached = Placement.from_fragments(problem, apply_moves(old, moves[:upto]))
         state_bytes, pause_s = _predicted(problem, problem.fragment_names.index(move.fragment), chosen)
         steps.append(PlannedMove(move, state_bytes, pause_s, _effect(model, reached)))
-    before = _effect(model, fragment_placement(problem, old))
-    return MoveList(dict(old), apply_moves(old, moves), tuple(steps), before)
+    before = _effect(model, Placement.from_fragments(problem, old))
+    return MoveList(old, apply_moves(old, moves), tuple(steps), before)
 
 
 def check_moves(
-    problem: Problem, old: Mapping[str, str], moves: Sequence[Move], *, within_limits: bool = True
+    problem: Problem, old: FragmentSites, moves: Sequence[Move], *, within_limits: bool = True
 ) -> None:
     """Refuse moves that do not fit `old`, move what may not move, or (unless they lead back to where things
     were) overfill a site on the way.
     """
     model = build_load_model(problem)
-    at = start = fragment_placement(problem, old)
+    at = start = Placement.from_fragments(problem, old)
     allowed = len(violations(problem, model, start))
     for upto, move in enumerate(moves, start=1):
         if move.from_site == move.to_site:
             raise InputError(f"found {move.fragment!r} moved to {move.to_site!r}, where it is already")
-        then = fragment_placement(problem, apply_moves(old, moves[:upto]))
+        then = Placement.from_fragments(problem, apply_moves(old, moves[:upto]))
         _refuse_immovable(problem, at, then)
         wrong = violations(problem, model, then)
         if within_limits and len(wrong) > (allowed if upto < len(moves) else 0):
@@ -203,41 +176,15 @@ def check_moves(
         at = then
 
 
-def fragment_placement(problem: Problem, site_of: Mapping[str, str]) -> Placement:
-    """A placement from fragment -> site; every fragment once, at a known site."""
-    unknown = [name for name in site_of if name not in problem.fragment_names]
-    missing = [name for name in problem.fragment_names if name not in site_of]
-    if unknown or missing:
-        what = f"no fragment {unknown[0]!r}" if unknown else f"no site for the fragment {missing[0]!r}"
-        raise InputError(
-            f"found {what}, expected one site for each of {', '.join(problem.fragment_names)}",
-            field="placement",
-        )
-    for name, site in site_of.items():
-        if site not in problem.site_index:
-            raise InputError(
-                f"found {site!r}, expected one of {', '.join(problem.site_index)}", field=f"placement.{name}"
-            )
-    return Placement(
-        problem, np.array([problem.site_index[site_of[name]] for name in problem.fragment_names])
-    )
-
-
-def by_fragment(placement: Placement) -> dict[str, str]:
-    """Fragment -> site."""
-    problem = placement.problem
-    return {name: _site(problem, placement, f) for f, name in enumerate(problem.fragment_names)}
-
-
-def apply_moves(placement: Mapping[str, str], moves: Sequence[Move]) -> dict[str, str]:
+def apply_moves(sites: FragmentSites, moves: Sequence[Move]) -> FragmentSites:
     """Where everything is after the moves; a move from where its fragment is not is refused."""
-    result = dict(placement)
+    result = dict(sites)
     for move in moves:
         if result.get(move.fragment) != move.from_site:
             found = result.get(move.fragment)
             raise InputError(f"found {move.fragment!r} at {found!r}, expected it at {move.from_site!r}")
         result[move.fragment] = move.to_site
-    return result
+    return FragmentSites(result)
 
 
 def _refuse_immovable(problem: Problem, start: Placement, goal: Placement) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NewType
 
 import numpy as np
 
@@ -11,6 +12,13 @@ from mooring.arrays import Ints
 from mooring.errors import InputError
 from mooring.problem.problem import Problem
 from mooring.problem.reading.fields import refuse_reference
+
+OperatorSites = NewType("OperatorSites", Mapping[str, str])
+"""Operator -> site, by name: what plan documents hold and people write."""
+FragmentSites = NewType("FragmentSites", Mapping[str, str])
+"""Fragment -> site, by name: what engines carry out, moves change and journals remember. While something is
+being started or has failed, the fragments that run nowhere are missing.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +46,41 @@ class Placement:
             result[list(members)] = site
         return result
 
-    def as_dict(self) -> dict[str, str]:
+    def as_dict(self) -> OperatorSites:
         """Operator -> site, in the problem's order."""
         sites = self.site_of_operator
-        return {o.name: self.problem.sites[sites[j]].name for j, o in enumerate(self.problem.operators)}
+        return OperatorSites(
+            {o.name: self.problem.sites[sites[j]].name for j, o in enumerate(self.problem.operators)}
+        )
+
+    def by_fragment(self) -> FragmentSites:
+        """Fragment -> site, in the problem's order."""
+        sites = self.problem.sites
+        return FragmentSites(
+            {
+                name: sites[site].name
+                for name, site in zip(self.problem.fragment_names, self.site_of_fragment, strict=True)
+            }
+        )
+
+    @classmethod
+    def from_fragments(cls, problem: Problem, sites: FragmentSites) -> Placement:
+        """Every fragment once, at a known site; `InputError` otherwise."""
+        unknown = [name for name in sites if name not in problem.fragment_names]
+        missing = [name for name in problem.fragment_names if name not in sites]
+        if unknown or missing:
+            what = f"no fragment {unknown[0]!r}" if unknown else f"no site for the fragment {missing[0]!r}"
+            raise InputError(
+                f"found {what}, expected one site for each of {', '.join(problem.fragment_names)}",
+                field="placement",
+            )
+        for name, site in sites.items():
+            if site not in problem.site_index:
+                raise InputError(
+                    f"found {site!r}, expected one of {', '.join(problem.site_index)}",
+                    field=f"placement.{name}",
+                )
+        return cls(problem, np.array([problem.site_index[sites[name]] for name in problem.fragment_names]))
 
     @classmethod
     def from_dict(cls, problem: Problem, sites: Mapping[str, str]) -> Placement:
@@ -68,3 +107,15 @@ class Placement:
                 )
             result[f] = problem.site_index[sites[names[0]]]
         return cls(problem, result)
+
+
+def operators_at(problem: Problem, sites: FragmentSites) -> OperatorSites:
+    """Operator -> site, of the fragments that are somewhere."""
+    return OperatorSites(
+        {
+            problem.operators[j].name: sites[name]
+            for name, members in zip(problem.fragment_names, problem.fragments, strict=True)
+            if name in sites
+            for j in members
+        }
+    )

@@ -15,14 +15,16 @@ import pytest
 from mooring.controller.apply import apply_list, inverse_of_last, resume, settle
 from mooring.controller.journal import Journal
 from mooring.deployment.carry_out import carry_out
-from mooring.deployment.engine import STAGES, Channel, Measurement, MoveReport
+from mooring.deployment.engine import Channel, Measurement, MoveReport
+from mooring.deployment.move_stages import STAGES, Reached, ignored
 from mooring.deployment.moves import Move, apply_moves
 from mooring.errors import EngineError
+from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Constant
 from mooring.simulator.data_plane.engine import SimulatedEngine
 
-OLD = {"f": "a", "g": "a", "h": "b"}
+OLD = FragmentSites({"f": "a", "g": "a", "h": "b"})
 MOVES = (Move("f", "a", "b"), Move("h", "b", "a"), Move("g", "a", "b"))
 NEW = apply_moves(OLD, MOVES)
 
@@ -61,17 +63,21 @@ class Double:
         self.running[fragment] = site
         assert len(self.storage.able_to_commit(fragment)) == 1
 
-    def stop(self, fragment: str) -> None:
+    def start_all(self, sites: FragmentSites) -> None:
+        for fragment, site in sites.items():
+            self.start(fragment, site)
+
+    def stop(self, fragment: str, patience_s: float = 0.0) -> None:
         del self.running[fragment]
+
+    def homes(self) -> FragmentSites:
+        return FragmentSites(dict(self.running))
 
     def connect(self, channel: Channel) -> None: ...
 
     def disconnect(self, channel: Channel) -> None: ...
 
-    def move(self, fragment: str, to_site: str) -> MoveReport:
-        return self.move_in_stages(fragment, to_site, lambda stage: None)
-
-    def move_in_stages(self, fragment: str, to_site: str, reached: Callable[[str], None]) -> MoveReport:
+    def move(self, fragment: str, to_site: str, reached: Reached = ignored) -> MoveReport:
         from_site = self.running[fragment]
         for stage in STAGES:
             try:
@@ -91,7 +97,7 @@ class Double:
         return Measurement(0.0, 0.0)
 
 
-def running_double(storage: Storage, placement: dict[str, str], **options: Any) -> Double:
+def running_double(storage: Storage, placement: FragmentSites, **options: Any) -> Double:
     engine = Double(storage, **options)
     for fragment, site in placement.items():
         engine.start(fragment, site)
@@ -260,8 +266,9 @@ def test_the_simulator_is_driven_by_the_same_calls(tmp_path: Path) -> None:
     )
     rng = np.random.default_rng(0)
     engine = SimulatedEngine(problem, [Constant(100.0)], rng, horizon_s=10.0)
-    carry_out(engine, problem, {"f": "a", "g": "a"})
+    start = Placement.from_dict(problem, {"f": "a", "g": "a"})
+    carry_out(engine, start)
     journal = journal_in(tmp_path)
-    reports = apply_list(engine, journal, {"f": "a", "g": "a"}, [Move("g", "a", "b")])
-    assert dict(engine.placement) == {"f": "a", "g": "b"} == journal.placement()
+    reports = apply_list(engine, journal, start.by_fragment(), [Move("g", "a", "b")])
+    assert engine.homes() == FragmentSites({"f": "a", "g": "b"}) == journal.placement()
     assert reports[0].pause_s > 1.0

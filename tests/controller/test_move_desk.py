@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,12 +11,14 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.controller.apply import inverse_of_last
 from mooring.controller.journal import Journal
 from mooring.controller.move_desk import MoveDesk
-from mooring.deployment.engine import STAGES, MoveReport
+from mooring.deployment.engine import MoveReport
+from mooring.deployment.move_stages import STAGES, Reached, ignored
 from mooring.errors import InputError
+from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
-from mooring.spark.running.mailbox import Mailbox
+from mooring.spark.running.mailbox import FileMailbox
 
-OLD = {"f": "a", "g": "a"}
+OLD = FragmentSites({"f": "a", "g": "a"})
 PROBLEM = Problem.from_dict(
     {
         "sites": {"a": {"capacity": 1, "memory_mb": 8}, "b": {"capacity": 1, "memory_mb": 8}},
@@ -31,25 +31,20 @@ PROBLEM = Problem.from_dict(
 )
 
 
-@dataclass
-class Running:
-    site: str
-
-
 class Double:
     def __init__(self) -> None:
-        self.running = {name: Running(site) for name, site in OLD.items()}
+        self.running = dict(OLD)
         self.broken: set[str] = set()
 
-    def move(self, fragment: str, to_site: str) -> MoveReport:
-        return self.move_in_stages(fragment, to_site, lambda stage: None)
+    def homes(self) -> FragmentSites:
+        return FragmentSites(dict(self.running))
 
-    def move_in_stages(self, fragment: str, to_site: str, reached: Callable[[str], None]) -> MoveReport:
+    def move(self, fragment: str, to_site: str, reached: Reached = ignored) -> MoveReport:
         if fragment in self.broken:
             raise InputError("edited meanwhile")
         for stage in STAGES:
             reached(stage)
-        old, self.running[fragment].site = self.running[fragment].site, to_site
+        old, self.running[fragment] = self.running[fragment], to_site
         return MoveReport(fragment, old, to_site, 0.5, 7.0)
 
 
@@ -57,27 +52,28 @@ class Double:
 def desk(tmp_path: Path) -> MoveDesk:
     journal = Journal(tmp_path, lambda: 0.0)
     journal.note_placement(OLD, "planned")
-    return MoveDesk(Double(), PROBLEM, journal, Mailbox(tmp_path))  # type: ignore[arg-type]
+    return MoveDesk(Double(), PROBLEM, journal, FileMailbox(tmp_path))  # type: ignore[arg-type]
 
 
-def where(desk: MoveDesk) -> dict[str, str]:
-    return {name: made.site for name, made in desk.engine.running.items()}
+def where(desk: MoveDesk) -> FragmentSites:
+    return desk.engine.homes()
 
 
-def asked(desk: MoveDesk, old: dict[str, str], moves: list[tuple[str, str, str]]) -> dict[str, object]:
+def asked(desk: MoveDesk, old: FragmentSites, moves: list[tuple[str, str, str]]) -> dict[str, object]:
+    assert isinstance(desk.mailbox, FileMailbox)
     name = desk.mailbox.ask(old, moves)
-    desk()
+    desk.serve()
     answer = desk.mailbox.answer(name)
     assert answer is not None
     return answer
 
 
 def test_an_empty_box_changes_nothing(desk: MoveDesk) -> None:
-    assert not desk()
+    assert not desk.serve()
 
 
 def test_a_list_is_carried_out_and_every_move_reported(desk: MoveDesk) -> None:
-    told: list[dict[str, str]] = []
+    told: list[FragmentSites] = []
     desk.moved = told.append
     answer = asked(desk, OLD, [("g", "a", "b")])
     assert answer["state"] == "done"
@@ -91,8 +87,8 @@ def test_a_list_is_carried_out_and_every_move_reported(desk: MoveDesk) -> None:
     ("old", "moves", "why"),
     [
         (OLD, [], "nothing to move"),
-        ({"f": "b", "g": "a"}, [("g", "a", "b")], "has changed"),
-        ({"f": "a"}, [("f", "a", "b")], "has changed"),
+        (FragmentSites({"f": "b", "g": "a"}), [("g", "a", "b")], "has changed"),
+        (FragmentSites({"f": "a"}), [("f", "a", "b")], "has changed"),
         (OLD, [("g", "a", "c")], "expected one of a, b"),
         (OLD, [("h", "a", "b")], "found 'h' at None"),
         (OLD, [("g", "b", "a")], "expected it at 'b'"),
@@ -101,7 +97,7 @@ def test_a_list_is_carried_out_and_every_move_reported(desk: MoveDesk) -> None:
     ],
 )
 def test_what_does_not_fit_is_refused_and_moves_nothing(
-    desk: MoveDesk, old: dict[str, str], moves: list[tuple[str, str, str]], why: str
+    desk: MoveDesk, old: FragmentSites, moves: list[tuple[str, str, str]], why: str
 ) -> None:
     answer = asked(desk, old, moves)
     assert answer["state"] == "refused"
@@ -123,6 +119,6 @@ def test_the_way_back_is_open_even_to_a_placement_that_would_not_be_planned(desk
     """Both fragments at `a` need more memory than it has: they ran there before."""
     assert asked(desk, OLD, [("g", "a", "b")])["state"] == "done"
     back = [(m.fragment, m.from_site, m.to_site) for m in inverse_of_last(desk.journal)]
-    assert asked(desk, {"f": "a", "g": "b"}, back)["state"] == "done"
+    assert asked(desk, FragmentSites({"f": "a", "g": "b"}), back)["state"] == "done"
     assert where(desk) == OLD
     assert inverse_of_last(desk.journal) != []

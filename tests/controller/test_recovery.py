@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from hypothesis import given
@@ -10,20 +10,23 @@ from hypothesis import strategies as st
 
 from mooring.controller.recovery import Recovery, RecoveryOptions, Start
 from mooring.errors import InfeasibleError
+from mooring.placement.placement import FragmentSites
 
-PLACEMENT = {"ingest": "a", "count": "a", "join": "b"}
+PLACEMENT = FragmentSites({"ingest": "a", "count": "a", "join": "b"})
 
 
-def anywhere_but_lost(sites: Mapping[str, str], lost: Collection[str]) -> dict[str, str]:
+def anywhere_but_lost(sites: FragmentSites, lost: Collection[str]) -> FragmentSites:
     """Everything may move but `ingest`."""
     left = [site for site in ("a", "b", "c") if site not in lost]
     if not left:
         raise InfeasibleError("every site is lost")
-    return {name: site if site not in lost or name == "ingest" else left[0] for name, site in sites.items()}
+    return FragmentSites(
+        {name: site if site not in lost or name == "ingest" else left[0] for name, site in sites.items()}
+    )
 
 
 def recovery(**options: Any) -> Recovery:
-    return Recovery(dict(PLACEMENT), anywhere_but_lost, RecoveryOptions(**options))
+    return Recovery(PLACEMENT, anywhere_but_lost, RecoveryOptions(**options))
 
 
 def test_fragments_of_a_lost_site_go_elsewhere_at_once_and_pinned_ones_wait_for_it() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from mooring.controller.replacement import replace_lost
 from mooring.errors import InfeasibleError
+from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
 from mooring.run import plan
 
@@ -33,9 +34,9 @@ def problem(fixed_cores: float = 0.01) -> Problem:
     )
 
 
-def places(policy: str) -> Callable[[Problem], dict[str, str]]:
-    def place(reduced: Problem) -> dict[str, str]:
-        return plan(reduced, policy).placement.as_dict()
+def places(policy: str) -> Callable[[Problem], Placement]:
+    def place(reduced: Problem) -> Placement:
+        return plan(reduced, policy).placement
 
     return place
 
@@ -43,7 +44,7 @@ def places(policy: str) -> Callable[[Problem], dict[str, str]]:
 @pytest.mark.parametrize("policy", ["rod", "llf", "connected", "random", "max_rate"])
 def test_survivors_stay_and_orphans_go_to_sites_that_are_up(policy: str) -> None:
     whole = problem()
-    before = plan(whole, policy, seed=3).placement.as_dict()
+    before = plan(whole, policy, seed=3).placement.by_fragment()
     for lost in chain(combinations(SITES, 1), combinations(SITES, 2)):
         after = replace_lost(whole, before, lost, places(policy))
         for name, site in before.items():
@@ -56,7 +57,7 @@ def test_survivors_stay_and_orphans_go_to_sites_that_are_up(policy: str) -> None
 
 def test_rod_spreads_the_orphans_of_one_site_over_those_left() -> None:
     whole = problem()
-    before = {"x:in": "a", "y:in": "b"} | {f"{s}{k}": "c" for s in "xy" for k in range(4)}
+    before = FragmentSites({"x:in": "a", "y:in": "b"} | {f"{s}{k}": "c" for s in "xy" for k in range(4)})
     after = replace_lost(whole, before, ["c"], places("rod"))
     assert sorted(after[f"x{k}"] for k in range(4)) == ["a", "a", "b", "b"]
     assert sorted(after[f"y{k}"] for k in range(4)) == ["a", "a", "b", "b"]
@@ -64,7 +65,7 @@ def test_rod_spreads_the_orphans_of_one_site_over_those_left() -> None:
 
 def test_where_the_policy_finds_nothing_orphans_go_to_the_least_used_site() -> None:
     whole = problem(fixed_cores=0.3)  # ten fragments: more than two sites can take at all
-    before = {operator.name: operator.site or "c" for operator in whole.operators}
+    before = FragmentSites({operator.name: operator.site or "c" for operator in whole.operators})
     after = replace_lost(whole, before, ["c"], places("rod"))
     assert set(after.values()) == {"a", "b"}
     assert abs(sum(site == "a" for site in after.values()) - 5) <= 1
@@ -73,4 +74,4 @@ def test_where_the_policy_finds_nothing_orphans_go_to_the_least_used_site() -> N
 def test_losing_every_site_is_said() -> None:
     whole = problem()
     with pytest.raises(InfeasibleError, match="every site"):
-        replace_lost(whole, plan(whole).placement.as_dict(), SITES, places("rod"))
+        replace_lost(whole, plan(whole).placement.by_fragment(), SITES, places("rod"))

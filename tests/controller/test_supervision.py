@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from mooring.controller.recovery import Recovery, RecoveryOptions
 from mooring.controller.supervision import Supervisor
 from mooring.deployment.engine import Trouble
 from mooring.errors import EngineError, SiteLostError
+from mooring.placement.placement import FragmentSites
 
 READERS = {"ingest": ["count"], "count": []}
 
@@ -24,6 +25,7 @@ class Double:
     gone_channels: dict[str, str] = field(default_factory=dict)
     refuses: dict[str, str] = field(default_factory=dict)
     committed: dict[str, int] = field(default_factory=dict)
+    moving: set[str] = field(default_factory=set)
     starts: list[tuple[str, str]] = field(default_factory=list)
     cleared: list[str] = field(default_factory=list)
 
@@ -67,8 +69,11 @@ class Double:
         self.cleared.append(site)
         return 0
 
-    def homes(self) -> dict[str, str]:
-        return dict(self.running)
+    def homes(self) -> FragmentSites:
+        return FragmentSites(dict(self.running))
+
+    def in_move(self, fragment: str) -> bool:
+        return fragment in self.moving
 
     def batches(self) -> dict[str, int]:
         return {name: self.committed.get(name, 0) for name in self.running}
@@ -90,19 +95,21 @@ class Revival:
         return {}
 
 
-def to_b(sites: Mapping[str, str], lost: Collection[str]) -> dict[str, str]:
-    return {name: "b" if name == "count" and site in lost else site for name, site in sites.items()}
+def to_b(sites: FragmentSites, lost: Collection[str]) -> FragmentSites:
+    return FragmentSites(
+        {name: "b" if name == "count" and site in lost else site for name, site in sites.items()}
+    )
 
 
 def supervised(tries: int = 3) -> tuple[Double, Revival, Supervisor, list[str]]:
     engine, revival, told = Double({"ingest": "a", "count": "a"}), Revival(), []
     recovery = Recovery(
-        dict(engine.running),
+        engine.homes(),
         to_b,
         RecoveryOptions(tries=tries),
         tell=lambda incident: told.append(incident.what),
     )
-    return engine, revival, Supervisor(engine, recovery, revival), told
+    return engine, revival, Supervisor(engine, recovery, revival), told  # type: ignore[arg-type]  # not all of an engine
 
 
 def test_a_dead_site_is_noticed_by_the_next_tick_and_its_fragments_run_elsewhere_or_when_it_is_back() -> None:
@@ -124,13 +131,13 @@ def test_a_dead_site_is_noticed_by_the_next_tick_and_its_fragments_run_elsewhere
 def test_who_looks_on_learns_of_a_lost_site_before_its_fragments_are_started_elsewhere() -> None:
     """Starting them may take longer than the site needs to come back; its loss would never be shown."""
     engine, _, supervisor, _ = supervised()
-    seen: list[tuple[bool, dict[str, str]]] = []
+    seen: list[tuple[bool, FragmentSites]] = []
     supervisor.noticed = lambda: seen.append(("site a" in supervisor.troubles(), engine.homes()))
     supervisor.tick(0.5)
     assert seen == []
     engine.dead.add("a")
     supervisor.tick(1.0)
-    assert seen == [(True, {}), (True, {"count": "b"})]
+    assert seen == [(True, FragmentSites({})), (True, FragmentSites({"count": "b"}))]
 
 
 def test_a_frozen_site_is_noticed_by_a_look() -> None:
@@ -199,7 +206,7 @@ def test_a_lost_channel_stops_who_writes_and_reads_it_until_it_is_back() -> None
 
 def test_a_fragment_in_a_movers_hands_is_left_alone() -> None:
     engine, _, supervisor, _ = supervised()
-    supervisor.is_moving = lambda fragment: fragment == "count"
+    engine.moving.add("count")
     engine.failing["count"] = "stopped by the move"
     supervisor.look(1.0)
     engine.dead.add("a")

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mooring.deployment.move_times import MoveTimes
 from mooring.deployment.moves import (
     Figures,
-    MoveTimes,
     apply_moves,
-    fragment_placement,
     moves_fingerprint,
     ordered_moves,
 )
@@ -21,6 +20,7 @@ from mooring.errors import InfeasibleError, InputError
 from mooring.load.build import build_load_model
 from mooring.placement.checker import violations
 from mooring.placement.judging.evaluation import utilisation
+from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
 
 
@@ -37,7 +37,7 @@ def problem_of(memory_mb: list[int], cost_us: list[int], site_memory_mb: int) ->
     )
 
 
-Case = tuple[Problem, dict[str, str], dict[str, str]]
+Case = tuple[Problem, FragmentSites, FragmentSites]
 
 
 @st.composite
@@ -52,11 +52,12 @@ def cases(draw: st.DrawFn) -> Case:
     ]
     problem = problem_of(memory, cost, max(needed) + draw(st.integers(0, 3)))
     names = problem.fragment_names
-    return problem, dict(zip(names, old, strict=True)), dict(zip(names, new, strict=True))
+    start, goal = (FragmentSites(dict(zip(names, sites, strict=True))) for sites in (old, new))
+    return problem, start, goal
 
 
-def is_allowed(problem: Problem, placement: dict[str, str]) -> bool:
-    return not violations(problem, build_load_model(problem), fragment_placement(problem, placement))
+def is_allowed(problem: Problem, sites: FragmentSites) -> bool:
+    return not violations(problem, build_load_model(problem), Placement.from_fragments(problem, sites))
 
 
 @given(cases())
@@ -71,7 +72,7 @@ def test_the_list_gives_exactly_the_target_over_allowed_placements(case: Case) -
             at, fine = dict(old), True
             for name in order:
                 at[name] = new[name]
-                fine = fine and is_allowed(problem, at)
+                fine = fine and is_allowed(problem, FragmentSites(at))
             assert not fine, f"the order {order} would have done"
         return
     assert sorted(move.fragment for move in found.moves) == sorted(differing)
@@ -92,20 +93,23 @@ def test_the_predicted_effect_is_that_of_the_placement_reached(case: Case) -> No
         return
     model = build_load_model(problem)
     for upto, step in enumerate(found.steps, start=1):
-        reached = fragment_placement(problem, apply_moves(old, found.moves[:upto]))
+        reached = Placement.from_fragments(problem, apply_moves(old, found.moves[:upto]))
         assert step.after.max_utilisation == pytest.approx(np.max(utilisation(model, reached)))
 
 
 def test_a_move_that_makes_room_comes_before_one_that_needs_it() -> None:
     problem = problem_of([4, 4, 1], [300, 300, 300], site_memory_mb=5)
-    old, new = {"f0": "a", "f1": "b", "f2": "a"}, {"f0": "c", "f1": "a", "f2": "a"}
+    old, new = (
+        FragmentSites({"f0": "a", "f1": "b", "f2": "a"}),
+        FragmentSites({"f0": "c", "f1": "a", "f2": "a"}),
+    )
     assert [move.fragment for move in ordered_moves(problem, old, new).moves] == ["f0", "f1"]
 
 
 def test_the_most_loaded_site_is_relieved_first() -> None:
     problem = problem_of([1, 1, 1, 1], [700, 250, 200, 100], site_memory_mb=99)
-    old = {"f0": "a", "f1": "a", "f2": "b", "f3": "b"}
-    new = {"f0": "a", "f1": "c", "f2": "b", "f3": "c"}
+    old = FragmentSites({"f0": "a", "f1": "a", "f2": "b", "f3": "b"})
+    new = FragmentSites({"f0": "a", "f1": "c", "f2": "b", "f3": "c"})
     found = ordered_moves(problem, old, new)
     assert [move.fragment for move in found.moves] == ["f1", "f3"]
     assert found.before.max_utilisation == pytest.approx(0.95)
@@ -122,20 +126,20 @@ def test_what_may_not_move_is_refused_with_the_reason() -> None:
         },
     }
     problem = Problem.from_dict(data)
-    old = {"pinned": "a", "stuck": "a"}
+    old = FragmentSites({"pinned": "a", "stuck": "a"})
     with pytest.raises(InfeasibleError, match="'pinned' is pinned to 'a'"):
-        ordered_moves(problem, old, old | {"pinned": "b"})
+        ordered_moves(problem, old, FragmentSites({**old, "pinned": "b"}))
     with pytest.raises(InfeasibleError, match="'stuck' is `movable: false`"):
-        ordered_moves(problem, old, old | {"stuck": "b"})
+        ordered_moves(problem, old, FragmentSites({**old, "stuck": "b"}))
     with pytest.raises(InputError, match="no site for the fragment 'stuck'"):
-        ordered_moves(problem, old, {"pinned": "a"})
+        ordered_moves(problem, old, FragmentSites({"pinned": "a"}))
     with pytest.raises(InputError, match="found 'z', expected one of a, b"):
-        ordered_moves(problem, old, old | {"stuck": "z"})
+        ordered_moves(problem, old, FragmentSites({**old, "stuck": "z"}))
 
 
 def test_the_predicted_pause_grows_with_the_state_last_measured() -> None:
     problem = problem_of([1, 1], [1, 1], site_memory_mb=9)
-    old, new = {"f0": "a", "f1": "a"}, {"f0": "b", "f1": "b"}
+    old, new = FragmentSites({"f0": "a", "f1": "a"}), FragmentSites({"f0": "b", "f1": "b"})
     figures = Figures(MoveTimes(stateless_s=1, stateful_s=2, bytes_per_s=1e6), {"f0": 3e6})
     pauses = {s.move.fragment: s.pause_s for s in ordered_moves(problem, old, new, figures).steps}
     assert pauses == {"f0": pytest.approx(5.0), "f1": pytest.approx(2.0)}
@@ -143,7 +147,7 @@ def test_the_predicted_pause_grows_with_the_state_last_measured() -> None:
 
 def test_another_order_or_another_start_is_another_list() -> None:
     problem = problem_of([1, 1], [1, 2], site_memory_mb=9)
-    old, new = {"f0": "a", "f1": "a"}, {"f0": "b", "f1": "b"}
+    old, new = FragmentSites({"f0": "a", "f1": "a"}), FragmentSites({"f0": "b", "f1": "b"})
     moves = ordered_moves(problem, old, new).moves
     assert moves_fingerprint(old, moves) == ordered_moves(problem, old, new).fingerprint
     assert moves_fingerprint(old, moves[::-1]) != moves_fingerprint(old, moves)

@@ -83,6 +83,17 @@ def seconds(text: str) -> float:
     return value
 
 
+_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
+
+
+def duration(text: str) -> float:
+    """Seconds of `90`, `90s`, `1.5m`, `2h`."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())
+    if match is None or float(match[1]) <= 0:
+        raise argparse.ArgumentTypeError(f"found {text[:40]!r}, expected a time such as 90s, 2m or 1h")
+    return float(match[1]) * _UNITS_S[match[2]]
+
+
 def numbers(text: str) -> tuple[float, float]:
     """A range: two numbers with a comma between, or one that is both ends."""
     parts = [_number(part) for part in text.split(",")]

@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.cli.output.tables import bar
-from mooring.load.model import LoadModel
 from mooring.spark.running.snapshot import Snapshot
 
 
@@ -100,24 +99,3 @@ def one_line(snapshot: Snapshot) -> str:
     load = f"load {sites or 'not known yet'}"
     trouble = f"; {len(snapshot.troubles)} in trouble" if snapshot.troubles else ""
     return f"{snapshot.since_start_s:6.0f} s  {load}; {rows} rows delivered, {behind} files waiting{trouble}"
-
-
-def site_headrooms(
-    model: LoadModel, fragments: Mapping[str, int], streams: Mapping[str, str], snapshot: Snapshot
-) -> dict[str, float | None]:
-    """At the measured stream rates: (capacity - fixed load) / (load that grows with the rates).
-
-    `fragments` gives each fragment's row in the model, `streams` the fragment that brings each stream in.
-    """
-    rates = model.present.copy()
-    for k, variable in enumerate(model.variables):
-        entering = streams.get(variable.name)
-        if entering is not None and entering in snapshot.fragments:
-            rates[k] = snapshot.fragments[entering].rows_in_per_s
-    loads = model.coefficients @ rates
-    rooms: dict[str, float | None] = {}
-    for name, site in snapshot.sites.items():
-        rows = [fragments[fragment] for fragment in site.fragments]
-        growing, fixed = float(loads[rows].sum()), float(model.fixed_cores[rows].sum())
-        rooms[name] = (site.capacity_cores - fixed) / growing if growing > 1e-9 else None
-    return rooms

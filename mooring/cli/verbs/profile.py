@@ -5,20 +5,17 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
 
-from mooring.cli.input.needs_spark import require_spark
 from mooring.cli.input.parsing import Parser, add_project, positive_count
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import EngineError, InputError
+from mooring.spark.pipeline.project import load_project
+from mooring.spark.pipeline.statistics_file import MeasuredStatistics
 from mooring.spark.profile.profile_options import BATCHES, PASSES, ProfileOptions
-
-if TYPE_CHECKING:
-    from mooring.spark.pipeline.statistics_file import MeasuredStatistics
-
+from mooring.spark.profile.project_profile import profile_project
 
 DESCRIPTION = (
     "Runs every fragment of a project on sample data, alone on one site, and writes what it measured to "
@@ -44,10 +41,6 @@ def add_options(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    require_spark(file=args.project)
-    from mooring.spark.pipeline.project import load_project
-    from mooring.spark.profile.project_profile import profile_project
-
     if args.sample is not None and not args.sample.is_dir():
         raise InputError("no such folder", file=args.sample, field="--sample")
     project = load_project(args.project)

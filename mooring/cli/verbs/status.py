@@ -6,9 +6,12 @@ import argparse
 
 from rich.markup import escape
 
-from mooring.cli.input.needs_spark import require_spark
 from mooring.cli.input.parsing import Parser, add_project
+from mooring.cli.output.live_view import run_view
 from mooring.cli.output.terminal import Terminal
+from mooring.spark.pipeline.project import work_folder_of
+from mooring.spark.running.run_files import RunFiles
+from mooring.spark.running.snapshot import snapshot_from_json
 
 DESCRIPTION = "Shows how a running pipeline is doing."
 
@@ -18,13 +21,7 @@ def add_options(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    require_spark(file=args.project)
-    from mooring.cli.output.live_view import run_view
-    from mooring.spark.pipeline.project import load_project
-    from mooring.spark.running.run_files import RunFiles
-    from mooring.spark.running.snapshot import snapshot_from_json
-
-    files = RunFiles(load_project(args.project).work_folder)
+    files = RunFiles(work_folder_of(args.project))
     pid, status = files.running_pid(), files.read_status()
     terminal.document({"version": 1, "running": pid is not None, "pid": pid, "last": status})
     if pid is None:

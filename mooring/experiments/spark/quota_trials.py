@@ -17,7 +17,7 @@ from mooring.arrays import Floats
 from mooring.experiments.trials import Report
 from mooring.load.build import build_load_model
 from mooring.load.model import LoadModel
-from mooring.placement.placement import Placement
+from mooring.placement.placement import OperatorSites, Placement
 from mooring.placement.policy import Context
 from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
@@ -102,7 +102,7 @@ def utilisations(model: LoadModel, placement: Placement, rates: Floats) -> Float
     return np.asarray(loads / model.capacity_cores)
 
 
-def spread_placement(operators: Sequence[DelayOperator], problem: Problem) -> dict[str, str]:
+def spread_placement(operators: Sequence[DelayOperator], problem: Problem) -> OperatorSites:
     """Every tree over all sites, so that rows of one site's fragments come from different streams."""
     sites = [site.name for site in problem.sites]
     found: dict[str, str] = {}
@@ -119,7 +119,7 @@ def spread_placement(operators: Sequence[DelayOperator], problem: Problem) -> di
     by_fragment = {str(operator.fragment): operator.name for operator in problem.operators}
     for name, (tree, number) in position.items():
         found[by_fragment[name]] = sites[(tree + number) % len(sites)]
-    return found
+    return OperatorSites(found)
 
 
 def statistics_rates(totals: Floats, capacity_cores: float, steps: int) -> list[Floats]:

@@ -19,9 +19,12 @@ from mooring.deployment.engine import (
     MoveReport,
     QueryReport,
     SiteReport,
+    Trouble,
 )
-from mooring.deployment.moves import MoveTimes
-from mooring.errors import EngineError, InputError
+from mooring.deployment.move_stages import STAGES, Reached, Stages, ignored
+from mooring.deployment.move_times import MoveTimes
+from mooring.errors import EngineError, InputError, SiteLostError
+from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Arrivals
 from mooring.simulator.data_plane.binding import Behaviour, Binding
@@ -30,7 +33,11 @@ from mooring.simulator.data_plane.simulation import Simulation
 
 
 class SimulatedEngine:
-    """An `Engine` that can be stepped: `run(until_s)` lets virtual time pass between the calls."""
+    """An engine that can be stepped: `run(until_s)` lets virtual time pass between the calls.
+
+    A site can be lost (`lose_site`): what ran there stands still, as if its machine were gone, until it is
+    forgotten and started elsewhere, or the site is given back.
+    """
 
     def __init__(
         self,
@@ -53,6 +60,7 @@ class SimulatedEngine:
         self._sites = [0] * len(problem.operators)  # where each operator is
         self._fragments = dict(zip(problem.fragment_names, problem.fragments, strict=True))
         self._running: dict[str, str] = {}  # fragment -> site
+        self._lost: dict[str, str] = {}  # site -> why
         self._capacity = problem.capacity_cores  # nominal
         self._fixed_cores = np.zeros(len(problem.sites))  # of the fragments that run there
         self._changes = sorted(self.binding.behaviour.capacity_changes)
@@ -79,13 +87,18 @@ class SimulatedEngine:
             raise EngineError(
                 f"fragment {fragment!r} already runs at {self._running[fragment]!r}", remedy="move it"
             )
+        self._refuse_lost(site)
         self._put(members, self._site_index(site))
         self._running[fragment] = site
         self._charge_fixed(members, site, +1)
         for j in members:
             self.simulation.release(j)
 
-    def stop(self, fragment: str) -> None:
+    def start_all(self, sites: FragmentSites) -> None:
+        for fragment, site in sites.items():
+            self.start(fragment, site)
+
+    def stop(self, fragment: str, patience_s: float = 0.0) -> None:
         members = self._members(fragment)
         site = self._running.pop(fragment, None)
         if site is None:
@@ -102,9 +115,12 @@ class SimulatedEngine:
         for arc in self._channel_arcs(channel):
             self.simulation.open_arc(arc, False)
 
-    def move(self, fragment: str, to_site: str) -> MoveReport:
+    def move(self, fragment: str, to_site: str, reached: Reached = ignored) -> MoveReport:
         target = self._site_index(to_site)
+        self._refuse_lost(to_site)
         from_site = self._running.get(fragment)
+        stages = Stages(reached)
+        stages.reach("prepared")
         self.stop(fragment)
         members = self._members(fragment)
         assert from_site is not None  # or stop would have refused
@@ -115,6 +131,8 @@ class SimulatedEngine:
         self._charge_fixed(members, to_site, +1)
         for j in members:
             self.simulation.release(j, after_s=pause_s)
+        for stage in STAGES[1:]:  # at one instant: only the pause takes time
+            stages.reach(stage)
         return MoveReport(fragment, from_site, to_site, pause_s, state)
 
     def measure(self) -> Measurement:
@@ -137,6 +155,64 @@ class SimulatedEngine:
             queries=queries,
         )
 
+    def homes(self) -> FragmentSites:
+        return FragmentSites(dict(self._running))
+
+    # What keeping a run alive needs beside.
+
+    def lose_site(self, site: str, why: str = "its machine is gone") -> None:
+        """Everything there stands still from now on."""
+        self._site_index(site)
+        self._lost[site] = why
+        self._freeze(site)
+
+    def give_back(self, site: str) -> None:
+        """The site is there again; what nobody has started elsewhere meanwhile goes on."""
+        self._lost.pop(site, None)
+        for fragment, at in self._running.items():
+            if at == site:
+                for j in self._fragments[fragment]:
+                    self.simulation.release(j)
+
+    def dead_sites(self) -> list[Trouble]:
+        return [
+            Trouble(site, None, SiteLostError(f"the site {site!r} is lost: {why}"))
+            for site, why in self._lost.items()
+        ]
+
+    def inspect(self) -> list[Trouble]:
+        return self.dead_sites()
+
+    def forget(self, fragment: str) -> None:
+        if fragment in self._running:
+            self.stop(fragment)
+
+    def clear_leftovers(self, site: str) -> int:
+        """Nothing is ever left behind: a fragment that was forgotten stands still."""
+        return 0
+
+    def in_move(self, fragment: str) -> bool:
+        """A move takes no time but its pause, during which the fragment is where it was moved to."""
+        return False
+
+    def settled(self) -> None:
+        """Sites never get more than their capacity here."""
+
+    def batches(self) -> Mapping[str, int]:
+        taken = self.simulation.world.operators["taken"]
+        return {name: int(taken[list(self._fragments[name])].sum()) for name in self._running}
+
+    def lost_channels(self) -> Mapping[str, str]:
+        return {}
+
+    def users_of(self, channel: str) -> list[str]:
+        readers = [each.reader for each in self._arcs_between if each.producer == channel]
+        return [channel, *(reader for reader in readers if reader in self._fragments)]
+
+    def trim(self) -> int:
+        """What was read is gone at once."""
+        return 0
+
     # Time.
 
     def run(self, until_s: float) -> Overload | None:
@@ -157,16 +233,17 @@ class SimulatedEngine:
         self.simulation.restart_statistics()
         self._before = self._counters()
 
-    @property
-    def placement(self) -> Mapping[str, str]:
-        """Where every running operator is."""
-        return {
-            self.problem.operators[j].name: site
-            for fragment, site in self._running.items()
-            for j in self._fragments[fragment]
-        }
-
     # Inside.
+
+    def _refuse_lost(self, site: str) -> None:
+        if site in self._lost:
+            raise SiteLostError(f"the site {site!r} is lost: {self._lost[site]}")
+
+    def _freeze(self, site: str) -> None:
+        for fragment, at in self._running.items():
+            if at == site:
+                for j in self._fragments[fragment]:
+                    self.simulation.hold(j)
 
     def _members(self, fragment: str) -> tuple[int, ...]:
         if fragment not in self._fragments:

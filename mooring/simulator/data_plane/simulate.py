@@ -67,7 +67,7 @@ def simulate(
         behaviour=behaviour,
         limits=limits,
     )
-    carry_out(engine, problem, placement.as_dict())
+    carry_out(engine, placement)
     run_with_progress(engine, 0.0, warm_up_s, progress, "warming up")
     engine.restart_statistics()
     run_with_progress(engine, warm_up_s, warm_up_s + seconds, progress, "simulating")

@@ -14,7 +14,7 @@ import numpy as np
 
 from mooring.arrays import Floats, Ints
 from mooring.deployment.carry_out import carry_out
-from mooring.deployment.moves import MoveTimes
+from mooring.deployment.move_times import MoveTimes
 from mooring.errors import UnsupportedError
 from mooring.load.build import build_load_model
 from mooring.load.rates import output_rates
@@ -74,7 +74,7 @@ class AdaptiveRun:
         self.engine = SimulatedEngine(
             problem, arrivals, np.random.default_rng(seed), horizon_s=horizon_s, times=times
         )
-        carry_out(self.engine, problem, start.as_dict())
+        carry_out(self.engine, start)
         self._site_of = start.site_of_fragment.copy()
 
     def run(self, until_s: float, step_s: float = 0.25) -> None:

@@ -20,7 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
+from mooring.deployment.carry_out import carry_out
 from mooring.errors import InputError, UnsupportedError
+from mooring.placement.placement import OperatorSites, Placement
 from mooring.problem.problem import Problem
 from mooring.problem.site import Site
 from mooring.spark.pipeline.pipeline_problem import problem_of
@@ -34,6 +36,7 @@ from mooring.spark.quota_bench.workload import (
     roots,
     write_project,
 )
+from mooring.spark.running.engine import EngineOptions
 from mooring.spark.running.project_run import PreparedRun, forget_everything, read_layout
 from mooring.spark.running.run_files import RunFiles
 from mooring.spark.sites.cpu_quota import CpuQuota
@@ -81,16 +84,15 @@ class Bench:
         return self.prepared.problem
 
     @contextlib.contextmanager
-    def deployed(self, site_of_operator: Mapping[str, str]) -> Iterator[Deployment]:
+    def deployed(self, site_of_operator: OperatorSites) -> Iterator[Deployment]:
         """A fresh start of the pipeline in a placement, on sites that stay warm from one to the next."""
         forget_everything(self.prepared.project)
         for name in roots(self.operators):
             shutil.rmtree(self.landing / name)
             (self.landing / name).mkdir()
         feeder = Feeder(self.landing, roots(self.operators), tick_s=min(1.0, self.params.trigger_s / 2))
-        with self.prepared.engine() as engine:
-            engine.silence_s = PATIENCE_S
-            self.prepared.deploy(engine, site_of_operator)
+        with self.prepared.engine(EngineOptions(silence_s=PATIENCE_S)) as engine:
+            carry_out(engine, Placement.from_dict(self.problem, site_of_operator))
             refuse_unheld(self.prepared.sites)
             with feeder.feeding():
                 yield Deployment(engine, feeder, self.operators, self.params.quotas, self.params.trigger_s)

@@ -160,10 +160,10 @@ class Deployment:
 
     def _fragment(self, operator: DelayOperator, before: _Reading, after: _Reading) -> FragmentLook:
         name = operator.name
-        recent = [b for b in self.engine.meters[name].batches if before.at_s < b.end_s <= after.at_s]
+        recent = [b for b in self.engine.progress.meters[name].batches if before.at_s < b.end_s <= after.at_s]
         came = after.came(operator)
         return FragmentLook(
-            self.engine.running[name].site,
+            self.engine.homes()[name],
             after.rows_in[name] - before.rows_in[name],
             after.batches[name] - before.batches[name],
             float(np.mean([b.end_s - b.begin_s for b in recent])) if recent else 0.0,

@@ -21,12 +21,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from mooring.deployment.engine import LOOK_S
 from mooring.deployment.fragments import Fragment
 from mooring.errors import EngineError, InputError, MooringError
 from mooring.spark.pipeline.definitions import Definitions, active_session, load_definitions
 from mooring.spark.pipeline.edits import refuse_edited
 from mooring.spark.pipeline.layout import Layout
-from mooring.spark.pipeline.statistics_used import LOOK_S as LOOK_S
 from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.fencing import drop_unfinished, take_epoch
@@ -158,9 +158,8 @@ def expected_state_bytes(layout: Layout, fragment: Fragment) -> float:
     for name in fragment.operators:
         for known in dict.fromkeys((name, layout.pipeline.flows[name].dataset)):
             stated = layout.project.settings.statistics.get(known)
-            given = stated.get("state_bytes") if isinstance(stated, dict) else None
-            if isinstance(given, int | float):
-                total += given
+            if stated is not None and "state_bytes" in stated:
+                total += float(stated["state_bytes"])
                 break
     return total
 

@@ -15,11 +15,14 @@ import re
 import stat
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from mooring.deployment.requests import MoveRequest
+from mooring.placement.placement import FragmentSites
 from mooring.spark.sites.process_tree import is_alive
 from mooring.whole_files import write_whole
 
@@ -29,30 +32,19 @@ _ANSWERS_KEPT_S = 3600.0
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
-class MoveRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Carry out exactly these moves, if everything still is where the asker saw it."""
+class FileMailbox:
+    """Both sides of the box: that of the one who asks, and that of the run (`deployment/requests.py`)."""
 
-    id: str
-    created_s: float
-    asker_pid: int
-    old: dict[str, str]
-    """Fragment -> site."""
-    moves: list[tuple[str, str, str]]
-    """Fragment, from, to; in this order."""
-    version: int = 1
-
-
-class Mailbox:
     def __init__(self, work_folder: Path) -> None:
         self.folder = work_folder / "requests"
 
     # The asker's side
 
-    def ask(self, old: dict[str, str], moves: list[tuple[str, str, str]]) -> str:
+    def ask(self, old: FragmentSites, moves: list[tuple[str, str, str]]) -> str:
         """Put a request into the box; returns its id."""
         name = uuid.uuid4().hex
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        request = MoveRequest(name, time.time(), os.getpid(), old, moves)
+        request = MoveRequest(name, time.time(), os.getpid(), dict(old), moves)
         write_whole(self.folder / f"{name}.json", msgspec.json.encode(request))
         return name
 
@@ -86,7 +78,7 @@ class Mailbox:
                 return request
         return None
 
-    def reply(self, name: str, answer: dict[str, Any]) -> None:
+    def reply(self, name: str, answer: Mapping[str, object]) -> None:
         """Replace the answer by a newer one."""
         write_whole(self.folder / f"{name}.answer", json.dumps({"version": 1, **answer}).encode())
 

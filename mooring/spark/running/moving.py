@@ -9,121 +9,112 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming import StreamingQuery
 
 from mooring.deployment.engine import MoveReport
+from mooring.deployment.move_stages import Reached, Stages, ignored
 from mooring.errors import EngineError, MooringError, SiteLostError
-from mooring.spark.running.fragment_query import (
-    PreparedFragment,
-    RunningFragment,
-    flow_failure,
-    prepare_fragment,
-)
+from mooring.spark.running.fragment_query import PreparedFragment, RunningFragment, flow_failure
+from mooring.spark.running.lifecycle import START_PATIENCE_S, Lifecycle
 from mooring.spark.storage import stream_logs
-
-if TYPE_CHECKING:
-    from mooring.spark.running.engine import SparkEngine
 
 _POLL_S = 0.02
 _ASK_S = 0.2
 """Looking at a folder is free; asking a site costs it some milliseconds."""
-START_PATIENCE_S = 120.0
-"""A first query on a cold, busy site takes this long at worst."""
 FIRST_BATCH_PATIENCE_S = 60.0
 """A first batch that takes longer is a backlog, not a pause: the move is over, the batch goes on."""
 
 
-def move_fragment(
-    engine: SparkEngine, name: str, to_site: str, reached: Callable[[str], None], *, patience_s: float = 30.0
-) -> MoveReport:
-    """`reached` hears "prepared", "stopped", "fenced" and "started", each once it holds.
+@dataclass(frozen=True)
+class Mover:
+    """Moves fragments of a run, one call each; its stages are those of `deployment/move_stages.py`."""
 
-    A target that cannot be prepared changes nothing; from then on whatever fails, a journal that cannot be
-    written included, hands the fragment back to its source.
-    """
-    old, fragment, handle = engine.running[name], engine.layout.fragments[name], engine.sites[to_site]
-    stateful = engine.is_stateful(name)
-    engine.ask(
-        to_site,
-        lambda: engine.warmth.ensure(to_site, handle.endpoint, stateful=stateful),
-        START_PATIENCE_S,
-    )
-    prepared = engine.ask(
-        to_site,
-        lambda: prepare_fragment(
-            engine.layout, fragment, to_site, handle.endpoint, accept_edits=engine.accept_edits
-        ),
-        START_PATIENCE_S,
-    )
-    try:
-        reached("prepared")
-    except MooringError:
-        _discard(engine, prepared)
-        raise
-    stopped_s = _halted(engine, old, patience_s)
-    del engine.running[name]
-    engine.running[name] = _started(engine, prepared, old, reached)
-    pause_s = time.monotonic() - stopped_s
-    engine.let_go(old)
-    engine.warmth.note(to_site, handle.endpoint, stateful=stateful)
-    return MoveReport(name, old.site, to_site, pause_s, engine.state_bytes(name) if stateful else 0.0)
+    lifecycle: Lifecycle
+    patience_s: float = 30.0
+    """How long a source may take to come between two micro-batches before it is stopped inside one."""
 
+    def move(self, name: str, to_site: str, reached: Reached = ignored) -> MoveReport:
+        """A target that cannot be prepared changes nothing; from then on whatever fails, a journal that
+        cannot be written included, hands the fragment back to its source.
+        """
+        run, stages = self.lifecycle, Stages(reached)
+        handle, stateful = run.sites.of(to_site), run.is_stateful(name)
+        with run.roster.in_hand(name) as old:
+            run.calls.ask(
+                to_site,
+                lambda: run.warmth.ensure(to_site, handle.endpoint, stateful=stateful),
+                START_PATIENCE_S,
+            )
+            prepared = run.prepare(name, to_site)
+            try:
+                stages.reach("prepared")
+                stopped_s = self._halted(old)
+                run.roster.remove(name)
+                run.roster.add(self._started(prepared, stages))
+            except MooringError as failure:
+                self._failed(stages, prepared, old, failure)
+            pause_s = time.monotonic() - stopped_s
+            run.let_go(old)
+            run.warmth.note(to_site, handle.endpoint, stateful=stateful)
+            state_bytes = run.progress.state_bytes(name) if stateful else 0.0
+            return MoveReport(name, old.site, to_site, pause_s, state_bytes)
 
-def _started(
-    engine: SparkEngine, prepared: PreparedFragment, old: RunningFragment, reached: Callable[[str], None]
-) -> RunningFragment:
-    """The fragment at the target, past its first batch; whatever fails on the way, it is handed back."""
-    layout, name = engine.layout, old.name
-    try:
-        reached("stopped")
+    def _started(self, prepared: PreparedFragment, stages: Stages) -> RunningFragment:
+        """The fragment at the target, past its first batch."""
+        run, name = self.lifecycle, prepared.fragment.name
+        stages.reach("stopped")
         prepared.fence()
-        reached("fenced")
-        made = engine.ask(prepared.site, prepared.launch, START_PATIENCE_S)
-        commits = layout.checkpoint(name) / "commits"
-        failure = engine.ask(
+        stages.reach("fenced")
+        made = run.calls.ask(prepared.site, prepared.launch, START_PATIENCE_S)
+        commits = run.layout.checkpoint(name) / "commits"
+        failure = run.calls.ask(
             prepared.site,
             lambda: first_batch(made.query, commits),
-            FIRST_BATCH_PATIENCE_S + engine.silence_s,
+            FIRST_BATCH_PATIENCE_S + run.calls.silence_s,
         )
         if failure is not None:
-            raise flow_failure(layout, name, prepared.site, failure)
-        reached("started")
-    except MooringError as failure:
-        _discard(engine, prepared)
-        engine.let_go(old)
-        engine.start(name, old.site)
+            raise flow_failure(run.layout, name, prepared.site, failure)
+        stages.reach("started")
+        return made
+
+    def _failed(
+        self, stages: Stages, prepared: PreparedFragment, old: RunningFragment, failure: MooringError
+    ) -> NoReturn:
+        """Close the session at the target, and with it a query that had started; the fence is up in any case.
+        Then do what the table of stages says.
+        """
+        run, name = self.lifecycle, old.name
+        with contextlib.suppress(SiteLostError):
+            run.calls.ask(prepared.site, prepared.discard)
+        if stages.on_failure == "changes nothing":
+            raise failure
+        run.let_go(old)
+        run.start(name, old.site)
         raise EngineError(
             f"the fragment {name!r} could not start at {prepared.site!r} and runs at {old.site!r} again: "
             f"{failure.message}",
             remedy=failure.remedy,
         ) from failure
-    return made
 
+    def _halted(self, old: RunningFragment) -> float:
+        """When the fragment was asked to stop. A site that does not answer cannot be asked: the fence is what
+        holds its query back.
+        """
+        run = self.lifecycle
 
-def _discard(engine: SparkEngine, prepared: PreparedFragment) -> None:
-    """Close the session at the target, and with it a query that had started; the fence is up in any case."""
-    with contextlib.suppress(SiteLostError):
-        engine.ask(prepared.site, prepared.discard, engine.silence_s)
+        def halt_old() -> float:
+            run.progress.take(old.name, old.query)  # what a stopped query may no longer tell
+            return halt(old.query, self.patience_s)
 
-
-def _halted(engine: SparkEngine, old: RunningFragment, patience_s: float) -> float:
-    """When the fragment was told to stop. A site that does not answer cannot be told: the fence is what
-    holds its query back.
-    """
-
-    def halt_old() -> float:
-        engine.take_progress(old.name, old.query)  # its last words, which a stopped query may no longer say
-        return halt(old.query, patience_s)
-
-    try:
-        return engine.ask(old.site, halt_old, patience_s + engine.silence_s)
-    except SiteLostError:
-        return time.monotonic()
+        try:
+            return run.calls.ask(old.site, halt_old, self.patience_s + run.calls.silence_s)
+        except SiteLostError:
+            return time.monotonic()
 
 
 def halt(query: StreamingQuery, patience_s: float) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,12 +16,14 @@ from mooring.spark.pipeline.definitions import load_definitions
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.pipeline_problem import problem_of
-from mooring.spark.pipeline.project import Project, load_project, read_sites
-from mooring.spark.running.engine import SparkEngine
+from mooring.spark.pipeline.project import Project, load_project
+from mooring.spark.running.engine import EngineOptions, SparkEngine
+from mooring.spark.running.mailbox import FileMailbox
 from mooring.spark.running.run_files import RunFiles
+from mooring.spark.running.system_clock import SystemClock
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.endpoint import close_session, open_session
-from mooring.spark.sites.sites import SiteHandle, running_sites
+from mooring.spark.sites.sites import SiteHandle, SiteHandles, running_sites
 from mooring.spark.storage.storage_root import StorageRoot, forget_mark
 
 
@@ -31,59 +32,36 @@ class PreparedRun:
     """A project whose sites are up and whose graph is known; nothing runs yet."""
 
     project: Project
-    sites: dict[str, SiteHandle]
+    sites: SiteHandles
     layout: Layout
     problem: Problem
     files: RunFiles
     ended_leftovers: list[str]
 
     @contextlib.contextmanager
-    def engine(self, *, accept_edits: bool = False) -> Iterator[SparkEngine]:
+    def engine(self, options: EngineOptions | None = None) -> Iterator[SparkEngine]:
         """An engine over the sites; whatever still runs when the block ends is stopped."""
         by_operator = {operator.name: operator.fragment for operator in self.problem.operators}
         queries = {query.name: str(by_operator[query.reads]) for query in self.problem.queries}
-        engine = SparkEngine(self.layout, self.sites, queries, accept_edits=accept_edits)
+        engine = SparkEngine(
+            self.layout,
+            self.sites,
+            queries,
+            options,
+            note=lambda running: self.files.note_sessions(running, self.sites),
+        )
         try:
             yield engine
         finally:
             engine.close()
 
-    def deploy(self, engine: SparkEngine, site_of_operator: Mapping[str, str]) -> None:
-        """Start every fragment where the placement has it, all sites side by side."""
-        sites = fragment_sites(self.problem, site_of_operator)
-        # Definition files are guarded in the main thread only, so it must be the one that reads the graph.
-        with ThreadPoolExecutor(max_workers=len(self.sites)) as pool:
-            waiting = [
-                pool.submit(
-                    self._start_at, engine, site, [f for f in self.layout.fragments if sites[f] == site]
-                )
-                for site in dict.fromkeys(sites.values())
-            ]
-            for outcome in waiting:
-                outcome.result()
-        for site in self.sites.values():
-            site.hold_to_capacity()
+    @property
+    def mailbox(self) -> FileMailbox:
+        return FileMailbox(self.project.work_folder)
 
-    def operator_sites(self, site_of_fragment: Mapping[str, str]) -> dict[str, str]:
-        """Operator -> site, of the fragments given."""
-        return {
-            self.problem.operators[j].name: site_of_fragment[name]
-            for name, members in zip(self.problem.fragment_names, self.problem.fragments, strict=True)
-            if name in site_of_fragment
-            for j in members
-        }
-
-    def _start_at(self, engine: SparkEngine, site: str, fragments: list[str]) -> None:
-        for fragment in fragments:
-            engine.start(fragment, site)
-            self.files.note_sessions(list(engine.running.values()), self.sites)
-
-
-def fragment_sites(problem: Problem, site_of_operator: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: site_of_operator[problem.operators[members[0]].name]
-        for name, members in zip(problem.fragment_names, problem.fragments, strict=True)
-    }
+    @property
+    def clock(self) -> SystemClock:
+        return SystemClock()
 
 
 @contextlib.contextmanager
@@ -95,7 +73,7 @@ def prepared_run(
     with files.held():
         if fresh:
             forget_everything(project)
-        with running_sites(read_sites(project), project.work_folder / "sites", options) as sites:
+        with running_sites(project.settings.sites, project.work_folder / "sites", options) as sites:
             ended = files.end_leftovers(sites)
             check_storage(project, sites)
             layout = read_layout(project, next(iter(sites.values())))
@@ -141,7 +119,7 @@ def _session_at(site: SiteHandle, root: StorageRoot) -> Iterator[SparkSession]:
 def read_project(folder: Path) -> tuple[Layout, Problem]:
     """The problem behind a project folder, with one site up just for reading it."""
     project = load_project(folder)
-    sites = read_sites(project)
+    sites = project.settings.sites
     reader = next((site for site in sites if site.connect is not None), None)
     if reader is None:
         reader = Site(name="reader", capacity=sites[0].capacity)

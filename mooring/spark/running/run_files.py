@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mooring.errors import EngineError
+from mooring.placement.placement import FragmentSites
 from mooring.spark.running.fragment_query import RunningFragment
 from mooring.spark.running.run_report import RunRecord
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
@@ -91,7 +92,7 @@ class RunFiles:
             return None
         return status
 
-    def amend_status(self, homes: Mapping[str, str], troubles: Mapping[str, str]) -> None:
+    def amend_status(self, homes: FragmentSites, troubles: Mapping[str, str]) -> None:
         """Between two looks: what of the last one no longer runs where it did, and what is wrong now."""
         if (status := self.read_status()) is None:
             return
@@ -118,7 +119,7 @@ class RunFiles:
     def forget_status(self) -> None:
         self._status.unlink(missing_ok=True)
 
-    def note_sessions(self, running: Sequence[RunningFragment], sites: dict[str, SiteHandle]) -> None:
+    def note_sessions(self, running: Sequence[RunningFragment], sites: Mapping[str, SiteHandle]) -> None:
         """Remember sessions at sites that outlive us, so that the next run can end what they left running."""
         lasting = [
             {"site": fragment.site, "fragment": fragment.name, "session": fragment.session_id}
@@ -127,7 +128,7 @@ class RunFiles:
         ]
         write_whole(self._sessions, json.dumps(lasting), on_disk=True)
 
-    def end_leftovers(self, sites: dict[str, SiteHandle]) -> list[str]:
+    def end_leftovers(self, sites: Mapping[str, SiteHandle]) -> list[str]:
         """Stop queries that a killed run left at existing sites; returns their fragments."""
         try:
             noted = json.loads(self._sessions.read_text())

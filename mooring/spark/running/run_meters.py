@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mooring.spark.pipeline.layout import Layout
-from mooring.spark.running.fragment_query import RunningFragment
 from mooring.spark.running.meters import ChannelMeter, FragmentMeter, hop_latency_s, path_latency_s
+from mooring.spark.running.roster import Roster
 from mooring.spark.running.snapshot import (
     ChannelSnapshot,
     FragmentSnapshot,
@@ -30,12 +30,12 @@ class _SiteMeter:
 
 @dataclass
 class RunMeters:
-    """Looks at one engine's run; `running` and `meters` are the engine's own and change under it."""
+    """Looks at one engine's run; the roster and the meters are the engine's own and change under it."""
 
     layout: Layout
     sites: Mapping[str, SiteHandle]
     queries: Mapping[str, str]
-    running: Mapping[str, RunningFragment]
+    roster: Roster
     meters: Mapping[str, FragmentMeter]
     began_s: float
     _site_meters: dict[str, _SiteMeter] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class RunMeters:
             at_s=now,
             since_start_s=now - self.began_s,
             sites=self._site_snapshots(now),
-            fragments={name: self._fragment_snapshot(name, now, channels) for name in self.running},
+            fragments={name: self._fragment_snapshot(name, now, channels) for name in self.roster.homes()},
             queries={
                 query: self._query_snapshot(fragment, now, latencies.get(fragment), channels)
                 for query, fragment in self.queries.items()
@@ -108,7 +108,7 @@ class RunMeters:
             for log in self.layout.writers_of(dataset)
         ]
         return FragmentSnapshot(
-            site=self.running[name].site,
+            site=self.roster[name].site,
             rows_in_per_s=meter.rows_per_s(now, self._window_s)[0],
             rows_out_per_s=rows_out_per_s,
             rows_in=meter.rows_in,
@@ -145,7 +145,7 @@ class RunMeters:
         )
 
     def _channel_snapshots(self, now: float) -> dict[str, ChannelSnapshot]:
-        result = {}
+        result, homes = {}, self.roster.homes()
         for name, channel in self.layout.channels.items():
             state, meter = channel.state(), self._channel_meters[name]
             meter.take(channel.appended_since(meter.end))
@@ -157,10 +157,9 @@ class RunMeters:
                 lag=lag,
                 crosses=sorted(
                     {
-                        self.running[reader].site
+                        homes[reader]
                         for reader in lag
-                        if reader in self.running and name in self.running
-                        if self.running[reader].site != self.running[name].site
+                        if reader in homes and name in homes and homes[reader] != homes[name]
                     }
                 ),
             )
@@ -179,13 +178,12 @@ class RunMeters:
             estimated = usage is None and site.is_alive()
             if estimated:
                 load = self._estimated_load(name)
-            here = [fragment for fragment, made in self.running.items() if made.site == name]
-            result[name] = SiteSnapshot(load, estimated, site.capacity, resident, here)
+            result[name] = SiteSnapshot(load, estimated, site.capacity, resident, self.roster.at(name))
         return result
 
     def _estimated_load(self, site: str) -> float:
         """Where processes cannot be seen: the share of time its fragments were inside a micro-batch."""
-        return sum(self.busy_cores(name) for name, made in self.running.items() if made.site == site)
+        return sum(self.busy_cores(name) for name in self.roster.at(site))
 
     def busy_cores(self, fragment: str) -> float:
         """An estimate: Spark tells how long a fragment's batches took, not how much CPU they used."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mooring.placement.placement import OperatorSites
 from mooring.spark.running.operation_statistics import OperationStatistics
 from mooring.spark.running.snapshot import Snapshot
 from mooring.whole_files import write_whole
@@ -25,7 +26,7 @@ class RunRecord:
 
     pipeline: str
     policy: str
-    placement: dict[str, str]
+    placement: OperatorSites
     explanation: list[str]
     metrics: dict[str, Any]
     sites: dict[str, str]
@@ -52,7 +53,7 @@ class RunRecord:
             "version": 1,
             "pipeline": self.pipeline,
             "policy": self.policy,
-            "placement": self.placement,
+            "placement": dict(self.placement),
             "explanation": self.explanation,
             "metrics": self.metrics,
             "sites": self.sites,

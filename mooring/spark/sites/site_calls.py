@@ -14,6 +14,8 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from typing import Any, TypeVar
 
+from mooring.errors import SiteLostError
+
 T = TypeVar("T")
 
 
@@ -70,3 +72,29 @@ class Lane:
                 answer.set_exception(failure)
             else:
                 answer.set_result(result)
+
+
+class SiteCalls:
+    """Asks the sites of a run, each over a lane of its own; one that is silent counts as lost."""
+
+    def __init__(self, silence_s: float) -> None:
+        self.silence_s = silence_s
+        """A site that leaves an ordinary question unanswered for so long counts as lost."""
+        self._lanes: dict[str, Lane] = {}
+
+    def ask(self, site: str, call: Callable[[], T], patience_s: float | None = None) -> T:
+        """What a call to the site gives; `SiteLostError` if that takes longer than `patience_s`."""
+        patience_s = self.silence_s if patience_s is None else patience_s
+        try:
+            return self._lanes.setdefault(site, Lane(site)).ask(call, patience_s)
+        except SiteSilentError as silent:
+            raise SiteLostError(
+                f"the site {site!r} does not answer: {silent}",
+                remedy="look whether it is overloaded, frozen or cut off",
+            ) from silent
+
+    def close(self) -> None:
+        """Ask no site anything more."""
+        for lane in self._lanes.values():
+            lane.close()
+        self._lanes.clear()

@@ -5,12 +5,11 @@ answer.
 from __future__ import annotations
 
 import threading
-from collections.abc import MutableMapping
 from dataclasses import dataclass, replace
 
 from mooring.errors import EngineError
 from mooring.spark.sites.endpoint import close_session, open_session
-from mooring.spark.sites.sites import SiteHandle
+from mooring.spark.sites.sites import SiteHandle, SiteHandles
 
 
 @dataclass(frozen=True)
@@ -20,9 +19,9 @@ class RevivalOptions:
 
 
 class SiteRevival:
-    """One thread per lost site, until it is back or the run ends. Changed handles are put into `sites`."""
+    """One thread per lost site, until it is back or the run ends. Its handle in `sites` is replaced then."""
 
-    def __init__(self, sites: MutableMapping[str, SiteHandle], options: RevivalOptions | None = None) -> None:
+    def __init__(self, sites: SiteHandles, options: RevivalOptions | None = None) -> None:
         self._sites = sites
         self._options = options or RevivalOptions()
         self._over = threading.Event()
@@ -65,7 +64,7 @@ class SiteRevival:
                     self._refusals[site] = str(failure)
             else:
                 with self._lock:
-                    self._sites[site] = handle
+                    self._sites.replace(handle)
                     self._at_work.discard(site)
                     self._refusals.pop(site, None)
                     self._back.append(site)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,10 +43,39 @@ class SiteHandle:
         return self.embedded is None or self.embedded.is_alive()
 
 
+class SiteHandles(Mapping[str, SiteHandle]):
+    """The sites of a run by name. A site that came back has another endpoint, so its handle is replaced."""
+
+    def __init__(self, handles: Iterable[SiteHandle]) -> None:
+        self._handles = {handle.name: handle for handle in handles}
+
+    def __getitem__(self, name: str) -> SiteHandle:
+        return self._handles[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._handles)
+
+    def __len__(self) -> int:
+        return len(self._handles)
+
+    def of(self, name: str) -> SiteHandle:
+        """The site of that name; `EngineError` if there is none."""
+        if name not in self._handles:
+            raise EngineError(f"no site {name!r}; there are {', '.join(self._handles)}")
+        return self._handles[name]
+
+    def replace(self, handle: SiteHandle) -> None:
+        self._handles[handle.name] = handle
+
+    def hold_to_capacity(self) -> None:
+        for handle in self._handles.values():
+            handle.hold_to_capacity()
+
+
 @contextlib.contextmanager
 def running_sites(
     sites: Sequence[Site], folder: Path, options: EmbeddedOptions | None = None
-) -> Iterator[dict[str, SiteHandle]]:
+) -> Iterator[SiteHandles]:
     """All sites, up and answering; embedded ones end with the block, however it ends."""
     with contextlib.ExitStack() as stack:
         embedded: dict[str, EmbeddedSite] = {}
@@ -61,7 +90,7 @@ def running_sites(
                     stack.callback(made.stop)
                     made.start()
                     embedded[site.name] = made
-        handles = {}
+        handles = []
         for site in sites:
             if (own := embedded.get(site.name)) is not None:
                 endpoint = own.wait_ready()
@@ -73,5 +102,5 @@ def running_sites(
                 except EngineError as failure:
                     message = f"site {site.name!r}: {failure.message}"
                     raise EngineError(message, remedy=failure.remedy) from failure
-            handles[site.name] = SiteHandle(site.name, site.capacity, endpoint, own)
-        yield handles
+            handles.append(SiteHandle(site.name, site.capacity, endpoint, own))
+        yield SiteHandles(handles)

@@ -8,8 +8,10 @@ import pytest
 from mooring.deployment.carry_out import carry_out
 from mooring.deployment.channels import channels_of
 from mooring.deployment.engine import Channel, Engine
-from mooring.deployment.moves import MoveTimes, ordered_moves
+from mooring.deployment.move_times import MoveTimes
+from mooring.deployment.moves import ordered_moves
 from mooring.errors import EngineError
+from mooring.placement.placement import FragmentSites, Placement, operators_at
 from mooring.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Constant
 from mooring.simulator.data_plane.engine import SimulatedEngine
@@ -45,7 +47,7 @@ def started(horizon_s: float = 100.0) -> SimulatedEngine:
         horizon_s=horizon_s,
         times=MoveTimes(stateful_s=1.0),
     )
-    carry_out(engine, PROBLEM, {"filter": "a", "parse": "b", "count": "b"})
+    carry_out(engine, Placement.from_dict(PROBLEM, {"filter": "a", "parse": "b", "count": "b"}))
     return engine
 
 
@@ -92,7 +94,7 @@ def test_a_move_pauses_for_the_state_and_nothing_is_lost() -> None:
     after = engine.measure()
     assert after.queries["q"].max_latency_ms == pytest.approx(3000, rel=0.1)
     assert after.sites["b"].utilisation == 0
-    assert dict(engine.placement) == {"filter": "a", "parse": "a", "count": "a"}
+    assert operators_at(PROBLEM, engine.homes()) == {"filter": "a", "parse": "a", "count": "a"}
 
 
 def test_where_the_problem_knows_no_network_a_move_takes_as_long_as_was_predicted() -> None:
@@ -107,10 +109,10 @@ def test_where_the_problem_knows_no_network_a_move_takes_as_long_as_was_predicte
             },
         }
     )
-    old, new = (dict.fromkeys(("filter", "count", "kept"), site) for site in "ab")
+    old, new = (FragmentSites(dict.fromkeys(("filter", "count", "kept"), site)) for site in "ab")
     predicted = {step.move.fragment: step.pause_s for step in ordered_moves(problem, old, new).steps}
     engine = SimulatedEngine(problem, [Constant(100.0)], np.random.default_rng(0), horizon_s=10.0)
-    carry_out(engine, problem, old)
+    carry_out(engine, Placement.from_fragments(problem, old))
     assert {name: engine.move(name, "b").pause_s for name in predicted} == predicted
     assert predicted == {"filter": 1.0, "count": 2.0, "kept": 7.0}
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.deployment.moves import MoveTimes
+from mooring.deployment.move_times import MoveTimes
 from mooring.placement.judging.network_metrics import network_metrics
 from mooring.placement.placement import Placement
 from mooring.placement.relaxation.migration import MigrationParams
@@ -49,7 +49,7 @@ def finite(rate: float, seconds: float) -> Replay:
 
 
 def usage(problem: Problem, run: AdaptiveRun) -> float:
-    placement = Placement.from_dict(problem, dict(run.engine.placement))
+    placement = Placement.from_dict(problem, dict(run.engine.homes()))
     return float(network_metrics(placement)["network_usage"])  # type: ignore[arg-type]
 
 
@@ -97,9 +97,9 @@ def test_rates_that_change_are_measured_and_followed() -> None:
     rising = BinnedRates(np.array([1.0, 400.0]), bin_s=20.0)
     run = AdaptiveRun(start, [falling, rising], horizon_s=40, params=PARAMS, times=MoveTimes(0.1, 0.1))
     run.run(18.0)
-    assert run.engine.placement["merge"] == "n0"
+    assert run.engine.homes()["merge"] == "n0"
     run.run(38.0)
-    assert run.engine.placement["merge"] == "n1"
+    assert run.engine.homes()["merge"] == "n1"
 
 
 def test_what_may_not_move_does_not() -> None:

@@ -15,12 +15,13 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.deployment.carry_out import carry_out
 from mooring.deployment.engine import Channel, Engine
 from mooring.errors import EngineError
+from mooring.placement.placement import Placement
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.engine import SparkEngine
 from mooring.spark.running.project_run import read_layout
 from mooring.spark.running.results import read_dataset
-from mooring.spark.sites.sites import SiteHandle
+from mooring.spark.sites.sites import SiteHandle, SiteHandles
 
 if TYPE_CHECKING:
     from mooring.spark.sites.embedded_site import EmbeddedSite
@@ -65,7 +66,7 @@ def wait_until(engine: SparkEngine, happened: Callable[[], bool]) -> None:
 def engine(make_project: ProjectMaker, site: EmbeddedSite) -> Iterator[SparkEngine]:
     """Two sites by name, served by one server: what matters here is that the fragment starts anew."""
     folder = make_project(settings=SETTINGS, counted_py=COUNTED)
-    sites = {name: SiteHandle(name, 1.0, site.endpoint, site) for name in ("a", "b")}
+    sites = SiteHandles(SiteHandle(name, 1.0, site.endpoint, site) for name in ("a", "b"))
     made = SparkEngine(read_layout(load_project(folder), sites["a"]), sites, {"counted": "counted"})
     yield made
     made.close()
@@ -81,7 +82,7 @@ def test_a_moved_fragment_goes_on_with_its_state_and_its_place_in_the_channel(en
     moved = engine.move("counted", "b")
     assert (moved.from_site, moved.to_site) == ("a", "b")
     assert moved.pause_s > 0
-    assert engine.running["counted"].site == "b"
+    assert engine.roster["counted"].site == "b"
     for second in range(25, 60):
         feed(folder, second)
         engine.trim()
@@ -108,8 +109,8 @@ def test_it_is_an_engine_that_placements_are_carried_out_on(engine: SparkEngine)
     """The same calls that drive the simulator: connect, start, measure, disconnect."""
     problem = problem_of(engine.layout)
     typed: Engine = engine
-    carry_out(typed, problem, {"numbers:ingest": "a", "counted": "b"})
-    assert {name: made.site for name, made in engine.running.items()} == {"numbers": "a", "counted": "b"}
+    carry_out(typed, Placement.from_dict(problem, {"numbers:ingest": "a", "counted": "b"}))
+    assert engine.homes() == {"numbers": "a", "counted": "b"}
     assert engine.layout.channels["numbers"].readers() == ["counted"]
     assert engine.layout.channels["counted"].readers() == ["results counted"]
     engine.stop("counted")
@@ -123,7 +124,7 @@ def test_what_cannot_be_done_is_an_engine_error(engine: SparkEngine) -> None:
         engine.start("numbers", "b")
     with pytest.raises(EngineError, match="no site 'c'"):
         engine.move("numbers", "c")
-    assert engine.running["numbers"].query.isActive
-    engine.running["numbers"].query.stop()
+    assert engine.roster["numbers"].query.isActive
+    engine.roster["numbers"].query.stop()
     with pytest.raises(EngineError, match="ended by itself"):
         engine.check()

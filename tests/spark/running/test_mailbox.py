@@ -14,19 +14,20 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.spark.running.mailbox import Mailbox
+from mooring.placement.placement import FragmentSites
+from mooring.spark.running.mailbox import FileMailbox
 
-OLD, MOVES = {"f": "a"}, [("f", "a", "b")]
+OLD, MOVES = FragmentSites({"f": "a"}), [("f", "a", "b")]
 
 
 def test_a_request_is_taken_once_and_answered(tmp_path: Path) -> None:
-    box = Mailbox(tmp_path)
+    box = FileMailbox(tmp_path)
     assert box.take() is None
     name = box.ask(OLD, MOVES)
     assert box.answer(name) is None
     request = box.take()
     assert request is not None
-    assert (request.id, request.old, request.moves) == (name, OLD, MOVES)
+    assert (request.id, request.old, request.moves) == (name, dict(OLD), MOVES)
     assert box.take() is None
     box.reply(name, {"state": "running"})
     box.reply(name, {"state": "done"})
@@ -36,12 +37,12 @@ def test_a_request_is_taken_once_and_answered(tmp_path: Path) -> None:
 
 
 def test_a_request_can_be_withdrawn_before_it_is_taken(tmp_path: Path) -> None:
-    box = Mailbox(tmp_path)
+    box = FileMailbox(tmp_path)
     assert box.withdraw(box.ask(OLD, MOVES))
     assert box.take() is None
 
 
-def put(box: Mailbox, content: bytes, name: str = "0" * 32) -> None:
+def put(box: FileMailbox, content: bytes, name: str = "0" * 32) -> None:
     box.folder.mkdir(parents=True, exist_ok=True)
     (box.folder / f"{name}.json").write_bytes(content)
 
@@ -69,7 +70,7 @@ def valid(**changes: object) -> dict[str, object]:
     ],
 )
 def test_what_is_stale_or_malformed_is_dropped(tmp_path: Path, changes: dict[str, object]) -> None:
-    box = Mailbox(tmp_path)
+    box = FileMailbox(tmp_path)
     put(box, json.dumps(valid()).encode())
     assert box.take() is not None
     put(box, json.dumps(valid(**changes)).encode())
@@ -80,13 +81,13 @@ def test_what_is_stale_or_malformed_is_dropped(tmp_path: Path, changes: dict[str
 @given(st.binary(max_size=200) | st.just(b"[" * 100_000))
 @settings(max_examples=60, deadline=None)
 def test_no_content_makes_the_runner_fail(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    box = Mailbox(tmp_path_factory.mktemp("box"))
+    box = FileMailbox(tmp_path_factory.mktemp("box"))
     put(box, content)
     assert box.take() is None
 
 
 def test_links_pipes_and_other_names_are_not_read(tmp_path: Path) -> None:
-    box = Mailbox(tmp_path)
+    box = FileMailbox(tmp_path)
     put(box, json.dumps(valid()).encode(), name="outside")
     assert box.take() is None
     (box.folder / f"{'0' * 32}.json").symlink_to(box.folder / "outside.json")

@@ -17,6 +17,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.cli.main import main
 from mooring.controller.journal import Journal
+from mooring.placement.placement import FragmentSites
 from mooring.spark.storage.stream_logs import sink_entries
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def test_a_pinned_fragment_and_a_project_that_never_ran_are_refused(
     code, _, err = mooring(*to_plan)
     assert code == 2
     assert "never ran" in err
-    Journal(work, time.time).note_placement({"numbers": "here", "kept": "here"}, "planned")
+    Journal(work, time.time).note_placement(FragmentSites({"numbers": "here", "kept": "here"}), "planned")
     code, _, err = mooring(*to_plan)
     assert code == 3
     assert "'numbers' is pinned to 'here'" in err

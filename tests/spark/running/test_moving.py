@@ -19,6 +19,7 @@ from mooring.controller.apply import apply_list, resume, settle
 from mooring.controller.journal import Journal
 from mooring.deployment.moves import Move
 from mooring.errors import EngineError, InputError
+from mooring.placement.placement import FragmentSites
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running import moving
 from mooring.spark.running.engine import SparkEngine
@@ -27,7 +28,7 @@ from mooring.spark.running.results import read_dataset
 from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.endpoint import Endpoint, close_session
 from mooring.spark.sites.java import find_java
-from mooring.spark.sites.sites import SiteHandle
+from mooring.spark.sites.sites import SiteHandle, SiteHandles
 from mooring.spark.storage.state_store import PROVIDER, ROCKSDB
 from mooring.spark.storage.stream_logs import last_batch, recorded_settings
 
@@ -111,7 +112,9 @@ def make_engine(make_project: ProjectMaker) -> Iterator[EngineMaker]:
 
     def make(servers: dict[str, EmbeddedSite], more_settings: str = "") -> SparkEngine:
         folder = make_project(settings=SETTINGS + more_settings, counted_py=COUNTED)
-        sites = {name: SiteHandle(name, 1.0, server.endpoint, server) for name, server in servers.items()}
+        sites = SiteHandles(
+            SiteHandle(name, 1.0, server.endpoint, server) for name, server in servers.items()
+        )
         layout = read_layout(load_project(folder), sites["b"])
         engines.append(SparkEngine(layout, sites, {"counted": "counted"}))
         return engines[-1]
@@ -140,15 +143,16 @@ def test_a_site_frozen_inside_a_batch_and_thawed_after_its_fragments_moved_chang
         wait_until(lambda: last_batch(checkpoint / "offsets") > last_batch(checkpoint / "commits"))
         assert frozen._server_pid is not None
         os.kill(frozen._server_pid, signal.SIGSTOP)
-        old = dict(engine.running)
-        engine.running.clear()  # nobody can be told to stop there
-        for name in old:
-            engine.start(name, "b")
+        old = engine.roster.running()
+        for fragment in old:
+            engine.roster.remove(fragment.name)  # nobody can ask it to stop there
+        for fragment in old:
+            engine.start(fragment.name, "b")
         feed.give(6)
         settle_windows(engine, feed)
         os.kill(frozen._server_pid, signal.SIGCONT)
         feed.give(4)
-        for fragment in old.values():
+        for fragment in old:
             wait_until(partial(is_over, fragment.query))
             assert fragment.query.exception() is not None
             close_session(fragment.session)
@@ -177,7 +181,8 @@ def test_a_move_cut_by_a_crash_is_resumed_without_losing_a_row(
     engine = make_engine({"a": site, "b": site}, stated)
     feed = Feed(engine.layout.project.folder / "input")
     journal = Journal(tmp_path, time.time)
-    old, new = {"numbers": "a", "counted": "a"}, {"numbers": "b", "counted": "b"}
+    old = FragmentSites({"numbers": "a", "counted": "a"})
+    new = FragmentSites({"numbers": "b", "counted": "b"})
     for fragment, where in old.items():
         engine.start(fragment, where)
     journal.note_placement(old, "planned")
@@ -186,7 +191,7 @@ def test_a_move_cut_by_a_crash_is_resumed_without_losing_a_row(
     moves = [Move("counted", "a", "b"), Move("numbers", "a", "b")]
     with pytest.raises(Crash):
         apply_list(engine, journal, old, moves, crash)
-    assert engine.running.keys() == {"counted"}
+    assert engine.homes().keys() == {"counted"}
     feed.give(3)
     later = make_engine({"a": site, "b": site}, stated)  # while the crashed one's query still runs, as it may
     found = resume(Journal(tmp_path, time.time))
@@ -211,20 +216,20 @@ def test_a_target_that_cannot_take_a_fragment_leaves_it_where_it_was(
         engine.start(fragment, "a")
     feed.give(5)
     settle_windows(engine, feed)
-    query = engine.running["counted"].query
+    query = engine.roster["counted"].query
     gone = SiteHandle("b", 1.0, Endpoint("sc://localhost:1"), None)
     with monkeypatch.context() as patch:
-        patch.setitem(engine.sites, "b", gone)
+        patch.setitem(engine.sites._handles, "b", gone)
         with pytest.raises(EngineError, match="does not answer"):
             engine.move("counted", "b")
-    assert engine.running["counted"].query is query
+    assert engine.roster["counted"].query is query
     assert query.isActive
     with monkeypatch.context() as patch:
         patch.setattr(moving, "first_batch", lambda query, commits: "no room")
         with pytest.raises(EngineError, match=r"runs at 'a' again: .*no room"):
             engine.move("counted", "b")
-    assert engine.running["counted"].site == "a"
-    assert not engine.moving
+    assert engine.roster["counted"].site == "a"
+    assert not engine.in_move("counted")
     flow = engine.layout.project.folder / "transformations" / "counted.py"
     flow.write_text(COUNTED.replace('F.sum("n")', 'F.max("n")'))
     with pytest.raises(InputError, match="'counted' was edited while the pipeline runs"):

@@ -24,7 +24,7 @@ from mooring.spark.running.results import read_stored
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite, spark_home
 from mooring.spark.sites.endpoint import Endpoint, open_session
 from mooring.spark.sites.java import find_java
-from mooring.spark.sites.sites import SiteHandle
+from mooring.spark.sites.sites import SiteHandle, SiteHandles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -199,7 +199,7 @@ def _check_a_mount_of_the_clusters_own(make_project: ProjectMaker, cluster: str,
     far = SiteHandle("far", 1.0, Endpoint(cluster), None)
     check_storage(project, {"far": far})
     layout = read_layout(project, far)
-    engine = SparkEngine(layout, {"far": far}, {"kept": "kept"})
+    engine = SparkEngine(layout, SiteHandles([far]), {"kept": "kept"})
     try:
         engine.start("numbers", "far")
         engine.start("kept", "far")

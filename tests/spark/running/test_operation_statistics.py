@@ -13,6 +13,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from pathlib import Path
 
 from mooring.deployment.fragments import Fragment
+from mooring.placement.placement import OperatorSites
 from mooring.problem.problem import Problem
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.running.operation_statistics import (
@@ -82,7 +83,7 @@ def test_where_processes_cannot_be_seen_the_figures_are_called_estimated() -> No
 
 def test_a_run_leaves_its_statistics_where_the_next_plan_finds_them(tmp_path: Path) -> None:
     statistics = OperationStatistics({})
-    record = RunRecord("p", "rod", {}, [], {}, {}, operation=statistics)
+    record = RunRecord("p", "rod", OperatorSites({}), [], {}, {}, operation=statistics)
     files = RunFiles(tmp_path)
     assert files.note_statistics(record) == {}
     assert files.read_statistics() == {}

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import EngineError
+from mooring.placement.placement import FragmentSites
 from mooring.spark.running.run_files import RunFiles
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.sites import SiteHandle
@@ -58,11 +59,11 @@ def test_queries_that_a_killed_client_left_running_are_ended_by_the_next_run(
 
 def test_a_status_amended_between_looks_tells_what_is_wrong_and_what_still_runs(tmp_path: Path) -> None:
     files = RunFiles(tmp_path)
-    files.amend_status({}, {"site a": "lost"})
+    files.amend_status(FragmentSites({}), {"site a": "lost"})
     assert files.read_status() is None
     fragments = {"ingest": {"site": "a"}, "count": {"site": "b"}, "moved": {"site": "a"}}
     files.write_status({"fragments": fragments, "troubles": {}, "policy": "rod"})
-    files.amend_status({"count": "b", "moved": "b"}, {"site a": "lost"})
+    files.amend_status(FragmentSites({"count": "b", "moved": "b"}), {"site a": "lost"})
     assert files.read_status() == {
         "fragments": {"count": {"site": "b"}},
         "troubles": {"site a": "lost"},

@@ -19,7 +19,7 @@ from mooring.spark.running.project_run import check_storage, forget_everything, 
 from mooring.spark.running.results import read_dataset, read_stored
 from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.java import find_java
-from mooring.spark.sites.sites import SiteHandle
+from mooring.spark.sites.sites import SiteHandle, SiteHandles
 from mooring.spark.storage.storage_root import StorageRoot, local_path
 
 if TYPE_CHECKING:
@@ -77,12 +77,12 @@ def test_rows_cross_between_sites_that_mount_the_storage_under_different_paths(
     (tmp_path / "real").mkdir()
     at_a, at_b = tmp_path / "at_a", tmp_path / "at_b"
     folder = make_project(settings=SETTINGS.replace("STORAGE", str(tmp_path)), counted_py=COUNTED)
-    sites = {"a": SiteHandle("a", 1.0, other_site.endpoint, other_site)}
+    sites = SiteHandles([SiteHandle("a", 1.0, other_site.endpoint, other_site)])
     at_a.symlink_to(tmp_path / "real")
     project = load_project(folder)
     check_storage(project, sites)
     layout = read_layout(project, sites["a"])
-    sites["b"] = SiteHandle("b", 1.0, site.endpoint, site)
+    sites.replace(SiteHandle("b", 1.0, site.endpoint, site))
     engine = SparkEngine(layout, sites, {"counted": "counted"})
     try:
         engine.start("numbers", "a")

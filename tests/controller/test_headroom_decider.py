@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.controller.proposal import Proposal, ProposalOptions, propose
+from mooring.controller.decider import Proposal
+from mooring.controller.headroom_decider import HeadroomOptions, propose
 from mooring.load.build import build_load_model
 from mooring.load.feasible.headroom import headroom
 from mooring.placement.placement import Placement
@@ -38,32 +39,32 @@ HOMES = {"x:in": "a", "x1": "a", "x2": "a", "x3": "a", "y:in": "b", "y1": "b"}
 
 def proposed(whole: Problem, rates: list[float], **options: Any) -> Proposal:
     sites = Placement.from_dict(whole, HOMES).site_of_fragment
-    return propose(whole, build_load_model(whole), sites, np.array(rates), ProposalOptions(**options))
+    return propose(whole, build_load_model(whole), sites, np.array(rates), HeadroomOptions(**options))
 
 
 def test_nothing_is_proposed_while_there_is_room_enough() -> None:
     made = proposed(problem(), [100.0, 100.0])
     assert made.moves == ()
-    assert made.headroom == 1.0 / (100 * 4890e-6)
+    assert made.now.headroom == 1.0 / (100 * 4890e-6)
 
 
 def test_a_burst_on_one_stream_moves_one_of_its_operators_to_the_other_site() -> None:
     made = proposed(problem(), [220.0, 100.0])
-    assert made.headroom < 1.0
-    assert made.bottleneck == "a"
+    assert made.now.headroom < 1.0
+    assert made.now.bottleneck == "a"
     (move,) = made.moves
-    assert (move.fragment, move.from_site, move.to_site) == ("x1", "a", "b")
+    assert (move.move.fragment, move.move.from_site, move.move.to_site) == ("x1", "a", "b")
     assert move.headroom > 1.25
 
 
 def test_of_moves_that_gain_alike_the_one_with_less_state_is_made() -> None:
     (move,) = proposed(problem(state_bytes=1e9), [220.0, 100.0]).moves
-    assert move.fragment == "x2"
+    assert move.move.fragment == "x2"
 
 
 def test_what_is_pinned_or_may_not_move_stays_even_when_nothing_else_helps() -> None:
     made = proposed(problem(), [2000.0, 1900.0], max_moves=9)
-    assert {move.fragment for move in made.moves} <= {"x1", "x2", "y1"}
+    assert {each.move.fragment for each in made.moves} <= {"x1", "x2", "y1"}
 
 
 @settings(max_examples=60, deadline=None)
@@ -78,17 +79,18 @@ def test_every_proposed_move_raises_the_headroom_as_predicted(
     whole = problem()
     model = build_load_model(whole)
     before = plan(whole, "random", seed=seed).placement.site_of_fragment
-    made = propose(whole, model, before, np.array(rates), ProposalOptions(max_moves=most))
+    made = propose(whole, model, before, np.array(rates), HeadroomOptions(max_moves=most))
     sites = np.array(before)
     reached = headroom(model, sites, np.array(rates)).all.factor
-    assert made.headroom == reached
+    assert made.now.headroom == reached
     assert len(made.moves) <= most
-    for move in made.moves:
+    for each in made.moves:
+        move = each.move
         assert reached < 1.25
         fragment = whole.fragment_names.index(move.fragment)
         assert whole.sites[sites[fragment]].name == move.from_site
         sites[fragment] = whole.site_index[move.to_site]
         after = headroom(model, sites, np.array(rates)).all.factor
-        assert after == move.headroom
+        assert after == each.headroom
         assert after >= 1.1 * reached
         reached = after

@@ -8,17 +8,24 @@ Among moves that gain nearly the same, the one with the least state goes first.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from mooring.controller.decider import Observation, Prediction, Proposal, ProposedMove
+from mooring.deployment.moves import Move
+from mooring.load.build import build_load_model
 from mooring.load.feasible.headroom import headroom
 from mooring.load.model import Floats, Ints, LoadModel
+from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 
 
 @dataclass(frozen=True)
-class ProposalOptions:
+class HeadroomOptions:
     enough: float = 1.25
     """Headroom (the factor by which all rates could still grow) above which nothing is proposed."""
     least_gain: float = 1.1
@@ -26,32 +33,24 @@ class ProposalOptions:
     max_moves: int = 3
 
 
-@dataclass(frozen=True)
-class ProposedMove:
-    fragment: str
-    from_site: str
-    to_site: str
-    headroom: float
-    """After this move and those before it."""
+class HeadroomDecider:
+    """Proposes moves while the measured rates leave too little room before a site is full."""
 
+    name: ClassVar[str] = "headroom"
 
-@dataclass(frozen=True)
-class Proposal:
-    headroom: float
-    """As it is now."""
-    bottleneck: str | None
-    """The site that limits it."""
-    moves: tuple[ProposedMove, ...]
+    def __init__(self, problem: Problem, options: HeadroomOptions | None = None) -> None:
+        self._problem, self._model = problem, build_load_model(problem)
+        self._options = options or HeadroomOptions()
 
-    def as_json(self) -> dict[str, object]:
-        return {
-            "headroom": self.headroom,
-            "bottleneck": self.bottleneck,
-            "moves": [
-                {"fragment": m.fragment, "from": m.from_site, "to": m.to_site, "headroom": m.headroom}
-                for m in self.moves
-            ],
-        }
+    def decide(self, observation: Observation) -> Proposal | None:
+        """None unless everything runs and every stream is measured: the headroom of a part tells nothing."""
+        problem, rates = self._problem, observation.stream_rates
+        whole = set(observation.sites) == set(problem.fragment_names) and not observation.troubles
+        if not whole or set(rates) != set(problem.stream_index):
+            return None
+        sites = Placement.from_fragments(problem, observation.sites).site_of_fragment
+        measured = np.array([rates[stream.name] for stream in problem.streams])
+        return propose(problem, self._model, sites, measured, self._options)
 
 
 def propose(
@@ -59,23 +58,49 @@ def propose(
     model: LoadModel,
     site_of_fragment: Ints,
     rates: Floats,
-    options: ProposalOptions | None = None,
+    options: HeadroomOptions | None = None,
 ) -> Proposal:
     """What to move at these stream rates, given where the fragments are."""
-    chosen, sites = options or ProposalOptions(), np.array(site_of_fragment, dtype=np.int64)
-    now = headroom(model, sites, rates).all
+    chosen, sites = options or HeadroomOptions(), np.array(site_of_fragment, dtype=np.int64)
+    now = _predicted(problem, model, sites, rates)
     moves: list[ProposedMove] = []
-    reached = now.factor
+    reached = now.headroom
     while reached < chosen.enough and len(moves) < chosen.max_moves:
         best = _best_move(problem, model, sites, rates)
         if best is None or best[0] < chosen.least_gain * reached or best[0] <= 0.0:
             break
         reached, fragment, to = best
         origin, target = (problem.sites[site].name for site in (int(sites[fragment]), to))
-        moves.append(ProposedMove(problem.fragment_names[fragment], origin, target, reached))
         sites[fragment] = to
-    site = None if now.site is None else problem.sites[now.site].name
-    return Proposal(now.factor, site, tuple(moves))
+        moves.append(
+            ProposedMove(
+                Move(problem.fragment_names[fragment], origin, target),
+                _predicted(problem, model, sites, rates),
+            )
+        )
+    return Proposal(now, tuple(moves), _reason(now, moves, chosen))
+
+
+def _predicted(problem: Problem, model: LoadModel, sites: Ints, rates: Floats) -> Prediction:
+    growth = headroom(model, sites, rates).all
+    loads = model.site_loads(sites, rates)
+    return Prediction(
+        growth.factor,
+        None if growth.site is None else problem.sites[growth.site].name,
+        {site.name: float(load) for site, load in zip(problem.sites, loads, strict=True)},
+    )
+
+
+def _reason(now: Prediction, moves: Sequence[ProposedMove], options: HeadroomOptions) -> str:
+    if math.isinf(now.headroom):
+        return "at the measured rates nothing loads any site"
+    room = f"the headroom at the measured rates is x {now.headroom:.2f}"
+    if now.headroom >= options.enough:
+        return f"{room}, which is enough (x {options.enough:g})"
+    if not moves:
+        return f"{room}, at {now.bottleneck}, and no move would raise it by {options.least_gain - 1:.0%}"
+    what = ", ".join(f"{each.move.fragment} to {each.move.to_site}" for each in moves)
+    return f"{room}, at {now.bottleneck}; moving {what} makes it x {moves[-1].headroom:.2f}"
 
 
 _ALIKE = 0.98

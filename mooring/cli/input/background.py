@@ -1,0 +1,41 @@
+"""Starting the same command in the background."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from rich.markup import escape
+
+from mooring.cli.output.terminal import Terminal
+from mooring.errors import EngineError
+from mooring.spark.running.run_files import RunFiles
+
+_LOOK_S = 0.1
+
+
+def start_in_background(files: RunFiles, words: Sequence[str], terminal: Terminal) -> int:
+    """Run `mooring WORDS` in a process of its own, and wait until it runs or has failed."""
+    if (pid := files.running_pid()) is not None:
+        raise EngineError(f"the project already runs, as process {pid}", remedy="`mooring stop` ends it")
+    files.folder.mkdir(exist_ok=True)
+    files.forget_status()
+    log = files.folder / "run.log"
+    with log.open("wb") as out:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "mooring", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+    while files.read_status() is None:
+        if child.poll() is not None:
+            said = log.read_text(errors="replace").strip()
+            raise EngineError(f"the run ended at once: {said}", remedy=f"see {log}")
+        time.sleep(_LOOK_S)
+    terminal.document({"version": 1, "pid": child.pid, "log": str(log)})
+    terminal.print(f"runs in the background as process {child.pid}; log in {escape(str(log))}")
+    return 0

@@ -1,0 +1,60 @@
+"""Shows a run while it goes on: a live view on a terminal, a line now and then where there is none."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.live import Live
+from rich.markup import escape
+
+from mooring.cli.output.live_view import one_line, run_view
+from mooring.cli.output.terminal import Terminal
+from mooring.controller.decider import Proposal
+from mooring.controller.session import Look
+from mooring.spark.running.run_book import RunBook
+from mooring.spark.running.snapshot import Snapshot
+
+_LINE_EVERY_S = 10.0
+
+
+class RunViewer:
+    def __init__(self, terminal: Terminal, book: RunBook, how_to_apply: str) -> None:
+        """`how_to_apply`: the command that has a proposal carried out."""
+        self._terminal, self._book, self._how_to_apply = terminal, book, how_to_apply
+        self._live: Live | None = None
+        self._last_line_s = -_LINE_EVERY_S
+        self._said: tuple[Any, ...] = ()
+
+    @contextlib.contextmanager
+    def live(self) -> Iterator[None]:
+        if self._terminal.as_json or not self._terminal.out.is_terminal:
+            yield
+            return
+        with Live(console=self._terminal.out, auto_refresh=False) as self._live:
+            yield
+        self._live = None
+
+    def show(self, look: Look) -> None:
+        """To be called with every look of the session."""
+        assert self._book.snapshot is not None
+        self._say_once(look.proposal)
+        self._draw(self._book.snapshot, look.evaluation.headrooms)
+
+    def _draw(self, snapshot: Snapshot, headrooms: Mapping[str, float | None]) -> None:
+        if self._live is not None:
+            self._live.update(run_view(snapshot, headrooms), refresh=True)
+        elif snapshot.since_start_s - self._last_line_s >= _LINE_EVERY_S:
+            self._last_line_s = snapshot.since_start_s
+            shown = ", ".join(f"{name} x {room:.1f}" for name, room in headrooms.items() if room is not None)
+            self._terminal.print(escape(one_line(snapshot) + (f"; headroom {shown}" if shown else "")))
+
+    def _say_once(self, proposal: Proposal | None) -> None:
+        """A proposal is said when it is new."""
+        if proposal is None:
+            return
+        moves = tuple(each.move for each in proposal.moves)
+        if moves and moves != self._said:
+            self._terminal.print(escape(f"{proposal.reason}: {self._how_to_apply}"))
+        self._said = moves

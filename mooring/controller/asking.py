@@ -1,0 +1,154 @@
+"""Asking the process that runs a project for moves, from another process.
+
+What runs is read off its status file and journal; a request goes through its mailbox, and the answer is
+followed until the last move is made, refused or taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mooring.controller.apply import inverse_of_last, resume
+from mooring.controller.journal import Journal
+from mooring.deployment.clock import Clock
+from mooring.deployment.move_times import MoveTimes
+from mooring.deployment.moves import Figures, Move, MoveList, described_moves, ordered_moves
+from mooring.errors import EngineError, InputError
+from mooring.placement.placement import FragmentSites, Placement
+from mooring.problem.problem import Problem
+from mooring.spark.running.mailbox import FileMailbox
+from mooring.spark.running.run_files import RunFiles
+
+_ASK_S = 0.1
+_ACCEPT_S = 30.0
+"""A runner that is alive takes a request within a look; one that hangs for this long does not."""
+
+Step = Mapping[str, Any]
+"""A move as an answer tells it: fragment, from, to, reached and, once done, pause_s."""
+
+
+@dataclass(frozen=True)
+class MoveAsker:
+    problem: Problem
+    files: RunFiles
+    clock: Clock
+
+    @property
+    def journal(self) -> Journal:
+        return Journal(self.files.folder, self.clock.now_s)
+
+    # What could be asked for
+
+    def current(self) -> FragmentSites:
+        """Of the running process, or where the next run would resume."""
+        status = self.files.read_status() if self.files.running_pid() is not None else None
+        if status is not None:
+            return _sites(status)
+        found = resume(self.journal)
+        if found is None:
+            raise InputError(
+                "the project never ran, so there is nothing to move from", remedy="`mooring run` it"
+            )
+        return found.placement
+
+    def to(self, goal: Placement, start: FragmentSites) -> MoveList:
+        """The moves that lead to a placement."""
+        return ordered_moves(self._at_measured_rates(), start, goal.by_fragment(), self._figures())
+
+    def proposed(self, start: FragmentSites) -> MoveList:
+        """What the running process proposed at its last look."""
+        proposal = (self.files.read_status() or {}).get("proposal") or {"moves": []}
+        moves = [Move(move["fragment"], move["from"], move["to"]) for move in proposal["moves"]]
+        return described_moves(self._at_measured_rates(), start, moves, self._figures())
+
+    def rollback(self, start: FragmentSites) -> MoveList:
+        """The way back from the last list that was applied."""
+        back = inverse_of_last(self.journal)
+        if not back:
+            raise InputError("found no list of moves that was applied and not taken back", field="--rollback")
+        return described_moves(self._at_measured_rates(), start, back, self._figures(), within_limits=False)
+
+    def why_nothing(self) -> str:
+        """Why nothing is proposed."""
+        proposal = (self.files.read_status() or {}).get("proposal")
+        if proposal is None:
+            return "nothing is proposed while not everything runs"
+        room = proposal["headroom"]
+        shown = "any" if room is None else f"{room:.2f}"
+        return f"nothing is proposed: at the measured rates the headroom is x {shown}"
+
+    # Asking
+
+    def ask(self, wanted: MoveList, told: Callable[[int, Step], None]) -> dict[str, Any]:
+        """Have the running process carry out exactly this list; `told` is called with each stage reached.
+
+        Returns the answer: refused, failed or done, and where everything is then.
+        """
+        mailbox = FileMailbox(self.files.folder)
+        name = mailbox.ask(
+            wanted.old, [(move.fragment, move.from_site, move.to_site) for move in wanted.moves]
+        )
+        try:
+            answer = self._followed(mailbox, name, told)
+        finally:
+            mailbox.withdraw(name)
+        if answer["state"] == "done":
+            self._await_status(answer["placement"])
+        return answer
+
+    def _followed(self, mailbox: FileMailbox, name: str, told: Callable[[int, Step], None]) -> dict[str, Any]:
+        """Tell each step as it is reached, until the last."""
+        shown: set[tuple[int, str]] = set()
+        deadline_s = self.clock.monotonic_s() + _ACCEPT_S
+        while True:
+            answer = mailbox.answer(name)
+            for at, step in enumerate(answer["steps"] if answer else ()):
+                if (at, step["reached"]) not in shown:
+                    shown.add((at, step["reached"]))
+                    told(at, step)
+            if answer is not None and answer["state"] != "running":
+                return answer
+            if self.files.running_pid() is None:
+                raise EngineError(
+                    "the running process ended meanwhile",
+                    remedy="`mooring run` again: it finishes or goes back",
+                )
+            if answer is None and self.clock.monotonic_s() > deadline_s:
+                raise EngineError(
+                    f"the running process took no notice within {_ACCEPT_S:g} s; nothing was moved"
+                )
+            self.clock.sleep(_ASK_S)
+
+    def _await_status(self, placement: Mapping[str, str]) -> None:
+        """Until the status says what the answer does, so that the next question is not answered with what
+        was.
+        """
+        deadline_s = self.clock.monotonic_s() + _ACCEPT_S
+        while self.files.running_pid() is not None and self.clock.monotonic_s() < deadline_s:
+            if _sites(self.files.read_status() or {"fragments": {}}) == placement:
+                return
+            self.clock.sleep(_ASK_S)
+
+    # What predictions are made from
+
+    def _figures(self) -> Figures:
+        fragments = (self.files.read_status() or {}).get("fragments", {})
+        measured = {
+            name: float(fragment["state_bytes"])
+            for name, fragment in fragments.items()
+            if fragment.get("state_bytes")
+        }
+        return Figures(MoveTimes().fitted(self.journal.past_moves()), measured)
+
+    def _at_measured_rates(self) -> Problem:
+        rates = (self.files.read_status() or {}).get("stream_rates") or {}
+        # At no rate at all every placement has room without end: the rates of the project tell more then.
+        if set(rates) == set(self.problem.stream_index) and any(rates.values()):
+            return self.problem.with_rates([rates[stream.name] for stream in self.problem.streams])
+        return self.problem
+
+
+def _sites(status: Mapping[str, Any]) -> FragmentSites:
+    return FragmentSites({name: fragment["site"] for name, fragment in status["fragments"].items()})

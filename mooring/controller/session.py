@@ -1,0 +1,194 @@
+"""A run as one object: collect -> evaluate -> decide -> apply, again and again.
+
+It is made from a problem, an engine, a clock and a mailbox, and cannot tell Spark from the simulator by them.
+It owns what a run needs beside: the journal of what was done, the recovery from faults, the desk that
+answers requests for moves, and the decider whose proposals it publishes. Who shows or steers a run (the
+command line, a web page, a test) does it through this object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from mooring.controller.decider import Decider, Observation, Proposal
+from mooring.controller.evaluation import Evaluation, Evaluator
+from mooring.controller.headroom_decider import HeadroomDecider
+from mooring.controller.journal import Journal
+from mooring.controller.move_desk import MoveDesk
+from mooring.controller.recovery import Incident, Recovery
+from mooring.controller.replacement import replace_lost
+from mooring.controller.supervision import Reviver, Supervisor
+from mooring.deployment.carry_out import carry_out
+from mooring.deployment.clock import Clock
+from mooring.deployment.engine import LOOK_S, FallibleEngine
+from mooring.deployment.requests import Mailbox
+from mooring.errors import EngineError
+from mooring.placement.placement import FragmentSites, Placement
+from mooring.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    tick_s: float = 0.2
+    """Seconds between two turns: how soon a dead site or a request is noticed."""
+    look_s: float = LOOK_S
+    """Seconds between two looks. A look asks every fragment whether it runs and how far it is, and every such
+    question costs its site some milliseconds of CPU."""
+    trim_s: float = 10.0
+    """Seconds between two trimmings of the channels."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one turn of the loop found and concluded."""
+
+    observation: Observation
+    evaluation: Evaluation
+    proposal: Proposal | None
+    """None where too little is known to decide anything."""
+
+    def remarks(self) -> dict[str, object]:
+        """For a status file."""
+        return {
+            "stream_rates": dict(self.observation.stream_rates),
+            "proposal": None if self.proposal is None else self.proposal.as_json(),
+        }
+
+
+class Book(Protocol):
+    """Where a run is written down: a status file and a report, or a list in memory."""
+
+    def write(self, troubles: Mapping[str, str], remarks: Mapping[str, object]) -> None:
+        """The engine was looked at: what is wrong, and what was measured and proposed, for a status file."""
+        ...
+
+    def incident(self, at_s: float, what: str) -> None:
+        """Something that happened, at a second of the run."""
+        ...
+
+    def placed(self, sites: FragmentSites) -> None:
+        """Where everything is after moves or a recovery."""
+        ...
+
+    def noticed(self, sites: FragmentSites, troubles: Mapping[str, str]) -> None:
+        """Between two looks: what runs, and what is wrong, before something slow is done about it."""
+        ...
+
+
+class RunSession:
+    def __init__(
+        self,
+        problem: Problem,
+        engine: FallibleEngine,
+        clock: Clock,
+        mailbox: Mailbox,
+        *,
+        journal: Journal,
+        book: Book,
+        reviver: Reviver,
+        replan: Callable[[Problem], Placement],
+        decider: Decider | None = None,
+        options: SessionOptions | None = None,
+    ) -> None:
+        """`replan` places what is left of the problem when sites are lost."""
+        self.problem, self.engine, self.clock = problem, engine, clock
+        self.journal, self.book = journal, book
+        self.decider: Decider = decider or HeadroomDecider(problem)
+        self.desk = MoveDesk(engine, problem, journal, mailbox, moved=book.placed)
+        self.watchers: list[Callable[[Look], None]] = []
+        self._evaluator = Evaluator(problem)
+        self._options = options or SessionOptions()
+        self._reviver, self._replan = reviver, replan
+        self._supervisor: Supervisor | None = None
+        self._began_s = self._next_look_s = self._next_trim_s = clock.monotonic_s()
+
+    # Beginning and end
+
+    def start(self, placement: Placement, why: str) -> None:
+        """Carry out a placement, and look after it from now on."""
+        carry_out(self.engine, placement)
+        self.journal.note_placement(self.engine.homes(), why)
+        self._began_s = self._next_look_s = self._next_trim_s = self.clock.monotonic_s()
+        recovery = Recovery(self.engine.homes(), self._replaced, tell=self._tell)
+        self._supervisor = Supervisor(
+            self.engine, recovery, self._reviver, changed=self._recovered, noticed=self._noticed
+        )
+
+    def run(self, over: Callable[[float], bool]) -> None:
+        """Turn after turn until `over`, given the seconds so far, says so; then a last look."""
+        while not over(self.clock.monotonic_s() - self._began_s):
+            self.turn()
+            self.clock.sleep(self._options.tick_s)
+        self._chore("looking at the run", self.look)
+
+    # The loop
+
+    def turn(self) -> None:
+        """Apply what is asked for and what faults call for; look and trim when it is time to."""
+        if self.desk.serve():
+            self._next_look_s = self.clock.monotonic_s()
+        now_s = self.clock.monotonic_s()
+        self.supervisor.tick(now_s)
+        if now_s >= self._next_look_s:
+            self.supervisor.look(now_s)
+            self._chore("looking at the run", self.look)
+            self._next_look_s = now_s + self._options.look_s
+        if now_s >= self._next_trim_s:
+            self._chore("trimming the channels", self.engine.trim)
+            self._next_trim_s = now_s + self._options.trim_s
+
+    def look(self) -> Look:
+        """Collect, evaluate, decide, and tell everybody."""
+        observation = self.collect()
+        evaluation = self._evaluator.evaluate(observation)
+        proposal = self.decider.decide(observation)
+        look = Look(observation, evaluation, proposal)
+        self.apply(look)
+        return look
+
+    def collect(self) -> Observation:
+        measured = self.engine.measure()
+        return Observation(self.clock.now_s(), self.engine.homes(), measured, self.troubles())
+
+    def apply(self, look: Look) -> None:
+        """Publish what was found. A proposal stays one: the desk carries it out once somebody asks for it."""
+        self.book.write(look.observation.troubles, look.remarks())
+        for watcher in self.watchers:
+            watcher(look)
+
+    # What else there is to know
+
+    @property
+    def supervisor(self) -> Supervisor:
+        assert self._supervisor is not None, "the session has not been started"
+        return self._supervisor
+
+    def troubles(self) -> dict[str, str]:
+        """What is not as it should be, by the fragment, site or channel concerned."""
+        return self.supervisor.troubles()
+
+    # Inside
+
+    def _chore(self, what: str, do: Callable[[], object]) -> None:
+        try:
+            do()
+        except (OSError, EngineError) as failure:
+            self.supervisor.failed(what, failure, self.clock.monotonic_s())
+
+    def _replaced(self, sites: FragmentSites, lost: Collection[str]) -> FragmentSites:
+        return replace_lost(self.problem, sites, lost, self._replan)
+
+    def _recovered(self) -> None:
+        """All that was due has been started."""
+        placement = self.supervisor.recovery.placement
+        self.engine.settled()
+        self.book.placed(placement)
+        self.journal.note_placement(placement, "started again after a fault")
+
+    def _noticed(self) -> None:
+        self.book.noticed(self.engine.homes(), self.troubles())
+
+    def _tell(self, incident: Incident) -> None:
+        self.book.incident(incident.at_s - self._began_s, incident.what)

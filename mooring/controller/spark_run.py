@@ -1,0 +1,95 @@
+"""A run session over a prepared Spark project."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from mooring.controller.journal import Journal
+from mooring.controller.placing import Beginning, Wish, begin
+from mooring.controller.session import RunSession, SessionOptions
+from mooring.errors import MooringError
+from mooring.problem.write import problem_to_json
+from mooring.spark.pipeline.statistics_used import statistics_notes
+from mooring.spark.running.engine import EngineOptions
+from mooring.spark.running.operation_statistics import operation_statistics
+from mooring.spark.running.project_run import PreparedRun
+from mooring.spark.running.run_book import RunBook
+from mooring.spark.running.run_report import RunRecord, write_report
+from mooring.spark.sites.site_revival import SiteRevival
+
+PROBLEM_FILE_NAME = "problem.json"
+"""The problem as the run understands it, for those who plan moves while it runs."""
+
+
+@dataclass
+class SparkRun:
+    """From a prepared project to a session that runs, and a report of it."""
+
+    prepared: PreparedRun
+    wish: Wish
+    say: Callable[[str], None] = lambda line: None
+    """Called with what happens while it runs, a line at a time."""
+    note: Callable[[str], None] = lambda line: None
+    """Called with what should be known before it runs."""
+    journal: Journal = field(init=False)
+    beginning: Beginning = field(init=False)
+    record: RunRecord = field(init=False)
+
+    def __post_init__(self) -> None:
+        prepared, problem = self.prepared, self.prepared.problem
+        self.journal = Journal(prepared.project.work_folder, prepared.clock.now_s)
+        self.beginning = begin(problem, self.journal, self.wish, self.note)
+        self.record = RunRecord(
+            prepared.project.spec.name,
+            self.beginning.policy,
+            self.beginning.placement.as_dict(),
+            list(self.beginning.why),
+            dict(self.beginning.metrics),
+            sites={},
+            notes=statistics_notes(prepared.layout),
+            operation=operation_statistics(prepared.layout, problem),
+        )
+
+    @contextlib.contextmanager
+    def started(
+        self, options: EngineOptions | None = None, pace: SessionOptions | None = None
+    ) -> Iterator[tuple[RunSession, RunBook]]:
+        """Everything runs; when the block ends it is stopped between two micro-batches. Call `end` then."""
+        prepared, project = self.prepared, self.prepared.project
+        (project.work_folder / PROBLEM_FILE_NAME).write_text(problem_to_json(prepared.problem))
+        try:
+            with (
+                prepared.engine(options) as engine,
+                contextlib.closing(SiteRevival(prepared.sites)) as revival,
+            ):
+                book = RunBook(prepared.problem, engine, prepared.files, self.record, self.say)
+                session = RunSession(
+                    prepared.problem,
+                    engine,
+                    prepared.clock,
+                    prepared.mailbox,
+                    journal=self.journal,
+                    book=book,
+                    reviver=revival,
+                    replan=self.wish.replan,
+                    options=pace,
+                )
+                session.start(self.beginning.placement, self.beginning.policy)
+                self.record.sites = {name: site.note for name, site in prepared.sites.items()}
+                yield session, book
+                revival.close()
+                engine.stop_all(patience_s=2 * project.settings.trigger_s + 5)
+                engine.trim()
+        except MooringError as failure:
+            self.end(f"failed: {failure}")
+            raise
+        except BaseException:
+            self.end("interrupted")
+            raise
+
+    def end(self, how: str) -> None:
+        """Write the report; `how` says why it ended."""
+        self.record.ended = how
+        write_report(self.record, self.prepared.project.work_folder)

@@ -1,0 +1,52 @@
+"""Who reads which channel: registered in its log, so that nothing is trimmed that somebody needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mooring.deployment.engine import Channel
+from mooring.spark.pipeline.layout import Layout
+
+
+@dataclass(frozen=True)
+class ChannelReaders:
+    layout: Layout
+
+    def connect(self, channel: Channel) -> None:
+        """Keep for the reader, a fragment or a query, what the producer writes; streams keep their own."""
+        if (reader := self._reader(channel)) is not None:
+            self.layout.channels[channel.producer].register(reader)
+
+    def disconnect(self, channel: Channel) -> None:
+        """The reader is gone for good; nothing more is kept for it."""
+        if (reader := self._reader(channel)) is not None:
+            self.layout.channels[channel.producer].forget(reader)
+
+    def users_of(self, channel: str) -> list[str]:
+        """The fragment that writes a channel and those that read it."""
+        dataset = self.layout.pipeline.flows[channel].dataset
+        return [channel, *self.layout.readers_of(dataset)]
+
+    def lost(self) -> dict[str, str]:
+        """Writing flow -> what is missing of its channel."""
+        whys = {name: channel.lost() for name, channel in self.layout.channels.items()}
+        return {name: why for name, why in whys.items() if why is not None}
+
+    def trim(self) -> int:
+        """Trim every channel behind its readers; returns the bytes freed."""
+        return sum(channel.trim().freed_bytes for channel in self.layout.channels.values())
+
+    def _reader(self, channel: Channel) -> str | None:
+        """How the producer's log knows the reader; None where there is no log.
+
+        A stream has the name of the fragment that brings it in, and a query may have that of the fragment it
+        reads: equal names are the first where there is such a stream.
+        """
+        if channel.producer not in self.layout.channels:
+            return None
+        if channel.reader in self.layout.fragments and channel.reader != channel.producer:
+            return channel.reader
+        flow = self.layout.pipeline.flows[channel.producer]
+        if flow.outside and channel.reader == channel.producer:
+            return None
+        return f"results {flow.dataset}"

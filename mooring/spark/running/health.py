@@ -1,0 +1,95 @@
+"""What is wrong with a run: sites that ended or do not answer, and fragments that failed."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+
+from mooring.deployment.engine import Trouble
+from mooring.errors import EngineError, SiteLostError
+from mooring.spark.pipeline.layout import Layout
+from mooring.spark.running.fragment_query import RunningFragment, flow_failure
+from mooring.spark.running.roster import Roster
+from mooring.spark.sites.endpoint import first_line, site_lost
+from mooring.spark.sites.site_calls import SiteCalls
+from mooring.spark.sites.sites import SiteHandles
+
+LEAST_FREE_BYTES = 1_000_000
+"""With less than this, batches fail for want of room."""
+
+
+@dataclass(frozen=True)
+class Health:
+    layout: Layout
+    sites: SiteHandles
+    calls: SiteCalls
+    roster: Roster
+
+    def dead_sites(self) -> list[Trouble]:
+        """Sites whose process has ended: asks none of them, so it may be called often."""
+        return [
+            Trouble(name, None, SiteLostError(f"the site {name!r} ended by itself", remedy=f"see {log}"))
+            for name, site in self.sites.items()
+            if not site.is_alive()
+            for log in [site.embedded.log_file if site.embedded else "its log"]
+        ]
+
+    def inspect(self) -> list[Trouble]:
+        """Lost sites and failed fragments; of a lost site only the site."""
+        found = self.dead_sites()
+        lost = {trouble.site for trouble in found}
+        for fragment in self.roster.running():
+            if fragment.site in lost or self.roster.in_move(fragment.name):
+                continue
+            trouble = self._inspect(fragment)
+            if trouble is not None:
+                found.append(trouble)
+                if trouble.fragment is None:
+                    lost.add(trouble.site)
+        return found
+
+    def _inspect(self, fragment: RunningFragment) -> Trouble | None:
+        query, name, site = fragment.query, fragment.name, fragment.site
+
+        def ask() -> tuple[bool, object]:
+            over = not query.isActive
+            return over, query.exception() if over else None
+
+        try:
+            over, failure = self.calls.ask(site, ask)
+        except SiteLostError as lost:
+            return Trouble(site, None, lost)
+        except PySparkException as unanswered:
+            return _unanswered(name, site, unanswered)
+        if failure is not None:
+            return Trouble(
+                site, name, self._full_disk(name) or flow_failure(self.layout, name, site, str(failure))
+            )
+        if over:
+            return Trouble(site, name, EngineError(f"the fragment {name!r} at {site!r} ended by itself"))
+        return None
+
+    def _full_disk(self, name: str) -> EngineError | None:
+        """Spark says of many failures only that a task failed; that the disk is full is easy to see."""
+        try:
+            left = shutil.disk_usage(self.layout.root).free
+        except OSError:
+            return None
+        if left >= LEAST_FREE_BYTES:
+            return None
+        return EngineError(
+            f"No space left on device: the disk of {self.layout.root} has {left} bytes left, and {name!r} "
+            "could not write",
+            remedy="make room; it goes on by itself, and nothing is lost",
+        )
+
+
+def _unanswered(name: str, site: str, failure: PySparkException) -> Trouble:
+    """A session that is gone is the fragment's trouble, anything else the site's."""
+    said = first_line(failure)
+    if "INVALID_HANDLE" in str(failure) or "SESSION" in said:
+        gone = f"the session of {name!r} at {site!r} is gone, as after a restart of the site: {said}"
+        return Trouble(site, name, EngineError(gone))
+    return Trouble(site, None, site_lost(f"the site {site!r}", failure))

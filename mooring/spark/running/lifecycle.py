@@ -1,0 +1,154 @@
+"""Starting and ending fragments at the sites of a run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+
+from mooring.errors import SiteLostError
+from mooring.placement.placement import FragmentSites
+from mooring.spark.pipeline.layout import Layout
+from mooring.spark.running.fragment_query import PreparedFragment, RunningFragment, prepare_fragment
+from mooring.spark.running.progress import Progress
+from mooring.spark.running.roster import Roster
+from mooring.spark.running.warming import Warmth
+from mooring.spark.sites.endpoint import close_session
+from mooring.spark.sites.site_calls import SiteCalls
+from mooring.spark.sites.sites import SiteHandles
+
+START_PATIENCE_S = 120.0
+"""A first query on a cold, busy site takes this long at worst."""
+_POLL_S = 0.05
+
+
+@dataclass(frozen=True)
+class Lifecycle:
+    layout: Layout
+    sites: SiteHandles
+    calls: SiteCalls
+    roster: Roster
+    progress: Progress
+    warmth: Warmth
+    accept_edits: bool
+
+    def start(self, fragment: str, site: str) -> None:
+        """Run a fragment at a site, from where it last committed."""
+        self.roster.refuse_running(fragment)
+        prepared = self.prepare(fragment, site)
+        # Fenced here rather than by the site's lane: a call that comes back late must not fence what was
+        # started elsewhere in the meantime.
+        prepared.fence()
+        self.roster.add(self.calls.ask(site, prepared.launch, START_PATIENCE_S))
+        self.warmth.note(site, self.sites.of(site).endpoint, stateful=self.is_stateful(fragment))
+        self.progress.restarted(fragment)
+
+    def start_all(self, sites: FragmentSites) -> None:
+        """All sites side by side, the fragments of one site one after the other."""
+        per_site: dict[str, list[str]] = {}
+        for fragment, site in sites.items():
+            per_site.setdefault(site, []).append(fragment)
+        # Definition files are guarded in the main thread only, so it must be the one that reads the graph.
+        with ThreadPoolExecutor(max_workers=max(1, len(per_site))) as pool:
+            waiting = [pool.submit(self._start_at, site, names) for site, names in per_site.items()]
+            for outcome in waiting:
+                outcome.result()
+
+    def _start_at(self, site: str, fragments: Sequence[str]) -> None:
+        for fragment in fragments:
+            self.start(fragment, site)
+
+    def prepare(self, fragment: str, site: str) -> PreparedFragment:
+        """Have a site analyse a fragment; its query may run elsewhere meanwhile."""
+        handle = self.sites.of(site)
+        return self.calls.ask(
+            site,
+            lambda: prepare_fragment(
+                self.layout,
+                self.layout.fragments[fragment],
+                site,
+                handle.endpoint,
+                accept_edits=self.accept_edits,
+            ),
+            START_PATIENCE_S,
+        )
+
+    def stop_all(self, fragments: Sequence[str], patience_s: float) -> None:
+        """End fragments, each as soon as it is between two micro-batches, or after `patience_s`."""
+        left = [self.roster[name] for name in fragments if name in self.roster]
+        deadline = time.monotonic() + patience_s
+        while left:
+            for fragment in list(left):
+                if self._stopped(fragment, force=time.monotonic() > deadline):
+                    left.remove(fragment)
+                    self.roster.remove(fragment.name)
+            if left:
+                time.sleep(_POLL_S)
+
+    def _stopped(self, fragment: RunningFragment, *, force: bool) -> bool:
+        """Stop a fragment if it is between two micro-batches, or in any case; True once it need not be asked
+        again. A site that does not answer is left to the fence: its query never commits again once the
+        fragment has been started anew.
+        """
+
+        def stop() -> bool:
+            query = fragment.query
+            active = query.isActive
+            if not force and active and query.status["isTriggerActive"]:
+                return False
+            if active:
+                query.stop()
+            self.progress.take(fragment.name, query)
+            close_session(fragment.session)
+            return True
+
+        try:
+            return self.calls.ask(fragment.site, stop)
+        except (PySparkException, SiteLostError):
+            self.roster.leave_behind(fragment)
+            return True
+
+    def let_go(self, stopped: RunningFragment) -> None:
+        """Read the last progress of a query that was stopped, and close its session; a site that does not
+        answer is cleared later.
+        """
+
+        def close() -> None:
+            self.progress.take(stopped.name, stopped.query)
+            close_session(stopped.session)
+
+        try:
+            self.calls.ask(stopped.site, close)
+        except (PySparkException, SiteLostError):
+            self.roster.leave_behind(stopped)
+
+    def forget(self, fragment: str) -> None:
+        """Let go of a fragment that failed, or whose site is lost; it can then be started anew."""
+        if (left := self.roster.remove(fragment)) is not None:
+            self.roster.leave_behind(left)
+
+    def clear_leftovers(self, site: str) -> int:
+        """Stop what was left behind at a site that answers again; returns how much of it still ran."""
+        return sum(self._ended(left) for left in self.roster.take_leftovers(site))
+
+    def _ended(self, left: RunningFragment) -> bool:
+        """Whether a query that was left behind still ran, and has been stopped."""
+
+        def stop() -> bool:
+            active = bool(left.query.isActive)
+            if active:
+                left.query.stop()
+            close_session(left.session)
+            return active
+
+        try:
+            return self.calls.ask(left.site, stop)
+        except (PySparkException, SiteLostError):
+            return False
+
+    def is_stateful(self, fragment: str) -> bool:
+        flows = self.layout.pipeline.flows
+        return any(flows[name].stateful for name in self.layout.fragments[fragment].operators)

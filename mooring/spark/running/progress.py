@@ -1,0 +1,53 @@
+"""What fragments tell of their batches, read off their queries and kept in a meter each."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming import StreamingQuery
+
+from mooring.errors import SiteLostError
+from mooring.spark.running.fragment_query import RunningFragment
+from mooring.spark.running.meters import FragmentMeter
+from mooring.spark.sites.site_calls import SiteCalls
+
+
+class Progress:
+    def __init__(self, calls: SiteCalls) -> None:
+        self._calls = calls
+        self._meters: dict[str, FragmentMeter] = {}
+
+    @property
+    def meters(self) -> Mapping[str, FragmentMeter]:
+        """Of every fragment that ran at any time; to look at."""
+        return MappingProxyType(self._meters)
+
+    def restarted(self, fragment: str) -> None:
+        """A new query counts its batches anew."""
+        self._meters.setdefault(fragment, FragmentMeter()).restarted()
+
+    def take(self, fragment: str, query: StreamingQuery) -> None:
+        """Note what a query of the fragment, running or just stopped, tells of its recent batches."""
+        try:
+            reports = query.recentProgress
+        except PySparkException:
+            return
+        self._meters[fragment].take([json.loads(report.json) for report in reports])
+
+    def ask(self, running: RunningFragment) -> None:
+        """Where the site does not answer there is no news; inspecting the run says why."""
+        with contextlib.suppress(SiteLostError):
+            self._calls.ask(running.site, lambda: self.take(running.name, running.query))
+
+    def count(self, fragment: str) -> int:
+        """Micro-batches committed since this run began, as far as was looked."""
+        return self._meters[fragment].count
+
+    def state_bytes(self, fragment: str) -> float:
+        """As its last batch told; 0 before the first."""
+        meter = self._meters.get(fragment)
+        return float(meter.batches[-1].state_bytes) if meter is not None and meter.batches else 0.0

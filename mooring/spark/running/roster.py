@@ -1,0 +1,94 @@
+"""Which fragments run where, which of them a move has in hand, and which queries could not be ended.
+
+One list for everybody who starts, stops, moves or watches fragments: nobody else keeps one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+from mooring.errors import EngineError
+from mooring.placement.placement import FragmentSites
+from mooring.spark.running.fragment_query import RunningFragment
+
+
+class Roster:
+    def __init__(self, note: Callable[[Sequence[RunningFragment]], None] = lambda running: None) -> None:
+        """`note` is called with what runs whenever something was added."""
+        self._note = note
+        self._lock = threading.Lock()  # fragments of different sites are started side by side
+        self._running: dict[str, RunningFragment] = {}
+        self._moving: set[str] = set()
+        self._left_behind: dict[str, list[RunningFragment]] = {}
+
+    # What runs
+
+    def __getitem__(self, fragment: str) -> RunningFragment:
+        with self._lock:
+            if fragment not in self._running:
+                raise EngineError(f"the fragment {fragment!r} does not run")
+            return self._running[fragment]
+
+    def __contains__(self, fragment: object) -> bool:
+        with self._lock:
+            return fragment in self._running
+
+    def homes(self) -> FragmentSites:
+        """Fragment -> site, of those that run."""
+        return FragmentSites({each.name: each.site for each in self.running()})
+
+    def running(self) -> list[RunningFragment]:
+        with self._lock:
+            return list(self._running.values())
+
+    def at(self, site: str) -> list[str]:
+        """The fragments that run at a site."""
+        return [each.name for each in self.running() if each.site == site]
+
+    def refuse_running(self, fragment: str) -> None:
+        """`EngineError` if it runs already."""
+        if fragment in self:
+            raise EngineError(f"the fragment {fragment!r} already runs at {self[fragment].site!r}")
+
+    def add(self, started: RunningFragment) -> None:
+        with self._lock:
+            self._running[started.name] = started
+        self._note(self.running())
+
+    def remove(self, fragment: str) -> RunningFragment | None:
+        """Take a fragment off the list; None if it is not on it."""
+        with self._lock:
+            return self._running.pop(fragment, None)
+
+    # What a move has in hand
+
+    @contextlib.contextmanager
+    def in_hand(self, fragment: str) -> Iterator[RunningFragment]:
+        """For the length of a move nothing else may start or stop the fragment."""
+        running = self[fragment]
+        with self._lock:
+            if fragment in self._moving:
+                raise EngineError(f"the fragment {fragment!r} is being moved already")
+            self._moving.add(fragment)
+        try:
+            yield running
+        finally:
+            with self._lock:
+                self._moving.discard(fragment)
+
+    def in_move(self, fragment: str) -> bool:
+        with self._lock:
+            return fragment in self._moving
+
+    # What could not be ended
+
+    def leave_behind(self, unstopped: RunningFragment) -> None:
+        """Its site did not answer: the fence holds its query back, and it is ended when the site does."""
+        with self._lock:
+            self._left_behind.setdefault(unstopped.site, []).append(unstopped)
+
+    def take_leftovers(self, site: str) -> list[RunningFragment]:
+        with self._lock:
+            return self._left_behind.pop(site, [])

@@ -1,0 +1,54 @@
+"""Where a run on Spark is written down: the status file while it runs, the report when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from mooring.placement.placement import FragmentSites, operators_at
+from mooring.problem.problem import Problem
+from mooring.spark.running.engine import SparkEngine
+from mooring.spark.running.run_files import RunFiles
+from mooring.spark.running.run_report import RunRecord
+from mooring.spark.running.snapshot import Snapshot
+
+_MOST_INCIDENTS = 1000
+
+
+@dataclass
+class RunBook:
+    problem: Problem
+    engine: SparkEngine
+    files: RunFiles
+    record: RunRecord
+    say: Callable[[str], None]
+    """Called with what happens, a line at a time."""
+    snapshot: Snapshot | None = None
+    """As of the last look."""
+
+    def write(self, troubles: Mapping[str, str], remarks: Mapping[str, object]) -> None:
+        """The engine's last look, with what else belongs into the status file."""
+        self.snapshot = replace(self.engine.last_snapshot, troubles=dict(troubles))
+        self.record.add(self.snapshot)
+        self.files.write_status(
+            {
+                "version": 1,
+                "pipeline": self.record.pipeline,
+                "policy": self.record.policy,
+                "placement": dict(self.record.placement),
+                "statistics": self.files.note_statistics(self.record),
+                **self.snapshot.as_json(),
+                **remarks,
+            }
+        )
+
+    def incident(self, at_s: float, what: str) -> None:
+        line = f"{at_s:6.0f} s  {what}"
+        self.record.incidents = [*self.record.incidents, line][-_MOST_INCIDENTS:]
+        self.say(line)
+
+    def placed(self, sites: FragmentSites) -> None:
+        self.record.placement = operators_at(self.problem, sites)
+
+    def noticed(self, sites: FragmentSites, troubles: Mapping[str, str]) -> None:
+        self.files.amend_status(sites, troubles)

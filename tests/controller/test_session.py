@@ -1,0 +1,136 @@
+"""One session drives both engines: the same steps over the simulator and over Spark end alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mooring.controller.decider import Observation, Proposal
+from mooring.controller.journal import Journal
+from mooring.controller.placing import Wish, begin
+from mooring.controller.session import Look, SessionOptions
+from mooring.controller.simulated_run import SimulatedRun, simulated_run
+from mooring.deployment.moves import Move
+from mooring.placement.placement import FragmentSites, Placement
+from mooring.problem.problem import Problem
+from mooring.simulator.data_plane.arrivals import Constant
+from mooring.simulator.data_plane.engine import SimulatedEngine
+
+PATIENCE_S = 120.0
+PROBLEM = Problem.from_dict(
+    {
+        "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}},
+        "streams": {"x": {"site": "a", "rate": 100}},
+        "operators": {
+            "read": {"inputs": ["x"], "cost_us": 2000, "site": "a"},
+            "f": {"inputs": ["read"], "cost_us": 3500},
+            "g": {"inputs": ["read"], "cost_us": 3400},
+        },
+        "queries": {"q": {"reads": "f", "site": "a"}},
+    }
+)
+ALL_AT_A = FragmentSites({"read": "a", "f": "a", "g": "a"})
+
+
+def simulated(folder: Path, rate: float = 100.0) -> SimulatedRun:
+    engine = SimulatedEngine(PROBLEM, [Constant(rate)], np.random.default_rng(0), horizon_s=1000.0)
+    run = simulated_run(engine, folder, Wish("rod"), options=SessionOptions(look_s=2.0))
+    run.session.start(Placement.from_fragments(PROBLEM, ALL_AT_A), "by hand")
+    return run
+
+
+def test_rates_near_the_edge_lead_to_a_proposal_that_the_desk_carries_out(tmp_path: Path) -> None:
+    run = simulated(tmp_path)
+    looks: list[Look] = []
+    run.session.watchers.append(looks.append)
+    run.session.run(lambda passed: passed >= 10.0)
+    proposal = looks[-1].proposal
+    assert proposal is not None
+    assert proposal.now.headroom == pytest.approx(1 / 0.89, rel=0.05)
+    assert proposal.now.bottleneck == "a"
+    (move,) = (each.move for each in proposal.moves)
+    assert move == Move("f", "a", "b")
+    assert "moving f to b" in proposal.reason
+    name = run.tray.ask(ALL_AT_A, [move])
+    run.session.run(lambda passed: passed >= 20.0)
+    answer = run.tray.answer(name)
+    assert answer is not None
+    assert answer["state"] == "done"
+    after = FragmentSites({"read": "a", "f": "b", "g": "a"})
+    assert run.session.journal.placement() == after == run.book.sites
+    later = looks[-1].proposal
+    assert later is not None
+    assert later.moves == ()
+    assert later.now.headroom == pytest.approx(proposal.predicted.headroom, rel=0.05)
+
+
+def test_the_observation_holds_what_was_measured_and_not_what_is_true(tmp_path: Path) -> None:
+    """The stream brings three times what the problem states; the decider is shown what came."""
+    run = simulated(tmp_path, rate=30.0)
+    seen: list[Observation] = []
+
+    class Spy:
+        name = "spy"
+
+        def decide(self, observation: Observation) -> Proposal | None:
+            seen.append(observation)
+            return None
+
+    run.session.decider = Spy()  # type: ignore[assignment]  # a class variable there
+    run.session.run(lambda passed: passed >= 30.0)
+    assert seen[-1].stream_rates["x"] == pytest.approx(30.0, rel=0.1)
+    assert seen[-1].sites == ALL_AT_A
+    assert run.book.looks[-1][1]["proposal"] is None
+
+
+def test_fragments_of_a_lost_site_go_on_elsewhere_and_the_run_says_so(tmp_path: Path) -> None:
+    run = simulated(tmp_path)
+    run.session.run(lambda passed: passed >= 5.0)
+    moved = run.tray.ask(ALL_AT_A, [Move("f", "a", "b"), Move("g", "a", "b")])
+    run.session.run(lambda passed: passed >= 10.0)
+    assert (run.tray.answer(moved) or {})["state"] == "done"
+    run.engine.lose_site("b")
+    run.session.run(lambda passed: passed >= 20.0)
+    assert run.engine.homes() == ALL_AT_A
+    assert run.session.troubles().keys() == {"site b"}
+    assert run.session.journal.placement() == ALL_AT_A
+    assert any("the site b is lost" in what for _, what in run.book.incidents)
+    run.engine.give_back("b")
+    run.session.run(lambda passed: passed >= 25.0)
+    assert run.session.troubles() == {}
+
+
+def test_a_pinned_fragment_waits_for_its_site(tmp_path: Path) -> None:
+    run = simulated(tmp_path)
+    run.session.run(lambda passed: passed >= 5.0)
+    run.engine.lose_site("a")
+    run.session.run(lambda passed: passed >= 10.0)
+    assert run.engine.homes() == {"f": "b", "g": "b"}
+    assert run.session.troubles()["read"].startswith("waiting")
+    run.engine.give_back("a")
+    run.session.run(lambda passed: passed >= 15.0)
+    assert run.engine.homes() == {"read": "a", "f": "b", "g": "b"}
+    before = run.engine.batches()["f"]
+    run.session.run(lambda passed: passed >= 20.0)
+    assert run.engine.batches()["f"] > before
+
+
+def test_a_run_begins_with_what_is_asked_for_else_where_the_last_one_was(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, lambda: 0.0)
+    planned = begin(PROBLEM, journal, Wish("rod"))
+    assert planned.policy == "rod"
+    journal.note_placement(ALL_AT_A, "by hand")
+    resumed = begin(PROBLEM, journal, Wish("rod"))
+    assert resumed.placement.by_fragment() == ALL_AT_A
+    assert "as the last run had it" in resumed.policy
+    assert begin(PROBLEM, journal, Wish("rod", policy="llf")).policy == "llf"
+    assert begin(PROBLEM, journal, Wish("rod", fresh=True)).policy == "rod"
+    given = Placement.from_fragments(PROBLEM, FragmentSites({"read": "a", "f": "b", "g": "b"}))
+    asked = begin(PROBLEM, journal, Wish("rod", placement=lambda problem: given, placement_name="plan p"))
+    assert asked.placement == given
+    notes: list[str] = []
+    journal.note_placement(FragmentSites({"read": "b", "f": "a", "g": "a"}), "before it was pinned")
+    assert begin(PROBLEM, journal, Wish("rod"), notes.append).policy == "rod"
+    assert "no longer fits" in notes[0]
