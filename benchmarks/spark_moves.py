@@ -32,7 +32,7 @@ from mooring.experiments.result_table import ResultTable, Value
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.engine import SparkEngine
 from mooring.spark.running.moving import first_batch, halt
-from mooring.spark.running.project_run import read_layout
+from mooring.spark.runs.project_run import read_layout
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.java import find_java

@@ -33,8 +33,8 @@ from mooring.spark.pipeline.project import load_project
 from mooring.spark.pipeline.statistics_file import FlowStatistics
 from mooring.spark.profile.profile_options import ProfileOptions
 from mooring.spark.profile.project_profile import profile_project
-from mooring.spark.running.project_run import PreparedRun, prepared_run
 from mooring.spark.running.snapshot import Snapshot
+from mooring.spark.runs.project_run import PreparedRun, prepared_run
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "network_monitoring"
 DEFAULTS = (3, 6, 240)

@@ -26,8 +26,8 @@ from mooring.controller.session import Look
 from mooring.controller.spark_run import SparkRun
 from mooring.experiments.result_table import ResultTable, Value
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.running.project_run import prepared_run
 from mooring.spark.running.snapshot import Snapshot
+from mooring.spark.runs.project_run import prepared_run
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.process_tree import tree_usage
 

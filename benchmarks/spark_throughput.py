@@ -40,7 +40,7 @@ from mooring.deployment.engine import LOOK_S
 from mooring.experiments.result_table import ResultTable, Value
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.meters import FragmentMeter
-from mooring.spark.running.project_run import prepared_run
+from mooring.spark.runs.project_run import prepared_run
 from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.java import find_java

@@ -40,6 +40,7 @@ ROOMS = [
     "spark/storage",
     "spark/pipeline",
     "spark/running",
+    "spark/runs",
     "spark/profile",
     "spark/event_logs",
     "spark/jobs",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow
 from truth import Row, Rows
 
-from mooring.spark.running.results import read_stored
+from mooring.spark.runs.results import read_stored
 
 KEYS = {
     "source_seconds": ("source",),

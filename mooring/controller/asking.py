@@ -18,8 +18,8 @@ from mooring.deployment.moves import Figures, Move, MoveList, described_moves, o
 from mooring.errors import EngineError, InputError
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
-from mooring.spark.running.mailbox import FileMailbox
-from mooring.spark.running.run_files import RunFiles
+from mooring.spark.runs.mailbox import FileMailbox
+from mooring.spark.runs.run_files import RunFiles
 
 _ASK_S = 0.1
 _ACCEPT_S = 30.0

@@ -13,11 +13,12 @@ from mooring.errors import MooringError
 from mooring.problem.write import problem_to_json
 from mooring.spark.pipeline.statistics_used import statistics_notes
 from mooring.spark.running.engine import EngineOptions
-from mooring.spark.running.operation_statistics import operation_statistics
-from mooring.spark.running.project_run import PreparedRun
-from mooring.spark.running.run_book import RunBook
-from mooring.spark.running.run_report import RunRecord, write_report
+from mooring.spark.runs.operation_statistics import operation_statistics
+from mooring.spark.runs.project_run import PreparedRun
+from mooring.spark.runs.run_book import RunBook
+from mooring.spark.runs.run_report import RunRecord, write_report
 from mooring.spark.sites.site_revival import SiteRevival
+from mooring.whole_files import write_whole
 
 PROBLEM_FILE_NAME = "problem.json"
 """The problem as the run understands it, for those who plan moves while it runs."""
@@ -58,7 +59,7 @@ class SparkRun:
     ) -> Iterator[tuple[RunSession, RunBook]]:
         """Everything runs; when the block ends it is stopped between two micro-batches. Call `end` then."""
         prepared, project = self.prepared, self.prepared.project
-        (project.work_folder / PROBLEM_FILE_NAME).write_text(problem_to_json(prepared.problem))
+        write_whole(project.work_folder / PROBLEM_FILE_NAME, problem_to_json(prepared.problem))
         try:
             with (
                 prepared.engine(options) as engine,

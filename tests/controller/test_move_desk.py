@@ -16,7 +16,7 @@ from mooring.deployment.move_stages import STAGES, Reached, ignored
 from mooring.errors import InputError
 from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
-from mooring.spark.running.mailbox import FileMailbox
+from mooring.spark.runs.mailbox import FileMailbox
 
 OLD = FragmentSites({"f": "a", "g": "a"})
 PROBLEM = Problem.from_dict(

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import EngineError
-from mooring.spark.running.run_files import RunFiles
+from mooring.spark.runs.run_files import RunFiles
 
 _LOOK_S = 0.1
 

@@ -21,8 +21,8 @@ def load_problem(path: Path, *, measured: bool = False) -> Problem:
         return problem
     if layout is None:
         raise InputError("found a problem file, expected a project that ran", file=path, field="--measured")
-    from mooring.spark.running.operation_statistics import read_operation
-    from mooring.spark.running.run_files import RunFiles
+    from mooring.spark.runs.operation_statistics import read_operation
+    from mooring.spark.runs.run_files import RunFiles
 
     figures = RunFiles(layout.project.work_folder).read_statistics()
     if not figures:
@@ -48,7 +48,7 @@ def read_source(path: Path) -> tuple[Problem, Layout | None]:
     if not path.is_dir():
         return Problem.load(path), None
     require_spark(file=path)
-    from mooring.spark.running.project_run import read_project
+    from mooring.spark.runs.project_run import read_project
 
     layout, problem = read_project(path)
     return problem, layout

@@ -13,8 +13,8 @@ from mooring.cli.output.live_view import one_line, run_view
 from mooring.cli.output.terminal import Terminal
 from mooring.controller.decider import Proposal
 from mooring.controller.session import Look
-from mooring.spark.running.run_book import RunBook
 from mooring.spark.running.snapshot import Snapshot
+from mooring.spark.runs.run_book import RunBook
 
 _LINE_EVERY_S = 10.0
 

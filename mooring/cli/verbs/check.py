@@ -70,7 +70,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
 def _draw(layout: Layout) -> Path:
     """A project's graph as a picture, among Mooring's own files."""
-    from mooring.spark.running.graph_picture import graph_svg
+    from mooring.spark.runs.graph_picture import graph_svg
 
     file = layout.project.work_folder / "graph.svg"
     write_whole(file, graph_svg(layout))

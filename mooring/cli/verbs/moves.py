@@ -22,8 +22,8 @@ from mooring.errors import EngineError, InputError, MooringError
 from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
 from mooring.spark.pipeline.project import work_folder_of
-from mooring.spark.running.run_files import RunFiles
-from mooring.spark.running.system_clock import SystemClock
+from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.system_clock import SystemClock
 
 DESCRIPTION = (
     "Lists the moves that lead from the placement that runs (or ran last) to PLAN.json, in order, with "

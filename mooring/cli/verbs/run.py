@@ -20,9 +20,9 @@ from mooring.errors import EngineError
 from mooring.load.build import build_load_model
 from mooring.spark.pipeline.project import Project, load_project
 from mooring.spark.running.engine import EngineOptions
-from mooring.spark.running.project_run import PreparedRun, prepared_run
-from mooring.spark.running.run_files import RunFiles
-from mooring.spark.running.run_report import RunRecord
+from mooring.spark.runs.project_run import PreparedRun, prepared_run
+from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.run_report import RunRecord
 from mooring.spark.sites.class_archive import build_archive, usable_archive
 from mooring.spark.sites.java import find_java
 

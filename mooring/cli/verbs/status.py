@@ -10,8 +10,8 @@ from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.output.live_view import run_view
 from mooring.cli.output.terminal import Terminal
 from mooring.spark.pipeline.project import work_folder_of
-from mooring.spark.running.run_files import RunFiles
 from mooring.spark.running.snapshot import snapshot_from_json
+from mooring.spark.runs.run_files import RunFiles
 
 DESCRIPTION = "Shows how a running pipeline is doing."
 

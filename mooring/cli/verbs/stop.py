@@ -7,7 +7,7 @@ import argparse
 from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.output.terminal import Terminal
 from mooring.spark.pipeline.project import work_folder_of
-from mooring.spark.running.run_files import RunFiles
+from mooring.spark.runs.run_files import RunFiles
 
 DESCRIPTION = "Ends a running pipeline cleanly."
 PATIENCE_S = 120.0

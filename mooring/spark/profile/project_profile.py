@@ -24,8 +24,8 @@ from mooring.spark.pipeline.statistics_file import (
 )
 from mooring.spark.profile.profile_options import ProfileOptions
 from mooring.spark.profile.profiling import Profile, Progress, profile_layout
-from mooring.spark.running.project_run import read_layout
-from mooring.spark.running.run_files import RunFiles
+from mooring.spark.runs.project_run import read_layout
+from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.sites.class_archive import usable_archive
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.java import find_java

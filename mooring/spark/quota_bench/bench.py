@@ -37,8 +37,8 @@ from mooring.spark.quota_bench.workload import (
     write_project,
 )
 from mooring.spark.running.engine import EngineOptions
-from mooring.spark.running.project_run import PreparedRun, forget_everything, read_layout
-from mooring.spark.running.run_files import RunFiles
+from mooring.spark.runs.project_run import PreparedRun, forget_everything, read_layout
+from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.sites.cpu_quota import CpuQuota
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.sites import SiteHandle, running_sites

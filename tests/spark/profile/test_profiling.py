@@ -21,7 +21,7 @@ from mooring.spark.pipeline.statistics_used import source_of, statistics_notes
 from mooring.spark.profile.fitting import _grouped, middle_of_passes
 from mooring.spark.profile.profile_options import ProfileOptions
 from mooring.spark.profile.profiling import profile_layout
-from mooring.spark.running.project_run import read_layout
+from mooring.spark.runs.project_run import read_layout
 from mooring.spark.sites.process_tree import can_see_processes
 from mooring.spark.sites.sites import SiteHandle
 

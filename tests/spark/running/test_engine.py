@@ -19,8 +19,8 @@ from mooring.placement.placement import Placement
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.engine import SparkEngine
-from mooring.spark.running.project_run import read_layout
-from mooring.spark.running.results import read_dataset
+from mooring.spark.runs.project_run import read_layout
+from mooring.spark.runs.results import read_dataset
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.fragment_query import RunningFragment, flow_failure, start_fragment
-from mooring.spark.running.results import read_dataset
+from mooring.spark.runs.results import read_dataset
 from mooring.spark.sites.endpoint import close_session
 from mooring.spark.storage import stream_logs
 

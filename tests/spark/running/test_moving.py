@@ -23,8 +23,8 @@ from mooring.placement.placement import FragmentSites
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running import moving
 from mooring.spark.running.engine import SparkEngine
-from mooring.spark.running.project_run import read_layout
-from mooring.spark.running.results import read_dataset
+from mooring.spark.runs.project_run import read_layout
+from mooring.spark.runs.results import read_dataset
 from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.endpoint import Endpoint, close_session
 from mooring.spark.sites.java import find_java

@@ -15,8 +15,8 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.errors import EngineError, InputError
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.engine import SparkEngine
-from mooring.spark.running.project_run import check_storage, forget_everything, read_layout
-from mooring.spark.running.results import read_dataset, read_stored
+from mooring.spark.runs.project_run import check_storage, forget_everything, read_layout
+from mooring.spark.runs.results import read_dataset, read_stored
 from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.java import find_java
 from mooring.spark.sites.sites import SiteHandle, SiteHandles

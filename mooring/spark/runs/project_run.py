@@ -18,9 +18,9 @@ from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import Project, load_project
 from mooring.spark.running.engine import EngineOptions, SparkEngine
-from mooring.spark.running.mailbox import FileMailbox
-from mooring.spark.running.run_files import RunFiles
-from mooring.spark.running.system_clock import SystemClock
+from mooring.spark.runs.mailbox import FileMailbox
+from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.sites import SiteHandle, SiteHandles, running_sites

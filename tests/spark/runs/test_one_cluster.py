@@ -19,8 +19,8 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.errors import EngineError
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.engine import SparkEngine
-from mooring.spark.running.project_run import check_storage, read_layout
-from mooring.spark.running.results import read_stored
+from mooring.spark.runs.project_run import check_storage, read_layout
+from mooring.spark.runs.results import read_stored
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite, spark_home
 from mooring.spark.sites.endpoint import Endpoint, open_session
 from mooring.spark.sites.java import find_java

@@ -19,7 +19,7 @@ from typing import Any
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
 from mooring.spark.running.fragment_query import RunningFragment
-from mooring.spark.running.run_report import RunRecord
+from mooring.spark.runs.run_report import RunRecord
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.sites.process_tree import is_alive
 from mooring.spark.sites.sites import SiteHandle

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from mooring.placement.placement import FragmentSites, operators_at
 from mooring.problem.problem import Problem
 from mooring.spark.running.engine import SparkEngine
-from mooring.spark.running.run_files import RunFiles
-from mooring.spark.running.run_report import RunRecord
 from mooring.spark.running.snapshot import Snapshot
+from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.run_report import RunRecord
 
 _MOST_INCIDENTS = 1000
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from mooring.placement.placement import OperatorSites
-from mooring.spark.running.operation_statistics import OperationStatistics
 from mooring.spark.running.snapshot import Snapshot
+from mooring.spark.runs.operation_statistics import OperationStatistics
 from mooring.whole_files import write_whole
 
 _MOST_POINTS = 600

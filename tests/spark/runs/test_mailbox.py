@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.placement.placement import FragmentSites
-from mooring.spark.running.mailbox import FileMailbox
+from mooring.spark.runs.mailbox import FileMailbox
 
 OLD, MOVES = FragmentSites({"f": "a"}), [("f", "a", "b")]
 

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
-from mooring.spark.running.run_files import RunFiles
+from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.sites import SiteHandle
 
