@@ -133,6 +133,14 @@ def test_the_links_of_a_document_lead_somewhere(document: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
+@pytest.mark.parametrize("document", LINKING, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_files_that_a_document_names_exist(document: Path) -> None:
+    """Capitals (`PAPER/NAME.py`) and `my_verb.py` stand for names that the reader chooses."""
+    named = re.findall(r"`((?:mooring|tests|benchmarks|examples|docs)/[\w./-]+)`", document.read_text())
+    chosen = re.compile(r"/(my_\w+|[A-Z]+)(\.py)?(/|$)")
+    assert not [path for path in named if not chosen.search(path) and not (ROOT / path).exists()]
+
+
 @pytest.mark.parametrize("folder", [DOCS, *(path for path in DOCS.iterdir() if any(path.glob("*.md")))])
 def test_the_map_of_a_folder_leads_to_every_document_in_it(folder: Path) -> None:
     found = {(folder / link.partition("#")[0]).resolve() for link in links(folder / "README.md")}
