@@ -25,7 +25,6 @@ from mooring.errors import InputError, UnsupportedError
 from mooring.placement.placement import OperatorSites, Placement
 from mooring.problem.problem import Problem
 from mooring.problem.site import Site
-from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.quota_bench.feeder import Feeder
 from mooring.spark.quota_bench.looks import Deployment
@@ -37,8 +36,7 @@ from mooring.spark.quota_bench.workload import (
     write_project,
 )
 from mooring.spark.running.engine import EngineOptions
-from mooring.spark.runs.project_run import PreparedRun, forget_everything, read_layout
-from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.project_run import PreparedRun, forget_everything, prepared_on
 from mooring.spark.sites.cpu_quota import CpuQuota
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.sites import SiteHandle, running_sites
@@ -122,10 +120,7 @@ def bench(
             project_folder, operators, params.quotas, step_us=step_us, trigger_s=params.trigger_s
         )
         project = load_project(project_folder)
-        files = RunFiles(project.work_folder)
-        stack.enter_context(files.held())
-        layout = read_layout(project, next(iter(sites.values())))
-        prepared = PreparedRun(project, sites, layout, problem_of(layout), files, [])
+        prepared = stack.enter_context(prepared_on(project, sites))
         yield Bench(params, operators, prepared, landing, step_us)
 
 

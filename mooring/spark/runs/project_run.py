@@ -74,12 +74,23 @@ def prepared_run(
         if fresh:
             forget_everything(project)
         with running_sites(project.settings.sites, project.work_folder / "sites", options) as sites:
-            ended = files.end_leftovers(sites)
-            check_storage(project, sites)
-            layout = read_layout(project, next(iter(sites.values())))
-            problem = problem_of(layout)
-            yield PreparedRun(project, sites, layout, problem, files, ended)
-            files.note_sessions([], sites)
+            yield from _prepared(project, sites, files)
+
+
+@contextlib.contextmanager
+def prepared_on(project: Project, sites: SiteHandles) -> Iterator[PreparedRun]:
+    """The same over sites that are up already, and stay up."""
+    files = RunFiles(project.work_folder)
+    with files.held():
+        yield from _prepared(project, sites, files)
+
+
+def _prepared(project: Project, sites: SiteHandles, files: RunFiles) -> Iterator[PreparedRun]:
+    ended = files.end_leftovers(sites)
+    check_storage(project, sites)
+    layout = read_layout(project, next(iter(sites.values())))
+    yield PreparedRun(project, sites, layout, problem_of(layout), files, ended)
+    files.note_sessions([], sites)
 
 
 def read_layout(project: Project, site: SiteHandle) -> Layout:

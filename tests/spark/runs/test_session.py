@@ -1,0 +1,129 @@
+"""The session of tests/controller/test_session.py, which drives the simulator there, drives Spark here."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from mooring.controller.placing import Wish
+from mooring.controller.session import Look, SessionOptions
+from mooring.controller.spark_run import SparkRun
+from mooring.placement.placement import FragmentSites, Placement
+from mooring.problem.problem import Problem
+from mooring.spark.pipeline.project import load_project
+from mooring.spark.runs.mailbox import FileMailbox
+from mooring.spark.runs.project_run import PreparedRun, prepared_on
+from mooring.spark.runs.results import read_dataset
+from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.sites.sites import SiteHandle, SiteHandles
+
+if TYPE_CHECKING:
+    from mooring.spark.sites.embedded_site import EmbeddedSite
+    from tests.spark.conftest import ProjectMaker
+
+PATIENCE_S = 120.0
+SETTINGS = """\
+sites: {a: {capacity: 1}, b: {capacity: 1}}
+streams: {numbers: {site: a, rate: 10}}
+queries: {kept: {site: b}}
+statistics:
+  numbers: {cost_us: 1}
+  kept: {cost_us: 400000, fixed_cores: 0.001}
+trigger_s: 0.3
+"""
+KEPT = """
+from pyspark import pipelines as dp
+
+@dp.table
+def kept():
+    return spark.readStream.table("numbers").filter("n % 2 = 0")
+"""
+AT_A = FragmentSites({"numbers": "a", "kept": "a"})
+
+
+@contextmanager
+def prepared(folder: Path, site: EmbeddedSite) -> Iterator[PreparedRun]:
+    """Two sites that share one warm server."""
+    sites = SiteHandles(SiteHandle(name, 1.0, site.endpoint, None) for name in "ab")
+    with prepared_on(load_project(folder), sites) as made:
+        yield made
+
+
+def feed(folder: Path, first: int, count: int) -> None:
+    hidden = folder / "input" / f".{first}"
+    hidden.write_text("\n".join(json.dumps({"n": n}) for n in range(first, first + count)))
+    hidden.rename(folder / "input" / f"{first:06d}.json")
+
+
+def has_rows(made: PreparedRun, count: int, passed: float) -> bool:
+    assert passed < PATIENCE_S
+    return read_dataset(made.layout, "kept").num_rows >= count
+
+
+def at_a(problem: Problem) -> Placement:
+    return Placement.from_fragments(problem, AT_A)
+
+
+def test_a_session_on_spark_measures_proposes_moves_and_reports(
+    make_project: ProjectMaker, site: EmbeddedSite
+) -> None:
+    folder = make_project(settings=SETTINGS, kept_py=KEPT)
+    looks: list[Look] = []
+    with prepared(folder, site) as made:
+        run = SparkRun(made, Wish("rod", placement=at_a, placement_name="by hand"))
+        mailbox, files, given, asked = FileMailbox(made.project.work_folder), made.files, 0, None
+        with run.started(pace=SessionOptions(look_s=0.5)) as (session, _):
+            session.watchers.append(looks.append)
+            deadline = time.monotonic() + PATIENCE_S
+            while asked is None or (mailbox.answer(asked) or {}).get("state") != "done":
+                assert time.monotonic() < deadline
+                if given <= 10 * len(looks):
+                    feed(folder, given, 10)
+                    given += 10
+                session.turn()
+                session.clock.sleep(0.1)
+                proposal = looks[-1].proposal if looks else None
+                if asked is None and proposal is not None and proposal.moves:
+                    moves = [(m.move.fragment, m.move.from_site, m.move.to_site) for m in proposal.moves]
+                    assert moves == [("kept", "a", "b")]
+                    assert "moving kept to b" in proposal.reason
+                    asked = mailbox.ask(session.engine.homes(), moves)
+            session.run(partial(has_rows, made, given // 2))
+            status = files.read_status()
+        run.end("over")
+        assert status is not None
+        assert status["fragments"]["kept"]["site"] == "b"
+        assert status["placement"] == {"numbers:ingest": "a", "kept": "b"}
+        assert status["stream_rates"].keys() == {"numbers"}
+        assert run.journal.placement() == FragmentSites({"numbers": "a", "kept": "b"})
+        kept = sorted(read_dataset(made.layout, "kept")["n"].to_pylist())
+        assert kept == list(range(0, given, 2))
+    report = json.loads((folder / ".mooring" / "report.json").read_text())
+    assert report["ended"] == "over"
+    assert report["totals"]["fragments"]["kept"]["site"] == "b"
+
+
+def test_the_next_run_begins_where_the_last_one_was(make_project: ProjectMaker, site: EmbeddedSite) -> None:
+    folder = make_project(settings=SETTINGS, kept_py=KEPT)
+    feed(folder, 0, 10)
+    for rows in (10, 20):
+        with prepared(folder, site) as made:
+            first = rows == 10
+            wish = Wish("rod", placement=at_a, placement_name="by hand") if first else Wish("rod")
+            run = SparkRun(made, wish)
+            assert run.beginning.placement.by_fragment() == AT_A
+            assert ("as the last run had it" in run.beginning.policy) == (not first)
+            with run.started() as (session, _):
+                session.run(partial(has_rows, made, rows // 2))
+            run.end("over")
+        assert RunFiles(folder / ".mooring").running_pid() is None
+        feed(folder, 10, 10)
