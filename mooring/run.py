@@ -20,10 +20,11 @@ from mooring.placement.judging.evaluation import evaluate_placement
 from mooring.placement.judging.explanation import Explanation, explain
 from mooring.placement.limited_moves import hold_immovable, limit_moves
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context, Policy, never, silent
+from mooring.placement.policy import Context, Policy, never
 from mooring.placement.relaxation.signatures import shared_operators
 from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
+from mooring.progress import Report, silent
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def plan(
     steps: int | None = None,
     expired: Callable[[], bool] = never,
     spent: Callable[[], float] | None = None,
-    progress: Callable[[float, str], None] = silent,
+    progress: Report = silent,
     current: Placement | None = None,
     max_moves: int | None = None,
 ) -> Plan:
@@ -111,7 +112,7 @@ def compare(
     policies: Sequence[str],
     *,
     seed: int = 0,
-    progress: Callable[[float, str], None] = silent,
+    progress: Report = silent,
 ) -> dict[str, Plan | str]:
     """Several policies on one problem; a policy that refuses or finds nothing is reported in words."""
     results: dict[str, Plan | str] = {}

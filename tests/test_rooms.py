@@ -13,6 +13,7 @@ ROOMS = [
     "arrays",
     "errors",
     "whole_files",
+    "progress",
     "problem/reading",
     "problem",
     "network",

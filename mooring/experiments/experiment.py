@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from mooring.experiments.summary import Summary
-from mooring.experiments.trials import Report, Row
+from mooring.experiments.trials import Row
+from mooring.progress import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

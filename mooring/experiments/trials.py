@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from mooring.progress import Report
+
 Row: TypeAlias = dict[str, str | int | float]
-Report: TypeAlias = Callable[[float, str], None]
 """Takes the part that is done, 0 to 1, and what is being done."""
 
 P = TypeVar("P")

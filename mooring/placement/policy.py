@@ -12,15 +12,12 @@ from mooring.load.build import build_load_model
 from mooring.load.model import LoadModel
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
+from mooring.progress import Report, silent
 
 
 def never() -> bool:
     """The deadline of a policy that has none."""
     return False
-
-
-def silent(done: float, message: str) -> None:
-    """Progress for nobody."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +32,7 @@ class Context:
     """The part of the time budget that is used up, 0 to 1, where there is one: annealing cools by it."""
     steps: int | None = None
     """The most improvement steps an anytime policy takes, for results that do not depend on speed."""
-    progress: Callable[[float, str], None] = silent
-    """Called with the part done (0 to 1) and a word on what is going on."""
+    progress: Report = silent
     current: Placement | None = None
     """The placement that runs now, if any."""
     max_moves: int | None = None

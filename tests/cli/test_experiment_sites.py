@@ -13,7 +13,8 @@ from mooring.cli.main import main
 from mooring.experiments import registry
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.summary import Shown, Summary
-from mooring.experiments.trials import Report, Row
+from mooring.experiments.trials import Row
+from mooring.progress import Report
 
 pytest.importorskip("pyspark")
 

@@ -16,7 +16,8 @@ from mooring.experiments import registry
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.registry import EXPERIMENTS, find_experiment
 from mooring.experiments.summary import Shown, Summary
-from mooring.experiments.trials import Report, Row, run_trials
+from mooring.experiments.trials import Row, run_trials
+from mooring.progress import Report
 
 
 def test_names_are_those_of_the_experiments() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mooring.experiments.trials import Report, Row, run_trials, trials_run_by
+from mooring.experiments.trials import Row, run_trials, trials_run_by
+from mooring.progress import Report
 
 
 def square(number: int) -> list[Row]:

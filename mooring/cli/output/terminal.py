@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO
 
@@ -13,9 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mooring.errors import MooringError
-
-Report = Callable[[float, str], None]
-"""Takes the part that is done, 0 to 1, and what is being done."""
+from mooring.progress import Report
 
 PIPE_WIDTH = 110
 """Columns when the output is no terminal: the same bytes whoever reads them."""

@@ -11,11 +11,12 @@ from mooring.cli.input.clock import Timed
 from mooring.cli.input.parsing import Parser, add_problem, names
 from mooring.cli.input.problem_source import load_problem
 from mooring.cli.output.tables import comparison_table
-from mooring.cli.output.terminal import Report, Terminal
+from mooring.cli.output.terminal import Terminal
 from mooring.errors import InfeasibleError, InputError, UnsupportedError
 from mooring.policies.catalogue import POLICIES, make_policy
 from mooring.problem.fingerprint import fingerprint
 from mooring.problem.problem import Problem
+from mooring.progress import Report
 from mooring.run import plan
 
 DESCRIPTION = "Runs several policies on one problem and prints their metrics, the best highlighted."

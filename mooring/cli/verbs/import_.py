@@ -11,10 +11,11 @@ from rich.table import Table
 
 from mooring.cli.input.files import write_text
 from mooring.cli.input.parsing import Parser, number, settings
-from mooring.cli.output.terminal import Report, Terminal, as_json_text
+from mooring.cli.output.terminal import Terminal, as_json_text
 from mooring.errors import InputError
 from mooring.problem.fingerprint import fingerprint
 from mooring.problem.write import write_problem
+from mooring.progress import Report
 
 if TYPE_CHECKING:
     from mooring.spark.event_logs.event_log import LoggedApplication

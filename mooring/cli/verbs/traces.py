@@ -14,8 +14,9 @@ from mooring.cli.input.files import make_folder, write_text
 from mooring.cli.input.needs_spark import require_spark
 from mooring.cli.input.on_spark import add_on_spark, is_on_spark, spark_session
 from mooring.cli.input.parsing import Parser, names, positive_count, seconds
-from mooring.cli.output.terminal import Report, Terminal, as_json_text
+from mooring.cli.output.terminal import Terminal, as_json_text
 from mooring.errors import InputError
+from mooring.progress import Report
 
 if TYPE_CHECKING:
     from mooring.simulator.traces.summary import TraceRequest, TraceSummary

@@ -22,7 +22,7 @@ import numpy as np
 from mooring.arrays import Floats
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.summary import Reference, Shown, Summary
-from mooring.experiments.trials import Report, Row, run_trials
+from mooring.experiments.trials import Row, run_trials
 from mooring.load.build import build_load_model
 from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel
@@ -32,6 +32,7 @@ from mooring.policies.catalogue import make_policy
 from mooring.problem.generate import GraphParameters, generate_problem
 from mooring.problem.history import RateHistory
 from mooring.problem.problem import Problem
+from mooring.progress import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

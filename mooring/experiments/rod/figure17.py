@@ -24,9 +24,10 @@ from mooring.experiments.rod.trials import (
     ratio_of,
 )
 from mooring.experiments.summary import Shown, Summary
-from mooring.experiments.trials import Report, Row, run_trials
+from mooring.experiments.trials import Row, run_trials
 from mooring.load.build import build_load_model
 from mooring.problem.generate import GraphParameters, generate_problem
+from mooring.progress import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

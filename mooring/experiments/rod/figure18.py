@@ -27,13 +27,14 @@ import numpy as np
 from mooring.arrays import Floats
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.summary import Reference, Shown, Summary
-from mooring.experiments.trials import Report, Row, run_trials
+from mooring.experiments.trials import Row, run_trials
 from mooring.load.build import build_load_model
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
 from mooring.policies.catalogue import make_policy
 from mooring.problem.history import RateHistory
 from mooring.problem.problem import Problem
+from mooring.progress import Report
 from mooring.simulator.data_plane.arrivals import Replay
 from mooring.simulator.data_plane.binding import Behaviour
 from mooring.simulator.data_plane.overload import Limits

@@ -14,9 +14,10 @@ import numpy as np
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.rod.trials import QUICK_STEPS, bound_of, plan_sites, ratio_of
 from mooring.experiments.summary import Reference, Shown, Summary
-from mooring.experiments.trials import Report, Row, run_trials
+from mooring.experiments.trials import Row, run_trials
 from mooring.load.build import build_load_model
 from mooring.problem.generate import GraphParameters, generate_problem
+from mooring.progress import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,10 +18,11 @@ from mooring.experiments.sbon.star_queries import StarQueries
 from mooring.experiments.sbon.table1 import Trial, networks
 from mooring.experiments.sbon.unreliable_sites import Deceit, UnreliableSites
 from mooring.experiments.summary import Shown, Summary
-from mooring.experiments.trials import Report, Row, run_trials
+from mooring.experiments.trials import Row, run_trials
 from mooring.network.cost_space import CostSpace
 from mooring.network.vivaldi import VivaldiParams
 from mooring.placement.relaxation.mapping import MappingParams
+from mooring.progress import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,11 +16,12 @@ import numpy as np
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.sbon.star_queries import StarQueries
 from mooring.experiments.summary import Shown, Summary
-from mooring.experiments.trials import Report, Row, run_trials
+from mooring.experiments.trials import Row, run_trials
 from mooring.network.cost_space import CostSpace
 from mooring.network.embedding import embed
 from mooring.network.shipped import aws_regions, planetlab
 from mooring.placement.relaxation.mapping import MappingParams
+from mooring.progress import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,7 +18,7 @@ from mooring.arrays import Floats
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.sbon.adaptation import FilteredSamples
 from mooring.experiments.summary import Reference, Shown, Summary
-from mooring.experiments.trials import Report, Row, run_trials
+from mooring.experiments.trials import Row, run_trials
 from mooring.network.embedding import (
     SETTLING,
     draw_neighbours,
@@ -31,6 +31,7 @@ from mooring.network.latency_filter import FilterParams, low_percentile
 from mooring.network.shipped import planetlab, seattle_series
 from mooring.network.transit_stub import transit_stub
 from mooring.network.vivaldi import VivaldiParams
+from mooring.progress import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,8 +20,9 @@ from mooring.experiments.sbon.adaptation import AdaptationParams, adapt
 from mooring.experiments.sbon.changing_network import planetlab_weather, seattle_weather
 from mooring.experiments.sbon.star_queries import StarQueries
 from mooring.experiments.summary import Reference, Shown, Summary
-from mooring.experiments.trials import Report, Row, run_trials
+from mooring.experiments.trials import Row, run_trials
 from mooring.placement.relaxation.migration import MigrationParams
+from mooring.progress import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

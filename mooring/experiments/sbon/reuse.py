@@ -17,12 +17,13 @@ import numpy as np
 from mooring.arrays import Floats
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.summary import Reference, Shown, Summary
-from mooring.experiments.trials import Report, Row, run_trials
+from mooring.experiments.trials import Row, run_trials
 from mooring.network.cost_space import CostSpace
 from mooring.network.embedding import embed
 from mooring.network.shipped import planetlab
 from mooring.placement.relaxation.running_queries import RunningQueries
 from mooring.problem.problem import Problem
+from mooring.progress import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

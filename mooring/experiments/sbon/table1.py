@@ -17,13 +17,14 @@ from mooring.arrays import Floats, Ints
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.sbon.star_queries import StarQueries
 from mooring.experiments.summary import Key, Reference, Shown, Summary
-from mooring.experiments.trials import Report, Row, run_trials
+from mooring.experiments.trials import Row, run_trials
 from mooring.network.cost_space import CostSpace
 from mooring.network.embedding import embed
 from mooring.network.routing import Routing
 from mooring.network.shipped import planetlab
 from mooring.network.transit_stub import transit_stub
 from mooring.placement.relaxation.mapping import MappingParams
+from mooring.progress import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

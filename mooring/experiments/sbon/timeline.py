@@ -19,7 +19,8 @@ from mooring.experiments.sbon.changing_network import planetlab_weather
 from mooring.experiments.sbon.migration import PAIRS
 from mooring.experiments.sbon.star_queries import StarQueries
 from mooring.experiments.summary import Shown, Summary
-from mooring.experiments.trials import Report, Row, run_trials
+from mooring.experiments.trials import Row, run_trials
+from mooring.progress import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

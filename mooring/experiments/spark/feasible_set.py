@@ -36,8 +36,9 @@ from mooring.experiments.spark.quota_trials import (
     with_rates,
 )
 from mooring.experiments.summary import Shown, Summary
-from mooring.experiments.trials import Report, Row
+from mooring.experiments.trials import Row
 from mooring.placement.placement import Placement
+from mooring.progress import Report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -39,11 +39,12 @@ from mooring.experiments.spark.quota_trials import (
     with_rates,
 )
 from mooring.experiments.summary import Shown, Summary
-from mooring.experiments.trials import Report, Row
+from mooring.experiments.trials import Row
 from mooring.load.build import build_load_model
 from mooring.load.feasible.headroom import headroom
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
+from mooring.progress import Report
 from mooring.simulator.data_plane.report import SimulationReport
 from mooring.simulator.data_plane.simulate import simulate
 from mooring.simulator.traces.extracts import ARRIVALS_NAME

@@ -14,13 +14,13 @@ import msgspec
 import numpy as np
 
 from mooring.arrays import Floats
-from mooring.experiments.trials import Report
 from mooring.load.build import build_load_model
 from mooring.load.model import LoadModel
 from mooring.placement.placement import OperatorSites, Placement
 from mooring.placement.policy import Context
 from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
+from mooring.progress import Report
 
 if TYPE_CHECKING:
     from mooring.spark.quota_bench.bench import Bench

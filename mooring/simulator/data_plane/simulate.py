@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from mooring.deployment.carry_out import carry_out
 from mooring.errors import InputError
 from mooring.placement.placement import Placement
-from mooring.placement.policy import silent
 from mooring.problem.problem import Problem
+from mooring.progress import Report, silent
 from mooring.simulator.data_plane.arrivals import Arrivals
 from mooring.simulator.data_plane.binding import Behaviour
 from mooring.simulator.data_plane.engine import SimulatedEngine
@@ -33,7 +33,7 @@ def simulate(
     bins: int = 60,
     behaviour: Behaviour | None = None,
     limits: Limits | None = None,
-    progress: Callable[[float, str], None] = silent,
+    progress: Report = silent,
 ) -> SimulationReport:
     """Run tuples through a placement in virtual time: latencies, utilisation, and whether it kept up.
 
@@ -75,7 +75,7 @@ def simulate(
 
 
 def run_with_progress(
-    engine: SimulatedEngine, start_s: float, end_s: float, progress: Callable[[float, str], None], what: str
+    engine: SimulatedEngine, start_s: float, end_s: float, progress: Report, what: str
 ) -> None:
     """Let time pass in fifty steps, telling how far it is after each, until the end or an overload."""
     for step in range(1, 51):

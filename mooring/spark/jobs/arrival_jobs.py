@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from mooring.arrays import Floats
 from mooring.errors import InputError
+from mooring.progress import Report
 from mooring.simulator.traces.bounded import LONGEST_S
 from mooring.simulator.traces.stretches import PacketDraws
 from mooring.simulator.traces.substreams import substream_of
@@ -38,7 +39,7 @@ def count_arrivals(
     session: SparkSession,
     request: TraceRequest,
     keep: Callable[[DataFrame], DataFrame],
-    report: Callable[[float, str], None],
+    report: Report,
 ) -> tuple[DataFrame, int]:
     """Counts per stream and bin (bins without arrivals are left out), and the number of bins.
 

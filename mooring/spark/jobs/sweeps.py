@@ -22,14 +22,13 @@ from pyspark.sql import SparkSession
 
 import mooring
 from mooring.errors import EngineError
+from mooring.progress import Report
 from mooring.spark.jobs.job_progress import job_progress
 from mooring.spark.sites.endpoint import first_line
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Row = dict[str, str | int | float]
-Report = Callable[[float, str], None]
 
 MOST_TASKS = 10_000
 """Beyond this, several trials share a task: the driver keeps a record of every task."""
@@ -45,8 +44,8 @@ class SparkTrials:
     session: SparkSession
 
     def __call__(
-        self, trial: Callable[[Any], list[Row]], parameters: Sequence[Any], report: Report
-    ) -> list[Row]:
+        self, trial: Callable[[Any], list[dict[str, Any]]], parameters: Sequence[Any], report: Report
+    ) -> list[dict[str, Any]]:
         if not parameters:
             return []
         name = name_of(trial)

@@ -31,6 +31,7 @@ from mooring.deployment.fragments import Fragment
 from mooring.errors import InputError, MooringError
 from mooring.load.measured.measurements import NotMeasured
 from mooring.problem.problem import Problem
+from mooring.progress import Report
 from mooring.spark.pipeline.definitions import active_session, load_definitions
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.statistics_file import FlowStatistics
@@ -69,11 +70,8 @@ class Profile:
     idle_cores: float = 0.0
 
 
-Progress = Callable[[float, str], None]
-
-
 def profile_layout(
-    layout: Layout, problem: Problem, site: SiteHandle, scratch: Path, options: ProfileOptions, tell: Progress
+    layout: Layout, problem: Problem, site: SiteHandle, scratch: Path, options: ProfileOptions, tell: Report
 ) -> Profile:
     """Profile every fragment of a project on one site; `scratch` holds channels and checkpoints meanwhile."""
     profiler = _Profiler(layout, problem, site, scratch, options)

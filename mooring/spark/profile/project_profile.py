@@ -13,6 +13,7 @@ import pyspark
 
 from mooring.errors import InputError
 from mooring.problem.site import Site
+from mooring.progress import Report
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import Project
@@ -23,7 +24,7 @@ from mooring.spark.pipeline.statistics_file import (
     write_statistics,
 )
 from mooring.spark.profile.profile_options import ProfileOptions
-from mooring.spark.profile.profiling import Profile, Progress, profile_layout
+from mooring.spark.profile.profiling import Profile, profile_layout
 from mooring.spark.runs.project_run import read_layout
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.sites.class_archive import usable_archive
@@ -43,7 +44,7 @@ class ProjectProfile:
     file: Path
 
 
-def profile_project(project: Project, options: ProfileOptions, tell: Progress) -> ProjectProfile:
+def profile_project(project: Project, options: ProfileOptions, tell: Report) -> ProjectProfile:
     """Measure on a site of our own, as large as the project's largest embedded one; then write the file."""
     if not can_see_processes():
         raise InputError(

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from mooring.errors import InputError, UnsupportedError
 from mooring.placement.placement import OperatorSites, Placement
 from mooring.problem.problem import Problem
 from mooring.problem.site import Site
+from mooring.progress import Report
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.quota_bench.feeder import Feeder
 from mooring.spark.quota_bench.looks import Deployment
@@ -41,7 +42,6 @@ from mooring.spark.sites.cpu_quota import CpuQuota
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.sites import SiteHandle, running_sites
 
-Report = Callable[[float, str], None]
 RESERVED_CORES = 0.4
 """Left for Mooring, the feeder and the system."""
 PATIENCE_S = 120.0

@@ -18,7 +18,8 @@ from mooring.cli.verbs.experiment import csv_text
 from mooring.errors import EngineError
 from mooring.experiments.registry import EXPERIMENTS
 from mooring.experiments.rod import figure14
-from mooring.experiments.trials import Report, Row, trials_run_by
+from mooring.experiments.trials import Row, trials_run_by
+from mooring.progress import Report
 from mooring.spark.jobs.sweeps import SparkTrials, name_of, packed, run_batch, unpacked
 
 
