@@ -18,7 +18,7 @@ from typing import Protocol, cast
 
 from mooring import __version__
 from mooring.cli.input.needs_spark import missing_spark
-from mooring.cli.input.parsing import Parser, Run, add_shared_options
+from mooring.cli.input.parsing import Parser, RunVerb, add_shared_options
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import MooringError
 
@@ -51,7 +51,7 @@ VERBS = {
 
 class Verb(Protocol):
     DESCRIPTION: str
-    run: Run
+    run: RunVerb
 
     def add_options(self, parser: Parser) -> None: ...
 
@@ -83,7 +83,7 @@ def _run(argv: Sequence[str], terminal: Terminal) -> int:
     try:
         args = build_parser(asked_verb(argv)).parse_args(argv)
         args.words = list(argv)  # for a verb that starts itself anew
-        work: Run = args.run
+        work: RunVerb = args.run
         return work(args, terminal)
     except SystemExit as stop:  # --help and --version
         return int(stop.code or 0)

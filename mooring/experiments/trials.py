@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from mooring.progress import Report
+from mooring.progress import Report, silent
 
 Row: TypeAlias = dict[str, str | int | float]
 """Takes the part that is done, 0 to 1, and what is being done."""
@@ -55,7 +55,7 @@ def trials_run_by(runner: Runner) -> Iterator[None]:
 def run_trials(
     trial: Callable[[P], list[Row]],
     parameters: Sequence[P],
-    report: Report = lambda done, what: None,
+    report: Report = silent,
 ) -> list[Row]:
     """The rows of all trials, in the order of their parameters."""
     return _runner.get()(trial, parameters, report)

@@ -22,7 +22,7 @@ LARGEST_FILE_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class RoundTrips:
     names: tuple[str, ...]
     rtt_ms: Floats
     """From a row's node to a column's; NaN where nothing was measured."""
@@ -47,7 +47,7 @@ class Measured:
         return np.asarray(one_way)
 
 
-def read_pings(folder: Path) -> Measured:
+def read_pings(folder: Path) -> RoundTrips:
     """A folder of ping summaries, one file per source named after it."""
     files = sorted(folder.glob("*.dat"))
     if not files:
@@ -66,10 +66,10 @@ def read_pings(folder: Path) -> Measured:
                 )
             if parts[5] in index:
                 rtt_ms[i, index[parts[5]]] = float(parts[2])
-    return Measured(names, rtt_ms)
+    return RoundTrips(names, rtt_ms)
 
 
-def read_matrix(path: Path, ms_per_unit: float = 1.0) -> Measured:
+def read_matrix(path: Path, ms_per_unit: float = 1.0) -> RoundTrips:
     """A square matrix of numbers; nodes are numbered, as published."""
     if path.suffix == ".npy":
         try:
@@ -84,7 +84,7 @@ def read_matrix(path: Path, ms_per_unit: float = 1.0) -> Measured:
             raise InputError(f"is no matrix of numbers: {error}", file=path) from None
     if values.ndim != 2 or values.shape[0] != values.shape[1]:
         raise InputError(f"found a matrix of {values.shape}, expected a square one", file=path)
-    return Measured(tuple(f"n{i}" for i in range(len(values))), values * ms_per_unit)
+    return RoundTrips(tuple(f"n{i}" for i in range(len(values))), values * ms_per_unit)
 
 
 def read_series(folder: Path, ms_per_unit: float = 1.0) -> Floats:

@@ -12,23 +12,23 @@ from pathlib import Path
 import numpy as np
 
 from mooring.arrays import Counts16, Floats
-from mooring.network.measured import Measured
+from mooring.network.measured import RoundTrips
 
 DATA = Path(__file__).parent / "data"
 
 
-def aws_regions() -> Measured:
+def aws_regions() -> RoundTrips:
     """19 AWS regions, mean ping times of 5 June 2020."""
     with (DATA / "aws-2020-06-05.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
-    return Measured(tuple(rows[0][1:]), np.array([row[1:] for row in rows[1:]], dtype=np.float64))
+    return RoundTrips(tuple(rows[0][1:]), np.array([row[1:] for row in rows[1:]], dtype=np.float64))
 
 
-def planetlab() -> Measured:
+def planetlab() -> RoundTrips:
     """490 PlanetLab nodes, the median of 18 measurements of every pair."""
     with np.load(DATA / "planetlab-median.npz", allow_pickle=False) as archive:
         matrix = _symmetric(archive["ticks"], float(archive["tick_ms"]), 490)
-    return Measured(tuple(f"n{i}" for i in range(490)), matrix)
+    return RoundTrips(tuple(f"n{i}" for i in range(490)), matrix)
 
 
 def planetlab_series() -> Floats:

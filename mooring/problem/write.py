@@ -26,16 +26,16 @@ from mooring.problem.problem import Problem
 from mooring.problem.reading.yaml12 import plain_scalar
 from mooring.problem.site import Site
 
-Data = dict[str, Any]
+Document = dict[str, Any]
 
 _BARE_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _OLD_BOOLEANS = {"y", "n", "yes", "no", "on", "off"}
 """Text in YAML 1.2, but not to every reader; quoted so that nobody has to wonder."""
 
 
-def problem_to_data(problem: Problem, *, with_connect: bool = False) -> Data:
+def problem_to_data(problem: Problem, *, with_connect: bool = False) -> Document:
     """Plain data as a problem file holds it. `connect` is left out unless asked for: it may carry a token."""
-    data: Data = {
+    data: Document = {
         "version": 1,
         "sites": {site.name: _site_data(site, with_connect) for site in problem.sites},
         **_network_data(problem.network, [site.name for site in problem.sites]),
@@ -112,7 +112,7 @@ def _write_history(problem: Problem, rates: Floats, path: Path) -> Problem:
     return replace(problem, streams=tuple(streams))
 
 
-def _fields(struct: msgspec.Struct, *left_out: str) -> Data:
+def _fields(struct: msgspec.Struct, *left_out: str) -> Document:
     """The fields that differ from their defaults, the name aside."""
     return {
         name: _figure(value)
@@ -137,7 +137,7 @@ def _figure(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _site_data(site: Site, with_connect: bool) -> Data:
+def _site_data(site: Site, with_connect: bool) -> Document:
     return _fields(site) if with_connect else _fields(site, "connect")
 
 
@@ -149,7 +149,7 @@ def _logical(operators: Iterable[Operator]) -> list[list[Operator]]:
     return list(groups.values())
 
 
-def _operator_data(group: list[Operator]) -> Data:
+def _operator_data(group: list[Operator]) -> Document:
     first = group[0]
     if first.part_of is None and len(group) == 1:
         return _operator_fields(first)
@@ -161,7 +161,7 @@ def _operator_data(group: list[Operator]) -> Data:
     return data
 
 
-def _operator_fields(operator: Operator) -> Data:
+def _operator_fields(operator: Operator) -> Document:
     data = _fields(operator, "part_of", "share")
     if operator.load is None:
         # Written even where it is zero: a missing cost is refused when read.
@@ -207,11 +207,11 @@ def _quotients(part: float, share: float) -> list[float]:
     return [value for value in nearby if value * share == part]
 
 
-def _network_data(network: Network, sites: list[str]) -> Data:
-    data: Data = {}
+def _network_data(network: Network, sites: list[str]) -> Document:
+    data: Document = {}
     if network.latency_ms is not None:
         data["latency_ms"] = _pairs(network.latency_ms, sites)
-    section: Data = {}
+    section: Document = {}
     if network.channel_ms:
         section["channel_ms"] = _figure(network.channel_ms)
     if network.comm_us:
@@ -225,7 +225,7 @@ def _network_data(network: Network, sites: list[str]) -> Data:
     return data
 
 
-def _pairs(matrix: Any, sites: list[str]) -> Data:
+def _pairs(matrix: Any, sites: list[str]) -> Document:
     """Each pair once where both directions agree; infinite entries (not limited) are left out."""
     if np.any(np.isinf(matrix) != np.isinf(matrix.T)):
         raise InputError(
@@ -233,7 +233,7 @@ def _pairs(matrix: Any, sites: list[str]) -> Data:
             field="network.bandwidth",
             remedy="give the other direction a limit too",
         )
-    result: Data = {}
+    result: Document = {}
     values = matrix.tolist()
     for i, a in enumerate(sites):
         row = {
@@ -246,8 +246,8 @@ def _pairs(matrix: Any, sites: list[str]) -> Data:
     return result
 
 
-def _routes(routes: dict[tuple[int, int], tuple[int, ...]], sites: list[str]) -> Data:
-    result: Data = {}
+def _routes(routes: dict[tuple[int, int], tuple[int, ...]], sites: list[str]) -> Document:
+    result: Document = {}
     for (i, j), stops in sorted(routes.items()):
         if i > j and routes.get((j, i)) == stops[::-1]:
             continue

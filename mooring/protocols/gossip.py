@@ -40,7 +40,7 @@ class Entry(msgspec.Struct, frozen=True):
     value: Data
 
 
-class Summary(msgspec.Struct, frozen=True, tag=True):
+class KnownVersions(msgspec.Struct, frozen=True, tag=True):
     """The version known of each owner, by its number; 0 where nothing is known."""
 
     versions: tuple[int, ...]
@@ -127,11 +127,11 @@ class Gossip:
         if not self._to_visit:
             peers = [peer for peer in range(self._sites) if peer != self.site]
             self._to_visit = [peers[i] for i in self._generator.permutation(len(peers)).tolist()]
-        return (Send(self._to_visit.pop(), Summary(self._versions())),) if self._to_visit else ()
+        return (Send(self._to_visit.pop(), KnownVersions(self._versions())),) if self._to_visit else ()
 
     def _answer(self, sender: int, message: Data) -> Sequence[Effect]:
         match message:
-            case Summary(versions=theirs):
+            case KnownVersions(versions=theirs):
                 mine = self._versions()
                 newer = tuple(self.entries[i] for i in range(self._sites) if mine[i] > theirs[i])
                 wanted = tuple(i for i in range(self._sites) if mine[i] < theirs[i])

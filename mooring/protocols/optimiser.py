@@ -25,7 +25,7 @@ from mooring.protocols.optimiser_messages import (
     Feed,
     Hosted,
     Location,
-    Measured,
+    MeasuredFlows,
     Ping,
     Pong,
     Probe,
@@ -165,7 +165,7 @@ class Optimiser:
 
     def _asked(self, request: Any) -> Sequence[Effect]:
         if isinstance(request, dict):  # from a scenario that was written down
-            request = msgspec.convert(request, Feed | Measured)
+            request = msgspec.convert(request, Feed | MeasuredFlows)
         match request:
             case Feed(operator=operator, amount=amount):
                 hosted = self.moves.hosted(operator)
@@ -173,7 +173,7 @@ class Optimiser:
                     return ()  # it waits in its channel until the operator runs somewhere
                 self.moves.change(msgspec.structs.replace(hosted, state=hosted.state + amount))
                 return (Persist(self.durable), Output(Fed(operator, amount)))
-            case Measured(operator=operator, rates=rates):
+            case MeasuredFlows(operator=operator, rates=rates):
                 hosted = self.moves.hosted(operator)
                 if hosted is None or len(rates) != len(hosted.links) or not all(_is_rate(r) for r in rates):
                     return ()
@@ -191,11 +191,11 @@ def _is_rate(rate: float) -> bool:
     return 0.0 <= rate < float("inf")
 
 
-Layout = Callable[[int], tuple[Sequence[Sequence[Hosted]], Sequence[float]]]
+FirstHosts = Callable[[int], tuple[Sequence[Sequence[Hosted]], Sequence[float]]]
 """From the number of sites: the operators that each runs at first, and the cores each has."""
 
 
-def optimiser_machines(layout: Layout, params: OptimiserParams | None = None) -> MakeMachine:
+def optimiser_machines(layout: FirstHosts, params: OptimiserParams | None = None) -> MakeMachine:
     chosen = params or OptimiserParams()
 
     def make(site: int, sites: int, generator: np.random.Generator) -> Optimiser:

@@ -161,7 +161,7 @@ class Feed(msgspec.Struct, frozen=True, tag=True):
     amount: int
 
 
-class Measured(msgspec.Struct, frozen=True, tag=True):
+class MeasuredFlows(msgspec.Struct, frozen=True, tag=True):
     """What the engine sees flowing on the links of an operator, bytes per second, in their order."""
 
     operator: int

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mooring.errors import InputError
-from mooring.network.measured import Measured, read_matrix, read_pings, read_series
+from mooring.network.measured import RoundTrips, read_matrix, read_pings, read_series
 from mooring.network.shipped import aws_regions, planetlab, planetlab_series, seattle_series
 
 
@@ -44,7 +44,7 @@ def test_what_is_no_square_matrix_is_refused(tmp_path: Path) -> None:
 
 def test_gaps_are_filled_from_the_other_way_or_the_best_detour() -> None:
     rtt = np.array([[0.0, 10.0, np.nan], [0.0, 0.0, 30.0], [np.nan, 30.0, 0.0]])
-    assert Measured(("a", "b", "c"), rtt).one_way_ms().tolist() == [[0, 5, 20], [5, 0, 15], [20, 15, 0]]
+    assert RoundTrips(("a", "b", "c"), rtt).one_way_ms().tolist() == [[0, 5, 20], [5, 0, 15], [20, 15, 0]]
 
 
 def test_shipped_extracts_agree_with_what_their_source_says() -> None:

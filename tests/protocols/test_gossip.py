@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.errors import InputError
-from mooring.protocols.gossip import Entries, Entry, Gossip, GossipParams, Reply, Summary
+from mooring.protocols.gossip import Entries, Entry, Gossip, GossipParams, KnownVersions, Reply
 from mooring.protocols.protocol import Asked, Persist, Received, Send, Started, TimerDue
 
 
@@ -33,7 +33,7 @@ def test_push_and_pull_take_three_messages() -> None:
     left, right = started(0), started(1)
     left.handle(Asked("left"), 1.0)
     right.handle(Asked("right"), 1.0)
-    (reply,) = right.handle(Received(0, Summary((1, 0, 0))), 2.0)
+    (reply,) = right.handle(Received(0, KnownVersions((1, 0, 0))), 2.0)
     assert reply == Send(0, Reply((Entry(1, 1, "right"),), (0,)))
     (pushed,) = left.handle(Received(1, reply.message), 3.0)
     assert pushed == Send(1, Entries((Entry(0, 1, "left"),)))
@@ -42,7 +42,7 @@ def test_push_and_pull_take_three_messages() -> None:
 
 
 def test_equal_knowledge_is_not_answered() -> None:
-    assert started().handle(Received(1, Summary((0, 0, 0))), 1.0) == ()
+    assert started().handle(Received(1, KnownVersions((0, 0, 0))), 1.0) == ()
 
 
 @pytest.mark.parametrize("sites", [2, 3, 7])

@@ -28,7 +28,7 @@ from mooring.protocols.optimiser_messages import (
 )
 from mooring.protocols.optimiser_params import OptimiserParams
 from mooring.protocols.protocol import Persist, Received, Send, Started
-from mooring.simulator.harness.checkers import Step, World
+from mooring.simulator.harness.checkers import Step, WorldView
 from mooring.simulator.harness.exploration import Subject
 from mooring.simulator.harness.optimiser_invariants import CHAIN, GROUPS, chain_layout, optimiser_scenarios
 
@@ -51,7 +51,7 @@ class Transitions:
         self._stages: dict[tuple[int, int], Stage] = {}
         self._desks: dict[int, Desk] = {}
 
-    def after_step(self, step: Step, world: World) -> str | None:
+    def after_step(self, step: Step, world: WorldView) -> str | None:
         machine = world.machine(step.site)
         if machine is None:  # it crashed, and comes back with what it had persisted
             return None
@@ -77,7 +77,7 @@ class Transitions:
                 desk_before = desk
         return f"{step.event} made {changed}, {desk}" if changed or desk != desk_before else None
 
-    def at_end(self, world: World) -> str | None:
+    def at_end(self, world: WorldView) -> str | None:
         return None
 
 

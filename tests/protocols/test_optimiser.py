@@ -16,7 +16,7 @@ from mooring.protocols.optimiser_messages import (
     AskMove,
     Feed,
     Hosted,
-    Measured,
+    MeasuredFlows,
     OperatorLink,
     Refused,
     Transfer,
@@ -144,7 +144,9 @@ def test_an_operator_goes_to_the_heavy_end_and_stays() -> None:
 
 def test_measured_rates_bring_it_to_the_other_end() -> None:
     news = tuple(
-        Request(10_000.0 + 100 * k, site, Measured(0, (10.0, 500.0))) for k in range(20) for site in range(6)
+        Request(10_000.0 + 100 * k, site, MeasuredFlows(0, (10.0, 500.0)))
+        for k in range(20)
+        for site in range(6)
     )
     site, hosted = place_of(run_line(one_operator(home=5), 30_000.0, news))
     assert site == 5
@@ -152,7 +154,10 @@ def test_measured_rates_bring_it_to_the_other_end() -> None:
 
 
 def test_impossible_rates_are_not_believed() -> None:
-    news = (Request(10.0, 5, Measured(0, (float("nan"), -1.0))), Request(20.0, 5, Measured(0, (1.0,))))
+    news = (
+        Request(10.0, 5, MeasuredFlows(0, (float("nan"), -1.0))),
+        Request(20.0, 5, MeasuredFlows(0, (1.0,))),
+    )
     assert place_of(run_line(one_operator(home=5), 100.0, news))[1].links[0].rate == 100.0
 
 

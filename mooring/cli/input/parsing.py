@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
         raise InputError(_with_nearest(message), remedy=f"see {self.prog} --help")
 
 
-Run: TypeAlias = Callable[[argparse.Namespace, Terminal], int]
+RunVerb: TypeAlias = Callable[[argparse.Namespace, Terminal], int]
 """Does a verb's work and returns the exit code."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from mooring.arrays import Floats, Ints
 from mooring.network.cost_space import CostSpace
 from mooring.network.routing import Routing
-from mooring.placement.relaxation.mapping import Mapper, MappingParams, MappingReport, OpenSites, Sites
+from mooring.placement.relaxation.mapping import Contacts, Mapper, MappingParams, MappingReport, OpenSites
 from mooring.placement.relaxation.springs import SpringParams, Springs, virtual_positions
 
 
@@ -82,7 +82,7 @@ class StarQueries:
         space: CostSpace,
         rng: np.random.Generator,
         params: MappingParams | None = None,
-        sites: Sites | None = None,
+        sites: Contacts | None = None,
     ) -> tuple[Ints, MappingReport]:
         """Every query's operator placed in turn by relaxation and mapping."""
         springs = self.springs()

@@ -24,7 +24,7 @@ from mooring.experiments.spark.quota_trials import (
     GREY,
     POLICIES,
     QUICK,
-    Measured,
+    MeasuredBench,
     Pace,
     gather_statistics,
     load_error,
@@ -103,7 +103,7 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
         return rows
 
 
-def _placement(policy: str, measured: Measured, rng: np.random.Generator, seed: int) -> Placement:
+def _placement(policy: str, measured: MeasuredBench, rng: np.random.Generator, seed: int) -> Placement:
     """Policies that balance one rate point get a random one (section 7.3.1)."""
     model = measured.model
     at = 0.5 * rng.dirichlet(np.ones(model.stream_count)) * model.capacity_left_cores / model.totals
@@ -112,7 +112,7 @@ def _placement(policy: str, measured: Measured, rng: np.random.Generator, seed: 
 
 def _placement_rows(
     up: Bench,
-    measured: Measured,
+    measured: MeasuredBench,
     policy: str,
     placement: Placement,
     points: Floats,
@@ -160,7 +160,7 @@ def _placement_rows(
     return rows
 
 
-def _look_fields(look: Look | None, measured: Measured, placement: Placement, rates: Floats) -> Row:
+def _look_fields(look: Look | None, measured: MeasuredBench, placement: Placement, rates: Floats) -> Row:
     if look is None:
         nothing = float("nan")
         return {

@@ -27,7 +27,7 @@ from mooring.experiments.spark.quota_trials import (
     FULL,
     POLICIES,
     QUICK,
-    Measured,
+    MeasuredBench,
     Pace,
     gather_statistics,
     load_error,
@@ -176,7 +176,7 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def _climb(
-    up: Bench, measured: Measured, scene: Scene, policy: str, pace: Pace, report: Report, done: float
+    up: Bench, measured: MeasuredBench, scene: Scene, policy: str, pace: Pace, report: Report, done: float
 ) -> list[Row]:
     """Multiply the rates until a site is overloaded, then look more closely."""
     placement, predicted = scene.placements[policy], scene.first_overloads[policy]
@@ -234,12 +234,12 @@ def bracket(feasible: Mapping[float, bool | None]) -> tuple[float, float]:
     return kept, lost
 
 
-def _look(running: Deployment, measured: Measured, scene: Scene, multiplier: float, pace: Pace) -> Look:
+def _look(running: Deployment, measured: MeasuredBench, scene: Scene, multiplier: float, pace: Pace) -> Look:
     return steady_look(running, measured.problem, multiplier * scene.rates, pace)
 
 
 def _row(
-    measured: Measured, scene: Scene, policy: str, multiplier: float, look: Look, first_overload: float
+    measured: MeasuredBench, scene: Scene, policy: str, multiplier: float, look: Look, first_overload: float
 ) -> Row:
     placement, rates = scene.placements[policy], multiplier * scene.rates
     shares = utilisations(measured.model, placement, rates)
@@ -264,7 +264,7 @@ def _row(
     }
 
 
-def simulated(measured: Measured, placement: Placement, rates: Floats) -> SimulationReport:
+def simulated(measured: MeasuredBench, placement: Placement, rates: Floats) -> SimulationReport:
     """The simulator knows no micro-batches. A row waits half a trigger for its first batch, which the caller
     adds, and from one batch to the next a whole one, which every channel adds.
     """

@@ -62,7 +62,7 @@ QUICK = Pace(trigger_s=3.0, triggers=3, statistics_steps=5)
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredBench:
     """The planner's view of the bench."""
 
     problem: Problem
@@ -133,7 +133,7 @@ def statistics_rates(totals: Floats, capacity_cores: float, steps: int) -> list[
     return [even * patterns[step % len(patterns)] for step in range(steps)]
 
 
-def gather_statistics(bench: Bench, pace: Pace, report: Report, until: float) -> Measured:
+def gather_statistics(bench: Bench, pace: Pace, report: Report, until: float) -> MeasuredBench:
     """Run the operators at several rates and fit what they cost. `until` is the part done afterwards."""
     from mooring.spark.quota_bench.operator_costs import fit_costs
 
@@ -154,7 +154,7 @@ def gather_statistics(bench: Bench, pace: Pace, report: Report, until: float) ->
         looks.append(running.look({}, 0, pace.triggers))
     costs = fit_costs([equation for look in looks for equation in look.equations()])
     report(until, describe(costs))
-    return Measured(
+    return MeasuredBench(
         measured_problem(problem, costs, looks, bench.params.trigger_s), costs, bench.params.trigger_s
     )
 

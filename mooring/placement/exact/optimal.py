@@ -26,7 +26,7 @@ from mooring.placement.rod.rod import rod_assign
 from mooring.placement.site_limits import pinned_first
 from mooring.problem.problem import Problem
 
-Objective = Literal["resilience", "network", "latency"]
+ObjectiveName = Literal["resilience", "network", "latency"]
 
 # Placements kept for the fine measurement; those given up were measured as worse along the coarse directions.
 _POOL = 1024
@@ -158,7 +158,7 @@ class Optimal:
 
     name: ClassVar[str] = "optimal"
 
-    objective: Objective = "resilience"
+    objective: ObjectiveName = "resilience"
     """What is best: the largest feasible ratio (resilience), or the fewest bytes in flight (network). The
     latency is not yet searched for."""
     node_budget: int = 20_000_000

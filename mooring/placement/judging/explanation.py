@@ -40,7 +40,7 @@ class Suggestion(Protocol):
 
 
 @dataclass(frozen=True)
-class Move:
+class Relocation:
     """Fragments that go to other sites: one that moves, or two that change places."""
 
     sites: tuple[tuple[int, int], ...]
@@ -124,16 +124,16 @@ def suggest(model: LoadModel, placement: Placement, bottleneck: int, seed: int =
     before = feasible_volume(model, placement, directions)
     best: tuple[float, tuple[tuple[int, int], ...]] | None = None
     for sites in _candidates(model, placement, bottleneck):
-        candidate = Move(sites, 0.0).apply(placement)
+        candidate = Relocation(sites, 0.0).apply(placement)
         if violations(placement.problem, model, candidate):
             continue
         after = feasible_volume(model, candidate, directions)
         if best is None or after > best[0]:
             best = (after, sites)
     if best is not None and best[0] > before * (1 + WORTHWHILE):
-        gain = _checked_gain(model, placement, Move(best[1], 0.0).apply(placement), seed)
+        gain = _checked_gain(model, placement, Relocation(best[1], 0.0).apply(placement), seed)
         if gain > WORTHWHILE:
-            return Move(best[1], gain)
+            return Relocation(best[1], gain)
     return _more_capacity(model, placement, bottleneck, seed)
 
 

@@ -27,7 +27,7 @@ from mooring.placement.relaxation.springs import Springs
 Ranking = Literal["nearest", "estimated"]
 
 
-class Sites(Protocol):
+class Contacts(Protocol):
     """What the sites say when they are contacted, and what they do when it matters."""
 
     def answering(self, sites: Ints) -> Bools:
@@ -99,7 +99,7 @@ class Mapper:
         springs: Springs,
         virtual_ms: Floats,
         space: CostSpace,
-        sites: Sites,
+        sites: Contacts,
         params: MappingParams,
         site_of: Ints | None = None,
     ) -> None:

@@ -17,7 +17,7 @@ from mooring.errors import InputError
 from mooring.load.rates import output_rates
 from mooring.network.cost_space import CostSpace
 from mooring.placement.judging.network_metrics import node_bytes
-from mooring.placement.relaxation.mapping import Mapper, MappingParams, OpenSites, Sites
+from mooring.placement.relaxation.mapping import Contacts, Mapper, MappingParams, OpenSites
 from mooring.placement.relaxation.signatures import Signature, signatures
 from mooring.placement.relaxation.springs import SpringParams, Springs, virtual_positions
 from mooring.problem.problem import Problem
@@ -61,7 +61,7 @@ class RunningQueries:
         *,
         reuse: bool = True,
         mapping: MappingParams | None = None,
-        make_sites: Callable[[], Sites] | None = None,
+        make_sites: Callable[[], Contacts] | None = None,
     ) -> None:
         self.problem, self.space, self.latency_ms = problem, space, latency_ms
         self.instances: dict[int, Instance] = {}

@@ -10,7 +10,7 @@ from mooring.simulator.data_plane.kernels.calendar_kernels import schedule
 from mooring.simulator.data_plane.kernels.records import World
 
 
-class Feed:
+class ArrivalFeed:
     """One lane per source: its chunks, and what is left of the present one."""
 
     def __init__(self, sources: list[Arrivals], rng: np.random.Generator, batch: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from mooring.arrays import Floats
-from mooring.simulator.data_plane.feed import Feed
+from mooring.simulator.data_plane.feed import ArrivalFeed
 from mooring.simulator.data_plane.kernels.calendar_kernels import cancel, schedule
 from mooring.simulator.data_plane.kernels.event_kernels import advance, close_bin, release, set_capacity
 from mooring.simulator.data_plane.kernels.move_kernels import withdraw
@@ -47,7 +47,7 @@ class Simulation:
             queue_limit=self.limits.site_tuples,
             link_limit_s=self.limits.link_backlog_s,
         )
-        self._feed = Feed(model.sources, rng, batch)
+        self._feed = ArrivalFeed(model.sources, rng, batch)
         self._feed.prime(self.world)
         if len(self.world.changes):
             self._schedule(int(self.world.clock["capacity_slot"][0]), self.world.changes["time"][0])

@@ -22,7 +22,7 @@ SECOND_US = 1e6  # cost of a service of mean one second on one core
 
 
 @dataclass(frozen=True)
-class Case:
+class TheoryCase:
     """A model, how long to run it (virtual seconds), what to measure, and what theory says."""
 
     name: str
@@ -55,7 +55,7 @@ def interval(samples: Floats, confidence: float = 0.999) -> Interval:
     )
 
 
-def run_case(case: Case, *, seeds: int = 16, warm_up: float = 0.05) -> Interval:
+def run_case(case: TheoryCase, *, seeds: int = 16, warm_up: float = 0.05) -> Interval:
     """Simulate a case with `seeds` seeds, leaving out the first share of each run."""
     found = []
     for seed in range(seeds):
@@ -149,20 +149,20 @@ def overlay(sites: int = 6, chains: int = 12, length: int = 4, rho: float = 0.6)
     return model
 
 
-def cases() -> list[Case]:
+def cases() -> list[TheoryCase]:
     """The exact cases."""
     mm1, md1, mh2 = (
         float(mg1_wait_s(rho, 1.0, scv)) + 1 for rho, scv in ((0.6, 1.0), (0.7, 0.0), (0.5, 4.0))
     )
     in_a_row = float(mm1_sojourn_s(0.5, 1.0) + mm1_sojourn_s(0.5, 1.2)) + 1
     return [
-        Case("M/M/1", lambda: single_queue(0.6, 1.0), 1.2e6, mean_sojourn_s, mm1),
-        Case("M/D/1", lambda: single_queue(0.7, 0.0), 0.8e6, mean_sojourn_s, md1),
-        Case("M/H2/1", lambda: single_queue(0.5, 4.0), 2.5e6, mean_sojourn_s, mh2),
-        Case("tandem", lambda: tandem(0.5, (1.0, 1.2)), 0.8e6, mean_sojourn_s, in_a_row),
-        Case("Jackson with feedback", jackson, 1.0e6, mean_sojourn_s, jackson_sojourn_s()),
-        Case("overlay of shared sites", overlay, 2.0e5, mean_sojourn_s, 4 / (1 - 0.6)),
-        Case("Little's law", lambda: single_queue(0.7, 1.0), 2.0e5, little_ratio, 1.0),
+        TheoryCase("M/M/1", lambda: single_queue(0.6, 1.0), 1.2e6, mean_sojourn_s, mm1),
+        TheoryCase("M/D/1", lambda: single_queue(0.7, 0.0), 0.8e6, mean_sojourn_s, md1),
+        TheoryCase("M/H2/1", lambda: single_queue(0.5, 4.0), 2.5e6, mean_sojourn_s, mh2),
+        TheoryCase("tandem", lambda: tandem(0.5, (1.0, 1.2)), 0.8e6, mean_sojourn_s, in_a_row),
+        TheoryCase("Jackson with feedback", jackson, 1.0e6, mean_sojourn_s, jackson_sojourn_s()),
+        TheoryCase("overlay of shared sites", overlay, 2.0e5, mean_sojourn_s, 4 / (1 - 0.6)),
+        TheoryCase("Little's law", lambda: single_queue(0.7, 1.0), 2.0e5, little_ratio, 1.0),
     ]
 
 

@@ -21,7 +21,7 @@ from mooring.load.rates import output_rates
 from mooring.placement.placement import Placement
 from mooring.placement.relaxation.springs import Link, problem_links
 from mooring.protocols.optimiser import optimiser_machines
-from mooring.protocols.optimiser_messages import Hosted, Measured, OperatorLink
+from mooring.protocols.optimiser_messages import Hosted, MeasuredFlows, OperatorLink
 from mooring.protocols.optimiser_params import OptimiserParams
 from mooring.simulator.data_plane.arrivals import Arrivals
 from mooring.simulator.data_plane.engine import SimulatedEngine
@@ -173,4 +173,4 @@ class AdaptiveRun:
 
         for fragment, site in enumerate(self._site_of.tolist()):
             rates = tuple(float(link.rate * ratio(link.node)) for link, _ in self._links_of(fragment))
-            self.control.ask(int(site), Measured(fragment, rates))
+            self.control.ask(int(site), MeasuredFlows(fragment, rates))

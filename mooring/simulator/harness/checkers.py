@@ -44,7 +44,7 @@ class Violation(msgspec.Struct, frozen=True):
     message: str
 
 
-class World(Protocol):
+class WorldView(Protocol):
     """What a checker may look at."""
 
     @property
@@ -61,11 +61,11 @@ class World(Protocol):
 class Checker(Protocol):
     name: str
 
-    def after_step(self, step: Step, world: World) -> str | None:
+    def after_step(self, step: Step, world: WorldView) -> str | None:
         """What is wrong, in words; None if nothing is."""
         ...
 
-    def at_end(self, world: World) -> str | None:
+    def at_end(self, world: WorldView) -> str | None:
         """The same once the scenario is over, when all faults have healed and the time to settle has
         passed.
         """

@@ -9,12 +9,12 @@ import numpy as np
 
 from mooring.protocols.gossip import Entry, GossipParams
 from mooring.protocols.protocol import Asked, Started
-from mooring.simulator.harness.checkers import Checker, Step, World
+from mooring.simulator.harness.checkers import Checker, Step, WorldView
 from mooring.simulator.harness.faults import FaultParams
 from mooring.simulator.harness.scenario import Request, Scenario, draw_scenario
 
 
-def entries_of(world: World, site: int) -> dict[int, Entry]:
+def entries_of(world: WorldView, site: int) -> dict[int, Entry]:
     machine: Any = world.machine(site)
     return machine.entries if machine is not None else {}
 
@@ -27,7 +27,7 @@ class VersionsGrow:
     def __init__(self) -> None:
         self._seen: dict[tuple[int, int], int] = {}
 
-    def after_step(self, step: Step, world: World) -> str | None:
+    def after_step(self, step: Step, world: WorldView) -> str | None:
         site = step.site
         if isinstance(step.event, Started):
             for owner in range(world.sites):
@@ -44,7 +44,7 @@ class VersionsGrow:
             self._seen[site, owner] = version
         return None
 
-    def at_end(self, world: World) -> str | None:
+    def at_end(self, world: WorldView) -> str | None:
         return None
 
 
@@ -56,7 +56,7 @@ class NothingFromThinAir:
     def __init__(self) -> None:
         self._published: dict[tuple[int, int], Entry] = {}
 
-    def after_step(self, step: Step, world: World) -> str | None:
+    def after_step(self, step: Step, world: WorldView) -> str | None:
         entries = entries_of(world, step.site)
         if isinstance(step.event, Asked) and step.site in entries:
             entry = entries[step.site]
@@ -68,7 +68,7 @@ class NothingFromThinAir:
                 return f"site {step.site} holds {entry}, which site {owner} never published"
         return None
 
-    def at_end(self, world: World) -> str | None:
+    def at_end(self, world: WorldView) -> str | None:
         return None
 
 
@@ -79,10 +79,10 @@ class AllAgree:
 
     name = "sites converge"
 
-    def after_step(self, step: Step, world: World) -> str | None:
+    def after_step(self, step: Step, world: WorldView) -> str | None:
         return None
 
-    def at_end(self, world: World) -> str | None:
+    def at_end(self, world: WorldView) -> str | None:
         newest = {
             owner: entries_of(world, owner)[owner]
             for owner in range(world.sites)

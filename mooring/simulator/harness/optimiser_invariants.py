@@ -9,7 +9,7 @@ import numpy as np
 
 from mooring.protocols.optimiser_messages import Fed, Feed, Hosted, OperatorLink
 from mooring.protocols.protocol import Output
-from mooring.simulator.harness.checkers import Checker, Step, World
+from mooring.simulator.harness.checkers import Checker, Step, WorldView
 from mooring.simulator.harness.faults import FaultParams
 from mooring.simulator.harness.scenario import Request, Scenario, draw_scenario
 
@@ -40,7 +40,7 @@ def chain_layout(sites: int) -> tuple[Sequence[Sequence[Hosted]], Sequence[float
     return hosted, [CAPACITY] * sites
 
 
-def _machines(world: World) -> list[Any]:
+def _machines(world: WorldView) -> list[Any]:
     return [machine for site in range(world.sites) if (machine := world.machine(site)) is not None]
 
 
@@ -49,7 +49,7 @@ class RunsOnce:
 
     name = "an operator runs at most once"
 
-    def after_step(self, step: Step, world: World) -> str | None:
+    def after_step(self, step: Step, world: WorldView) -> str | None:
         seen: dict[int, int] = {}
         for machine in _machines(world):
             for hosted in machine.durable.hosted:
@@ -58,7 +58,7 @@ class RunsOnce:
                 seen[hosted.operator] = machine.site
         return None
 
-    def at_end(self, world: World) -> str | None:
+    def at_end(self, world: WorldView) -> str | None:
         for operator in range(GROUPS * CHAIN):
             found = [m.site for m in _machines(world) for h in m.durable.hosted if h.operator == operator]
             leaving = [
@@ -74,7 +74,7 @@ class OneMovePerGroup:
 
     name = "one move at a time per group"
 
-    def after_step(self, step: Step, world: World) -> str | None:
+    def after_step(self, step: Step, world: WorldView) -> str | None:
         moving: dict[int, tuple[int, int, int]] = {}
         for machine in _machines(world):
             for leaving in machine.durable.leaving:
@@ -86,7 +86,7 @@ class OneMovePerGroup:
                 moving[coordinator] = leaving.attempt
         return None
 
-    def at_end(self, world: World) -> str | None:
+    def at_end(self, world: WorldView) -> str | None:
         return None
 
 
@@ -95,7 +95,7 @@ class WithinCapacity:
 
     name = "capacities and pins hold"
 
-    def after_step(self, step: Step, world: World) -> str | None:
+    def after_step(self, step: Step, world: WorldView) -> str | None:
         machine: Any = world.machine(step.site)
         if machine is None:
             return None
@@ -105,7 +105,7 @@ class WithinCapacity:
         moved = [h for h in machine.durable.hosted if not h.movable and h.epoch > 0]
         return f"{moved[0]} moved" if moved else None
 
-    def at_end(self, world: World) -> str | None:
+    def at_end(self, world: WorldView) -> str | None:
         return None
 
 
@@ -117,7 +117,7 @@ class NothingLost:
     def __init__(self) -> None:
         self._fed: dict[int, int] = {}
 
-    def after_step(self, step: Step, world: World) -> str | None:
+    def after_step(self, step: Step, world: WorldView) -> str | None:
         for effect in step.effects:
             if isinstance(effect, Output) and isinstance(effect.value, Fed):
                 value = effect.value
@@ -129,7 +129,7 @@ class NothingLost:
                     return f"operator {hosted.operator} at site {machine.site} has {hosted.state} of {fed}"
         return None
 
-    def at_end(self, world: World) -> str | None:
+    def at_end(self, world: WorldView) -> str | None:
         return None
 
 
@@ -141,7 +141,7 @@ class MovesEnd:
     def __init__(self) -> None:
         self._since: dict[object, float] = {}
 
-    def after_step(self, step: Step, world: World) -> str | None:
+    def after_step(self, step: Step, world: WorldView) -> str | None:
         machine: Any = world.machine(step.site)
         if machine is not None:
             for going in (*machine.durable.leaving, *machine.durable.settled, machine.durable.grant):
@@ -149,7 +149,7 @@ class MovesEnd:
                     self._since.setdefault((step.site, going.attempt, type(going).__name__), step.time_ms)
         return None
 
-    def at_end(self, world: World) -> str | None:
+    def at_end(self, world: WorldView) -> str | None:
         for machine in _machines(world):
             for going in (*machine.durable.leaving, *machine.durable.settled, machine.durable.grant):
                 if going is None:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from mooring.arrays import Ints
 from mooring.errors import EngineError, InputError, MooringError
-from mooring.progress import Report
+from mooring.progress import Report, silent
 from mooring.simulator.traces.rate_sums import RateSums
 from mooring.simulator.traces.summary import TraceRequest, TraceSummary, table_of_counts
 from mooring.spark.jobs.arrival_jobs import count_arrivals
@@ -31,7 +31,7 @@ _UNREADABLE = ("PATH_NOT_FOUND", "FileNotFoundException", "AccessControlExceptio
 def summarise_on_spark(
     session: SparkSession,
     request: TraceRequest,
-    report: Report = lambda done, what: None,
+    report: Report = silent,
 ) -> TraceSummary:
     """The rates of the traces' streams, counted where the traces lie."""
     try:

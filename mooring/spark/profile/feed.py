@@ -26,7 +26,7 @@ Publish = Callable[[], None]
 
 
 @dataclass
-class Replay:
+class EndlessSample:
     """One input's sample, endless. `span_us`: what a round moves its timestamps on by."""
 
     table: pyarrow.Table
@@ -45,11 +45,11 @@ class Replay:
         return pyarrow.concat_tables(parts) if parts else self.table.slice(0, 0)
 
 
-def replays(samples: Sequence[pyarrow.Table]) -> list[Replay]:
+def replays(samples: Sequence[pyarrow.Table]) -> list[EndlessSample]:
     """Samples that are read together keep their clocks in step: all move on by the longest one's span."""
     ordered = [_in_time_order(table) for table in samples]
     span_us = max((_span_us(table) for table in ordered), default=0)
-    return [Replay(table, span_us) for table in ordered]
+    return [EndlessSample(table, span_us) for table in ordered]
 
 
 def shares_of(samples: Sequence[pyarrow.Table], rows: int) -> list[int]:

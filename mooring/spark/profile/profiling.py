@@ -36,7 +36,14 @@ from mooring.spark.pipeline.definitions import active_session, load_definitions
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.statistics_file import FlowStatistics
 from mooring.spark.profile.batches import BatchRunner
-from mooring.spark.profile.feed import FedChannel, FedFolder, Replay, publish_together, replays, shares_of
+from mooring.spark.profile.feed import (
+    EndlessSample,
+    FedChannel,
+    FedFolder,
+    publish_together,
+    replays,
+    shares_of,
+)
 from mooring.spark.profile.fitting import ProfiledFragment, flow_statistics, middle_of_passes
 from mooring.spark.profile.profile_options import ROW, ProfileOptions
 from mooring.spark.profile.sources import SAMPLE_ROWS, SourceSample, read_sample, redirect, with_stand_ins
@@ -306,7 +313,7 @@ class _Feed:
         self._targets: list[FedChannel | FedFolder] = []
         self._tables: list[pyarrow.Table] = []
         self._inputs: list[str] = []
-        self._replays: list[Replay] = []
+        self._replays: list[EndlessSample] = []
         self._seen: dict[int, tuple[FedFolder, SourceSample]] = {}
         self.rate = 0.0
         self.rows_per_input: dict[str, int] = {}

@@ -25,7 +25,7 @@ from mooring.errors import InputError, UnsupportedError
 from mooring.placement.placement import OperatorSites, Placement
 from mooring.problem.problem import Problem
 from mooring.problem.site import Site
-from mooring.progress import Report
+from mooring.progress import Report, silent
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.quota_bench.feeder import Feeder
 from mooring.spark.quota_bench.looks import Deployment
@@ -102,7 +102,7 @@ def bench(
 ) -> Iterator[Bench]:
     """Start the sites and generate the pipeline of these operators."""
     params = params or BenchParams()
-    report = report or (lambda done, what: None)
+    report = report or silent
     require_room(params.quotas, len(os.sched_getaffinity(0)))
     require_quota(quota_probe())
     with contextlib.ExitStack() as stack:

@@ -24,7 +24,7 @@ from mooring.experiments.spark.figure18 import (
 )
 from mooring.experiments.spark.quota_trials import (
     POLICIES,
-    Measured,
+    MeasuredBench,
     spread_placement,
     statistics_rates,
     utilisations,
@@ -107,7 +107,7 @@ def test_the_stretch_is_the_one_that_tells_placements_apart() -> None:
 def test_the_simulator_breaks_where_the_planner_says_a_site_is_full() -> None:
     problem = asked_problem(draw_workload(np.random.default_rng(5)), QUOTAS)
     scene = stage(problem, trace_rates(0, 3), POLICIES, 0)
-    measured = Measured(problem, MeasuredCosts(0.0, 0.0, {}, 0.0), trigger_s=4.0)
+    measured = MeasuredBench(problem, MeasuredCosts(0.0, 0.0, {}, 0.0), trigger_s=4.0)
     for policy in POLICIES:
         placement, edge = scene.placements[policy], scene.first_overloads[policy]
         assert utilisations(measured.model, placement, edge * scene.rates).max() == pytest.approx(1.0)

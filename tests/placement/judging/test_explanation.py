@@ -13,7 +13,13 @@ from mooring.load.build import build_load_model
 from mooring.load.feasible.directions import Directions
 from mooring.placement.checker import violations
 from mooring.placement.judging.evaluation import evaluate_placement
-from mooring.placement.judging.explanation import Explanation, MoreCapacity, Move, explain, feasible_volume
+from mooring.placement.judging.explanation import (
+    Explanation,
+    MoreCapacity,
+    Relocation,
+    explain,
+    feasible_volume,
+)
 from mooring.placement.placement import Placement
 from mooring.problem.generate import GraphParameters, generate_problem
 from mooring.problem.problem import Problem
@@ -48,7 +54,7 @@ def test_following_the_suggestion_enlarges_the_feasible_set_by_what_it_promised(
     assert not violations(after.problem, build_load_model(after.problem), after)
     assert volume(after) / volume(placement) - 1 == pytest.approx(suggestion.gain, rel=0.05, abs=0.002)
     assert suggestion.gain > 0
-    if isinstance(suggestion, Move):
+    if isinstance(suggestion, Relocation):
         assert ratio(after) > ratio(placement)
 
 
@@ -77,7 +83,7 @@ def test_the_bottleneck_and_what_presses_on_it_are_named() -> None:
     stream, weight = found.pressing[0]
     assert stream == "x"
     assert weight == pytest.approx(2.0)
-    assert isinstance(found.suggestion, Move)
+    assert isinstance(found.suggestion, Relocation)
     assert found.suggestion.sites == ((0, 1),)
     text = " ".join(found.sentences)
     assert "Site a is the bottleneck" in text
@@ -99,7 +105,7 @@ def test_a_pinned_fragment_is_never_suggested() -> None:
     everything_at_a = Placement(problem, np.zeros(4, dtype=np.int64))
     suggestion = explained(everything_at_a).suggestion
     assert suggestion is not None
-    assert not isinstance(suggestion, Move) or suggestion.sites == ((3, 1),)
+    assert not isinstance(suggestion, Relocation) or suggestion.sites == ((3, 1),)
 
 
 def test_streams_that_load_nothing_are_said_to_be_left_out() -> None:

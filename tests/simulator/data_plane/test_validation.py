@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mooring.load.queueing import allen_cunneen_wait_s
-from mooring.simulator.data_plane.validation import Case, approximations, cases, run_case
+from mooring.simulator.data_plane.validation import TheoryCase, approximations, cases, run_case
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
-def test_theory_lies_within_a_narrow_interval(case: Case) -> None:
+def test_theory_lies_within_a_narrow_interval(case: TheoryCase) -> None:
     found = run_case(case)
     assert found.relative <= 0.01
     assert found.contains(case.theory), (found, case.theory)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.protocols.gossip import Entries, Entry, Gossip, GossipParams, Summary, gossip_machines
+from mooring.protocols.gossip import Entries, Entry, Gossip, GossipParams, KnownVersions, gossip_machines
 from mooring.protocols.protocol import Asked, Data, Effect, Event, Persist, Received, Send, Started
-from mooring.simulator.harness.checkers import Step, World
+from mooring.simulator.harness.checkers import Step, WorldView
 from mooring.simulator.harness.exploration import Subject, explore
 from mooring.simulator.harness.faults import Noise
 from mooring.simulator.harness.gossip_invariants import draw_publications, gossip_checkers, gossip_scenarios
@@ -105,7 +105,7 @@ class Sulking(Gossip):
         if isinstance(event, Started) and event.incarnation > 0:
             self._next_round_ms = None
         sulks = self._next_round_ms is None and isinstance(event, Received)
-        return () if sulks and isinstance(event.message, Summary) else effects  # type: ignore[union-attr]
+        return () if sulks and isinstance(event.message, KnownVersions) else effects  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -154,11 +154,11 @@ class InOrder:
 class NeverBroken:
     name = "messages are numbered in a row"
 
-    def after_step(self, step: Step, world: World) -> str | None:
+    def after_step(self, step: Step, world: WorldView) -> str | None:
         machine = world.machine(step.site)
         return "not the next number" if machine is not None and machine.broken else None
 
-    def at_end(self, world: World) -> str | None:
+    def at_end(self, world: WorldView) -> str | None:
         return None
 
 

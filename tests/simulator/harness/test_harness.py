@@ -19,7 +19,7 @@ from mooring.protocols.protocol import (
     Started,
     TimerDue,
 )
-from mooring.simulator.harness.checkers import Crashed, Step, World
+from mooring.simulator.harness.checkers import Crashed, Step, WorldView
 from mooring.simulator.harness.faults import Crash, Fault, Noise, Partition, Pause
 from mooring.simulator.harness.harness import Harness
 from mooring.simulator.harness.scenario import Request, Scenario
@@ -58,11 +58,11 @@ class Recorder:
     def __init__(self) -> None:
         self.steps: list[Step] = []
 
-    def after_step(self, step: Step, world: World) -> str | None:
+    def after_step(self, step: Step, world: WorldView) -> str | None:
         self.steps.append(step)
         return None
 
-    def at_end(self, world: World) -> str | None:
+    def at_end(self, world: WorldView) -> str | None:
         return None
 
 
@@ -228,7 +228,7 @@ def test_a_machine_that_breaks_the_contract_is_a_violation(make: Any, what: str)
 
 def test_nothing_happens_after_a_violation() -> None:
     class Once(Recorder):
-        def after_step(self, step: Step, world: World) -> str | None:
+        def after_step(self, step: Step, world: WorldView) -> str | None:
             super().after_step(step, world)
             return "broken" if isinstance(step.event, Asked) else None
 
