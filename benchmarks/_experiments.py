@@ -34,9 +34,9 @@ def about(experiment: Experiment) -> str:
     origin = f"{experiment.source[0].upper()}{experiment.source[1:]}."
     more = f"`mooring experiment {experiment.name}` prints the same, and writes all rows and a figure."
     meanings = [
-        f"- {headings[n].replace('_', ' ')}: {experiment.columns[n]}"
-        for n in experiment.columns
-        if n in headings
+        f"- {headings[n].replace('_', ' ')}: {meaning}"
+        for n, meaning in experiment.columns.items()
+        if n in headings and meaning != n
     ]
     return "\n".join([origin, more, "", *meanings])
 

@@ -108,7 +108,7 @@ def test_no_benchmark_has_the_name_of_an_experiment() -> None:
 
 def test_an_experiments_record_explains_every_column_that_it_shows() -> None:
     about = measurement_of(EXPERIMENTS["sbon_figure14"]).about
-    assert "- policy: " in about
+    assert "- policy: policy with its settings" in about
     assert "- rank of 19: mean rank of the chosen site" in about
     assert "number of the draw" not in about
 

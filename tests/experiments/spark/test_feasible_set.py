@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mooring.experiments.spark.feasible_set import conclude, draw, draw_points, settle_ray
+from mooring.experiments.spark.feasible_set import (
+    SPARK_FEASIBLE_SET,
+    conclude,
+    draw,
+    draw_points,
+    settle_ray,
+)
+from mooring.experiments.summary import summarise
 from mooring.experiments.trials import Row
 
 
@@ -78,3 +85,9 @@ def test_points_near_the_edge_are_counted_apart() -> None:
 def test_the_figure_is_drawn_from_the_rows_alone() -> None:
     rows = [row("rod", 0.5, 1), row("rod", 1.5, 0), row("connected", 1.2, -1, ray=1)]
     assert len(draw(rows).axes) == 2
+
+
+def test_the_summary_leaves_out_what_is_undecided() -> None:
+    rows = [row("rod", 0.5, 1), row("rod", 0.95, 0), row("rod", 1.4, -1), row("connected", 0.6, -1)]
+    (summary,) = SPARK_FEASIBLE_SET.summaries
+    assert summarise(summary, rows).rows == (("rod", "0.500", "1", "0.100", "0.100", "2"),)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mooring.experiments.spark.figure18 import (
+    SPARK_FIGURE_18,
     Trace,
     asked_problem,
     bracket,
@@ -29,6 +30,7 @@ from mooring.experiments.spark.quota_trials import (
     statistics_rates,
     utilisations,
 )
+from mooring.experiments.summary import summarise
 from mooring.experiments.trials import Row
 from mooring.load.build import build_load_model
 from mooring.problem.problem import Problem
@@ -176,3 +178,13 @@ def test_the_conclusion_says_whether_the_ranking_agrees() -> None:
     unknown = [row("rod", 3.0, 1, math.nan, 3.1)]
     assert "Undecided" in conclude(unknown)[1]
     assert len(draw(agreeing).axes) == 2
+
+
+def test_the_summary_has_the_first_overload_beside_the_predicted_one_and_every_look() -> None:
+    rows = [row("rod", 2.0, 1, 2.75, 3.1), row("rod", 3.0, 0, 2.75, 3.1), row("llf", 2.0, -1, math.nan, 2.0)]
+    first, looks = (summarise(summary, rows) for summary in SPARK_FIGURE_18.summaries)
+    assert first.rows == (
+        ("rod", "2.750", "3.100", "0.120", "0.120", "2"),
+        ("llf", "", "2.000", "0.120", "0.120", "1"),
+    )
+    assert [line[:3] for line in looks.rows] == [("rod", "2", "1"), ("rod", "3", "0"), ("llf", "2", "-1")]
