@@ -51,11 +51,7 @@ def chosen_parts(words: Sequence[str], parts: Collection[str]) -> Sequence[str]:
 
 
 def prose_of(docstring: str | None) -> str:
-    """What a module says of itself after its first paragraph, without the commands.
-
-    >>> prose_of("Title.\\n\\n    python -m it\\n\\nHow it\\nis done.")
-    'How it\\nis done.'
-    """
+    """What a module says of itself after its first paragraph, without the commands, which are indented."""
     paragraphs = (docstring or "").strip().split("\n\n")[1:]
     return "\n\n".join(paragraph for paragraph in paragraphs if not paragraph.startswith(" "))
 
@@ -89,7 +85,8 @@ def carry_out(measurement: Measurement, words: Sequence[str], folder: Path = RES
     """Measure and print; write the record if the words ask for it."""
     own = [word for word in words if word != RECORD]
     begun, cpu, load = time.monotonic(), _cpu_s(), _machine.load_average()
-    commit = _machine.commit()  # of what runs, even if something else is checked out meanwhile
+    # Of what runs, even if something else is checked out meanwhile; only a record needs git.
+    commit = _machine.commit() if RECORD in words else ""
     parts: list[ResultTable | str] = []
     for part in measurement.measure(own):
         parts.append(part)
