@@ -1,6 +1,6 @@
 """Does the CPU of a delay operator grow with its steps, as the quota bench takes it to?
 
-    python -m benchmarks.spark_delays [ROUNDS]
+    python -m benchmarks spark_delays[:ROUNDS]
 
 By the CPU of the site's process tree, less that of the same job without a delay. Twice the steps should take
 twice the CPU: the ratio is what to read, and its spread over the rounds says how quiet the machine was.
@@ -8,15 +8,16 @@ twice the CPU: the ratio is what to read, and its spread over the rounds says ho
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from benchmarks._record import Measurement, carry_out, prose_of
+from mooring.experiments.result_table import ResultTable
 from mooring.spark.quota_bench.workload import delay_expression
 from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.endpoint import close_session, open_session
@@ -42,7 +43,8 @@ def growth(site: EmbeddedSite, session: SparkSession) -> float:
     return (twice - none) / (once - none)
 
 
-def main(rounds: int = 15) -> None:
+def measure(words: Sequence[str]) -> Iterator[ResultTable]:
+    rounds = int(words[0]) if words else 15
     with tempfile.TemporaryDirectory(prefix="mooring-delays-") as folder:
         site = EmbeddedSite("bench", Path(folder), find_java(), capacity=2.0)
         site.start()
@@ -54,10 +56,22 @@ def main(rounds: int = 15) -> None:
             close_session(session)
         finally:
             site.stop()
-    middle = statistics.median(ratios)
-    print(f"twice the steps take {middle:.2f} times the CPU ({ratios[0]:.2f} to {ratios[-1]:.2f})")
-    print(json.dumps({"ratio": round(middle, 3), "rounds": rounds, "load_average": os.getloadavg()}))
+    yield ResultTable.of(
+        "CPU of twice the steps over that of once",
+        [
+            {
+                "median": statistics.median(ratios),
+                "least": ratios[0],
+                "largest": ratios[-1],
+                "rounds": rounds,
+            }
+        ],
+    )
 
+
+SPARK_DELAYS = Measurement(
+    "spark_delays", "Does the CPU of a delay operator grow with its steps?", prose_of(__doc__), measure
+)
 
 if __name__ == "__main__":
-    main(*(int(argument) for argument in sys.argv[1:]))
+    carry_out(SPARK_DELAYS, sys.argv[1:])

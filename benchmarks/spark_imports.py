@@ -1,21 +1,20 @@
 """Do loads imported from an event log of plain Spark agree with the CPU of its processes?
 
-    python -m benchmarks.spark_imports [RUNS] [BATCHES]
+    python -m benchmarks spark_imports[:RUNS,BATCHES]
 
 Three queries run on a server that writes an event log, while its process tree is watched. The log is
-imported over the same time, and the ratio of the imported load to the measured one is printed: 1 is perfect,
+imported over the same time, and the ratio of the imported load to the measured one is shown: 1 is perfect,
 and within a quarter of it is what the import promises (docs/measurement.md). No part of the run is Mooring's
 but the start of the server; the log is Spark's own.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +24,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
+from benchmarks._machine import load_average
+from benchmarks._record import Measurement, carry_out, prose_of
+from mooring.experiments.result_table import ResultTable, Value
 from mooring.spark.event_logs.event_log import EventLogReader, LoggedApplication
 from mooring.spark.event_logs.imported_problem import import_applications
 from mooring.spark.event_logs.lines import LineCounts, log_groups, read_lines
@@ -38,6 +40,8 @@ SETTLING_BATCHES = 3
 """Of every query, before anything counts: the first ones load and compile most of Spark."""
 NAMES = ("odd", "windows", "files")
 PROMISED = 0.25
+DEFAULT_SIZES = (3, 14)
+"""Runs, and batches of each."""
 
 
 def land(folder: Path, number: int, rng: np.random.Generator) -> None:
@@ -145,19 +149,26 @@ def ratio(folder: Path, batches: int) -> float:
     return predicted_cores / ((end_cpu_s - begin_cpu_s) / (end_s - begin_s))
 
 
-def main(runs: int = 3, batches: int = 14) -> None:
+def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
+    runs, batches = [*map(int, words), *DEFAULT_SIZES[len(words) :]]
+    rows: list[dict[str, Value]] = []
     ratios = []
-    for n in range(runs):
+    for number in range(runs):
         with tempfile.TemporaryDirectory(prefix="mooring-imports-") as folder:
             ratios.append(ratio(Path(folder), batches))
-        print(f"run {n + 1}: {ratios[-1]:.2f} times, load average {os.getloadavg()[0]:.1f}", flush=True)
+        rows.append({"run": number, "imported_to_measured": ratios[-1], "load_average": load_average()})
+        print(rows[-1], file=sys.stderr, flush=True)
+    yield ResultTable.of("Load by the log over load by the process tree", rows)
     within = sum(abs(found - 1.0) <= PROMISED for found in ratios)
-    print(
-        f"imported loads are {statistics.median(ratios):.2f} times the measured ones "
-        f"({min(ratios):.2f} to {max(ratios):.2f}); {within} of {runs} within {PROMISED:.0%}"
-    )
-    print(json.dumps({"ratios": [round(r, 3) for r in ratios], "load_average": os.getloadavg()}))
+    yield f"Median {statistics.median(ratios):.2f}; {within} of {runs} are within {PROMISED:.0%}."
 
+
+SPARK_IMPORTS = Measurement(
+    "spark_imports",
+    "Do loads imported from an event log agree with the CPU of the processes?",
+    prose_of(__doc__),
+    measure,
+)
 
 if __name__ == "__main__":
-    main(*(int(argument) for argument in sys.argv[1:]))
+    carry_out(SPARK_IMPORTS, sys.argv[1:])
