@@ -60,12 +60,6 @@ class InfeasibleError(MooringError):
     exit_code = 3
 
 
-class PeerError(MooringError):
-    """Another site or process sent something it should not have, or went away."""
-
-    exit_code = 4
-
-
 class EngineError(MooringError):
     """The engine that runs the operators failed or could not be reached."""
 

@@ -1,6 +1,6 @@
 """The story in one page: problem -> load model -> placement -> verdict.
 
-Every front end (the command line, notebooks, later the Spark data plane) comes through here.
+Every front end (the command line, notebooks, a run on Spark) comes through here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy as np
 from mooring.errors import InfeasibleError, UnsupportedError
 from mooring.load.build import build_load_model
 from mooring.load.limits import require_some_capacity
-from mooring.load.model import LoadModel
 from mooring.placement.bounds.upper_bound import upper_bound
 from mooring.placement.checker import violations
 from mooring.placement.judging.evaluation import evaluate_placement
@@ -131,8 +130,3 @@ def headroom(problem: Problem, placement: Placement) -> dict[str, object]:
     result = evaluate(problem, placement, points=2**6)["headroom"]
     assert isinstance(result, dict)
     return result
-
-
-def load_model(problem: Problem) -> LoadModel:
-    """What each fragment needs and what the sites have, in arrays."""
-    return build_load_model(problem)

@@ -68,9 +68,9 @@ MOST_LINES = 400
 HOMES = {
     "pyspark": ({"spark"}, ()),
     "numba": (set(), ("_kernels",)),
-    "time": ({"runtime", "spark", "cli"}, ()),
-    "socket": ({"runtime", "spark", "cli"}, ()),
-    "datetime": ({"runtime", "spark", "cli"}, ()),
+    "time": ({"spark", "cli"}, ()),
+    "socket": ({"spark", "cli"}, ()),
+    "datetime": ({"spark", "cli"}, ()),
     "random": (set(), ()),
 }
 

@@ -1,1 +1,1 @@
-"""Runnable pieces: the engine protocol, and later fragments, channels and ordered moves."""
+"""Runnable pieces: fragments and their channels, ordered moves, and the protocol of what runs them."""

@@ -8,7 +8,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
 
@@ -72,16 +72,3 @@ def _may_join(nodes: Collection[CutNode]) -> bool:
 
 def _pin(nodes: Collection[CutNode]) -> str | None:
     return next((node.site for node in nodes if node.site is not None), None)
-
-
-def channels_between(
-    fragments: Collection[Fragment], inputs: Mapping[str, Collection[str]]
-) -> set[tuple[str, str]]:
-    """Pairs (writing fragment, reading fragment) that a channel connects."""
-    home = {operator: fragment.name for fragment in fragments for operator in fragment.operators}
-    return {
-        (home[source], home[operator])
-        for operator in home
-        for source in inputs.get(operator, ())
-        if home[source] != home[operator]
-    }

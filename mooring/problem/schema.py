@@ -34,10 +34,6 @@ MAX_OPERATORS = 5_000_000
 """Instances counted; keeps a short file from asking for all memory."""
 
 
-def _anything(value: object, path: str) -> object:
-    return value
-
-
 def _version(value: object, path: str) -> object:
     if value != VERSION or isinstance(value, bool):
         fail(path, f"{VERSION}, the only version", value)

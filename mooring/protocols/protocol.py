@@ -1,7 +1,7 @@
 """The contract of every decentralised part: a state machine per site, without clock, socket or randomness
 of its own.
 
-The host (virtual time in `simulator`, real sites in `runtime`) hands in one event at a time together with
+The host (a harness in virtual time, or a process at a real site) hands in one event at a time together with
 the time; the machine answers with effects, which are data, and says when it wants to be woken. It sees its
 own state and the messages it receives, nothing else, so the same code runs under simulated faults and on
 real sites.

@@ -49,16 +49,6 @@ class Course:
     sites: Ints
     """Rounds x queries: where each adapting operator was."""
 
-    @property
-    def recovered(self) -> float:
-        """Of what the oracle saves over never moving, the share that adapting saves."""
-        saved = self.static.sum() - self.adapted.sum()
-        return float(saved / (self.static.sum() - self.oracle.sum()))
-
-    @property
-    def saving(self) -> float:
-        return float(1.0 - self.adapted.sum() / self.static.sum())
-
 
 class FilteredSamples:
     """What every node knows of its neighbours: the filtered latency per link, all links at once."""

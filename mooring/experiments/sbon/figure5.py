@@ -105,13 +105,6 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
     return run_trials(converge, [Case(name, k, seed) for name in names for k in range(numbers)], report)
 
 
-def final_error(rows: Sequence[Row], network: str) -> float:
-    """Mean over the draws of the last median error."""
-    own = [row for row in rows if row["network"] == network]
-    last = max(int(row["samples"]) for row in own)
-    return float(np.mean([float(row["median_error"]) for row in own if row["samples"] == last]))
-
-
 def draw(rows: Sequence[Row]) -> Figure:
     from matplotlib.figure import Figure
 

@@ -8,8 +8,7 @@ chance, and differ by seed.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import qmc
@@ -54,24 +53,6 @@ class Directions:
     @property
     def points(self) -> int:
         return int(self.values.shape[1])
-
-
-@dataclass(eq=False)
-class DirectionCache:
-    """Keeps the last few nets for a caller that measures many sets: drawing takes longer than using."""
-
-    limit: int = 8
-    _nets: OrderedDict[tuple[int, int, int], Directions] = field(default_factory=OrderedDict)
-
-    def get(self, dimensions: int, points: int, seed: int) -> Directions:
-        key = (dimensions, points, seed)
-        if key in self._nets:
-            self._nets.move_to_end(key)
-        else:
-            self._nets[key] = Directions.draw(dimensions, points, seed)
-            if len(self._nets) > self.limit:
-                self._nets.popitem(last=False)
-        return self._nets[key]
 
 
 def break_sticks(uniforms: Floats) -> Floats:

@@ -48,11 +48,6 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def sites(self) -> int:
         return len(self.latency_ms)
 
-    @property
-    def healed_ms(self) -> float:
-        """When the last fault is over."""
-        return max((fault.until_ms for fault in self.faults), default=0.0)
-
     def as_json(self) -> str:
         return msgspec.json.encode(self).decode()
 

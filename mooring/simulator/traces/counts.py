@@ -15,7 +15,6 @@ from mooring.simulator.traces.bounded import as_text, read_expanded
 from mooring.simulator.traces.extracts import extract_path
 
 MAX_BINS = 10_000_000
-MAX_DRAWN = 20_000_000
 
 # Checked before numpy reads it, which would also take "now", "NaT" and years beyond counting.
 INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2})?")
@@ -91,21 +90,3 @@ def _columns(path: Path) -> tuple[list[str], list[int]]:
     if not instants:
         raise InputError("holds no counts", file=path, remedy="a header, then one line per bin")
     return instants, counts
-
-
-def draw_instants(counts: Counts, generator: np.random.Generator, keep: float = 1.0) -> Floats:
-    """Arrival instants in seconds that give these counts: uniform within each bin, each kept with chance
-    `keep`.
-    """
-    if not 0 < keep <= 1:
-        raise InputError(f"keep is {keep}, expected a share above 0 and up to 1", field="keep")
-    if counts.counts.sum() * keep > MAX_DRAWN:
-        raise InputError(
-            f"would draw {int(counts.counts.sum() * keep)} arrivals, at most {MAX_DRAWN}",
-            remedy="take fewer bins, or keep a smaller share",
-        )
-    kept = counts.counts if keep == 1 else generator.binomial(counts.counts, keep)
-    starts_s = np.repeat(np.arange(kept.size) * float(counts.bin_s), kept)
-    instants_s = starts_s + generator.random(starts_s.size) * counts.bin_s
-    instants_s.sort()
-    return instants_s

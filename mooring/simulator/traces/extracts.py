@@ -25,7 +25,6 @@ _FILES = {ARRIVALS_NAME: "bc-paug89-extract.npz", COUNTS_NAME: "worldcup98-extra
 
 _FIELDS = ("tick_us", "gap_low", "gap_high")
 _MAX_FIELD_BYTES = 32 * 2**20
-_LARGEST_GAP_TICKS = 2**16 - 1
 
 _BROKEN = (OSError, EOFError, KeyError, ValueError, NotImplementedError, MemoryError, OverflowError)
 
@@ -36,24 +35,6 @@ def extract_path(name: str | Path) -> Path | None:
     return None if file is None else DATA / file
 
 
-def extract_names() -> list[str]:
-    return sorted(_FILES)
-
-
-def write_extract(path: Path, instants_s: Floats, tick_us: int) -> None:
-    """Keep the instants, counted from the first, to the nearest tick."""
-    ticks = np.rint((instants_s - instants_s[0]) * (1e6 / tick_us)).astype(np.int64)
-    gaps = np.diff(ticks)
-    if gaps.size and (gaps.min() < 0 or gaps.max() > _LARGEST_GAP_TICKS):
-        raise InputError(
-            f"gaps of {gaps.min()} to {gaps.max()} ticks do not fit in two bytes",
-            file=path,
-            remedy="sort the instants, or take a longer tick",
-        )
-    low, high = (gaps & 255).astype(np.uint8), (gaps >> 8).astype(np.uint8)
-    np.savez_compressed(path, tick_us=np.int64(tick_us), gap_low=low, gap_high=high)
-
-
 def read_extract(path: Path) -> Floats:
     """The instants in seconds of an extract, the first at zero."""
     try:
@@ -61,9 +42,7 @@ def read_extract(path: Path) -> Floats:
     except FileNotFoundError:
         raise InputError("no such trace file", file=path, remedy="give the path of a trace") from None
     except (*_BROKEN, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(
-            f"is no trace extract: {error}", file=path, remedy="write it with write_extract"
-        ) from error
+        raise InputError(f"is no trace extract: {error}", file=path, remedy="fetch the file again") from error
     if tick_us.shape != () or tick_us.dtype.kind not in "iu" or int(tick_us) <= 0:
         raise InputError(f"found {tick_us}, expected whole microseconds", file=path, field="tick_us")
     if low.dtype != np.uint8 or high.dtype != np.uint8 or low.ndim != 1 or low.shape != high.shape:

@@ -13,7 +13,7 @@ from typing import Any
 from mooring.deployment.engine import LOOK_S
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
-from mooring.spark.pipeline.statistics_file import LONG_AGO_DAYS, STATISTICS_FILE_NAME, FlowStatistics
+from mooring.spark.pipeline.statistics_file import LONG_AGO_DAYS, STATISTICS_FILE_NAME
 
 ASSUMED_COST_US = 20.0
 """CPU per row where nothing is known; a plan made with it says so."""
@@ -95,17 +95,6 @@ def _assumed(layout: Layout) -> list[str]:
 
 def _gone(layout: Layout) -> list[str]:
     return [name for name in layout.project.measured.flows if name not in layout.pipeline.flows]
-
-
-def source_of(layout: Layout, flow: str) -> str:
-    """Where a flow's cost comes from: `given`, `measured`, `stale` or `assumed`."""
-    node = layout.pipeline.flows[flow]
-    if "cost_us" in given_fields(layout, node):
-        return "given"
-    own: FlowStatistics | None = layout.project.measured.flows.get(flow)
-    if own is None or own.cost_us is None:
-        return "assumed"
-    return "measured" if own.flow in (None, node.unplaced_fingerprint) else "stale"
 
 
 def _names(names: list[str]) -> str:

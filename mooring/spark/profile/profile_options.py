@@ -18,7 +18,7 @@ PASSES = 7
 class ProfileOptions:
     batches: int = BATCHES
     passes: int = PASSES
-    """Over all fragments (decision 0018)."""
+    """Over all fragments (decision 0022)."""
     warm_up: int = 6
     """Least batches before measuring; more follow until batches stop getting cheaper."""
     most_warm_up: int = 24

@@ -47,7 +47,7 @@ class Look:
         """Whether every site kept up; None: the machine disturbed the look."""
         if self.overloaded_sites:
             return False
-        return None if any(verdict.disturbed for verdict in self.verdicts.values()) else True
+        return True if all(verdict.keeps_up for verdict in self.verdicts.values()) else None
 
     @property
     def mean_latency_s(self) -> float:

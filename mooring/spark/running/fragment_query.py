@@ -95,13 +95,6 @@ class PreparedFragment:
         close_session(self.session)
 
 
-def start_fragment(
-    layout: Layout, fragment: Fragment, site: str, endpoint: Endpoint, *, accept_edits: bool = False
-) -> RunningFragment:
-    """Start, or resume from its checkpoint, one fragment at one site."""
-    return prepare_fragment(layout, fragment, site, endpoint, accept_edits=accept_edits).start()
-
-
 def prepare_fragment(
     layout: Layout, fragment: Fragment, site: str, endpoint: Endpoint, *, accept_edits: bool = False
 ) -> PreparedFragment:

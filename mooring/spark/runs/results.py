@@ -7,17 +7,12 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 
-from mooring.spark.pipeline.layout import Layout, file_name
+from mooring.spark.pipeline.layout import file_name
 from mooring.spark.storage import stream_logs
 
 
-def read_dataset(layout: Layout, dataset: str) -> pyarrow.Table:
-    """Rows of a dataset that are stored now."""
-    return read_stored(layout.root, dataset)
-
-
 def read_stored(storage: Path, dataset: str) -> pyarrow.Table:
-    """The same from a storage root alone, over all flows that write the dataset, in no particular order.
+    """Rows of a dataset that are stored now, over all flows that write it, in no particular order.
 
     Files without an entry in the sink's log are leftovers of a batch that never committed, and are ignored.
     """

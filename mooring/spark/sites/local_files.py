@@ -33,7 +33,7 @@ HADOOPS_FILES = {
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
 """The same without our class. Neither keeps a checksum file beside every small file, which halves the time of
-log commits (DESIGN.md)."""
+log commits."""
 CHECKED = "mooring.LocalFiles$Checked"
 _CLASSES = Path(__file__).parent / "classes"
 _SOURCE = _CLASSES / "LocalFiles.java"

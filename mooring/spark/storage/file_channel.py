@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mooring.deployment.channel_log import ChannelState, Trimmed
+from mooring.deployment.channel_log import ChannelLog, ChannelState, Trimmed
 from mooring.errors import EngineError
 from mooring.spark.storage import stream_logs
 from mooring.whole_files import write_whole
@@ -31,7 +31,7 @@ from mooring.whole_files import write_whole
 _SINK_LOG = "_spark_metadata"
 
 
-class FileChannel:
+class FileChannel(ChannelLog):
     """The log of one flow. `checkpoint_of` tells where a reader's checkpoint lies."""
 
     def __init__(self, name: str, folder: Path, link: Path, checkpoint_of: Callable[[str], Path]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from mooring.errors import InputError
-from mooring.load.feasible.directions import DirectionCache, Directions
+from mooring.load.feasible.directions import Directions
 
 
 @given(st.integers(1, 30), st.integers(5, 8), st.integers(0, 100))
@@ -53,12 +53,3 @@ def test_directions_cannot_be_written_to() -> None:
 def test_no_dimension_is_refused() -> None:
     with pytest.raises(InputError, match="0 dimensions"):
         Directions.draw(0, 64, 0)
-
-
-def test_the_cache_returns_what_it_drew_and_forgets_the_least_recently_used() -> None:
-    cache = DirectionCache(limit=2)
-    first, second = cache.get(2, 64, 0), cache.get(3, 64, 0)
-    assert cache.get(2, 64, 0) is first
-    cache.get(4, 64, 0)
-    assert cache.get(2, 64, 0) is first
-    assert cache.get(3, 64, 0) is not second

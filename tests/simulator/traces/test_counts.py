@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mooring.errors import InputError
-from mooring.simulator.traces.counts import Counts, draw_instants, read_counts
+from mooring.simulator.traces.counts import read_counts
 
 THREE_MINUTES = "period,count\n1998-04-30 21:30:00,2\n1998-04-30 21:31:00,11\n1998-04-30 21:33:00,7\n"
 
@@ -91,21 +91,3 @@ def test_damaged_counts_never_raise_anything_but_an_input_error(
     path.write_bytes(whole[:at] + noise + whole[at + cut :])
     with contextlib.suppress(InputError):
         assert (read_counts(path).counts >= 0).all()
-
-
-def test_drawn_instants_give_the_counts_back() -> None:
-    counts = Counts("1998-06-24T00:00:00", 60, np.array([5, 0, 120]))
-    instants_s = draw_instants(counts, np.random.default_rng(1))
-    assert np.bincount((instants_s // 60).astype(int)).tolist() == [5, 0, 120]
-    assert (np.diff(instants_s) >= 0).all()
-
-
-def test_keeping_a_share_thins_every_minute() -> None:
-    counts = Counts("1998-06-24T00:00:00", 60, np.full(200, 1000))
-    instants_s = draw_instants(counts, np.random.default_rng(1), keep=0.1)
-    assert instants_s.size == pytest.approx(20_000, rel=0.05)
-
-
-def test_more_arrivals_than_memory_can_hold_are_refused() -> None:
-    with pytest.raises(InputError, match="at most"):
-        draw_instants(Counts("1998-06-24T00:00:00", 60, np.array([10**9])), np.random.default_rng(1))

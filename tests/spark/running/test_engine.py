@@ -20,7 +20,7 @@ from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.engine import SparkEngine
 from mooring.spark.runs.project_run import read_layout
-from mooring.spark.runs.results import read_dataset
+from mooring.spark.runs.results import read_stored
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def test_a_moved_fragment_goes_on_with_its_state_and_its_place_in_the_channel(en
     engine.start("counted", "a")
     for second in range(25):
         feed(folder, second)
-    wait_until(engine, lambda: read_dataset(engine.layout, "counted").num_rows >= 1)
+    wait_until(engine, lambda: read_stored(engine.layout.root, "counted").num_rows >= 1)
     moved = engine.move("counted", "b")
     assert (moved.from_site, moved.to_site) == ("a", "b")
     assert moved.pause_s > 0
@@ -87,8 +87,8 @@ def test_a_moved_fragment_goes_on_with_its_state_and_its_place_in_the_channel(en
         feed(folder, second)
         engine.trim()
     feed(folder, 3000)
-    wait_until(engine, lambda: read_dataset(engine.layout, "counted").num_rows >= 6)
-    found = read_dataset(engine.layout, "counted")
+    wait_until(engine, lambda: read_stored(engine.layout.root, "counted").num_rows >= 6)
+    found = read_stored(engine.layout.root, "counted")
     expected = [sum(10 * second for second in range(start, start + 10)) for start in range(0, 60, 10)]
     assert sorted(found["n"].to_pylist()) == expected
     assert found["rows"].to_pylist() == [100] * 6

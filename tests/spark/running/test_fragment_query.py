@@ -19,8 +19,8 @@ from mooring.spark.pipeline.definitions import load_definitions
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.running.fragment_query import RunningFragment, flow_failure, start_fragment
-from mooring.spark.runs.results import read_dataset
+from mooring.spark.running.fragment_query import RunningFragment, flow_failure, prepare_fragment
+from mooring.spark.runs.results import read_stored
 from mooring.spark.sites.endpoint import close_session
 from mooring.spark.storage import stream_logs
 
@@ -115,7 +115,7 @@ def start(site: EmbeddedSite) -> Iterator[Start]:
     running: list[RunningFragment] = []
 
     def begin(layout: Layout, name: str, **options: bool) -> RunningFragment:
-        fragment = start_fragment(layout, layout.fragments[name], "here", site.endpoint, **options)
+        fragment = prepare_fragment(layout, layout.fragments[name], "here", site.endpoint, **options).start()
         running.append(fragment)
         return fragment
 
@@ -127,7 +127,7 @@ def start(site: EmbeddedSite) -> Iterator[Start]:
 
 
 def numbers_of(layout: Layout, dataset: str) -> list[int]:
-    table = read_dataset(layout, dataset)
+    table = read_stored(layout.root, dataset)
     return sorted(table["n"].to_pylist()) if table.num_rows else []
 
 

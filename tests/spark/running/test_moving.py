@@ -24,7 +24,7 @@ from mooring.spark.pipeline.project import load_project
 from mooring.spark.running import moving
 from mooring.spark.running.engine import SparkEngine
 from mooring.spark.runs.project_run import read_layout
-from mooring.spark.runs.results import read_dataset
+from mooring.spark.runs.results import read_stored
 from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.endpoint import Endpoint, close_session
 from mooring.spark.sites.java import find_java
@@ -80,7 +80,7 @@ class Feed:
 
 
 def found_windows(engine: SparkEngine) -> list[int]:
-    table = read_dataset(engine.layout, "counted")
+    table = read_stored(engine.layout.root, "counted")
     return sorted(table["n"].to_pylist()) if table.num_rows else []
 
 

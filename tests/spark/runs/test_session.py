@@ -22,7 +22,7 @@ from mooring.problem.problem import Problem
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.project_run import PreparedRun, prepared_on
-from mooring.spark.runs.results import read_dataset
+from mooring.spark.runs.results import read_stored
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
 
@@ -66,7 +66,7 @@ def feed(folder: Path, first: int, count: int) -> None:
 
 def has_rows(made: PreparedRun, count: int, passed: float) -> bool:
     assert passed < PATIENCE_S
-    return read_dataset(made.layout, "kept").num_rows >= count
+    return read_stored(made.layout.root, "kept").num_rows >= count
 
 
 def at_a(problem: Problem) -> Placement:
@@ -105,7 +105,7 @@ def test_a_session_on_spark_measures_proposes_moves_and_reports(
         assert status["placement"] == {"numbers:ingest": "a", "kept": "b"}
         assert status["stream_rates"].keys() == {"numbers"}
         assert run.journal.placement() == FragmentSites({"numbers": "a", "kept": "b"})
-        kept = sorted(read_dataset(made.layout, "kept")["n"].to_pylist())
+        kept = sorted(read_stored(made.layout.root, "kept")["n"].to_pylist())
         assert kept == list(range(0, given, 2))
     report = json.loads((folder / ".mooring" / "report.json").read_text())
     assert report["ended"] == "over"

@@ -16,7 +16,7 @@ from mooring.errors import EngineError, InputError
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.engine import SparkEngine
 from mooring.spark.runs.project_run import check_storage, forget_everything, read_layout
-from mooring.spark.runs.results import read_dataset, read_stored
+from mooring.spark.runs.results import read_stored
 from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.java import find_java
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
@@ -89,7 +89,7 @@ def test_rows_cross_between_sites_that_mount_the_storage_under_different_paths(
         for second in range(60):
             feed(folder, second)
         feed(folder, 3000)
-        wait_until(engine, lambda: read_dataset(layout, "numbers").num_rows == 61)
+        wait_until(engine, lambda: read_stored(layout.root, "numbers").num_rows == 61)
         engine.stop("numbers")
         at_a.unlink()
         at_b.symlink_to(tmp_path / "real")
@@ -97,7 +97,7 @@ def test_rows_cross_between_sites_that_mount_the_storage_under_different_paths(
         # At its own path, though Mooring's is there too: `real` itself would do on this machine alone.
         assert engine.warmth.ensure("b", site.endpoint, stateful=True)
         engine.start("counted", "b")
-        wait_until(engine, lambda: read_dataset(layout, "counted").num_rows == 6)
+        wait_until(engine, lambda: read_stored(layout.root, "counted").num_rows == 6)
         channel = layout.channels["numbers"]
         wait_until(engine, lambda: (channel.trim(), channel.state().start == channel.state().end)[1])
         engine.stop("counted")
