@@ -7,14 +7,16 @@ nobody waits for the imports of the others; what stands in the list of verbs is 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
+import logging
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from keyword import iskeyword
-from typing import Protocol, cast
+from typing import NoReturn, Protocol, cast
 
 from mooring import __version__
 from mooring.cli.input.needs_spark import missing_spark
@@ -61,7 +63,20 @@ def entry() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows no bars still gets the figures
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))
+
+
+def leave(code: int) -> NoReturn:
+    """End the process. Spark's client can wait for ever for a lock of gRPC's when the interpreter takes its
+    objects apart; by now every session is closed and every file written, so that is left out.
+    """
+    if "pyspark" in sys.modules:
+        logging.shutdown()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def main(argv: Sequence[str]) -> int:

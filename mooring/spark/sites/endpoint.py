@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import uuid
 import warnings
 from dataclasses import dataclass
@@ -17,6 +19,8 @@ _RETRIES = DefaultPolicy(max_retries=4, initial_backoff=50, max_backoff=2000)
 """About three seconds: enough for a hiccup, short enough to notice a dead site."""
 # Said in words by whoever asked; the client would warn of it from whichever thread gave up.
 warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]", category=UserWarning)
+CLOSE_PATIENCE_S = 10.0
+"""How long a server may take to release a session before it is let go."""
 _TURNED_AWAY = ("UNAUTHENTICATED", "PERMISSION_DENIED", "authentication token")
 _SECRETS = ("token", "x-api-key", "authorization")
 
@@ -98,14 +102,28 @@ def site_lost(site: str, failure: PySparkException) -> SiteLostError:
     )
 
 
-def close_session(session: SparkSession) -> None:
-    """Release the session at its server; one that no longer answers is let go."""
+def close_session(session: SparkSession, patience_s: float = CLOSE_PATIENCE_S) -> bool:
+    """Release the session at its server; one that no longer answers is let go, and False returned.
+
+    `session.stop()` alone would wait for a frozen server for ever, and meanwhile hold a lock without which no
+    other session of this process can be opened or closed.
+    """
+    released = threading.Event()
+
+    def release() -> None:
+        with contextlib.suppress(Exception):  # the server may already be gone, in any of gRPC's ways
+            session.client.release_session()
+            released.set()
+
+    thread = threading.Thread(target=release, name="release a session", daemon=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            session.stop()
-        except Exception:  # the server may already be gone, in any of gRPC's ways
-            return
+        thread.start()
+        thread.join(patience_s)
+        with contextlib.suppress(Exception):
+            session.client.close()  # ends a call that still waits
+            session.stop()  # nothing is left to ask: it only forgets the session
+    return released.is_set()
 
 
 def first_line(failure: BaseException) -> str:

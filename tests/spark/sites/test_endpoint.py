@@ -1,0 +1,92 @@
+"""Sessions are closed in bounded time, whatever their server does."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
+
+if TYPE_CHECKING:
+    from mooring.spark.sites.embedded_site import EmbeddedSite
+
+
+class Proxy:
+    """Passes bytes between a client and a server until it is frozen, and then none, without a word."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._flows = threading.Event()
+        self._flows.set()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._sockets = [self._listener]
+        self.port: int = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
+
+    def freeze(self) -> None:
+        self._flows.clear()
+
+    def close(self) -> None:
+        self._flows.set()
+        for each in self._sockets:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        self._thread.join()
+        for each in self._sockets:  # one may have come in meanwhile
+            each.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                self._sockets.append(client)
+                server = socket.create_connection(("127.0.0.1", self._to))
+                self._sockets.append(server)
+                for pair in ((client, server), (server, client)):
+                    threading.Thread(target=self._pass_on, args=pair, daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                self._flows.wait()
+                target.sendall(data)
+
+
+@pytest.fixture
+def proxy(site: EmbeddedSite) -> Iterator[Proxy]:
+    port = int(site.endpoint.url.split("/;")[0].rstrip("/").rsplit(":", 1)[1])
+    made = Proxy(port)
+    yield made
+    made.close()
+
+
+def through(proxy: Proxy, site: EmbeddedSite) -> Endpoint:
+    head, parameters = site.endpoint.url.split("/;", 1)
+    return Endpoint(f"{head.rsplit(':', 1)[0]}:{proxy.port}/;{parameters}")
+
+
+def test_a_frozen_server_is_let_go_and_keeps_nobody_else_waiting(proxy: Proxy, site: EmbeddedSite) -> None:
+    stuck = open_session(through(proxy, site))
+    proxy.freeze()
+    closing = threading.Thread(target=close_session, args=(stuck, 30.0), daemon=True)
+    closing.start()
+    other = open_session(site.endpoint)
+    assert other.range(3).count() == 3
+    assert close_session(other)
+    assert closing.is_alive(), "the frozen one still had time: the other did not wait for it"
+
+
+def test_closing_says_whether_the_server_answered(proxy: Proxy, site: EmbeddedSite) -> None:
+    stuck = open_session(through(proxy, site))
+    proxy.freeze()
+    assert not close_session(stuck, patience_s=0.2)
+    assert close_session(open_session(site.endpoint))
