@@ -6,16 +6,21 @@ Every front end (the command line, notebooks, a run on Spark) comes through here
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isfinite, log
 
 import numpy as np
 
 from mooring.errors import InfeasibleError, UnsupportedError
 from mooring.load.build import build_load_model
+from mooring.load.feasible.log_volume import LogEstimate
 from mooring.load.limits import require_some_capacity
+from mooring.load.model import LoadModel
+from mooring.placement.bounds.log_bound import log_upper_bound
 from mooring.placement.bounds.upper_bound import upper_bound
 from mooring.placement.checker import violations
-from mooring.placement.judging.evaluation import evaluate_placement
+from mooring.placement.judging.evaluation import evaluate_placement, headroom_metric
 from mooring.placement.judging.explanation import Explanation, explain
 from mooring.placement.limited_moves import hold_immovable, limit_moves
 from mooring.placement.placement import Placement
@@ -28,17 +33,39 @@ from mooring.progress import Report, silent
 
 @dataclass(frozen=True)
 class Plan:
-    """A placement with the reasons to believe in it."""
+    """A placement, and the reasons to believe in it, which are worked out when they are asked for."""
 
     problem: Problem
     policy: str
     placement: Placement
-    metrics: dict[str, object]
-    bound: float
-    """No placement of this problem has a larger feasible ratio."""
-    explanation: Explanation
+    model: LoadModel = field(repr=False)
+    seed: int = 0
 
-    @property
+    @cached_property
+    def metrics(self) -> dict[str, object]:
+        return evaluate_placement(self.model, self.placement, seed=self.seed)
+
+    @cached_property
+    def bound(self) -> float | None:
+        """No placement of this problem has a larger feasible ratio; None where it is too small a number."""
+        if "feasible_ratio_log10" not in self.metrics:
+            return upper_bound(self.model, self.placement.site_of_fragment)
+        return 0.0 if self.bound_log10 is None else LogEstimate.of_log10(self.bound_log10).number
+
+    @cached_property
+    def bound_log10(self) -> float | None:
+        """Its logarithm, where there are so many variables that the ratio is given as one."""
+        if "feasible_ratio_log10" not in self.metrics:
+            return None
+        reached = self.metrics["feasible_ratio_log10"]
+        bound = log_upper_bound(self.model, self.seed) / log(10.0)
+        return max(bound, reached) if isinstance(reached, float) else bound if isfinite(bound) else None
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        return explain(self.model, self.placement, self.metrics, self.seed)
+
+    @cached_property
     def shared(self) -> dict[str, str]:
         """Operators that need not run, and the one at the same site that computes the same for each."""
         return shared_operators(self.placement)
@@ -94,9 +121,7 @@ def plan(
     wrong = violations(problem, model, placement)
     if wrong:
         raise InfeasibleError(f"policy {chosen.name} found no allowed placement: {wrong[0]}")
-    metrics = evaluate_placement(model, placement, seed=seed)
-    bound = upper_bound(model, placement.site_of_fragment)
-    return Plan(problem, chosen.name, placement, metrics, bound, explain(model, placement, metrics, seed))
+    return Plan(problem, chosen.name, placement, model, seed)
 
 
 def evaluate(
@@ -127,6 +152,4 @@ def compare(
 
 def headroom(problem: Problem, placement: Placement) -> dict[str, object]:
     """By what factor all rates, and each stream's alone, can grow before which site saturates."""
-    result = evaluate(problem, placement, points=2**6)["headroom"]
-    assert isinstance(result, dict)
-    return result
+    return headroom_metric(build_load_model(problem), placement)

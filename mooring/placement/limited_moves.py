@@ -64,4 +64,4 @@ def _moved(sites: Ints, fragment: int, wanted: Placement) -> Ints:
 def _score(model: LoadModel, wanted: Placement, sites: Ints) -> tuple[int, float, float]:
     broken = len(violations(wanted.problem, model, Placement(wanted.problem, sites)))
     feasible_set = FeasibleSet.of(model, sites)
-    return -broken, feasible_set.ratio(points=POINTS).value, feasible_set.plane_distance
+    return -broken, feasible_set.comparable_ratio(POINTS), feasible_set.plane_distance

@@ -21,8 +21,10 @@ CROWDED, FULL = 0.8, 1.0
 COMPARED = (
     # metric, heading, the better direction (+1: more is better), how it is written
     ("feasible_ratio", "feasible\nratio", +1, "{:.3f}"),
+    ("feasible_ratio_log10", "feasible\nratio", +1, "10^{:.1f}"),
     ("true_feasible_ratio", "true\nratio", +1, "{:.3f}"),
     ("feasible_ratio_below_max", "below\nmax rates", +1, "{:.3f}"),
+    ("feasible_ratio_below_max_log10", "below\nmax rates", +1, "10^{:.1f}"),
     ("plane_distance", "plane\ndistance", +1, "{:.3f}"),
     ("headroom", "headroom", +1, "{:.2f} x"),
     ("survived_share", "survived", +1, "{:.0%}"),
@@ -36,8 +38,10 @@ COMPARED = (
 DESCRIBED = {
     # metric: its meaning, how it is written
     "feasible_ratio": ("of the ideal feasible set is feasible", "{:.1%}"),
+    "feasible_ratio_log10": ("of the ideal feasible set is feasible", "10^{:.1f}"),
     "true_feasible_ratio": ("of the rates that all sites together could carry are feasible", "{:.1%}"),
     "feasible_ratio_below_max": ("of the ideal set below the maximum rates is feasible", "{:.1%}"),
+    "feasible_ratio_below_max_log10": ("of the ideal set below the maximum rates is feasible", "10^{:.1f}"),
     "plane_distance": ("plane distance, from the lower bound to the nearest overload", "{:.3f}"),
     "survived_share": ("of the rate history is survived", "{:.1%}"),
     "max_utilisation": ("of the busiest site is used at the present rates", "{:.0%}"),
@@ -121,10 +125,11 @@ def metric_lines(metrics: Mapping[str, Any]) -> Table:
     table.add_column(justify="right", no_wrap=True)
     table.add_column()
     for key, (meaning, form) in DESCRIBED.items():
-        if metrics.get(key) is None:
+        if metrics.get(key) is None or metrics.get(f"{key}_log10") is not None:
             continue
         error = metrics.get(f"{key}_error")
-        interval = f"  (± {1.96 * error:.1%})" if error and error > 5e-4 else ""
+        interval = f"  (± {1.96 * error:{'.1f' if key.endswith('_log10') else '.1%'}})"
+        interval = interval if error and error > 5e-4 else ""
         table.add_row(written(metrics[key], form), Text(meaning + interval, style="dim"))
     return table
 
@@ -181,7 +186,7 @@ def comparison_table(results: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def _compared_values(metrics: Mapping[str, Any]) -> dict[str, float]:
-    values = {key: metrics.get(key) for key, *_ in COMPARED}
+    values = {key: metrics.get(key) for key, *_ in COMPARED if f"{key}_log10" not in metrics}
     values["headroom"] = metrics["headroom"]["factor"] if "headroom" in metrics else None
     return {key: float(value) for key, value in values.items() if value is not None}
 

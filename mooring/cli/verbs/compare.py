@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any
 
 from rich.markup import escape
@@ -35,10 +37,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     with terminal.progress("comparing policies") as report:
         results = compare_policies(problem, chosen, args.seed, report)
     placed = {name: result["metrics"] for name, result in results.items() if "metrics" in result}
-    # Where joins or varying outputs bend the load, the true set is what survives.
-    is_linear = not any("true_feasible_ratio" in metrics for metrics in placed.values())
-    best_by = "feasible_ratio" if is_linear else "true_feasible_ratio"
-    best = max(placed, key=lambda name: placed[name][best_by], default=None)
+    best_by = _best_by(list(placed.values()))
+    best = max(placed, key=lambda name: _worth(placed[name], best_by), default=None)
     terminal.document(
         {
             "version": 1,
@@ -55,9 +55,26 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         if "reason" in result:
             terminal.print(f"[yellow]{escape(name)}[/yellow] left out: {escape(result['reason'])}")
     if best is not None:
-        share = f"{placed[best][best_by]:.1%} of what all sites together could carry"
-        terminal.print(f"[bold green]{best}[/bold green] survives the most: {share}.")
+        worth = _worth(placed[best], best_by)
+        share = f"10^{worth:.1f}" if best_by.endswith("_log10") else f"{worth:.1%}"
+        terminal.print(
+            f"[bold green]{best}[/bold green] survives the most: "
+            f"{share} of what all sites together could carry."
+        )
     return 0
+
+
+def _best_by(placed: Sequence[Mapping[str, Any]]) -> str:
+    """Where joins or varying outputs bend the load, the true set is what survives; over many streams the
+    ratio is there as a logarithm."""
+    known = ("true_feasible_ratio", "feasible_ratio_log10")
+    return next((name for name in known if any(name in own for own in placed)), "feasible_ratio")
+
+
+def _worth(metrics: Mapping[str, Any], best_by: str) -> float:
+    """Minus infinity where the logarithm is missing: nothing is feasible."""
+    value = metrics[best_by]
+    return -inf if value is None else float(value)
 
 
 def compare_policies(

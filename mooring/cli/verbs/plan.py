@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             current=current,
             max_moves=args.max_moves,
         )
-    document = plan_document(made, policy.seconds)
+        document = plan_document(made, policy.seconds)
     if layout is not None:
         document["statistics"] = notes
     if args.output is not None:
@@ -85,6 +85,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 def plan_document(made: Plan, plan_seconds: float) -> dict[str, object]:
     """The plan as its readers know it; `replicas` and `rejected` are reserved beside `placement`."""
 
+    in_logarithms = {} if made.bound_log10 is None else {"bound_log10": made.bound_log10}
     return {
         "version": 1,
         "problem": fingerprint(made.problem),
@@ -93,6 +94,7 @@ def plan_document(made: Plan, plan_seconds: float) -> dict[str, object]:
         "shared": made.shared,
         "metrics": made.metrics,
         "bound": made.bound,
+        **in_logarithms,
         "plan_seconds": plan_seconds,
         "explanation": list(made.explanation.sentences),
     }

@@ -164,7 +164,7 @@ def _axis_levels(model: LoadModel, directions: Floats) -> Floats:
     return np.asarray((room * directions * (excess / beside)[:, None]).max(axis=0))
 
 
-def coarseness(model: LoadModel) -> Floats:
+def coarseness(model: LoadModel, most_exact_parts: int = MOST_EXACT_PARTS) -> Floats:
     """Per active variable: by what part of its share some site must exceed it, whatever the plan."""
     columns = model.coefficients.tocsc()[:, model.active]
     shares = model.capacity_cores / model.capacity_cores.sum()
@@ -173,7 +173,7 @@ def coarseness(model: LoadModel) -> Floats:
         parts = columns.data[columns.indptr[k] : columns.indptr[k + 1]]
         parts = np.sort(parts[parts > 0.0] / parts.sum())[::-1]
         result[k] = _excess_by_counting(parts, shares)
-        if len(parts) <= MOST_EXACT_PARTS:
+        if len(parts) <= most_exact_parts:
             result[k] = max(result[k], _least_excess(parts, shares))
     return result
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from mooring.arrays import Floats, Ints
 from mooring.errors import UnsupportedError
-from mooring.load.feasible.directions import Directions
+from mooring.load.feasible.directions import MANY_VARIABLES, Directions
 from mooring.load.feasible.feasible_set import DEFAULT_POINTS, FeasibleSet
 from mooring.load.model import LoadModel
 from mooring.placement.adjacency import adjacency
@@ -103,7 +103,7 @@ def _tree(model: LoadModel, directions: Floats) -> _Tree:
         model.memory_limit_mb,
         _alike(model),
         1.0 - float(lower.sum()),
-        len(active),
+        min(len(active), MANY_VARIABLES),
         starts,
         neighbours,
         fixed_ends,
@@ -139,14 +139,16 @@ def _coarse_ratio(model: LoadModel, sites: Ints, directions: Floats) -> float:
     if feasible.is_empty:
         return 0.0
     reach = np.maximum(1.0, (feasible.weights_above_lower() @ directions).max(axis=0))
-    return float(np.mean(reach ** -float(len(feasible.variables))))
+    return float(np.mean(reach ** -float(min(len(feasible.variables), MANY_VARIABLES))))
 
 
 def _finest(model: LoadModel, candidates: list[Ints]) -> Ints:
     """The best of several placements, all measured along the same directions; finely only the last few."""
     for points in (DEFAULT_POINTS // 8, DEFAULT_POINTS):
         net = Directions.draw(len(model.active), points, seed=0)
-        ratios = np.array([FeasibleSet.of(model, sites).ratio(directions=net).value for sites in candidates])
+        ratios = np.array(
+            [FeasibleSet.of(model, sites).comparable_ratio(directions=net) for sites in candidates]
+        )
         best_first = np.argsort(-ratios, kind="stable")[:_FINALISTS]
         candidates = [candidates[at] for at in best_first]
     return candidates[0]

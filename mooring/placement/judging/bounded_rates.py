@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.arrays import Floats, Ints
-from mooring.load.feasible.directions import Directions
-from mooring.load.feasible.feasible_set import DEFAULT_POINTS, FeasibleSet
+from mooring.load.feasible.directions import MANY_VARIABLES, Directions
+from mooring.load.feasible.feasible_set import DEFAULT_POINTS, FEW_POINTS, FeasibleSet
+from mooring.load.feasible.log_volume import MOST_VISITS, LogEstimate, log_volume
 from mooring.load.model import LoadModel
 from mooring.placement.scenarios.scenarios import Scenarios, volume_scenarios
 from mooring.problem.problem import Problem
@@ -37,18 +38,41 @@ class VolumeBelow:
 def ratio_below(
     model: LoadModel, site_of_fragment: Ints, upper: Floats, points: int = DEFAULT_POINTS, seed: int = 0
 ) -> float:
-    """Feasible share of the ideal set within lower <= x <= upper, by the radius along each direction."""
+    """Feasible share of the ideal set within lower <= x <= upper, by the radius along each direction.
+
+    With more than `MANY_VARIABLES` the radius is raised to that power only, which does to compare plans.
+    """
     feasible = FeasibleSet.of(model, site_of_fragment)
     if feasible.is_empty:
         return 0.0
+    power = min(len(model.active), MANY_VARIABLES)
+    if power < len(model.active):
+        points = min(points, FEW_POINTS)
     directions = Directions.draw(len(model.active), points, seed).values
+    top = _tops(model, feasible, upper)
+    ends = np.minimum((top[:, None] / np.maximum(directions, 1e-300)).min(axis=0), 1.0)
+    reach = 1.0 / np.maximum((feasible.weights_above_lower() @ directions).max(axis=0), 1e-300)
+    return float((np.minimum(reach, ends) ** power).sum() / (ends**power).sum())
+
+
+def log_ratio_below(
+    model: LoadModel, site_of_fragment: Ints, upper: Floats, seed: int = 0, visits: int = MOST_VISITS
+) -> LogEstimate:
+    """The logarithm of the same share, for many variables: of the set within the box, over the ideal one."""
+    feasible = FeasibleSet.of(model, site_of_fragment)
+    if feasible.is_empty:
+        return LogEstimate(-np.inf)
+    top = _tops(model, feasible, upper)
+    box = np.diag(1.0 / top)[np.isfinite(top)]
+    within = log_volume(np.vstack([feasible.weights_above_lower(), box]), seed, visits)
+    return within.over(log_volume(np.vstack([np.ones(len(top)), box]), seed, visits))
+
+
+def _tops(model: LoadModel, feasible: FeasibleSet, upper: Floats) -> Floats:
+    """How far each variable can be above its lower bound, in units of the ideal set above the bounds."""
     scale = model.totals[model.active] / model.capacity_left_cores
     room = 1.0 - feasible.lower.sum()
-    top = (upper[model.active] * scale - feasible.lower) / room
-    ends = np.minimum((np.maximum(top, 1e-9)[:, None] / np.maximum(directions, 1e-300)).min(axis=0), 1.0)
-    reach = 1.0 / np.maximum((feasible.weights_above_lower() @ directions).max(axis=0), 1e-300)
-    power = len(model.active)
-    return float((np.minimum(reach, ends) ** power).sum() / (ends**power).sum())
+    return np.asarray(np.maximum((upper[model.active] * scale - feasible.lower) / room, 1e-9))
 
 
 def upper_bounds(problem: Problem, model: LoadModel) -> Floats:

@@ -8,12 +8,14 @@ import numpy as np
 
 from mooring.arrays import Floats
 from mooring.errors import InfeasibleError, UnsupportedError
+from mooring.load.feasible.directions import MANY_VARIABLES
 from mooring.load.feasible.estimate import Estimate
 from mooring.load.feasible.feasible_set import DEFAULT_POINTS, FeasibleSet
 from mooring.load.feasible.headroom import Growth, headroom
-from mooring.load.feasible.true_feasible_set import true_ratio
+from mooring.load.feasible.log_volume import MOST_VISITS, WALKS, LogEstimate
+from mooring.load.feasible.true_feasible_set import loading_streams, true_ratio
 from mooring.load.model import LoadModel
-from mooring.placement.judging.bounded_rates import ratio_below, upper_bounds
+from mooring.placement.judging.bounded_rates import log_ratio_below, ratio_below, upper_bounds
 from mooring.placement.judging.network_metrics import network_metrics
 from mooring.placement.placement import Placement
 
@@ -22,7 +24,9 @@ EASY_DIMENSIONS = 5
 RELATIVE_ERROR = 0.01
 """Beyond, directions are added until half the 95% interval is this part of the ratio ..."""
 MOST_WORK = 2**32
-"""... or until directions x sites x variables come to this: a few seconds."""
+"""... or until directions x sites x variables come to this: a second or two."""
+SITES_PER_DRAW = 80
+"""Drawing a direction takes as long as measuring it at so many sites."""
 
 
 def evaluate_placement(
@@ -30,7 +34,7 @@ def evaluate_placement(
 ) -> dict[str, object]:
     """All metrics that the problem has the figures for; readers of `--json` rely on their keys."""
     metrics = _feasible_metrics(model, placement, points, seed)
-    metrics["headroom"] = _headroom_metric(model, placement)
+    metrics["headroom"] = headroom_metric(model, placement)
     if placement.problem.history is not None:
         metrics["survived_share"] = survived_share(model, placement, placement.problem.history.rates)
     metrics.update(network_metrics(placement))
@@ -53,16 +57,7 @@ def _feasible_metrics(
             "plane_distance": None,
             "axis_distance": {},
         }
-    ratio = _feasible_ratio(feasible_set, points, seed)
-    metrics: dict[str, object] = {
-        "feasible_ratio": ratio.value,
-        "feasible_ratio_error": ratio.standard_error,
-    }
-    if model.definitions:
-        metrics.update(_true_metrics(model, placement, points, seed))
-    upper = upper_bounds(placement.problem, model)
-    if np.isfinite(upper[model.active]).any():
-        metrics["feasible_ratio_below_max"] = ratio_below(model, sites, upper, points or DEFAULT_POINTS, seed)
+    metrics = _ratios(model, placement, feasible_set, points, seed)
     metrics["plane_distance"] = _finite(feasible_set.plane_distance)
     metrics["axis_distance"] = {
         name: _finite(distance)
@@ -71,17 +66,61 @@ def _feasible_metrics(
     return metrics
 
 
+def _ratios(
+    model: LoadModel, placement: Placement, feasible_set: FeasibleSet, points: int | None, seed: int
+) -> dict[str, object]:
+    """How much of the feasible set there could be is there: linearised, true, and below the maximum rates."""
+    sites, upper = placement.site_of_fragment, upper_bounds(placement.problem, model)
+    in_logarithms = len(feasible_set.variables) > MANY_VARIABLES
+    visits = MOST_VISITS if points is None else MOST_VISITS * points // DEFAULT_POINTS
+    if in_logarithms:
+        metrics = _in_logarithms("feasible_ratio", feasible_set.log_ratio(seed, visits))
+    else:
+        ratio = _feasible_ratio(feasible_set, points, seed)
+        metrics = {"feasible_ratio": ratio.value, "feasible_ratio_error": ratio.standard_error}
+    if model.definitions:
+        metrics |= _true_metrics(model, placement, points, seed)
+    if not np.isfinite(upper[model.active]).any():
+        return metrics
+    if in_logarithms:
+        below = log_ratio_below(model, sites, upper, seed, visits)
+        return metrics | _in_logarithms("feasible_ratio_below_max", below)
+    share = ratio_below(model, sites, upper, points or DEFAULT_POINTS, seed)
+    return metrics | {"feasible_ratio_below_max": share}
+
+
+def _in_logarithms(name: str, ratio: LogEstimate) -> dict[str, object]:
+    """A ratio over many variables: often too small for a number (null), so its logarithm stands beside it."""
+    return {
+        name: ratio.number,
+        f"{name}_error": ratio.number_error,
+        f"{name}_log10": _finite(ratio.log10),
+        f"{name}_log10_error": ratio.log10_error,
+    }
+
+
 def _feasible_ratio(feasible_set: FeasibleSet, points: int | None, seed: int) -> Estimate:
     sites, variables = feasible_set.weights.shape
     if points is not None:
         return feasible_set.ratio(points=points, seed=seed)
     if variables <= EASY_DIMENSIONS:
         return feasible_set.ratio(seed=seed)
-    return feasible_set.ratio_within(RELATIVE_ERROR, seed, most_points=MOST_WORK // (sites * variables))
+    most_points = MOST_WORK // ((sites + SITES_PER_DRAW) * variables)
+    sampled = feasible_set.ratio_within(RELATIVE_ERROR, seed, most_points=most_points)
+    if sampled.half_width() <= RELATIVE_ERROR * sampled.value:
+        return sampled
+    # Few operators per stream: what directions hardly find, a walk does.
+    walked = feasible_set.log_ratio(seed)
+    if walked.number is None or walked.standard_error * sampled.value >= sampled.standard_error:
+        return sampled
+    return Estimate(walked.number, walked.number * walked.standard_error, WALKS - 1)
 
 
 def _true_metrics(model: LoadModel, placement: Placement, points: int | None, seed: int) -> dict[str, object]:
-    """Nothing where the true set is unbounded: a stream loads only by meeting others, which may be silent."""
+    """Nothing where the true set is unbounded, since a stream loads only by meeting others, which may be
+    silent; nor over many streams, where directions do not find its volume."""
+    if len(loading_streams(model)) > MANY_VARIABLES:
+        return {}
     try:
         true = true_ratio(model, placement.site_of_fragment, points=points or DEFAULT_POINTS, seed=seed)
     except UnsupportedError:
@@ -101,7 +140,8 @@ def survived_share(model: LoadModel, placement: Placement, rates: Floats) -> flo
     return float(np.mean(np.all(loads <= model.capacity_cores * (1 + 1e-12), axis=1)))
 
 
-def _headroom_metric(model: LoadModel, placement: Placement) -> dict[str, object]:
+def headroom_metric(model: LoadModel, placement: Placement) -> dict[str, object]:
+    """By what factor all rates, and each stream's alone, can grow before which site is full."""
     problem = placement.problem
     room = headroom(model, placement.site_of_fragment, problem.rates)
 

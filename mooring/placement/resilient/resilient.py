@@ -15,6 +15,7 @@ import numpy as np
 
 from mooring.arrays import Ints
 from mooring.errors import UnsupportedError
+from mooring.load.feasible.directions import MANY_VARIABLES
 from mooring.load.model import LoadModel
 from mooring.placement.bounds.upper_bound import root_bound
 from mooring.placement.judging.bounded_rates import VolumeBelow, upper_bounds
@@ -137,7 +138,8 @@ class Resilient:
         """Anneal the best plan; returns ROD's (or the first) and what the search found."""
         objective = judge.objective
         rules = MoveRules.fresh(model)
-        bound = root_bound(model)
+        # What many variables are searched by is no ratio, and has no bound.
+        bound = root_bound(model) if len(model.active) <= MANY_VARIABLES else np.inf
         found = [plans[0]]
         powers = degree(model) if isinstance(objective, TrueVolume) else 0
         times = self._restarts(rules)

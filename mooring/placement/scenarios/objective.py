@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from mooring.arrays import Ints
-from mooring.load.feasible.feasible_set import DEFAULT_POINTS, FeasibleSet
+from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel
 from mooring.placement.scenarios.scenarios import Scenarios, volume_scenarios
 
@@ -33,4 +33,4 @@ class Volume:
         return volume_scenarios(self.model, count, rng)
 
     def judge(self, site_of_fragment: Ints) -> float:
-        return FeasibleSet.of(self.model, site_of_fragment).ratio(DEFAULT_POINTS).value
+        return FeasibleSet.of(self.model, site_of_fragment).comparable_ratio()

@@ -57,7 +57,7 @@ class SurvivedSamples:
 
     def judge(self, site_of_fragment: Ints) -> float:
         return self.survived(site_of_fragment) + VOLUME_WEIGHT * (
-            FeasibleSet.of(self.model, site_of_fragment).ratio().value
+            FeasibleSet.of(self.model, site_of_fragment).comparable_ratio()
         )
 
     def survived(self, site_of_fragment: Ints) -> float:

@@ -17,11 +17,10 @@ from scipy.sparse import csr_array, vstack
 from scipy.stats import qmc
 
 from mooring.arrays import Floats, Ints, Singles
+from mooring.load.feasible.directions import MANY_VARIABLES
 from mooring.load.model import LoadModel
 from mooring.placement.scenarios import level_kernels
 
-MAX_EXPONENT = 64
-"""Beyond this many variables the volume is too concentrated to search by; the exponent is capped."""
 _SOBOL_DIMENSIONS = 1000
 _LEAST_JUDGES, _MOST_JUDGES = 256, 4096
 _MOST_CELLS = 32_000_000
@@ -134,7 +133,7 @@ def volume_scenarios(
     directions = simplex_directions(len(active), count, rng)
     lower = model.lower[active] * model.totals[active] / model.capacity_left_cores
     room = 1.0 - float(lower.sum())
-    exponent = min(len(active), MAX_EXPONENT)
+    exponent = min(len(active), MANY_VARIABLES)
     steps = room * directions
     weights = np.full(count, 1.0 / count)
     if upper is not None:

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from mooring.arrays import Floats, Ints
+from mooring.load.feasible.directions import MANY_VARIABLES
 from mooring.load.feasible.true_feasible_set import loading_streams
 from mooring.load.model import LoadModel, SparseVector
 from mooring.placement.scenarios.scenarios import (
@@ -61,13 +62,14 @@ class TrueVolume:
         rows = np.empty((cores.shape[0], powers, count), dtype=np.float32)
         for p in range(powers):
             rows[:, p, :] = cores @ polynomials[:, :, p + 1] / model.capacity_left_cores
-        weights = ends ** len(streams)
+        exponent = min(len(streams), MANY_VARIABLES)
+        weights = ends**exponent
         return Scenarios(
             rows=rows,
             base=base_of_rows(model, cores, model.variable_values(model.lower[: model.stream_count])),
             capacity=model.capacity_cores / model.capacity_left_cores,
             weights=(weights / weights.sum()).astype(np.float32),
-            exponent=len(streams),
+            exponent=exponent,
         )
 
     def judge(self, site_of_fragment: Ints) -> float:
