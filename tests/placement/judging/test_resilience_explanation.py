@@ -13,7 +13,7 @@ from mooring.load.build import build_load_model
 from mooring.load.feasible.directions import Directions
 from mooring.placement.checker import violations
 from mooring.placement.judging.evaluation import evaluate_placement
-from mooring.placement.judging.explanation import (
+from mooring.placement.judging.resilience_explanation import (
     Explanation,
     MoreCapacity,
     Relocation,
