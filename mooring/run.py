@@ -21,7 +21,7 @@ from mooring.placement.bounds.log_bound import log_upper_bound
 from mooring.placement.bounds.upper_bound import upper_bound
 from mooring.placement.checker import violations
 from mooring.placement.judging.evaluation import evaluate_placement, headroom_metric
-from mooring.placement.judging.resilience_explanation import Explanation, explain
+from mooring.placement.judging.explanation import Explanation, explain
 from mooring.placement.limited_moves import hold_immovable, limit_moves
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context, Policy, never

@@ -157,3 +157,27 @@ def test_what_has_no_limit_is_null_in_json(mooring: Mooring, small: Path) -> Non
     streams = mooring("headroom", small, "--json").document["headroom"]["streams"]
     assert streams["idle"] == {"factor": None, "site": None}
     assert streams["x"]["factor"] > 1
+
+
+def test_tables_of_hundreds_of_sites_and_queries_show_the_largest_and_count_the_rest(
+    mooring: Mooring, tmp_path: Path
+) -> None:
+    sites, queries = [f"s{i}" for i in range(60)], [f"q{k}" for k in range(50)]
+    lines = [
+        "sites: {" + ", ".join(f"{name}: {{capacity: 1}}" for name in sites) + "}",
+        "latency_ms: {file: far.csv}",
+        "streams: {x: {rate: 1000, bytes: 10, site: s0}}",
+        "operators: {" + ", ".join(f"o{q}: {{inputs: [x], cost_us: 1, site: s0}}" for q in queries) + "}",
+        "queries: {" + ", ".join(f"{q}: {{reads: o{q}, site: s{k}}}" for k, q in enumerate(queries)) + "}",
+    ]
+    rows = [",".join(["", *sites])]
+    rows += [",".join([a, *(str(abs(i - j)) for j in range(60))]) for i, a in enumerate(sites)]
+    (tmp_path / "far.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "many.yaml").write_text("\n".join(lines) + "\n")
+    shown = mooring("plan", tmp_path / "many.yaml").out
+    assert "20 more sites, less used; 59 of all run nothing" in shown
+    assert "q49" in shown
+    assert "q3 " not in shown
+    assert "10 more" in shown
+    document = mooring("plan", tmp_path / "many.yaml", "--json").document
+    assert len(document["metrics"]["latency_ms"]) == 50

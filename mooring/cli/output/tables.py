@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -15,6 +16,8 @@ from mooring.placement.placement import Placement
 
 BAR_WIDTH = 20
 NAMES_SHOWN = 6
+MOST_ROWS = 40
+"""Of a table for people; the JSON has them all."""
 CROWDED, FULL = 0.8, 1.0
 """Utilisation from which a bar turns yellow, and red."""
 
@@ -47,7 +50,7 @@ DESCRIBED = {
     "max_utilisation": ("of the busiest site is used at the present rates", "{:.0%}"),
     "bandwidth": ("cross between sites", "B/s"),
     "network_usage": ("are in flight between sites", "B"),
-    "delay_penalty": ("times the direct latency, on average", "{:.2f}"),
+    "delay_penalty": ("times the direct latency is added by the way over operators, on average", "{:.2f}"),
     "qos_met": ("of the latency limits are met", "{:.0%}"),
 }
 
@@ -94,13 +97,13 @@ def site_table(model: LoadModel, placement: Placement) -> Table:
     table.add_column("used")
     table.add_column("", justify="right")
     table.add_column("runs", overflow="fold")
-    for i, site in enumerate(problem.sites):
-        used = float(loads[i]) / site.capacity
-        names = [
-            name
-            for name, at in zip(problem.fragment_names, placement.site_of_fragment, strict=True)
-            if at == i
-        ]
+    used_part = [float(load) / site.capacity for load, site in zip(loads, problem.sites, strict=True)]
+    running: list[list[str]] = [[] for _ in problem.sites]
+    for name, at in zip(problem.fragment_names, placement.site_of_fragment.tolist(), strict=True):
+        running[at].append(name)
+    shown = _largest(used_part)
+    for i in shown:
+        site, used, names = problem.sites[i], used_part[i], running[i]
         percent = Text(f"{used:.0%}", style="red bold" if used > FULL else "")
         table.add_row(
             Text(site.name),
@@ -110,7 +113,17 @@ def site_table(model: LoadModel, placement: Placement) -> Table:
             percent,
             Text(shortened(names)),
         )
+    if len(shown) < len(problem.sites):
+        idle = sum(not names for names in running)
+        rest = f"{len(problem.sites) - len(shown)} more sites, less used; {idle} of all run nothing"
+        table.add_row("...", "", "", "", "", Text(rest, style="dim"))
     return table
+
+
+def _largest(values: Sequence[float]) -> list[int]:
+    """Places of the values that are shown, in order: the largest where there are too many."""
+    places = sorted(range(len(values)), key=lambda place: -values[place])
+    return sorted(places[:MOST_ROWS])
 
 
 def shortened(names: Sequence[str], most: int = NAMES_SHOWN) -> str:
@@ -128,8 +141,8 @@ def metric_lines(metrics: Mapping[str, Any]) -> Table:
         if metrics.get(key) is None or metrics.get(f"{key}_log10") is not None:
             continue
         error = metrics.get(f"{key}_error")
-        interval = f"  (± {1.96 * error:{'.1f' if key.endswith('_log10') else '.1%'}})"
-        interval = interval if error and error > 5e-4 else ""
+        digits = ".1f" if key.endswith("_log10") else ".1%"
+        interval = f"  (± {1.96 * error:{digits}})" if error and error > 5e-4 else ""
         table.add_row(written(metrics[key], form), Text(meaning + interval, style="dim"))
     return table
 
@@ -142,8 +155,12 @@ def latency_table(metrics: Mapping[str, Any]) -> Table | None:
     table = Table(box=SIMPLE_HEAD, header_style="bold")
     table.add_column("query")
     table.add_column("latency ms", justify="right")
-    for query, latency in latencies.items():
+    queries = list(latencies.items())
+    shown = _largest([inf if latency is None else latency for _, latency in queries])
+    for query, latency in (queries[place] for place in shown):
         table.add_row(Text(query), "unknown" if latency is None else f"{latency:.4g}")
+    if len(shown) < len(queries):
+        table.add_row(Text(f"{len(queries) - len(shown)} more", style="dim"), Text("less", style="dim"))
     return table
 
 

@@ -92,6 +92,18 @@ def mean_radii_to_the_power(
     return means
 
 
+@njit(cache=True, fastmath=True)
+def largest_loads(weights: Floats, directions: Floats) -> Floats:
+    """Per direction, max_i weights[i] . u."""
+    points = directions.shape[1]
+    load = np.empty(TILE)
+    result = np.empty(points)
+    for start in range(0, points, TILE):
+        stop = min(start + TILE, points)
+        _largest_loads(weights, directions, start, stop, load, result[start:stop])
+    return result
+
+
 @njit(cache=True)
 def count_first_to_saturate(weights: Floats, directions: Floats) -> Ints:
     """How many directions each site is the first to saturate in; the lowest index wins a tie."""

@@ -30,6 +30,7 @@ from mooring.load.feasible.directions import BLOCKS, MANY_VARIABLES, Directions,
 from mooring.load.feasible.estimate import Estimate
 from mooring.load.feasible.feasible_kernels import (
     count_first_to_saturate,
+    largest_loads,
     mean_radii_to_the_power,
     smallest_simplex_around,
 )
@@ -187,8 +188,14 @@ class FeasibleSet:
         if self.is_empty or len(self.variables) <= MANY_VARIABLES:
             return self.ratio(points, seed, directions=directions).value
         net = self._net(min(points, FEW_POINTS), seed, directions)
-        farthest = np.maximum((self.weights_above_lower() @ net.values).max(axis=0), 1.0)
-        return float(np.mean(farthest ** -float(MANY_VARIABLES)))
+        return float(np.mean(self._reaches(net) ** float(MANY_VARIABLES)))
+
+    def mean_reach(self, directions: Directions) -> float:
+        """The part of the way to the ideal plane that the set goes along a direction, on average."""
+        return 0.0 if self.is_empty else float(np.mean(self._reaches(directions)))
+
+    def _reaches(self, directions: Directions) -> Floats:
+        return 1.0 / np.maximum(largest_loads(self.weights_above_lower(), directions.values), 1.0)
 
     def binding_shares(
         self, points: int = DEFAULT_POINTS, seed: int = 0, *, directions: Directions | None = None
@@ -202,9 +209,6 @@ class FeasibleSet:
         if not self.variables:
             return np.zeros(len(self.weights))
         net = self._net(points, seed, directions)
-        if len(self.variables) > MANY_VARIABLES:  # then a matrix product takes a tenth of the time
-            first = (self.weights_above_lower() @ net.values).argmax(axis=0)
-            return np.asarray(np.bincount(first, minlength=len(self.weights)) / net.points)
         counts = count_first_to_saturate(self.weights_above_lower(), net.values)
         return np.asarray(counts / net.points)
 

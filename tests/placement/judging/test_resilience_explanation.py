@@ -10,29 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.load.build import build_load_model
-from mooring.load.feasible.directions import Directions
 from mooring.placement.checker import violations
 from mooring.placement.judging.evaluation import evaluate_placement
-from mooring.placement.judging.resilience_explanation import (
-    Explanation,
-    MoreCapacity,
-    Relocation,
-    explain,
-    feasible_volume,
-)
+from mooring.placement.judging.resilience_explanation import ResilienceExplanation, explain_resilience
+from mooring.placement.judging.suggestion import MoreCapacity, Relocation, Yardstick
 from mooring.placement.placement import Placement
 from mooring.problem.generate import GraphParameters, generate_problem
 from mooring.problem.problem import Problem
 
 
-def explained(placement: Placement) -> Explanation:
+def explained(placement: Placement) -> ResilienceExplanation:
     model = build_load_model(placement.problem)
-    return explain(model, placement, evaluate_placement(model, placement))
+    return explain_resilience(model, placement, evaluate_placement(model, placement))
 
 
 def volume(placement: Placement) -> float:
     model = build_load_model(placement.problem)
-    return feasible_volume(model, placement, Directions.draw(len(model.active), 2**13, 7))
+    return float(np.exp(Yardstick.draw(model, seed=7, finer=8).log_size(model, placement)))
 
 
 def ratio(placement: Placement) -> float:
@@ -111,3 +105,47 @@ def test_a_pinned_fragment_is_never_suggested() -> None:
 def test_streams_that_load_nothing_are_said_to_be_left_out() -> None:
     problem = two_sites({"x1": {"inputs": ["x"], "cost_us": 100}})
     assert any("load nothing: y" in s for s in explained(Placement.from_dict(problem, {"x1": "a"})).sentences)
+
+
+def many_streams(streams: int, sites: int) -> Problem:
+    """An operator per stream and one that reads them all, on equal sites with a thousand cores each."""
+    names = [f"x{k}" for k in range(streams)]
+    return Problem.from_dict(
+        {
+            "sites": {f"s{i}": {"capacity": 1000} for i in range(sites)},
+            "streams": {name: {"rate": 1e6} for name in names},
+            "operators": {
+                **{f"o{name}": {"inputs": [name], "cost_us": 100} for name in names},
+                "all": {"inputs": names, "kind": "union", "cost_us": 1},
+            },
+        }
+    )
+
+
+def test_over_hundreds_of_streams_the_suggestion_is_said_in_how_far_rates_can_grow() -> None:
+    """The set's size is beyond all numbers: 480 variables of millions each, and a ratio of 10^-400."""
+    problem = many_streams(480, 20)
+    sites = np.arange(481) % 19  # nothing at the last site
+    found = explained(Placement(problem, sites))
+    assert isinstance(found.suggestion, Relocation)
+    assert found.suggestion.measure == "reach"
+    assert 0.0 < found.suggestion.gain < 1.0
+    assert found.suggestion.sites[0][1] == 19
+    text = " ".join(found.sentences)
+    assert "10^-" in text
+    assert "over 480 variables" in text
+    assert "let mixed rates grow" in text
+    after = found.suggestion.apply(Placement(problem, sites))
+    model = build_load_model(problem)
+    yardstick = Yardstick.draw(model, seed=7, finer=8)
+    grown = yardstick.log_size(model, after) - yardstick.log_size(model, Placement(problem, sites))
+    assert np.expm1(grown) == pytest.approx(found.suggestion.gain, rel=0.3)
+
+
+def test_a_change_that_first_makes_anything_feasible_is_said_so() -> None:
+    problem = two_sites(
+        {f"x{i}": {"inputs": ["x"], "cost_us": 100} for i in range(2)},
+        streams={"x": {"rate": 9000, "min_rate": 9000}, "y": {"rate": 1}},
+    )
+    found = explained(Placement.from_dict(problem, {"x0": "a", "x1": "a"}))
+    assert "Moving x0 to b would make some rates feasible, where none are." in found.sentences

@@ -1,0 +1,17 @@
+"""How far the present rates are from overload, in words: what every kind of explanation ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def headroom_sentences(metrics: Mapping[str, object]) -> list[str]:
+    """None where no load grows with the rates."""
+    room = metrics["headroom"]
+    assert isinstance(room, dict)
+    if room["factor"] is None:
+        return []
+    verb = "can grow" if room["factor"] >= 1.0 else "are too high and must shrink"
+    return [
+        f"All rates together {verb} to {room['factor']:.2f} times the present; then {room['site']} is full."
+    ]
