@@ -141,6 +141,38 @@ def test_the_files_that_a_document_names_exist(document: Path) -> None:
     assert not [path for path in named if not chosen.search(path) and not (ROOT / path).exists()]
 
 
+@pytest.mark.parametrize("document", LINKING, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_modules_that_a_document_names_exist(document: Path) -> None:
+    named = re.findall(r"`(mooring(?:\.\w+)+)", document.read_text())
+    files = {"mooring.yml", "mooring.yaml", "mooring.json"}
+    assert not [name for name in named if name not in files and not is_known(name)]
+
+
+def is_known(dotted: str) -> bool:
+    """Whether a module of that name exists, or one that mentions what comes after its own."""
+    parts = dotted.split(".")
+    for upto in range(len(parts), 0, -1):
+        folder = ROOT.joinpath(*parts[:upto])
+        for file in (folder.with_suffix(".py"), folder / "__init__.py"):
+            if file.is_file():
+                return all(re.search(rf"\b{part}\b", file.read_text()) for part in parts[upto:])
+    return False
+
+
+@pytest.mark.parametrize("document", [ROOT / "README.md", *DOCS.glob("*.md")], ids=lambda path: path.name)
+def test_a_quoted_table_is_in_its_record(document: Path) -> None:
+    """A table below `<!-- quoted: results/NAME.md -->` has rows of that record, column by column."""
+    for record, table in re.findall(r"<!-- quoted: (\S+) -->\n((?:\|.*\n)+)", document.read_text()):
+        assert record in links(document), f"{record} is quoted and not linked"
+        there = {cells(row) for row in (document.parent / record).read_text().splitlines()}
+        assert not [row for row in table.splitlines() if cells(row) not in there], record
+
+
+def cells(row: str) -> tuple[str, ...]:
+    """Of a line of a table, however wide its columns are drawn."""
+    return tuple(re.sub("-+", "-", cell.strip()) for cell in row.strip().strip("|").split("|"))
+
+
 @pytest.mark.parametrize("folder", [DOCS, *(path for path in DOCS.iterdir() if any(path.glob("*.md")))])
 def test_the_map_of_a_folder_leads_to_every_document_in_it(folder: Path) -> None:
     found = {(folder / link.partition("#")[0]).resolve() for link in links(folder / "README.md")}
