@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from mooring.arrays import Counts16, Floats
-from mooring.network.measured import RoundTrips
+from mooring.network.round_trips import RoundTrips
 
 DATA = Path(__file__).parent / "data"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mooring.errors import InputError
-from mooring.network.measured import RoundTrips, read_matrix, read_pings, read_series
+from mooring.network.round_trips import RoundTrips, read_matrix, read_pings, read_series
 from mooring.network.shipped import aws_regions, planetlab, planetlab_series, seattle_series
 
 
