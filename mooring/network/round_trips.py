@@ -2,8 +2,8 @@
 
 All give round-trip times in milliseconds as they were measured, errors and gaps included; `one_way_ms` cleans
 them up for planning. Ping folders: one file per source, lines `min/avg/max/mdev:destination` (AWS and GCP
-regions, from the fantoch project). Matrices: rows of numbers, tab- or comma-separated, or `.npy` (PlanetLab,
-Seattle, from NetLatency-Data); a series is a folder of them, numbered.
+regions, from the fantoch project). Matrices: rows of numbers, separated by blanks, tabs or commas, or `.npy`
+(PlanetLab, from NetLatency-Data).
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def read_pings(folder: Path) -> RoundTrips:
     return RoundTrips(names, rtt_ms)
 
 
-def read_matrix(path: Path, ms_per_unit: float = 1.0) -> RoundTrips:
-    """A square matrix of numbers; nodes are numbered, as published."""
+def read_matrix(path: Path) -> RoundTrips:
+    """A square matrix of milliseconds; nodes are numbered, as published."""
     if path.suffix == ".npy":
         try:
             values = np.load(path, allow_pickle=False).astype(np.float64)
@@ -84,18 +84,7 @@ def read_matrix(path: Path, ms_per_unit: float = 1.0) -> RoundTrips:
             raise InputError(f"is no matrix of numbers: {error}", file=path) from None
     if values.ndim != 2 or values.shape[0] != values.shape[1]:
         raise InputError(f"found a matrix of {values.shape}, expected a square one", file=path)
-    return RoundTrips(tuple(f"n{i}" for i in range(len(values))), values * ms_per_unit)
-
-
-def read_series(folder: Path, ms_per_unit: float = 1.0) -> Floats:
-    """Times x nodes x nodes: all matrices of a folder whose names end in a number, in that order."""
-    numbered = [(int(end[0]), path) for path in folder.iterdir() if (end := re.findall(r"(\d+)$", path.name))]
-    if not numbered:
-        raise InputError("found no files numbered at the end of their names", file=folder)
-    slices = [read_matrix(path, ms_per_unit).rtt_ms for _, path in sorted(numbered)]
-    if len({matrix.shape for matrix in slices}) > 1:
-        raise InputError("found matrices of different sizes", file=folder)
-    return np.stack(slices)
+    return RoundTrips(tuple(f"n{i}" for i in range(len(values))), values)
 
 
 def _text(path: Path) -> str:

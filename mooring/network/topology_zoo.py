@@ -48,10 +48,15 @@ def read_gml(path: Path) -> Topology:
     latency = np.maximum(
         _great_circle_km(place[ends[:, 0]], place[ends[:, 1]]) / FIBRE_KM_PER_MS, LEAST_LATENCY_MS
     )
-    names = tuple(f"{nodes[i].get('label', 'node')}-{nodes[i]['id']}" for i in np.flatnonzero(kept))
+    names = tuple(f"{_label(nodes[i])}-{nodes[i]['id']}" for i in np.flatnonzero(kept))
     count = len(names)
     everywhere = np.zeros(count, dtype=np.int64)
     return Topology(names, number[ends], latency, np.ones(len(ends)), everywhere, np.ones(count, dtype=bool))
+
+
+def _label(node: _Node) -> str:
+    """As a site may be called: without the `#` that numbers the instances of operators."""
+    return " ".join(str(node.get("label", "node")).replace("#", " ").split()) or "node"
 
 
 def _graph(text: str, path: Path) -> tuple[list[_Node], list[_Node]]:

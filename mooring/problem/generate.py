@@ -18,6 +18,7 @@ from mooring.arrays import Floats, Ints
 from mooring.errors import InputError
 from mooring.problem.network import Network
 from mooring.problem.operator import Operator
+from mooring.problem.places import Places
 from mooring.problem.problem import Problem
 from mooring.problem.query import Query
 from mooring.problem.site import Site
@@ -147,8 +148,12 @@ class _Forest(NamedTuple):
     window_s: float
 
 
-def generate_problem(parameters: GraphParameters, rng: np.random.Generator) -> Problem:
+def generate_problem(
+    parameters: GraphParameters, rng: np.random.Generator, network: Places | None = None
+) -> Problem:
     """A random problem. Streams are named s1, s2, ..., the operators of the first tree o1_1, o1_2, ...
+
+    Within a network, the sites are some of its places, and streams enter at random ones.
 
     >>> problem = generate_problem(GraphParameters(streams=2, operators=6), np.random.default_rng(0))
     >>> [operator.name for operator in problem.operators]
@@ -158,8 +163,8 @@ def generate_problem(parameters: GraphParameters, rng: np.random.Generator) -> P
     capacity_cores = rng.uniform(*parameters.capacity, parameters.sites)
     rates = _draw_rates(parameters, forest, float(capacity_cores.sum()), rng)
     variable = _draw_variable(parameters, forest, rng)
-    sites = tuple(Site(name=f"site{i}", capacity=float(c)) for i, c in enumerate(capacity_cores, start=1))
-    latency_ms = None if parameters.plane_ms is None else _draw_latencies(parameters, rng)
+    names, latency_ms = _draw_places(parameters, rng, network)
+    sites = tuple(Site(name=name, capacity=float(c)) for name, c in zip(names, capacity_cores, strict=True))
     homes: list[str | None] = [None] * parameters.streams
     if latency_ms is not None:
         homes = [sites[i].name for i in rng.integers(0, len(sites), parameters.streams)]
@@ -306,10 +311,21 @@ def _operators(forest: _Forest, variable: set[int]) -> list[Operator]:
     return result
 
 
-def _draw_latencies(parameters: GraphParameters, rng: np.random.Generator) -> Floats:
-    where = rng.uniform(0.0, parameters.plane_ms or 0.0, (parameters.sites, 2))
+def _draw_places(
+    parameters: GraphParameters, rng: np.random.Generator, network: Places | None
+) -> tuple[tuple[str, ...], Floats | None]:
+    """The sites' names, and the latencies between them if there are any."""
+    if network is not None:
+        if parameters.plane_ms is not None:
+            raise InputError("found both a network and a plane to scatter the sites over", field="plane_ms")
+        drawn = network.drawn(parameters.sites, rng)
+        return drawn.names, drawn.latency_ms
+    names = tuple(f"site{i}" for i in range(1, parameters.sites + 1))
+    if parameters.plane_ms is None:
+        return names, None
+    where = rng.uniform(0.0, parameters.plane_ms, (parameters.sites, 2))
     apart = where[:, None, :] - where[None, :, :]
-    return np.hypot(apart[..., 0], apart[..., 1])
+    return names, np.hypot(apart[..., 0], apart[..., 1])
 
 
 def _draw_queries(

@@ -36,6 +36,7 @@ BAD_COMMANDS = [
     ("compare", "FILE", "--policies", ","),
     ("headroom", "."),
     ("generate", "--operators", "11"),
+    ("generate", "--network", "nowhere"),
     ("generate", "--capacity", "1,2,3"),
     ("generate", "--operators", "5", "--output", "/proc/no/such/place.yaml"),
     ("experiment", "figure41"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mooring.errors import InputError
-from mooring.network.round_trips import RoundTrips, read_matrix, read_pings, read_series
+from mooring.network.round_trips import RoundTrips, read_matrix, read_pings
 from mooring.network.shipped import aws_regions, planetlab, planetlab_series, seattle_series
 
 
@@ -25,12 +25,6 @@ def test_a_line_that_is_no_ping_is_named_with_its_file(tmp_path: Path) -> None:
     (tmp_path / "here.dat").write_text("0.1/0.2/0.3/0.01:here\nnonsense\n")
     with pytest.raises(InputError, match=r"here\.dat.*line 2"):
         read_pings(tmp_path)
-
-
-def test_series_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    for number in (1, 2, 10):
-        (tmp_path / f"Data_{number}").write_text(f"0\t{number}\n{number}\t0\n")
-    assert read_series(tmp_path, 1000.0)[:, 0, 1].tolist() == [1000.0, 2000.0, 10000.0]
 
 
 def test_what_is_no_square_matrix_is_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from rich.markup import escape
 from mooring.cli.input.files import write_text
 from mooring.cli.input.parsing import Parser, count, number, numbers, positive_count
 from mooring.cli.output.terminal import Terminal
+from mooring.network.real_networks import read_network
 from mooring.problem.generate import GraphParameters, generate_problem
 from mooring.problem.write import problem_to_data, problem_to_json, problem_to_yaml
 
@@ -49,6 +50,12 @@ def add_options(parser: Parser) -> None:
         "--order", choices=("breadth_first", "random"), help="how trees grow (default breadth_first)"
     )
     parser.add_argument("--rates", choices=("equal", "random"), help="present rates (default equal)")
+    parser.add_argument(
+        "--network",
+        metavar="NAME|PATH",
+        help="take the sites from a real network: aws, planetlab, a GML file (Internet Topology Zoo), "
+        "a folder of ping summaries, or a matrix of round-trip times in ms",
+    )
     parser.add_argument("--output", type=Path, metavar="FILE", help="problem file to write, .yaml or .json")
 
 
@@ -57,7 +64,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     given: dict[str, Any] = {name: value for name in names if (value := getattr(args, name)) is not None}
     if "children" in given:
         given["children"] = tuple(map(int, given["children"]))
-    problem = generate_problem(GraphParameters(**given), np.random.default_rng(args.seed))
+    network = None if args.network is None else read_network(args.network)
+    problem = generate_problem(GraphParameters(**given), np.random.default_rng(args.seed), network)
     if args.output is None:
         if terminal.as_json:
             terminal.document(problem_to_data(problem))
