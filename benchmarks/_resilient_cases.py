@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from mooring.experiments.rod.figure14 import with_random_rates
 from mooring.load.build import build_load_model
 from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.model import LoadModel
+from mooring.placement.deadline import Deadline
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context, Policy
 from mooring.problem.generate import GraphParameters, generate_problem
@@ -41,13 +41,13 @@ def timed(
 ) -> tuple[Ints, float]:
     """The plan and its CPU seconds; budgets are in CPU time as well, since others may use the machine."""
     begun = time.process_time()
-
-    def spent() -> float:
-        return (time.process_time() - begun) / budget_s if budget_s else 0.0
-
-    context = Context(load=model, rng=np.random.default_rng(0), current=current, max_moves=max_moves)
-    if budget_s is not None:
-        context = replace(context, spent=spent, expired=lambda: spent() >= 1.0)
+    context = Context(
+        load=model,
+        rng=np.random.default_rng(0),
+        deadline=Deadline.in_seconds(budget_s, time.process_time),
+        current=current,
+        max_moves=max_moves,
+    )
     sites = policy.place(problem, context).site_of_fragment
     return sites, time.process_time() - begun
 

@@ -5,7 +5,7 @@ Every front end (the command line, notebooks, a run on Spark) comes through here
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite, log
@@ -20,11 +20,12 @@ from mooring.load.model import LoadModel
 from mooring.placement.bounds.log_bound import log_upper_bound
 from mooring.placement.bounds.upper_bound import upper_bound
 from mooring.placement.checker import violations
+from mooring.placement.deadline import NO_DEADLINE, Deadline
 from mooring.placement.judging.evaluation import evaluate_placement, headroom_metric
 from mooring.placement.judging.explanation import Explanation, explain
 from mooring.placement.limited_moves import hold_immovable, limit_moves
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context, Policy, never
+from mooring.placement.policy import Context, Policy
 from mooring.placement.relaxation.signatures import shared_operators
 from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
@@ -78,8 +79,7 @@ def plan(
     seed: int = 0,
     settings: Mapping[str, str] | None = None,
     steps: int | None = None,
-    expired: Callable[[], bool] = never,
-    spent: Callable[[], float] | None = None,
+    deadline: Deadline = NO_DEADLINE,
     progress: Report = silent,
     current: Placement | None = None,
     max_moves: int | None = None,
@@ -108,8 +108,7 @@ def plan(
     context = Context(
         load=model,
         rng=np.random.default_rng(seed),
-        expired=expired,
-        spent=spent,
+        deadline=deadline,
         steps=steps,
         progress=progress,
         current=current,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -10,14 +9,10 @@ import numpy as np
 
 from mooring.load.build import build_load_model
 from mooring.load.model import LoadModel
+from mooring.placement.deadline import NO_DEADLINE, Deadline
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 from mooring.progress import Report, silent
-
-
-def never() -> bool:
-    """The deadline of a policy that has none."""
-    return False
 
 
 @dataclass(frozen=True)
@@ -26,10 +21,8 @@ class Context:
 
     load: LoadModel
     rng: np.random.Generator
-    expired: Callable[[], bool] = never
-    """Whether the time budget is used up; anytime policies ask between steps."""
-    spent: Callable[[], float] | None = None
-    """The part of the time budget that is used up, 0 to 1, where there is one: annealing cools by it."""
+    deadline: Deadline = NO_DEADLINE
+    """Anytime policies ask between steps whether it has expired; annealing cools by the share spent."""
     steps: int | None = None
     """The most improvement steps an anytime policy takes, for results that do not depend on speed."""
     progress: Report = silent

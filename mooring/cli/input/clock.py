@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
+from mooring.placement.deadline import Deadline
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context, Policy
 from mooring.problem.problem import Problem
@@ -29,7 +30,7 @@ class Timed:
         # Compiled code is loaded on first use, which is none of this problem's business.
         tiny = Problem.from_dict(_TINY)
         if policy.unsupported(tiny) is None:
-            policy.place(tiny, Context.of(tiny))
+            policy.place(tiny, replace(Context.of(tiny), steps=1))
 
     def unsupported(self, problem: Problem) -> str | None:
         return self.policy.unsupported(problem)
@@ -42,17 +43,6 @@ class Timed:
             self.seconds = time.perf_counter() - start
 
 
-def deadline(budget_seconds: float | None) -> Callable[[], bool]:
-    """Whether the budget, which starts now, is used up; never without one."""
-    if budget_seconds is None:
-        return lambda: False
-    end = time.monotonic() + budget_seconds
-    return lambda: time.monotonic() >= end
-
-
-def spent_part(budget_seconds: float | None) -> Callable[[], float] | None:
-    """The part of the budget, which starts now, that is used up; None without a budget."""
-    if budget_seconds is None:
-        return None
-    start = time.monotonic()
-    return lambda: (time.monotonic() - start) / budget_seconds if budget_seconds > 0.0 else 1.0
+def deadline_in(budget_s: float | None) -> Deadline:
+    """A time budget that begins now; None: no deadline."""
+    return Deadline.in_seconds(budget_s, time.monotonic)

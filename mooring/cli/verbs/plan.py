@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from mooring.cli.input.clock import Timed, deadline, spent_part
+from mooring.cli.input.clock import Timed, deadline_in
 from mooring.cli.input.files import read_placement, write_text
 from mooring.cli.input.parsing import Parser, add_problem, count, seconds, settings
 from mooring.cli.input.problem_source import read_source, source_notes
@@ -54,8 +54,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             policy,
             seed=args.seed,
             steps=args.steps,
-            expired=deadline(args.budget),
-            spent=spent_part(args.budget),
+            deadline=deadline_in(args.budget),
             progress=report,
             current=current,
             max_moves=args.max_moves,

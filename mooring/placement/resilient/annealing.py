@@ -7,6 +7,7 @@ up.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -116,8 +117,11 @@ class Annealer:
         )  # fmt: skip
         return float(value), float(worth), int(taken), int(accepted)
 
-    def run(self, hot: float, cold: float, used: Used) -> None:
-        """Cool from hot to cold while the part of its budget that is used goes from 0 to 1."""
+    def run(
+        self, hot: float, cold: float, used: Used, report: Callable[[float], None] = lambda part: None
+    ) -> None:
+        """Cool from hot to cold while the part of its budget that is used goes from 0 to 1; that is
+        reported."""
         begun = self.steps
         if len(self._rules.free) == 0 or not np.isfinite(self.score):
             return
@@ -129,6 +133,7 @@ class Annealer:
             if taken == 0:
                 return
             before, part = part, used(self.steps - begun)
+            report(min(part, 1.0))
             if used.steps is None:
                 wanted = taken / max((part - before) * STRETCHES, 1e-9)
                 most = int(np.clip(wanted, FIRST_STRETCH_STEPS, STRETCH_STEPS))

@@ -2,60 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mooring.placement.policy import Context, never
-
-FIRST_ROUND_STEPS = 50_000
+from mooring.placement.deadline import Deadline
+from mooring.placement.policy import Context
 
 
 @dataclass(frozen=True)
 class Budget:
-    """So many steps, or the context's time, whichever is used up first."""
+    """So many steps, or the time until the deadline, whichever is used up first."""
 
-    context: Context
+    deadline: Deadline
     steps: int | None
+    """None: only time counts."""
 
     @classmethod
-    def rounds(cls, context: Context, default_steps: int) -> Iterator[Budget]:
-        """One round that takes the whole budget; where only the end of it can be told, rounds that double."""
-        timed = context.spent is not None or context.expired is not never
-        if context.steps is not None or not timed:
-            yield cls(context, default_steps if context.steps is None else context.steps)
-        elif context.spent is not None:
-            yield cls(context, None)
-        else:
-            steps = FIRST_ROUND_STEPS
-            while not context.expired():
-                yield cls(context, steps)
-                steps *= 2
+    def of(cls, context: Context, default_steps: int) -> Budget:
+        """What the context allows; the default steps where it sets no limit."""
+        if context.steps is None and not context.deadline.exists:
+            return cls(context.deadline, default_steps)
+        return cls(context.deadline, context.steps)
 
     def part(self, begin: float, end: float) -> Used:
         """The stretch between two parts of the budget. Steps are shared out by parts; time counts from
         now."""
         steps = None if self.steps is None else max(round(self.steps * (end - begin)), 1)
-        spent = self.context.spent
-        started = 0.0 if spent is None else min(spent(), end - 1e-9)
-        return Used(self.context, steps, started, end)
+        return Used(self.deadline, steps, min(self.deadline.share_spent, end - 1e-9), end)
 
 
 @dataclass(frozen=True)
 class Used:
     """Tells how much of a stretch is used up."""
 
-    context: Context
+    deadline: Deadline
     steps: int | None
     """Of the stretch; None: only time counts."""
     started: float
     end: float
-    """Parts of the context's time between which the stretch lies."""
+    """Shares of the deadline's time between which the stretch lies."""
 
     def __call__(self, taken: int) -> float:
         """0 to 1, given the steps taken in this stretch."""
-        if self.context.expired():
+        spent = self.deadline.share_spent
+        if spent >= 1.0:
             return 1.0
         by_steps = 0.0 if self.steps is None else taken / self.steps
-        if self.context.spent is None:
-            return by_steps
-        return max(by_steps, (self.context.spent() - self.started) / (self.end - self.started))
+        return max(by_steps, (spent - self.started) / (self.end - self.started))

@@ -52,7 +52,7 @@ def improve_running(
     if least is None:
         least = max(FRAGMENT_WORTH / model.fragment_count, LEAST_WORTH)
     sites = start
-    budget = next(Budget.rounds(context, policy.default_steps))
+    budget = Budget.of(context, policy.default_steps)
     for number in range(ROUNDS):
         worth = FIRST_WORTH * (least / FIRST_WORTH) ** (number / (ROUNDS - 1))
         rules = MoveRules(free, running, worth * weights, most)

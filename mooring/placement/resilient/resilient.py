@@ -8,7 +8,8 @@ on directions that no search has seen. What is maximised can be told apart from 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -144,13 +145,13 @@ class Resilient:
         powers = degree(model) if isinstance(objective, TrueVolume) else 0
         times = self._restarts(rules)
         ends: list[float] = []
-        for budget in Budget.rounds(context, self.default_steps // (1 + 4 * powers)):
-            for number in range(times):
-                part = _Part(budget, number / times, 1.0 / times)
-                found += self._anneal_once(model, objective, rules, plans, part, context)
-                ends.append(judge(found[-1]))
-                if ends[-1] >= CLOSE_ENOUGH * bound or _settled(ends):
-                    return found
+        budget = Budget.of(context, self.default_steps // (1 + 4 * powers))
+        for number in range(times):
+            part = _Part(budget, context.progress, number / times, (number + 1) / times)
+            found += self._anneal_once(model, objective, rules, plans, part, context)
+            ends.append(judge(found[-1]))
+            if ends[-1] >= CLOSE_ENOUGH * bound or _settled(ends):
+                break
         return found
 
     def _restarts(self, rules: MoveRules) -> int:
@@ -172,12 +173,13 @@ class Resilient:
         hot = self._hot_temperature(model, coarse, rules, start, context.rng)
         middle = hot * self.cooling**-self.hot_share
         annealer = Annealer(model, coarse, rules, start, context.rng)
-        annealer.run(hot, middle, part.used(0.0, self.hot_share))
-        context.progress(part.end_of(self.hot_share), "annealed on few directions")
+        first, second = part.stretch(0.0, self.hot_share), part.stretch(self.hot_share, 1.0)
+        annealer.run(hot, middle, first.used(), first.reports("annealing on few directions"))
         fine = objective.scenarios(self.count_for(model, self.scenarios), context.rng)
         plans_so_far = [start, annealer.sites, annealer.best]
         annealer = Annealer(model, fine, rules, best_of(model, fine, plans_so_far), context.rng)
-        annealer.run(middle, hot / self.cooling, part.used(self.hot_share, 1.0))
+        cold = hot / self.cooling
+        annealer.run(middle, cold, second.used(), second.reports("annealing on many directions"))
         return [start, annealer.best]
 
     def _hot_temperature(
@@ -217,14 +219,23 @@ class _Judge:
 
 @dataclass(frozen=True)
 class _Part:
-    """The share of a budget that one cooling has."""
+    """The share of a budget that one cooling has, or one stretch of it."""
 
     budget: Budget
+    progress: Callable[[float, str], None]
     begin: float
-    length: float
+    end: float
 
-    def end_of(self, share: float) -> float:
-        return self.begin + self.length * share
+    def at(self, share: float) -> float:
+        """Where in the whole budget this share of the part is used up."""
+        return self.begin + (self.end - self.begin) * share
 
-    def used(self, begin: float, end: float) -> Used:
-        return self.budget.part(self.end_of(begin), self.end_of(end))
+    def stretch(self, begin: float, end: float) -> _Part:
+        return replace(self, begin=self.at(begin), end=self.at(end))
+
+    def used(self) -> Used:
+        return self.budget.part(self.begin, self.end)
+
+    def reports(self, what: str) -> Callable[[float], None]:
+        """Takes the share of this part that is done, and tells of the whole."""
+        return lambda done: self.progress(self.at(done), what)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 
 from mooring.arrays import Ints
 from mooring.errors import InfeasibleError
 from mooring.load.model import LoadModel
+from mooring.placement.deadline import Deadline
 from mooring.placement.policy import Context
 from mooring.placement.resilient.surrogate import Surrogate
 from mooring.placement.rod.clustering import cluster, clustered, sweep
 from mooring.placement.rod.rod import Rod, rod_assign
 from mooring.placement.scenarios.scenarios import Scenarios, crossings_cost, scenario_value
 from mooring.problem.problem import Problem
+from mooring.progress import silent
 
 CLIMB_STEPS_PER_FRAGMENT = 100
 MOST_CLUSTERED = 2_000
@@ -21,32 +23,33 @@ MOST_CLUSTERED = 2_000
 
 def greedy_plans(problem: Problem, context: Context) -> list[Ints]:
     """ROD's plan first (the search must not do worse), then others; `InfeasibleError` where nothing fits."""
-    model, rng, expired = context.load, context.rng, context.expired
+    model, rng, deadline = context.load, context.rng, context.deadline
     plans: list[Ints] = []
     refused: InfeasibleError | None = None
     try:
-        plans.append(Rod().place(problem, context).site_of_fragment)
+        # The search reports on the whole of its work, in which ROD's sweep is a moment.
+        plans.append(Rod().place(problem, replace(context, progress=silent)).site_of_fragment)
     except InfeasibleError as error:
         refused = error
-    if Surrogate.supports(model) and model.capacity_left_cores > 0.0 and not expired():
+    if Surrogate.supports(model) and model.capacity_left_cores > 0.0 and not deadline.expired:
         surrogate = Surrogate(model)
         placed = surrogate.greedy()
         for plan in [*plans[:1], *([] if placed is None else [placed])]:
             steps = CLIMB_STEPS_PER_FRAGMENT * model.fragment_count
-            plans.append(surrogate.climb(plan, steps, rng, expired))
+            plans.append(surrogate.climb(plan, steps, rng, deadline))
     if crossings_cost(model) and model.fragment_count <= MOST_CLUSTERED:
-        plans.extend(clustered_plans(model, expired))
+        plans.extend(clustered_plans(model, deadline))
     if not plans and refused is not None:
         raise refused
     return plans
 
 
-def clustered_plans(model: LoadModel, expired: Callable[[], bool]) -> list[Ints]:
+def clustered_plans(model: LoadModel, deadline: Deadline) -> list[Ints]:
     """ROD over every clustering of the sweep (section 6.3)."""
     plans: list[Ints] = []
     known: set[bytes] = set()
     for how in sweep(model):
-        if expired():
+        if deadline.expired:
             break
         cluster_of = cluster(model, how)
         if cluster_of.tobytes() in known:

@@ -6,12 +6,11 @@ start, at any size.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from mooring.arrays import Floats, Ints
 from mooring.load.model import LoadModel
+from mooring.placement.deadline import Deadline
 from mooring.placement.resilient import surrogate_kernels
 from mooring.placement.rod.rod import normalised_parts
 
@@ -54,7 +53,7 @@ class Surrogate:
         )  # fmt: skip
         return None if stuck >= 0 else np.asarray(sites)
 
-    def climb(self, sites: Ints, steps: int, rng: np.random.Generator, expired: Callable[[], bool]) -> Ints:
+    def climb(self, sites: Ints, steps: int, rng: np.random.Generator, deadline: Deadline) -> Ints:
         """Improve by so many random moves and swaps, or until they are hardly ever taken any more."""
         model = self._model
         result = np.array(sites, dtype=np.int64)
@@ -66,7 +65,7 @@ class Surrogate:
                 self._free, model.memory_mb, memory_left, result, min(steps, STRETCH_STEPS), word,
                 self._degree,
             )  # fmt: skip
-            if expired() or taken * 2000 < min(steps, STRETCH_STEPS):
+            if deadline.expired or taken * 2000 < min(steps, STRETCH_STEPS):
                 break
         return result
 

@@ -139,7 +139,7 @@ class Rod:
         tried: set[bytes] = set()
         ways = list(sweep(model))
         for number, how in enumerate(ways):
-            if context.expired():
+            if context.deadline.expired:
                 break
             context.progress(number / len(ways), f"clustering by {how.approach}")
             cluster_of = cluster(model, how)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 
 from mooring.load.build import build_load_model
+from mooring.placement.deadline import Deadline
 from mooring.placement.policy import Context
 from mooring.placement.resilient.annealing import movable
 from mooring.placement.resilient.resilient import Resilient
@@ -29,21 +31,7 @@ def test_fragments_beside_each_other_load_the_same_variable_about_as_much_and_pi
 
 def test_coolings_that_agree_end_the_search_before_its_time() -> None:
     problem = generate_problem(GraphParameters(operators=8, streams=2, sites=2), np.random.default_rng(1))
-    clock = Ticks(2000)
-    context = Context.of(problem)
-    Resilient().place(problem, replace(context, spent=clock.spent, expired=clock.expired))
-    assert clock.spent() < 0.8
-
-
-class Ticks:
-    """A clock that goes on by one part of its budget each time it is looked at."""
-
-    def __init__(self, parts: int) -> None:
-        self._parts, self._looks = parts, 0
-
-    def spent(self) -> float:
-        self._looks += 1
-        return self._looks / self._parts
-
-    def expired(self) -> bool:
-        return self.spent() >= 1.0
+    ticks = count()
+    deadline = Deadline.in_seconds(2000.0, lambda: float(next(ticks)))  # a second passes with every look
+    Resilient().place(problem, replace(Context.of(problem), deadline=deadline))
+    assert deadline.share_spent < 0.8

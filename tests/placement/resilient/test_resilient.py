@@ -13,6 +13,7 @@ from mooring.load.feasible.feasible_set import FeasibleSet
 from mooring.load.feasible.true_feasible_set import true_ratio
 from mooring.load.model import LoadModel
 from mooring.placement.checker import violations
+from mooring.placement.deadline import Deadline
 from mooring.placement.exact.optimal import optimal_assign
 from mooring.placement.judging.bounded_rates import ratio_below, upper_bounds
 from mooring.placement.judging.evaluation import survived_share
@@ -175,7 +176,7 @@ def test_a_goal_without_its_figures_is_refused_in_words() -> None:
 
 def test_time_that_is_used_up_at_once_still_gives_a_plan() -> None:
     problem = problem_of(1, operators=50)
-    placement = place(problem, Resilient(), steps=None, expired=lambda: True)
+    placement = place(problem, Resilient(), steps=None, deadline=Deadline.in_seconds(0.0, lambda: 0.0))
     assert violations(problem, build_load_model(problem), placement) == []
 
 
@@ -187,3 +188,11 @@ def test_directions_grow_with_the_variables_until_memory_is_full() -> None:
     assert directions(5, 50) == directions(10, 50) == 1024
     assert directions(20, 60) == 4 * 1024
     assert directions(50, 5000) == 40_000_000 // 5000
+
+
+def test_progress_is_told_all_along_and_only_goes_up() -> None:
+    told: list[float] = []
+    place(problem_of(0, operators=50), Resilient(), progress=lambda done, what: told.append(done))
+    assert len(told) > 20
+    assert told == sorted(told)
+    assert told[-1] == pytest.approx(1.0)
