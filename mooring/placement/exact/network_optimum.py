@@ -15,6 +15,7 @@ import numpy as np
 from mooring.arrays import Floats, Ints
 from mooring.errors import InfeasibleError, UnsupportedError
 from mooring.load.model import LoadModel
+from mooring.placement.deadline import NO_DEADLINE, Deadline
 from mooring.placement.relaxation.limited_sites import LimitedSites
 from mooring.placement.relaxation.springs import Link, problem_links, problem_springs
 from mooring.problem.problem import Problem
@@ -23,7 +24,9 @@ _NODES_PER_BUDGET = 100
 """A step of this search costs about as much as a hundred of the compiled one for resilience."""
 
 
-def network_optimum(problem: Problem, model: LoadModel, node_budget: int = 20_000_000) -> Ints:
+def network_optimum(
+    problem: Problem, model: LoadModel, node_budget: int = 20_000_000, deadline: Deadline = NO_DEADLINE
+) -> Ints:
     """Sites per fragment; `UnsupportedError` when the budget does not suffice, `InfeasibleError` when none
     fits."""
     count = len(problem.sites)
@@ -33,7 +36,8 @@ def network_optimum(problem: Problem, model: LoadModel, node_budget: int = 20_00
     trees = _tree_optimum(links, latency_ms, model.pinned_site) if _is_a_sum(links) else None
     if trees is not None and _fits(problem, model, latency_ms, trees.sites):
         return trees.sites
-    return _Search(problem, model, links, latency_ms, trees, node_budget // _NODES_PER_BUDGET).run()
+    budget = node_budget // _NODES_PER_BUDGET
+    return _Search(problem, model, links, latency_ms, trees, budget, deadline).run()
 
 
 class _Trees(NamedTuple):
@@ -114,8 +118,10 @@ class _Search:
         latency_ms: Floats,
         trees: _Trees | None,
         budget: int,
+        deadline: Deadline,
     ) -> None:
         self._latency_ms, self._budget, self._steps = latency_ms, budget, 0
+        self._deadline = deadline
         self._limits = LimitedSites(
             model, problem.network, problem_springs(problem, model.pinned_site), latency_ms
         )
@@ -152,10 +158,10 @@ class _Search:
             self._best_cost, self._best = cost, self._sites.copy()
             return
         self._steps += 1
-        if self._steps > self._budget:
+        if self._steps > self._budget or self._deadline.expired:
             raise UnsupportedError(
                 f"looked at {self._steps - 1:,} partial placements without reaching the end",
-                remedy="raise node_budget, or use relaxation with probes",
+                remedy="raise node_budget, allow more time, or use relaxation with probes",
             )
         fragment = self._order[depth]
         added = self._added_cost(depth, fragment)

@@ -8,7 +8,7 @@ then measured finely, so the answer is exact up to the fine estimator's error.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -18,20 +18,21 @@ from mooring.load.feasible.directions import MANY_VARIABLES, Directions
 from mooring.load.feasible.feasible_set import DEFAULT_POINTS, FeasibleSet
 from mooring.load.model import LoadModel
 from mooring.placement.adjacency import adjacency
-from mooring.placement.exact import optimal_kernels
+from mooring.placement.deadline import NO_DEADLINE, Deadline
 from mooring.placement.exact.network_optimum import network_optimum
+from mooring.placement.exact.optimal_kernels import Tree
+from mooring.placement.exact.tree_walk import TreeWalk
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
 from mooring.placement.rod.rod import rod_assign
 from mooring.placement.site_limits import pinned_first
 from mooring.problem.problem import Problem
+from mooring.progress import Report, silent
 
 ObjectiveName = Literal["resilience", "network", "latency"]
 
-# Placements kept for the fine measurement; those given up were measured as worse along the coarse directions.
-_POOL = 1024
-# Of these, the ones worth the finest measurement.
 _FINALISTS = 32
+"""Placements that come close to the best along the coarse directions and are worth the finest measurement."""
 
 
 def optimal_assign(
@@ -41,58 +42,27 @@ def optimal_assign(
     tolerance: float = 0.01,
     node_budget: int = 20_000_000,
     problem: Problem | None = None,
+    deadline: Deadline = NO_DEADLINE,
+    progress: Report = silent,
 ) -> Ints:
     """The placement with the largest feasible ratio; `UnsupportedError` when the budget does not suffice."""
     start = rod_assign(model, problem=problem)
     if not len(model.active):
         return start
-    coarse = Directions.draw(len(model.active), points, seed=0)
-    pool_sites = np.empty((_POOL, model.fragment_count), np.int64)
-    pool_values = np.zeros(_POOL)
-    pooled, nodes, finished = optimal_kernels.search(
-        *_tree(model, coarse.values),
-        _coarse_ratio(model, start, coarse.values), tolerance, node_budget, pool_sites, pool_values,
-    )  # fmt: skip
-    if not finished:
-        raise UnsupportedError(
-            f"looked at {nodes - 1:,} partial placements of {model.fragment_count} fragments on "
-            f"{model.site_count} sites without reaching the end",
-            remedy="raise node_budget, or use a heuristic such as rod",
-        )
-    values = pool_values[:pooled]
-    close = pool_sites[:pooled][values >= values.max(initial=0.0) * (1.0 - tolerance)]
-    return _finest(model, [start, *close])
+    coarse = Directions.draw(len(model.active), points, seed=0).values
+    walk = TreeWalk(_tree(model, coarse), _coarse_ratio(model, start, coarse), tolerance)
+    walk.run(node_budget, deadline, progress)
+    return _finest(model, [start, *walk.close_to_best()])
 
 
-class _Tree(NamedTuple):
-    """What the search needs to know, in parts of the whole and in the kernel's order."""
-
-    order: Ints
-    fragment_load: Floats
-    fragment_lower: Floats
-    fixed: Floats
-    memory_mb: Floats
-    pinned: Ints
-    room: Floats
-    memory_limit_mb: Floats
-    alike: Ints
-    span: float
-    power: int
-    arc_start: Ints
-    arc_neighbour: Ints
-    arc_fixed_end: Ints
-    arc_load: Floats
-    arc_lower: Floats
-
-
-def _tree(model: LoadModel, directions: Floats) -> _Tree:
+def _tree(model: LoadModel, directions: Floats) -> Tree:
     total_left_cores, active = model.capacity_left_cores, model.active
     totals = model.totals[active]
     parts = model.coefficients[:, active].toarray() / totals
     lower = model.lower[active] * totals / total_left_cores
     order = pinned_first(model, np.argsort(-np.linalg.norm(parts, axis=1), kind="stable"))
     starts, neighbours, fixed_ends, arc_parts = _arcs(model, totals)
-    return _Tree(
+    return Tree(
         order,
         parts @ directions,
         parts @ lower,
@@ -164,7 +134,8 @@ class Optimal:
     """What is best: the largest feasible ratio (resilience), or the fewest bytes in flight (network). The
     latency is not yet searched for."""
     node_budget: int = 20_000_000
-    """The most partial placements looked at; some two million a second for two sites and five streams."""
+    """The most partial placements looked at; some two million a second for two sites and five streams. Where
+    four times as many would hardly do, the search soon says so and ends."""
 
     def unsupported(self, problem: Problem) -> str | None:
         if self.objective == "latency":
@@ -178,6 +149,13 @@ class Optimal:
         if reason is not None:
             raise UnsupportedError(reason, field="objective")
         if self.objective == "network":
-            return Placement(problem, network_optimum(problem, context.load, self.node_budget))
-        sites = optimal_assign(context.load, node_budget=self.node_budget, problem=problem)
+            sites = network_optimum(problem, context.load, self.node_budget, context.deadline)
+            return Placement(problem, sites)
+        sites = optimal_assign(
+            context.load,
+            node_budget=self.node_budget,
+            problem=problem,
+            deadline=context.deadline,
+            progress=context.progress,
+        )
         return Placement(problem, sites)
