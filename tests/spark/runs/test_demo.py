@@ -1,19 +1,38 @@
-"""The demo delivers the truth row by row, wherever its fragments run. Minutes: run with `make soak`."""
+"""The demo delivers the truth row by row, wherever its fragments run, and its flood calls for a move."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 import subprocess
 import sys
 from itertools import combinations
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.controller.headroom_decider import propose
+from mooring.deployment.moves import Move
+from mooring.load.build import build_load_model
+from mooring.run import plan
+from mooring.spark.pipeline.pipeline_problem import problem_of
+from mooring.spark.pipeline.project import load_project
+from mooring.spark.pipeline.statistics_used import statistics_notes
+from mooring.spark.runs.project_run import read_layout
+from mooring.spark.sites.sites import SiteHandle
+
+if TYPE_CHECKING:
+    from mooring.arrays import Floats
+    from mooring.spark.sites.embedded_site import EmbeddedSite
+
 ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "examples" / "network_monitoring"
 
 
 def run_demo(*options: str) -> dict[str, str]:
@@ -25,6 +44,38 @@ def run_demo(*options: str) -> dict[str, str]:
     placement: dict[str, str] = json.loads(report.read_text())["placement"]
     shutil.rmtree(report.parents[2])
     return placement
+
+
+@pytest.fixture
+def burst(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module that holds the flood; it imports its neighbours as scripts do."""
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    return importlib.import_module("burst")
+
+
+def test_the_shipped_statistics_and_the_flood_decide_what_is_proposed_not_the_machine(
+    site: EmbeddedSite, burst: ModuleType
+) -> None:
+    """Measured rates vary with how evenly a busy machine delivers; what follows from them must not."""
+    layout = read_layout(load_project(EXAMPLE), SiteHandle("berlin", 0.45, site.endpoint, site))
+    problem, flood = problem_of(layout), burst.FLOOD
+    said = " ".join(statistics_notes(layout))
+    assert "as measured" in said
+    assert "assumed" not in said
+    assert "edited since measured" not in said
+    model, sites = build_load_model(problem), plan(problem, "rod").placement.site_of_fragment
+    usual = np.array([stream.rate for stream in problem.streams])
+
+    def moves(rates: Floats) -> list[Move]:
+        return [proposed.move for proposed in propose(problem, model, sites, rates).moves]
+
+    for times in (0.0, 0.5, 1.0, 6.0, 30.0):
+        assert moves(times * usual) == []
+    assert problem.streams[flood.part].name == "packets_porto"
+    for share in (0.6, 1.0, 2.0, 10.0):
+        flooded = usual.copy()
+        flooded[flood.part] *= share * flood.times
+        assert moves(flooded) == [Move("source_minutes", "berlin", "oslo")]
 
 
 @pytest.mark.soak
