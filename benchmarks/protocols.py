@@ -1,0 +1,144 @@
+"""The decentralised protocols under random faults, and operators that move while tuples flow.
+
+    python -m benchmarks protocols            # or protocols:campaign, protocols:adaptive
+
+Campaign: so many random schedules of crashes, pauses, partitions and noise, after each step of which every
+invariant is checked. A broken one ends the campaign, and is printed with its smallest schedule.
+
+Adaptive: two operators that begin at the wrong end of a line of six sites. The optimisers of all sites move
+them while the data-plane simulator carries the tuples, with a quiet control plane and with a troubled one
+(a crash, a partition, a third of the messages lost and a third doubled). Usage is bytes in flight.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from benchmarks._record import Measurement, carry_out, chosen_parts, prose_of
+from mooring.experiments.result_table import ResultTable
+from mooring.placement.judging.network_metrics import network_metrics
+from mooring.placement.placement import Placement
+from mooring.placement.relaxation.migration import MigrationParams
+from mooring.problem.problem import Problem
+from mooring.protocols.gossip import GossipParams, gossip_machines
+from mooring.protocols.optimiser import optimiser_machines
+from mooring.protocols.optimiser_params import OptimiserParams
+from mooring.simulator.data_plane.arrivals import Replay
+from mooring.simulator.harness.adaptive_run import AdaptiveRun
+from mooring.simulator.harness.exploration import Subject, explore
+from mooring.simulator.harness.faults import Crash, Fault, Noise, Partition
+from mooring.simulator.harness.gossip_invariants import gossip_checkers, gossip_scenarios
+from mooring.simulator.harness.optimiser_invariants import (
+    chain_layout,
+    optimiser_checkers,
+    optimiser_scenarios,
+)
+
+SCHEDULES = {"gossip": 5_000, "optimisers": 1_000}
+FIRST_SEED = 10_000
+"""Beyond those of the tests."""
+RATE, SECONDS = 200, 60
+TROUBLE: tuple[Fault, ...] = (
+    Crash(3_000.0, 5, 4_000.0),
+    Noise(1_000.0, 15_000.0, loss=0.33, duplicate=0.33, jitter_ms=200.0),
+    Partition(8_000.0, 12_000.0, (0, 1)),
+)
+
+
+def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
+    parts = {"campaign": campaign, "adaptive": adaptive}
+    for part in chosen_parts(words, parts):
+        yield from parts[part]()
+
+
+def campaign() -> Iterator[ResultTable | str]:
+    gossip = GossipParams(period_ms=100.0)
+    optimiser = OptimiserParams(
+        period_ms=40.0, rounds_per_review=8, migration=MigrationParams(displacement_ms=1.0, least_saving=0.05)
+    )
+    subjects = {
+        "gossip": (Subject(gossip_machines(gossip), gossip_checkers), gossip_scenarios(gossip)),
+        "optimisers": (
+            Subject(optimiser_machines(chain_layout, optimiser), optimiser_checkers),
+            optimiser_scenarios(),
+        ),
+    }
+    rows: list[dict[str, str | float]] = []
+    findings: list[str] = []
+    for name, (subject, draw) in subjects.items():
+        start = time.process_time()
+        found = explore(subject, draw, range(FIRST_SEED, FIRST_SEED + SCHEDULES[name]))
+        cpu_s = time.process_time() - start
+        rows.append(
+            {
+                "protocol": name,
+                "schedules": found.scenarios,
+                "steps": found.steps,
+                "steps_per_cpu_s": found.steps / cpu_s,
+                "broken": 0 if found.finding is None else 1,
+            }
+        )
+        findings += [] if found.finding is None else [str(found.finding)]
+    yield ResultTable.of("Campaign", rows)
+    yield from findings
+
+
+def adaptive() -> Iterator[ResultTable]:
+    problem = line_of_sites()
+    start = Placement.from_dict(problem, {"merge": "n5", "parse": "n4"})
+    params = OptimiserParams(migration=MigrationParams(displacement_ms=2.0, least_saving=0.05))
+    rows: list[dict[str, str | float]] = []
+    troubles: dict[str, tuple[Fault, ...]] = {"quiet": (), "troubled": TROUBLE}
+    for name, faults in troubles.items():
+        tuples = Replay(np.arange(RATE * SECONDS // 2) / RATE)  # the rest of the time is for what is late
+        run = AdaptiveRun(start, [tuples, tuples], horizon_s=SECONDS, params=params, faults=faults)
+        run.run(SECONDS)
+        rows.append(
+            {
+                "control_plane": name,
+                "moves": len(run.migrations),
+                "last_move_s": max(move.at_s for move in run.migrations),
+                "longest_pause_s": max(move.pause_s for move in run.migrations),
+                "usage_before": usage(start),
+                "usage_after": usage(Placement.from_dict(problem, dict(run.engine.homes()))),
+                "tuples_lost": 2 * RATE * SECONDS // 2 - run.engine.simulation.latency().tuples,
+            }
+        )
+    yield ResultTable.of("Adaptive", rows)
+
+
+def usage(placement: Placement) -> float:
+    return float(str(network_metrics(placement)["network_usage"]))
+
+
+def line_of_sites() -> Problem:
+    names = [f"n{i}" for i in range(6)]
+    latency_ms = {a: {b: 15.0 * (i - j) for j, b in enumerate(names[:i])} for i, a in enumerate(names) if i}
+    stream = {"rate": RATE, "bytes": 100}
+    return Problem.from_dict(
+        {
+            "sites": {name: {"capacity": 2} for name in names},
+            "latency_ms": latency_ms,
+            "streams": {"x": {"site": "n0", **stream}, "y": {"site": "n1", **stream}},
+            "operators": {
+                "merge": {"inputs": ["x", "y"], "kind": "union", "cost_us": 100, "bytes": 20},
+                "parse": {"inputs": ["merge"], "cost_us": 100, "bytes": 10, "state_bytes": 1e5},
+            },
+            "queries": {"q": {"reads": "parse", "site": "n5"}},
+        }
+    )
+
+
+PROTOCOLS = Measurement(
+    "protocols",
+    "Decentralised protocols under random faults, and operators that move while tuples flow",
+    prose_of(__doc__),
+    measure,
+)
+
+if __name__ == "__main__":
+    carry_out(PROTOCOLS, sys.argv[1:])
