@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from graphlib import TopologicalSorter
 from typing import Any
 
 import pyarrow
@@ -160,15 +161,17 @@ def hop_latency_s(reader: FragmentMeter, written_s: Iterable[float] | None, trig
     return sum(waits) / len(waits) if waits else taken[-1].end_s - taken[-1].begin_s
 
 
-def path_latency_s(
-    fragment: str, hops: Mapping[str, float | None], writers: Mapping[str, Iterable[str]]
-) -> float | None:
-    """Slowest way from any source to the fragment's output; None as long as a hop is unknown."""
-    own = hops.get(fragment)
-    if own is None:
-        return None
-    above = [path_latency_s(writer, hops, writers) for writer in writers.get(fragment, ())]
-    known = [value for value in above if value is not None]
-    if above and not known:
-        return None
-    return own + max(known, default=0.0)
+def path_latencies_s(
+    hops: Mapping[str, float | None], writers: Mapping[str, Iterable[str]]
+) -> dict[str, float | None]:
+    """Per fragment, the slowest way from any source to its output; None as long as a hop is unknown.
+
+    Each fragment once, however many ways lead to it.
+    """
+    found: dict[str, float | None] = {}
+    for fragment in TopologicalSorter({name: list(writers.get(name, ())) for name in hops}).static_order():
+        own, above = hops.get(fragment), [found[writer] for writer in writers.get(fragment, ())]
+        known = [value for value in above if value is not None]
+        unknown = own is None or (above and not known)
+        found[fragment] = None if own is None or unknown else own + max(known, default=0.0)
+    return found

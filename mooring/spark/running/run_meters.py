@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mooring.spark.pipeline.layout import Layout
-from mooring.spark.running.meters import ChannelMeter, FragmentMeter, hop_latency_s, path_latency_s
+from mooring.spark.running.meters import ChannelMeter, FragmentMeter, hop_latency_s, path_latencies_s
 from mooring.spark.running.roster import Roster
 from mooring.spark.running.snapshot import (
     ChannelSnapshot,
@@ -59,7 +59,7 @@ class RunMeters:
             name: hop_latency_s(meter, self._written_s(writers[name]), trigger_s)
             for name, meter in self.meters.items()
         }
-        latencies = {name: path_latency_s(name, hops, writers) for name in self.meters}
+        latencies = path_latencies_s(hops, writers)
         return Snapshot(
             at_s=now,
             since_start_s=now - self.began_s,

@@ -8,7 +8,13 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from pathlib import Path
 
-from mooring.spark.running.meters import ChannelMeter, FragmentMeter, batch_of, hop_latency_s, path_latency_s
+from mooring.spark.running.meters import (
+    ChannelMeter,
+    FragmentMeter,
+    batch_of,
+    hop_latency_s,
+    path_latencies_s,
+)
 from mooring.spark.storage.stream_logs import LogEntry
 
 
@@ -51,8 +57,18 @@ def test_a_hop_takes_the_wait_in_the_channel_and_the_batch_that_reads_it() -> No
 def test_a_querys_latency_is_that_of_its_slowest_path() -> None:
     hops = {"in": 1.0, "fast": 2.0, "slow": 5.0, "out": 1.0}
     writers = {"fast": ["in"], "slow": ["in"], "out": ["fast", "slow"]}
-    assert path_latency_s("out", hops, writers) == 7.0
-    assert path_latency_s("out", {**hops, "out": None}, writers) is None
+    assert path_latencies_s(hops, writers)["out"] == 7.0
+    assert path_latencies_s({**hops, "out": None}, writers)["out"] is None
+
+
+def test_a_hundred_diamonds_in_a_row_are_each_looked_at_once() -> None:
+    """2^100 ways lead through them: following each would never end."""
+    hops: dict[str, float | None] = {"0": 1.0}
+    writers: dict[str, list[str]] = {}
+    for n in range(1, 101):
+        hops |= {f"{n}a": 1.0, f"{n}b": 2.0, str(n): 0.0}
+        writers |= {f"{n}a": [str(n - 1)], f"{n}b": [str(n - 1)], str(n): [f"{n}a", f"{n}b"]}
+    assert path_latencies_s(hops, writers)["100"] == 201.0
 
 
 def test_a_channels_rows_are_counted_off_its_files(tmp_path: Path) -> None:
