@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from mooring.errors import EngineError
 from mooring.problem.problem import Problem
 from mooring.problem.site import Site
 from mooring.spark.pipeline.definitions import load_definitions
@@ -24,6 +26,7 @@ from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.sites import SiteHandle, SiteHandles, running_sites
+from mooring.spark.storage.fencing import retire
 from mooring.spark.storage.storage_root import StorageRoot, forget_mark
 
 
@@ -70,23 +73,30 @@ def prepared_run(
 ) -> Iterator[PreparedRun]:
     """Own the project, start its sites, read its graph; everything ends with the block."""
     files = RunFiles(project.work_folder)
-    with files.held():
-        if fresh:
-            forget_everything(project)
-        with running_sites(project.settings.sites, project.work_folder / "sites", options) as sites:
-            yield from _prepared(project, sites, files)
+    with (
+        files.held(),
+        running_sites(project.settings.sites, project.work_folder / "sites", options) as sites,
+    ):
+        yield from _prepared(project, sites, files, fresh=fresh)
 
 
 @contextlib.contextmanager
-def prepared_on(project: Project, sites: SiteHandles) -> Iterator[PreparedRun]:
+def prepared_on(project: Project, sites: SiteHandles, *, fresh: bool = False) -> Iterator[PreparedRun]:
     """The same over sites that are up already, and stay up."""
     files = RunFiles(project.work_folder)
     with files.held():
-        yield from _prepared(project, sites, files)
+        yield from _prepared(project, sites, files, fresh=fresh)
 
 
-def _prepared(project: Project, sites: SiteHandles, files: RunFiles) -> Iterator[PreparedRun]:
+def _prepared(project: Project, sites: SiteHandles, files: RunFiles, *, fresh: bool) -> Iterator[PreparedRun]:
     ended = files.end_leftovers(sites)
+    if fresh:
+        if left := files.leftovers():
+            raise EngineError(
+                f"queries of an earlier run may still write at {', '.join(left)}, which cannot be asked",
+                remedy="bring the site back, or put it back into mooring.yml, and run with --fresh again",
+            )
+        forget_everything(project)
     check_storage(project, sites)
     layout = read_layout(project, next(iter(sites.values())))
     yield PreparedRun(project, sites, layout, problem_of(layout), files, ended)
@@ -134,13 +144,35 @@ def read_project(folder: Path) -> tuple[Layout, Problem]:
     reader = next((site for site in sites if site.connect is not None), None)
     if reader is None:
         reader = Site(name="reader", capacity=sites[0].capacity)
-    with running_sites([reader], project.work_folder / "sites") as up:
+    project.work_folder.mkdir(exist_ok=True)
+    # A folder of its own: several commands may read one project side by side.
+    with (
+        tempfile.TemporaryDirectory(prefix="reader-", dir=project.work_folder) as own,
+        running_sites([reader], Path(own)) as up,
+    ):
         layout = read_layout(project, up[reader.name])
         return layout, problem_of(layout)
 
 
 def forget_everything(project: Project) -> None:
-    """Remove channels, links and checkpoints, so that the pipeline starts over from its sources."""
-    for part in ("links", "channels", "checkpoints"):
-        shutil.rmtree(project.settings.storage / part, ignore_errors=True)
-    forget_mark(project.settings.storage)
+    """Remove channels, links and checkpoints, so that the pipeline starts over from its sources.
+
+    To be called when nothing of an earlier run can still write there. What cannot be removed is named: half
+    a storage is neither a fresh start nor a resumed one.
+    """
+    storage = project.settings.storage
+    try:
+        for home in sorted((storage / "checkpoints").glob("*")):
+            if home.is_dir():
+                retire(home)
+        for note in (storage / "checkpoints").glob(".*.fragment.json"):
+            note.unlink()
+        for part in ("links", "channels"):
+            if (storage / part).exists():
+                shutil.rmtree(storage / part)
+        forget_mark(storage)
+    except OSError as failure:
+        raise EngineError(
+            f"the storage {storage} cannot be cleared: {failure}",
+            remedy="remove what is left by hand and run with --fresh again; nothing was started",
+        ) from failure

@@ -33,6 +33,8 @@ class RunFiles:
         self._status = folder / "status.json"
         self._sessions = folder / "sessions.json"
         self._statistics = folder / "statistics.json"
+        self._unreached: list[dict[str, str]] = []
+        """Sessions of earlier runs whose site could not be asked."""
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -121,33 +123,58 @@ class RunFiles:
 
     def note_sessions(self, running: Sequence[RunningFragment], sites: Mapping[str, SiteHandle]) -> None:
         """Remember sessions at sites that outlive us, so that the next run can end what they left running."""
-        lasting = [
+        lasting: list[dict[str, str]] = [
             {"site": fragment.site, "fragment": fragment.name, "session": fragment.session_id}
             for fragment in running
             if sites[fragment.site].embedded is None
         ]
-        write_whole(self._sessions, json.dumps(lasting), on_disk=True)
+        write_whole(self._sessions, json.dumps([*self._unreached, *lasting]), on_disk=True)
 
     def end_leftovers(self, sites: Mapping[str, SiteHandle]) -> list[str]:
-        """Stop queries that a killed run left at existing sites; returns their fragments."""
+        """Stop queries that a killed run left at existing sites; returns their fragments.
+
+        Those of a site that is gone or does not answer stay noted: the fence holds them back until it can be
+        asked.
+        """
+        ended, left = [], []
+        for entry in self._noted_sessions():
+            site = sites.get(entry["site"])
+            outcome = None if site is None else _end_queries(site.endpoint, entry["session"])
+            if outcome is None:
+                left.append(entry)
+            elif outcome:
+                ended.append(entry["fragment"])
+        self._unreached = left
+        write_whole(self._sessions, json.dumps(left), on_disk=True)
+        return ended
+
+    def leftovers(self) -> list[str]:
+        """Sites at which queries of an earlier run may still be active."""
+        return sorted({entry["site"] for entry in self._noted_sessions()})
+
+    def _noted_sessions(self) -> list[dict[str, str]]:
         try:
             noted = json.loads(self._sessions.read_text())
+            return [{key: str(entry[key]) for key in ("site", "fragment", "session")} for entry in noted]
         except FileNotFoundError:
             return []
-        ended = []
-        for entry in noted:
-            site = sites.get(entry["site"])
-            if site is not None and _end_queries(site.endpoint, entry["session"]):
-                ended.append(str(entry["fragment"]))
-        self._sessions.unlink(missing_ok=True)
-        return ended
+        except (OSError, ValueError, KeyError, TypeError) as damage:
+            raise EngineError(
+                f"{self._sessions} cannot be read: {damage}",
+                remedy="end what an earlier run left at existing endpoints, then remove the file",
+            ) from damage
 
     def _owner(self) -> int | None:
         text = self._lock.read_text().strip()
         return int(text) if text.isdigit() else None
 
 
-def _end_queries(endpoint: Endpoint, session_id: str) -> bool:
+def _end_queries(endpoint: Endpoint, session_id: str) -> bool | None:
+    """Whether queries of that session still ran, and have been stopped; None if the site does not answer."""
+    try:
+        close_session(open_session(endpoint))
+    except EngineError:
+        return None
     try:
         session = open_session(endpoint, session_id)
     except EngineError:  # the server closed that session, and so its queries

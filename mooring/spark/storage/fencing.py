@@ -51,6 +51,14 @@ def take_epoch(home: Path) -> Path:
     return fresh
 
 
+def retire(home: Path) -> None:
+    """Forget the checkpoint under `home`, and let nobody go on with it. Epochs are never used twice: a query
+    left behind would otherwise find the path of its checkpoint alive again.
+    """
+    for number in _numbers(home):
+        _bury(_folder(home, number))
+
+
 def drop_unfinished(sink_log: Path) -> list[str]:
     """Remove what an earlier writer had begun to add to a sink's log, so that it can no longer be put into
     place. To be called while no query is meant to write there.

@@ -13,12 +13,15 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
+from mooring.spark.pipeline.project import load_project
+from mooring.spark.runs.project_run import prepared_on
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.sites.endpoint import close_session, open_session
-from mooring.spark.sites.sites import SiteHandle
+from mooring.spark.sites.sites import SiteHandle, SiteHandles
 
 if TYPE_CHECKING:
     from mooring.spark.sites.embedded_site import EmbeddedSite
+    from tests.spark.conftest import ProjectMaker
 
 
 def test_a_project_is_held_by_one_process_and_free_again_afterwards(tmp_path: Path) -> None:
@@ -69,3 +72,29 @@ def test_a_status_amended_between_looks_tells_what_is_wrong_and_what_still_runs(
         "troubles": {"site a": "lost"},
         "policy": "rod",
     }
+
+
+def test_leftovers_at_a_site_that_is_gone_stay_noted_and_keep_a_fresh_start_waiting(
+    make_project: ProjectMaker, site: EmbeddedSite
+) -> None:
+    project = load_project(make_project())
+    files = RunFiles(project.work_folder)
+    project.work_folder.mkdir()
+    noted = [{"site": "gone", "fragment": "numbers", "session": str(uuid.uuid4())}]
+    (project.work_folder / "sessions.json").write_text(json.dumps(noted))
+    here = SiteHandles([SiteHandle("here", 2.0, site.endpoint, site)])
+    kept = project.settings.storage / "channels" / "numbers"
+    kept.mkdir(parents=True)
+    with (
+        pytest.raises(EngineError, match="may still write at gone"),
+        prepared_on(project, here, fresh=True),
+    ):
+        pass
+    assert kept.is_dir()
+    assert files.leftovers() == ["gone"]
+
+
+def test_sessions_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    (tmp_path / "sessions.json").write_text('[{"site": "a"')
+    with pytest.raises(EngineError, match="cannot be read"):
+        RunFiles(tmp_path).end_leftovers({})

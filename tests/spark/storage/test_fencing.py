@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.errors import EngineError
-from mooring.spark.storage.fencing import current_epoch, drop_unfinished, take_epoch
+from mooring.spark.storage.fencing import current_epoch, drop_unfinished, retire, take_epoch
 
 
 def test_a_new_epoch_holds_what_the_old_one_held_and_the_old_name_is_closed(tmp_path: Path) -> None:
@@ -78,3 +78,19 @@ def test_only_unfinished_entries_leave_the_sinks_log(tmp_path: Path) -> None:
     assert drop_unfinished(tmp_path) == [".2.8a4e.tmp"]
     assert sorted(os.listdir(tmp_path)) == [".1.mooring", "0", "1", "9.compact"]
     assert drop_unfinished(tmp_path / "nowhere") == []
+
+
+def test_an_epoch_is_never_used_twice_even_after_everything_was_forgotten(tmp_path: Path) -> None:
+    """A query left behind in its first epoch must not find its checkpoint's path alive again."""
+    home = tmp_path / "fragment"
+    first = take_epoch(home)
+    (first / "offsets").mkdir()
+    retire(home)
+    assert not first.is_dir()
+    with pytest.raises(OSError, match=r"exists|directory"):
+        (first / "offsets").mkdir(parents=True)
+    second = take_epoch(home)
+    assert int(second.name) > int(first.name)
+    assert list(second.iterdir()) == []
+    retire(home)
+    assert int(take_epoch(home).name) > int(second.name)
