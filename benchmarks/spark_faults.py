@@ -32,7 +32,7 @@ from typing import Any
 
 from benchmarks._record import Measurement, carry_out, prose_of
 from mooring.experiments.result_table import ResultTable, Value
-from mooring.spark.pipeline.layout import file_name
+from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.fencing import current_epoch
 from mooring.spark.storage.stream_logs import last_batch
 

@@ -273,6 +273,12 @@ def _run_python(file: Path, project: Path, session: SparkSession) -> None:
             found.loader.exec_module(module)
     except InputError:
         raise
+    except SystemExit as ending:  # or the command would end with it, as if all were well
+        raise InputError(
+            "ends the process (sys.exit) instead of defining something",
+            file=str(place_of_failure(ending, file, project)),
+            remedy="raise an error instead",
+        ) from ending
     except Exception as failure:
         raise InputError(
             f"cannot be run: {type(failure).__name__}: {first_line(failure)}",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +13,7 @@ from mooring.problem.reading.fields import nearest
 from mooring.spark.pipeline.definitions import sources_digest
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
 from mooring.spark.pipeline.project import Project
+from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.fencing import current_epoch
 from mooring.spark.storage.file_channel import FileChannel
 
@@ -169,9 +168,3 @@ def _check_names(field: str, given: Iterable[str], pipeline: Pipeline, file: Pat
                 field=f"{field}.{name}",
                 remedy=f"did you mean {closest!r}?" if closest else None,
             )
-
-
-def file_name(name: str) -> str:
-    """A folder name that no file system or URI minds; names that need changing get a mark of their own."""
-    plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)
-    return plain if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 
-from mooring.spark.pipeline.layout import file_name
+from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage import stream_logs
 
 

@@ -12,6 +12,7 @@ from mooring.problem.site import Site
 from mooring.spark.sites.class_archive import usable_archive
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
+from mooring.spark.sites.file_name import file_name
 from mooring.spark.sites.java import find_java
 from mooring.spark.sites.process_tree import TreeUsage
 
@@ -85,7 +86,7 @@ def running_sites(
             for site in sites:
                 if site.connect is None:
                     made = EmbeddedSite(
-                        site.name, folder / site.name, java, capacity=site.capacity, options=chosen
+                        site.name, folder / file_name(site.name), java, capacity=site.capacity, options=chosen
                     )
                     stack.callback(made.stop)
                     made.start()

@@ -88,6 +88,8 @@ class FileChannel(ChannelLog):
         self._finish(note)
         stored, state = self._stored(note), self.state()
         doomed = stored[: state.trim_to() - state.start]
+        for entry in doomed:
+            self._refuse_outside(entry.path)
         if doomed:
             note["trimming"] = [str(entry.path) for entry in doomed]
             note["start"] += len(doomed)
@@ -154,6 +156,7 @@ class FileChannel(ChannelLog):
             note["doubtful"][name] = _settle(log, doubtful)
             if name == _SINK_LOG:
                 for path in note["trimming"]:
+                    self._refuse_outside(Path(path))
                     Path(path).unlink(missing_ok=True)
                     # What a checksummed file system keeps beside every file (see state_store.py).
                     Path(path).with_name(f".{Path(path).name}.crc").unlink(missing_ok=True)
@@ -161,6 +164,14 @@ class FileChannel(ChannelLog):
         note["trimming"] = []
         if json.dumps(note) != before:
             self._write_note(note)
+
+    def _refuse_outside(self, path: Path) -> None:
+        """Only files of this channel are ever deleted, whatever a log or note says."""
+        if path.parent not in (self.link, self.folder) or path.name in ("", ".", "..", _SINK_LOG):
+            raise EngineError(
+                f"the log of the channel {self.name} names {path}, which is no file of {self.folder}",
+                remedy="nothing was deleted; put the log back as Spark wrote it, or start over with --fresh",
+            )
 
     def _stored(self, note: dict[str, Any]) -> list[stream_logs.LogEntry]:
         gone = {*note["trimming"], *(path for _, path in note["doubtful"].get(_SINK_LOG, ()))}
@@ -183,6 +194,11 @@ class FileChannel(ChannelLog):
             note: dict[str, Any] = json.loads(self._note_file.read_text())
         except FileNotFoundError:
             raise EngineError(f"the channel {self.name} has no {self._note_file}") from None
+        except (OSError, ValueError) as damage:
+            raise EngineError(
+                f"{self._note_file} cannot be read: {damage}",
+                remedy="put it back from a copy; without it nobody knows what its readers still need",
+            ) from damage
         return note
 
     def _write_note(self, note: dict[str, Any]) -> None:

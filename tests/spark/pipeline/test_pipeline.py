@@ -118,6 +118,7 @@ def deliver():
         ("dp.create_streaming_table('t')\n", 4, "no flow writes"),
         ("@dp.append_flow(target='t')\ndef f():\n    return 1\n", 4, "not defined"),
         ("1 / 0\n", 4, "ZeroDivisionError"),
+        ("import sys\nsys.exit()\n", 5, "ends the process"),
         (
             "dp.create_streaming_table('t')\ndp.create_auto_cdc_flow(target='t', source='numbers', "
             "keys=['n'], sequence_by='at')\n",

@@ -11,6 +11,7 @@ pytest.importorskip("pyspark", reason="needs the spark extra")
 
 from mooring.errors import EngineError
 from mooring.problem.site import Site
+from mooring.spark.sites.file_name import file_name
 from mooring.spark.sites.sites import running_sites
 
 
@@ -27,3 +28,10 @@ def test_a_site_that_is_down_is_named_with_the_networks_own_words(tmp_path: Path
     assert "Connection refused" in message
     assert "s3cret" not in message
     assert "InactiveRpcError" not in message
+
+
+def test_a_site_keeps_its_files_in_its_own_folder_whatever_its_name(tmp_path: Path) -> None:
+    for name in ("../../x", "/etc", "..", "a/b", "."):
+        folder = (tmp_path / "sites" / file_name(name)).resolve()
+        assert folder.parent == tmp_path / "sites"
+    assert file_name("a/b") != file_name("a_b") != file_name("a.b")

@@ -168,3 +168,36 @@ def test_files_named_without_the_link_are_refused_with_a_way_out(tmp_path: Path)
     (tmp_path / "flow" / "_spark_metadata" / "0").write_text(f"v1\n{entry}")
     with pytest.raises(EngineError, match="--fresh"):
         log.create()
+
+
+@pytest.mark.parametrize("named", ["/outside/precious", "channel/../precious", "channel/_spark_metadata"])
+def test_nothing_outside_the_channel_is_deleted_whatever_its_log_says(tmp_path: Path, named: str) -> None:
+    spark = FakeSpark(tmp_path)
+    channel = FileChannel("f", tmp_path / "channel", tmp_path / "channel", lambda reader: spark.reader)
+    channel._note_file.write_text(
+        json.dumps({"start": 0, "trimming": [], "doubtful": {}, "readers": {"reader": 0}})
+    )
+    precious = tmp_path / "precious"
+    precious.write_text("not a channel's")
+    spark.append()
+    (spark.log / "0").write_text(
+        "\n".join(["v1", json.dumps({"path": f"file://{tmp_path / named}", "size": 4})])
+    )
+    for part in ("sources/0", "offsets", "commits"):
+        (spark.reader / part).mkdir(parents=True, exist_ok=True)
+    line = json.dumps({"path": f"file://{tmp_path / named}", "timestamp": 0, "batchId": 0})
+    (spark.reader / "sources/0" / "0").write_text("\n".join(["v1", line]))
+    (spark.reader / "offsets" / "0").write_text("\n".join(["v1", "{}", json.dumps({"logOffset": 0})]))
+    (spark.reader / "commits" / "0").write_text("v1\n{}")
+    with pytest.raises(EngineError, match="is no file of"):
+        channel.trim()
+    assert precious.exists()
+    assert spark.log.is_dir()
+
+
+def test_a_torn_note_is_named(tmp_path: Path) -> None:
+    channel = flow_channel(tmp_path)
+    channel.create()
+    channel._note_file.write_text('{"start": 0, "trimm')
+    with pytest.raises(EngineError, match="cannot be read"):
+        channel.readers()
