@@ -6,6 +6,7 @@ now, and unless every move is allowed by what the runner itself knows of the pro
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,7 +56,8 @@ class MoveDesk:
             steps[step] |= {"reached": reached}
             if report is not None:
                 steps[step] |= {"pause_s": report.pause_s, "state_bytes": report.state_bytes}
-            self.mailbox.reply(request.id, answer)
+            with contextlib.suppress(OSError):  # a full disk is no reason to break off a move
+                self.mailbox.reply(request.id, answer)
 
         try:
             apply_list(self.engine, self.journal, FragmentSites(request.old), moves, progress)

@@ -102,6 +102,7 @@ class RunSession:
         self._options = options or SessionOptions()
         self._reviver, self._replan = reviver, replan
         self._supervisor: Supervisor | None = None
+        self._unnoted = False
         self._began_s = self._next_look_s = self._next_trim_s = clock.monotonic_s()
 
     # Beginning and end
@@ -127,12 +128,13 @@ class RunSession:
 
     def turn(self) -> None:
         """Apply what is asked for and what faults call for; look and trim when it is time to."""
-        if self.desk.serve():
-            self._next_look_s = self.clock.monotonic_s()
+        self._chore("answering requests", self._serve)
         now_s = self.clock.monotonic_s()
-        self.supervisor.tick(now_s)
+        self._chore("keeping the run alive", lambda: self.supervisor.tick(now_s))
+        if self._unnoted:
+            self._chore("writing the journal", self._note_placement)
         if now_s >= self._next_look_s:
-            self.supervisor.look(now_s)
+            self._chore("looking after the run", lambda: self.supervisor.look(now_s))
             self._chore("looking at the run", self.look)
             self._next_look_s = now_s + self._options.look_s
         if now_s >= self._next_trim_s:
@@ -182,10 +184,19 @@ class RunSession:
 
     def _recovered(self) -> None:
         """All that was due has been started."""
-        placement = self.supervisor.recovery.placement
+        self._unnoted = True
         self.engine.settled()
-        self.book.placed(placement)
-        self.journal.note_placement(placement, "started again after a fault")
+        self.book.placed(self.supervisor.recovery.placement)
+        self._note_placement()
+
+    def _note_placement(self) -> None:
+        """A full disk keeps the journal behind; it is written as soon as there is room."""
+        self.journal.note_placement(self.supervisor.recovery.placement, "started again after a fault")
+        self._unnoted = False
+
+    def _serve(self) -> None:
+        if self.desk.serve():
+            self._next_look_s = self.clock.monotonic_s()
 
     def _noticed(self) -> None:
         self.book.noticed(self.engine.homes(), self.troubles())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Beginning, Wish, begin
@@ -14,7 +15,7 @@ from mooring.problem.write import problem_to_json
 from mooring.spark.pipeline.statistics_used import statistics_notes
 from mooring.spark.running.engine import EngineOptions
 from mooring.spark.runs.operation_statistics import operation_statistics
-from mooring.spark.runs.project_run import PreparedRun
+from mooring.spark.runs.project_run import PreparedRun, check_storage_at
 from mooring.spark.runs.run_book import RunBook
 from mooring.spark.runs.run_report import RunRecord, write_report
 from mooring.spark.sites.site_revival import SiteRevival
@@ -63,7 +64,9 @@ class SparkRun:
         try:
             with (
                 prepared.engine(options) as engine,
-                contextlib.closing(SiteRevival(prepared.sites)) as revival,
+                contextlib.closing(
+                    SiteRevival(prepared.sites, check=partial(check_storage_at, project))
+                ) as revival,
             ):
                 book = RunBook(prepared.problem, engine, prepared.files, self.record, self.say)
                 session = RunSession(

@@ -13,6 +13,7 @@ from mooring.controller.placing import Wish, begin
 from mooring.controller.session import Look, SessionOptions
 from mooring.controller.simulated_run import SimulatedRun, simulated_run
 from mooring.deployment.moves import Move
+from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Constant
@@ -134,3 +135,33 @@ def test_a_run_begins_with_what_is_asked_for_else_where_the_last_one_was(tmp_pat
     journal.note_placement(FragmentSites({"read": "b", "f": "a", "g": "a"}), "before it was pinned")
     assert begin(PROBLEM, journal, Wish("rod"), notes.append).policy == "rod"
     assert "no longer fits" in notes[0]
+
+
+def test_a_journal_that_cannot_be_written_is_said_and_written_when_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = simulated(tmp_path)
+    run.session.run(lambda passed: passed >= 5.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", full_disk)
+        run.engine.lose_site("a")
+        run.session.run(lambda passed: passed >= 10.0)
+    assert run.engine.homes() == {"f": "b", "g": "b"}
+    assert any("No space left" in what for _, what in run.book.incidents)
+    assert run.session.journal.placement() == ALL_AT_A
+    run.session.run(lambda passed: passed >= 12.0)
+    assert run.session.journal.placement() == FragmentSites({"read": "a", "f": "b", "g": "b"})
+
+
+def full_disk(journal: Journal, kind: str, **fields: object) -> None:
+    raise EngineError("the journal cannot be written: No space left on device")
+
+
+def test_requests_that_cannot_be_read_end_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable() -> None:
+        raise PermissionError("requests")
+
+    run = simulated(tmp_path)
+    monkeypatch.setattr(run.tray, "take", unreadable)
+    run.session.run(lambda passed: passed >= 5.0)
+    assert [what for _, what in run.book.incidents] == ["answering requests failed: requests"]

@@ -86,6 +86,19 @@ class Layout:
         """The folder with one epoch of the fragment's checkpoint per start."""
         return self.root / "checkpoints" / file_name(fragment)
 
+    def fragment_note(self, fragment: str) -> Path:
+        """Written when the fragment is started: which version of its flows its checkpoint belongs to."""
+        home = self.checkpoints(fragment)
+        return home.with_name(f".{home.name}.fragment.json")
+
+    def lost_checkpoints(self) -> dict[str, str]:
+        """Fragment -> what is missing, of those that ran before: a vanished checkpoint is no first start."""
+        return {
+            name: f"the checkpoint in {self.checkpoints(name)} is missing"
+            for name in self.fragments
+            if self.fragment_note(name).exists() and not self.checkpoint(name).is_dir()
+        }
+
     def address(self, path: Path) -> str:
         """What every site calls a path under the storage root."""
         return self.project.storage_root.address(path)

@@ -21,6 +21,7 @@ from mooring.deployment.engine import (
     Trouble,
 )
 from mooring.deployment.move_stages import Reached, ignored
+from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.running.channel_readers import ChannelReaders
@@ -83,8 +84,19 @@ class SparkEngine:
 
     def start_all(self, sites: FragmentSites) -> None:
         """Run fragments, all sites side by side."""
+        self._refuse_lost()
         self._lifecycle.start_all(sites)
         self.settled()
+
+    def _refuse_lost(self) -> None:
+        """Before anything runs: going on without what is missing would leave out its rows in silence."""
+        lost = {**self.lost_channels(), **self.layout.lost_checkpoints()}
+        if lost:
+            raise EngineError(
+                "something of the storage is lost: "
+                + "; ".join(f"{name}: {why}" for name, why in lost.items()),
+                remedy="put it back from a copy, or start the pipeline over with --fresh",
+            )
 
     def settled(self) -> None:
         """Embedded sites are held to their capacity, which starting should not be."""

@@ -70,8 +70,9 @@ class PreparedFragment:
         """From now on no query of the fragment that was started before commits anything."""
         try:
             check_checkpoint(self.layout, self.fragment, accept_edits=self.accept_edits)
-            write_note(self.layout, self.fragment)
             self._checkpoint = fence(self.layout, self.fragment.name)
+            # After the fence: a note without a checkpoint means that one was lost.
+            write_note(self.layout, self.fragment)
         except MooringError:
             self.discard()
             raise
@@ -210,7 +211,7 @@ def query_writer(
 
 def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) -> None:
     """Refuse to resume a checkpoint that another version of the flow made, unless told to."""
-    checkpoint, note_file = layout.checkpoint(fragment.name), _note_file(layout, fragment.name)
+    checkpoint, note_file = layout.checkpoint(fragment.name), layout.fragment_note(fragment.name)
     channel = layout.channels.get(fragment.name)
     last = stream_logs.last_committed_batch(checkpoint)
     if channel is not None and channel.goes_beyond(stream_logs.last_batch(checkpoint / "offsets")):
@@ -243,15 +244,16 @@ def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) 
 
 
 def write_note(layout: Layout, fragment: Fragment) -> None:
-    file = _note_file(layout, fragment.name)
-    file.parent.mkdir(parents=True, exist_ok=True)
+    file = layout.fragment_note(fragment.name)
     note = {"fragment": fragment.name, "flows": _fingerprints(layout, fragment)}
-    write_whole(file, json.dumps(note), on_disk=True)
-
-
-def _note_file(layout: Layout, fragment: str) -> Path:
-    home = layout.checkpoints(fragment)
-    return home.with_name(f".{home.name}.fragment.json")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, json.dumps(note), on_disk=True)
+    except OSError as failure:
+        raise EngineError(
+            f"{file} cannot be written: {failure}",
+            remedy="see that the storage root is there, writable and not full; nothing was started",
+        ) from failure
 
 
 def _fingerprints(layout: Layout, fragment: Fragment) -> dict[str, str]:

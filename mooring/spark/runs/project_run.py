@@ -119,12 +119,19 @@ def check_storage(project: Project, sites: Mapping[str, SiteHandle]) -> None:
 
     An embedded one on this machine with no path of its own sees what Mooring sees.
     """
+    project.storage_root.create()
+    for site in sites.values():
+        check_storage_at(project, site)
+
+
+def check_storage_at(project: Project, site: SiteHandle) -> None:
+    """Ask one site, as after its return: a machine that came up before its mount would write into a folder
+    that only looks like the storage.
+    """
     root = project.storage_root
-    root.create()
-    for name, site in sites.items():
-        if site.embedded is None or name in root.site_paths:
-            with _session_at(site, root) as session:
-                root.check_seen(session, name)
+    if site.embedded is None or site.name in root.site_paths:
+        with _session_at(site, root) as session:
+            root.check_seen(session, site.name)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ answer.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mooring.errors import EngineError
@@ -21,8 +22,14 @@ class RevivalOptions:
 class SiteRevival:
     """One thread per lost site, until it is back or the run ends. Its handle in `sites` is replaced then."""
 
-    def __init__(self, sites: SiteHandles, options: RevivalOptions | None = None) -> None:
-        self._sites = sites
+    def __init__(
+        self,
+        sites: SiteHandles,
+        options: RevivalOptions | None = None,
+        check: Callable[[SiteHandle], None] = lambda site: None,
+    ) -> None:
+        """`check` raises `EngineError` if a site answers but cannot be used yet."""
+        self._sites, self._check = sites, check
         self._options = options or RevivalOptions()
         self._over = threading.Event()
         self._lock = threading.Lock()
@@ -59,9 +66,9 @@ class SiteRevival:
         while not self._over.is_set():
             try:
                 handle = self._attempt(self._sites[site])
-            except EngineError as failure:
+            except Exception as failure:  # whatever it was, the site is tried again
                 with self._lock:
-                    self._refusals[site] = str(failure)
+                    self._refusals[site] = str(failure) or type(failure).__name__
             else:
                 with self._lock:
                     self._sites.replace(handle)
@@ -82,4 +89,5 @@ class SiteRevival:
                 embedded.start()
             handle = replace(handle, endpoint=embedded.wait_ready())
         close_session(open_session(handle.endpoint))  # it answers, and takes the token
+        self._check(handle)
         return handle

@@ -47,11 +47,21 @@ class FileChannel(ChannelLog):
         return self.folder / _SINK_LOG
 
     def create(self) -> None:
-        """Make the folder, since a reader may start before anything was written."""
+        """Make the folder, since a reader may start before anything was written. Where a note says that there
+        was one, it is never made again: a reader would take its missing files for deleted on purpose.
+        """
+        if self._note_file.exists():
+            if self.folder.is_dir():
+                self._point_link()
+            return
+        if stream_logs.last_batch(self.sink_log) >= 0:
+            raise EngineError(
+                f"{self.folder} holds rows, but {self._note_file} is missing, which says who needs them",
+                remedy="put the note back from a copy, or start over with --fresh",
+            )
         self.folder.mkdir(parents=True, exist_ok=True)
         self._point_link()
-        if not self._note_file.exists():
-            self._write_note({"start": 0, "trimming": [], "doubtful": {}, "readers": {}})
+        self._write_note({"start": 0, "trimming": [], "doubtful": {}, "readers": {}})
 
     def register(self, reader: str) -> None:
         """A reader registered once stays registered across runs; a new one starts at what is stored now."""
@@ -117,10 +127,10 @@ class FileChannel(ChannelLog):
         committed = stream_logs.last_committed_batch(self._checkpoint_of(self.name))
         if not self._note_file.exists():
             return f"{self._note_file} is missing"
-        if committed is None:
-            return None
         if not self.folder.is_dir():
             return f"the folder {self.folder} is missing"
+        if committed is None:
+            return None
         if not self.link.is_symlink() or self.link.resolve() != self.folder.resolve():
             return f"{self.link} is no link to {self.folder}"
         noted = stream_logs.last_batch(self.sink_log)

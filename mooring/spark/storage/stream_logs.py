@@ -16,6 +16,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mooring.errors import EngineError
 from mooring.spark.storage.storage_root import local_path
@@ -56,7 +57,16 @@ def committed_source_batches(checkpoint: Path) -> list[int]:
         lines = (checkpoint / "offsets" / str(committed)).read_text().splitlines()
     except FileNotFoundError:  # retired between the two reads; the caller looks again later
         return []
-    return [json.loads(line).get("logOffset", -1) if line != "-" else -1 for line in lines[2:]]
+    return [_log_offset(line) for line in lines[2:]]
+
+
+def _log_offset(line: str) -> int:
+    """Of one source in an offsets file; those without a log of files (`rate`, sockets) write other things."""
+    try:
+        offset = json.loads(line)
+    except ValueError:
+        return -1
+    return int(offset.get("logOffset", -1)) if isinstance(offset, dict) else -1
 
 
 def last_committed_batch(checkpoint: Path) -> int | None:
@@ -99,11 +109,10 @@ def drop_entries(log: Path, dropped: Collection[Path]) -> set[Path]:
     doomed = set(dropped)
     found: set[Path] = set()
     for _, file in _live_files(log) if doomed else ():
-        try:
-            version, *lines = file.read_text().splitlines()
-        except FileNotFoundError:
+        if (content := _content(file)) is None:
             continue
-        paths = [local_path(json.loads(line)["path"], log) for line in lines]
+        version, lines = content
+        paths = [local_path(_fields(line, file)["path"], log) for line in lines]
         remaining = [line for line, path in zip(lines, paths, strict=True) if path not in doomed]
         if len(remaining) < len(lines):
             found.update(path for path in paths if path in doomed)
@@ -115,14 +124,10 @@ def drop_entries(log: Path, dropped: Collection[Path]) -> set[Path]:
 
 def _entries(log: Path) -> Iterator[tuple[int, LogEntry]]:
     for number, file in _live_files(log):
-        try:
-            version, *lines = file.read_text().splitlines()
-        except FileNotFoundError:
+        if (content := _content(file)) is None:
             continue
-        if version != _VERSION:
-            raise EngineError(f"{file} is of version {version!r}, expected {_VERSION!r}")
-        for line in lines:
-            fields = json.loads(line)
+        for line in content[1]:
+            fields = _fields(line, file)
             modified_ms = fields.get("modificationTime", fields.get("timestamp", 0))
             yield (
                 number,
@@ -133,6 +138,33 @@ def _entries(log: Path) -> Iterator[tuple[int, LogEntry]]:
                     modified_ms / 1000,
                 ),
             )
+
+
+def _content(file: Path) -> tuple[str, list[str]] | None:
+    """Version and lines of a log file; None if it was retired a moment ago."""
+    try:
+        version, *lines = file.read_text().splitlines() or [""]
+    except FileNotFoundError:
+        return None
+    if version != _VERSION:
+        found = "empty" if not version else f"of version {version!r}"
+        raise EngineError(
+            f"{file} is {found}, expected {_VERSION!r}", remedy="put it back as Spark wrote it, from a copy"
+        )
+    return version, lines
+
+
+def _fields(line: str, file: Path) -> dict[str, Any]:
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict) or not isinstance(fields.get("path"), str):
+        raise EngineError(
+            f"{file} has a line that names no file: {line[:60]!r}",
+            remedy="put it back as Spark wrote it, from a copy",
+        )
+    return fields
 
 
 def _live_files(log: Path) -> list[tuple[int, Path]]:

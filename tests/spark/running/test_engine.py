@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -128,3 +129,19 @@ def test_what_cannot_be_done_is_an_engine_error(engine: SparkEngine) -> None:
     engine.roster["numbers"].query.stop()
     with pytest.raises(EngineError, match="ended by itself"):
         engine.check()
+
+
+@pytest.mark.parametrize("gone", ["channels/numbers", "checkpoints/counted"])
+def test_nothing_is_started_while_something_of_the_storage_is_lost(engine: SparkEngine, gone: str) -> None:
+    problem = problem_of(engine.layout)
+    placement = Placement.from_dict(problem, {"numbers:ingest": "a", "counted": "b"})
+    carry_out(engine, placement)
+    for second in range(25):
+        feed(engine.layout.project.folder, second)
+    wait_until(engine, lambda: read_stored(engine.layout.root, "counted").num_rows >= 1)
+    engine.stop_all()
+    shutil.rmtree(engine.layout.root / gone)
+    engine.layout.create()
+    with pytest.raises(EngineError, match="is lost: (numbers|counted): .* missing"):
+        carry_out(engine, placement)
+    assert engine.homes() == {}

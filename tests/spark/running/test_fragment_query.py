@@ -214,6 +214,7 @@ def test_readers_that_start_over_entries_a_stale_compaction_brought_back_go_on_w
     log.write_text(stale)
     for gone in (layout.checkpoint("odds"), layout.channels["odds"].folder):  # odds is as new; evens resumes
         shutil.rmtree(gone)
+    layout.channels["odds"]._note_file.unlink()
     layout.create()
     running[1:] = [start(layout, name) for name in ("evens", "odds")]
     feed(folder, "g", range(10, 20))

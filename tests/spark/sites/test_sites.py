@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,7 +14,11 @@ pytest.importorskip("pyspark", reason="needs the spark extra")
 from mooring.errors import EngineError
 from mooring.problem.site import Site
 from mooring.spark.sites.file_name import file_name
-from mooring.spark.sites.sites import running_sites
+from mooring.spark.sites.site_revival import RevivalOptions, SiteRevival
+from mooring.spark.sites.sites import SiteHandle, SiteHandles, running_sites
+
+if TYPE_CHECKING:
+    from mooring.spark.sites.embedded_site import EmbeddedSite
 
 
 def test_a_site_that_is_down_is_named_with_the_networks_own_words(tmp_path: Path) -> None:
@@ -35,3 +41,25 @@ def test_a_site_keeps_its_files_in_its_own_folder_whatever_its_name(tmp_path: Pa
         folder = (tmp_path / "sites" / file_name(name)).resolve()
         assert folder.parent == tmp_path / "sites"
     assert file_name("a/b") != file_name("a_b") != file_name("a.b")
+
+
+def test_a_site_that_is_back_but_not_fit_for_use_is_tried_again_until_it_is(site: EmbeddedSite) -> None:
+    """It answers before its storage is mounted; and whatever else goes wrong, somebody goes on trying."""
+    failures: list[Exception] = [RuntimeError("a bug"), EngineError("does not see the storage root")]
+
+    def check(handle: SiteHandle) -> None:
+        if failures:
+            raise failures.pop(0)
+
+    sites = SiteHandles([SiteHandle("there", 1.0, site.endpoint, None)])
+    revival = SiteRevival(sites, RevivalOptions(first_pause_s=0.01), check)
+    revival.look_after("there")
+    back: list[str] = []
+    deadline = time.monotonic() + 60
+    while not back:
+        assert time.monotonic() < deadline
+        back = revival.returned()
+        time.sleep(0.01)
+    assert back == ["there"]
+    assert failures == []
+    assert revival.refusals() == {}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mooring.errors import EngineError
 from mooring.spark.storage.file_channel import FileChannel
-from mooring.spark.storage.stream_logs import sink_entries
+from mooring.spark.storage.stream_logs import committed_source_batches, sink_entries
 
 
 class FakeSpark:
@@ -201,3 +201,40 @@ def test_a_torn_note_is_named(tmp_path: Path) -> None:
     channel._note_file.write_text('{"start": 0, "trimm')
     with pytest.raises(EngineError, match="cannot be read"):
         channel.readers()
+
+
+def test_a_folder_that_a_note_tells_of_is_never_made_again(tmp_path: Path) -> None:
+    channel = flow_channel(tmp_path)
+    channel.create()
+    assert channel.lost() is None
+    channel.folder.rmdir()
+    channel.create()
+    assert not channel.folder.exists()
+    assert "is missing" in str(channel.lost())
+
+
+def test_rows_without_the_note_of_who_needs_them_are_refused(tmp_path: Path) -> None:
+    channel = flow_channel(tmp_path)
+    channel.create()
+    channel.sink_log.mkdir()
+    (channel.sink_log / "0").write_text("v1")
+    channel._note_file.unlink()
+    with pytest.raises(EngineError, match="which says who needs them"):
+        channel.create()
+
+
+@pytest.mark.parametrize("content", ["", "v2\n", "v1\nnot json", 'v1\n{"size": 3}', "v1\n[]"])
+def test_a_log_file_that_spark_did_not_write_so_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "0").write_text(content)
+    with pytest.raises(EngineError, match=str(tmp_path / "0")):
+        sink_entries(tmp_path)
+
+
+def test_sources_that_keep_no_log_of_files_stand_beside_those_that_do(tmp_path: Path) -> None:
+    """A fragment may read a channel and a `rate` source, whose offset is a bare number."""
+    for part in ("offsets", "commits"):
+        (tmp_path / part).mkdir()
+    lines = ["v1", "{}", '{"logOffset": 7}', "42", "-", "not json", '{"other": 1}']
+    (tmp_path / "offsets" / "3").write_text("\n".join(lines))
+    (tmp_path / "commits" / "3").write_text("v1\n{}")
+    assert committed_source_batches(tmp_path) == [7, -1, -1, -1, -1]
