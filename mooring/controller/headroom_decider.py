@@ -15,11 +15,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from mooring.arrays import Floats, Ints
 from mooring.controller.decider import Observation, Prediction, Proposal, ProposedMove
 from mooring.deployment.moves import Move
 from mooring.load.build import build_load_model
 from mooring.load.feasible.headroom import headroom
-from mooring.load.model import Floats, Ints, LoadModel
+from mooring.load.model import LoadModel
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 

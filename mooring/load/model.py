@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from mooring.arrays import Floats as Floats
-from mooring.arrays import Ints as Ints
+from mooring.arrays import Floats, Ints
 
 SparseVector = dict[int, float]
 """Variable -> coefficient."""

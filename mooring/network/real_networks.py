@@ -15,10 +15,10 @@ from mooring.problem.reading.fields import nearest
 SHIPPED = {"aws": aws_regions, "planetlab": planetlab}
 
 
-def read_network(name_or_path: str) -> Places:
+def real_network(name_or_path: str) -> Places:
     """`aws`, `planetlab`, a GML file, a folder of ping summaries, or a matrix of round-trip times in ms.
 
-    >>> len(read_network("aws").names)
+    >>> len(real_network("aws").names)
     19
     """
     if name_or_path in SHIPPED:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Clock = Callable[[], float]
 """Seconds since some moment that does not matter; the room that has a clock passes it in."""
 
 
@@ -20,13 +19,13 @@ class Deadline:
     (0.3, True)
     """
 
-    clock_s: Clock
+    clock_s: Callable[[], float]
     begun_s: float
     budget_s: float
     """Infinite: there is no deadline."""
 
     @classmethod
-    def in_seconds(cls, budget_s: float | None, clock_s: Clock) -> Deadline:
+    def in_seconds(cls, budget_s: float | None, clock_s: Callable[[], float]) -> Deadline:
         """The budget begins to be spent now; None: there is no deadline."""
         return NO_DEADLINE if budget_s is None else cls(clock_s, clock_s(), budget_s)
 

@@ -45,7 +45,7 @@ def operator_of(message: MoveMessage) -> int:
     return message.hosted.operator if isinstance(message, Transfer) else message.operator
 
 
-class Stage(Enum):
+class Hosting(Enum):
     """Of one operator, as one site knows it."""
 
     AWAY = "away"
@@ -61,15 +61,15 @@ class Desk(Enum):
     GRANTED = "granted"
 
 
-OPERATOR: Mapping[tuple[Stage, type[MoveMessage]], frozenset[Stage]] = {
-    (Stage.HERE, Granted): frozenset({Stage.LEAVING, Stage.HERE}),  # it goes, or no longer wants to
-    (Stage.LEAVING, Granted): frozenset({Stage.LEAVING}),  # a duplicate
-    (Stage.AWAY, Granted): frozenset({Stage.AWAY}),  # late: given back
-    (Stage.LEAVING, Accepted): frozenset({Stage.AWAY}),
-    (Stage.LEAVING, Refused): frozenset({Stage.HERE}),
-    (Stage.AWAY, Transfer): frozenset({Stage.HERE, Stage.AWAY}),  # taken; no room, or an old epoch
-    (Stage.HERE, Transfer): frozenset({Stage.HERE}),  # a duplicate: accepted again
-    (Stage.LEAVING, Transfer): frozenset({Stage.LEAVING}),  # an old epoch
+OPERATOR: Mapping[tuple[Hosting, type[MoveMessage]], frozenset[Hosting]] = {
+    (Hosting.HERE, Granted): frozenset({Hosting.LEAVING, Hosting.HERE}),  # it goes, or no longer wants to
+    (Hosting.LEAVING, Granted): frozenset({Hosting.LEAVING}),  # a duplicate
+    (Hosting.AWAY, Granted): frozenset({Hosting.AWAY}),  # late: given back
+    (Hosting.LEAVING, Accepted): frozenset({Hosting.AWAY}),
+    (Hosting.LEAVING, Refused): frozenset({Hosting.HERE}),
+    (Hosting.AWAY, Transfer): frozenset({Hosting.HERE, Hosting.AWAY}),  # taken; no room, or an old epoch
+    (Hosting.HERE, Transfer): frozenset({Hosting.HERE}),  # a duplicate: accepted again
+    (Hosting.LEAVING, Transfer): frozenset({Hosting.LEAVING}),  # an old epoch
 }
 """What a site that runs operators makes of a message: stage before -> stages that it may lead to."""
 
@@ -100,10 +100,10 @@ class OperatorMoves:
         self.where: dict[int, Location] = {place.operator: place for place in whereabouts}
         self._chosen = chosen
 
-    def stage(self, operator: int) -> Stage:
+    def stage(self, operator: int) -> Hosting:
         if any(leaving.hosted.operator == operator for leaving in self.durable.leaving):
-            return Stage.LEAVING
-        return Stage.AWAY if self.hosted(operator) is None else Stage.HERE
+            return Hosting.LEAVING
+        return Hosting.AWAY if self.hosted(operator) is None else Hosting.HERE
 
     @property
     def desk(self) -> Desk:

@@ -1,7 +1,7 @@
 """The local placement optimiser (section 3.2) as a protocol: every site moves its operators to where they
 belong.
 
-A site measures the others in turn and keeps its coordinate by Vivaldi (`surroundings.py`). Every few rounds
+A site measures the others in turn and keeps its coordinate by Vivaldi (`known_sites.py`). Every few rounds
 it reconsiders each operator it runs (`reviews.py`), and where another site is better by enough, the operator
 goes there (`operator_moves.py`, with the tables of all transitions).
 
@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from mooring.protocols.operator_moves import MoveMessage, OperatorMoves, Stage, operator_of
+from mooring.protocols.known_sites import KnownSites
+from mooring.protocols.operator_moves import Hosting, MoveMessage, OperatorMoves, operator_of
 from mooring.protocols.optimiser_messages import (
     Announce,
     Durable,
@@ -48,7 +49,6 @@ from mooring.protocols.protocol import (
     TimerDue,
 )
 from mooring.protocols.reviews import Reviews
-from mooring.protocols.surroundings import Surroundings
 
 
 class Optimiser:
@@ -65,8 +65,8 @@ class Optimiser:
         whereabouts: Sequence[Location],
     ) -> None:
         self.site, self._params, self._generator = site, params, generator
-        self._surroundings = Surroundings(site, sites, generator, params.vivaldi, params.load_ms)
-        self._reviews = Reviews(site, generator, params, self._surroundings)
+        self._known = KnownSites(site, sites, generator, params.vivaldi, params.load_ms)
+        self._reviews = Reviews(site, generator, params, self._known)
         self.moves = OperatorMoves(site, capacity_cores, initial, whereabouts, self._reviews.chosen)
         self._round = 0
         self._next_round_ms: float | None = None
@@ -110,7 +110,7 @@ class Optimiser:
         return (Persist(self.durable), *outputs)
 
     def _measure(self, now_ms: float) -> Sequence[Effect]:
-        peer = self._surroundings.next_to_measure()
+        peer = self._known.next_to_measure()
         return () if peer is None else (Send(peer, Ping(now_ms)),)
 
     def _review_all(self) -> Sequence[Effect]:
@@ -130,7 +130,7 @@ class Optimiser:
     # Messages.
 
     def _receive(self, sender: int, message: Data, now_ms: float) -> Sequence[Effect]:
-        around, moves = self._surroundings, self.moves
+        around, moves = self._known, self.moves
         match message:
             case Ping(sent_ms=sent_ms):
                 return (Send(sender, Pong(sent_ms, around.coordinate, moves.spare_cores)),)
@@ -155,9 +155,9 @@ class Optimiser:
         before = self.moves.stage(operator)
         effects = self.moves.receive(sender, message)
         match before, self.moves.stage(operator):
-            case Stage.HERE, Stage.LEAVING:
+            case Hosting.HERE, Hosting.LEAVING:
                 self._reviews.close(operator)
-            case Stage.LEAVING, Stage.AWAY:
+            case Hosting.LEAVING, Hosting.AWAY:
                 self._reviews.forget(operator)
         return effects
 

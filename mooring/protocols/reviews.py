@@ -12,22 +12,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from mooring.network.coordinate import Coordinate
+from mooring.protocols.known_sites import KnownSites
 from mooring.protocols.operator_moves import OperatorMoves
 from mooring.protocols.optimiser_messages import AskMove, Attempt, Hosted, Probe, Probed
 from mooring.protocols.optimiser_params import OptimiserParams
 from mooring.protocols.protocol import Effect, Send
 from mooring.protocols.review import Review
-from mooring.protocols.surroundings import Surroundings
 
 
 class Reviews:
     """Of one site. All of it is lost in a crash, and begun anew."""
 
     def __init__(
-        self, site: int, generator: np.random.Generator, params: OptimiserParams, surroundings: Surroundings
+        self, site: int, generator: np.random.Generator, params: OptimiserParams, known: KnownSites
     ) -> None:
         self._site, self._generator, self._params = site, generator, params
-        self._surroundings = surroundings
+        self._known = known
         self._open: dict[int, Review] = {}
         self._looked_up: dict[int, tuple[Coordinate, int]] = {}
         """Operator -> its place when sites were last probed for it, and how many reviews ago."""
@@ -50,10 +50,10 @@ class Reviews:
         ends = tuple(
             link.site if link.operator < 0 else moves.site_of(link.operator) for link in hosted.links
         )
-        if not ends or not self._surroundings.knows(ends):
+        if not ends or not self._known.knows(ends):
             return ()
         rates = tuple(link.rate for link in hosted.links)
-        around = self._surroundings.neighbourhood(moves.spare_cores)
+        around = self._known.neighbourhood(moves.spare_cores)
         place = around.wanted(ends, rates, self._generator)
         if not self._looks_up(hosted.operator, place):
             return ()
@@ -90,7 +90,7 @@ class Reviews:
 
     def _best(self, review: Review) -> int | None:
         """The site with the least usage; None if there is none, or too little would be saved."""
-        own = self._surroundings.latencies_ms(review.ends)
+        own = self._known.latencies_ms(review.ends)
         if not review.answers or min(own) < 0.0:
             return None
         target = min(review.answers, key=lambda site: (review.answers[site], site))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mooring.errors import InputError
-from mooring.network.real_networks import read_network
+from mooring.network.real_networks import real_network
 from mooring.network.shipped import aws_regions
 from mooring.problem.generate import GraphParameters, generate_problem
 from mooring.problem.problem import Problem
@@ -21,7 +21,7 @@ def test_latencies_are_half_the_round_trips_in_every_form(tmp_path: Path) -> Non
     (tmp_path / "pings" / "there.dat").write_text("10/12/20/0.1:here\n")
     (tmp_path / "matrix.csv").write_text("0,12\n12,0\n")
     for path, names in (("pings", ("here", "there")), ("matrix.csv", ("n0", "n1"))):
-        found = read_network(str(tmp_path / path))
+        found = real_network(str(tmp_path / path))
         assert (found.names, found.latency_ms.tolist()) == (names, [[0.0, 6.0], [6.0, 0.0]])
 
 
@@ -36,14 +36,14 @@ def test_a_topology_gives_the_latencies_along_its_routes(tmp_path: Path) -> None
         edge [ source 2 target 3 ]
         ]"""
     )
-    found = read_network(str(path))
+    found = real_network(str(path))
     assert found.names == ("a 1-1", "b-2", "c-3")
     assert found.latency_ms[0, 2] == pytest.approx(2 * found.latency_ms[0, 1])
     assert found.latency_ms[0, 1] == pytest.approx(1000.0 / 200.0, rel=0.01)  # 9 degrees are 1,000 km
 
 
 def test_the_sites_are_places_of_the_network_with_its_latencies() -> None:
-    places = read_network("aws")
+    places = real_network("aws")
     problem = generate_problem(
         GraphParameters(streams=2, operators=10, sites=5, queries=2), np.random.default_rng(1), places
     )
@@ -67,10 +67,10 @@ def test_without_a_network_the_same_seed_draws_what_it_always_did() -> None:
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     few, rng = GraphParameters(streams=1, operators=1, sites=20), np.random.default_rng(0)
     with pytest.raises(InputError, match="at most the 19"):
-        generate_problem(few, rng, read_network("aws"))
+        generate_problem(few, rng, real_network("aws"))
     with pytest.raises(InputError, match="both"):
-        generate_problem(GraphParameters(streams=1, operators=1, plane_ms=1.0), rng, read_network("aws"))
+        generate_problem(GraphParameters(streams=1, operators=1, plane_ms=1.0), rng, real_network("aws"))
     with pytest.raises(InputError, match="did you mean 'planetlab'"):
-        read_network("planetlb")
+        real_network("planetlb")
     with pytest.raises(InputError, match=r"no \.dat files"):
-        read_network(str(tmp_path))
+        real_network(str(tmp_path))

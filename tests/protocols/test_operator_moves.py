@@ -11,9 +11,9 @@ from mooring.protocols.operator_moves import (
     COORDINATOR,
     OPERATOR,
     Desk,
+    Hosting,
     MoveMessage,
     OperatorMoves,
-    Stage,
     operator_of,
 )
 from mooring.protocols.optimiser import optimiser_machines
@@ -48,7 +48,7 @@ class Transitions:
 
     def __init__(self, seen: set[Change]) -> None:
         self._seen = seen
-        self._stages: dict[tuple[int, int], Stage] = {}
+        self._stages: dict[tuple[int, int], Hosting] = {}
         self._desks: dict[int, Desk] = {}
 
     def after_step(self, step: Step, world: WorldView) -> str | None:
@@ -81,7 +81,10 @@ class Transitions:
         return None
 
 
-RARE: set[Change] = {(Stage.HERE, Granted, Stage.HERE), (Stage.LEAVING, Transfer, Stage.LEAVING)}
+RARE: set[Change] = {
+    (Hosting.HERE, Granted, Hosting.HERE),
+    (Hosting.LEAVING, Transfer, Hosting.LEAVING),
+}
 """Rows that take several unlucky messages in one order; each has a test of its own below."""
 
 
@@ -108,7 +111,7 @@ def full_site(chosen: int | None = None) -> OperatorMoves:
 def test_a_grant_for_a_move_that_was_given_up_is_handed_back() -> None:
     site = full_site(chosen=None)
     assert site.receive(0, Granted(7, (1, 0, 1))) == (Send(0, Release(7, (1, 0, 1))),)
-    assert site.stage(7) is Stage.HERE
+    assert site.stage(7) is Hosting.HERE
 
 
 def test_an_old_transfer_of_an_operator_that_is_leaving_is_refused() -> None:
@@ -119,7 +122,7 @@ def test_an_old_transfer_of_an_operator_that_is_leaving_is_refused() -> None:
         0, Granted(3, (1, 0, 1))
     )
     assert site.receive(0, Transfer(guest)) == (Send(0, Refused(3, 4)),)
-    assert site.stage(3) is Stage.LEAVING
+    assert site.stage(3) is Hosting.LEAVING
 
 
 def test_a_full_site_refuses_and_refuses_the_same_transfer_forever() -> None:

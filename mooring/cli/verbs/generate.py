@@ -12,7 +12,7 @@ from rich.markup import escape
 from mooring.cli.input.files import write_text
 from mooring.cli.input.parsing import Parser, count, number, numbers, positive_count
 from mooring.cli.output.terminal import Terminal
-from mooring.network.real_networks import read_network
+from mooring.network.real_networks import real_network
 from mooring.problem.generate import GraphParameters, generate_problem
 from mooring.problem.write import problem_to_data, problem_to_json, problem_to_yaml
 
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     given: dict[str, Any] = {name: value for name in names if (value := getattr(args, name)) is not None}
     if "children" in given:
         given["children"] = tuple(map(int, given["children"]))
-    network = None if args.network is None else read_network(args.network)
+    network = None if args.network is None else real_network(args.network)
     problem = generate_problem(GraphParameters(**given), np.random.default_rng(args.seed), network)
     if args.output is None:
         if terminal.as_json:

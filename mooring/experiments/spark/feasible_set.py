@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from mooring.spark.quota_bench.bench import Bench
-    from mooring.spark.quota_bench.looks import Look
+    from mooring.spark.quota_bench.looks import BenchLook
 
 SHELLS = 6
 RAYS = 4
@@ -128,12 +128,12 @@ def _placement_rows(
         warm_up(running, problem, rates[0, 0])
         for ray in range(len(points)):
             predicted = [float(utilisations(model, placement, each).max()) for each in rates[ray]]
-            looks: dict[int, Look] = {}
+            looks: dict[int, BenchLook] = {}
 
             def probe(
                 at: int,
                 own_rates: Floats = rates[ray],
-                looks: dict[int, Look] = looks,
+                looks: dict[int, BenchLook] = looks,
                 predicted: list[float] = predicted,
                 ray: int = ray,
             ) -> bool | None:
@@ -160,7 +160,7 @@ def _placement_rows(
     return rows
 
 
-def _look_fields(look: Look | None, measured: MeasuredBench, placement: Placement, rates: Floats) -> Row:
+def _look_fields(look: BenchLook | None, measured: MeasuredBench, placement: Placement, rates: Floats) -> Row:
     if look is None:
         nothing = float("nan")
         return {

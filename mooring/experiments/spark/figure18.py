@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from mooring.spark.quota_bench.bench import Bench
-    from mooring.spark.quota_bench.looks import Deployment, Look
+    from mooring.spark.quota_bench.looks import BenchLook, Deployment
     from mooring.spark.quota_bench.workload import DelayOperator
 
 QUICK_POLICIES = ("rod", "connected")
@@ -178,7 +178,7 @@ def _climb(
 ) -> list[Row]:
     """Multiply the rates until a site is overloaded, then look more closely."""
     placement, predicted = scene.placements[policy], scene.first_overloads[policy]
-    looks: dict[float, Look] = {}
+    looks: dict[float, BenchLook] = {}
     report(done, f"{policy}: starting")
     with up.deployed(placement.as_dict()) as running:
         warm_up(running, measured.problem, scene.rates)
@@ -198,12 +198,19 @@ def _climb(
     return [_row(measured, scene, policy, m, looks[m], middle) for m in sorted(looks)]
 
 
-def _look(running: Deployment, measured: MeasuredBench, scene: Scene, multiplier: float, pace: Pace) -> Look:
+def _look(
+    running: Deployment, measured: MeasuredBench, scene: Scene, multiplier: float, pace: Pace
+) -> BenchLook:
     return steady_look(running, measured.problem, multiplier * scene.rates, pace)
 
 
 def _row(
-    measured: MeasuredBench, scene: Scene, policy: str, multiplier: float, look: Look, first_overload: float
+    measured: MeasuredBench,
+    scene: Scene,
+    policy: str,
+    multiplier: float,
+    look: BenchLook,
+    first_overload: float,
 ) -> Row:
     placement, rates = scene.placements[policy], multiplier * scene.rates
     shares = utilisations(measured.model, placement, rates)

@@ -24,7 +24,7 @@ from mooring.progress import Report
 
 if TYPE_CHECKING:
     from mooring.spark.quota_bench.bench import Bench
-    from mooring.spark.quota_bench.looks import Deployment, Look
+    from mooring.spark.quota_bench.looks import BenchLook, Deployment
     from mooring.spark.quota_bench.operator_costs import MeasuredCosts
     from mooring.spark.quota_bench.workload import DelayOperator
 
@@ -140,7 +140,7 @@ def gather_statistics(bench: Bench, pace: Pace, report: Report, until: float) ->
     problem = bench.problem
     asked = build_load_model(problem)
     rates = statistics_rates(asked.totals, asked.capacity_left_cores, pace.statistics_steps)
-    looks: list[Look] = []
+    looks: list[BenchLook] = []
     with bench.deployed(spread_placement(bench.operators, problem)) as running:
         for step, each in enumerate(rates):
             report(until * 0.3 * step / len(rates), "warming up")
@@ -168,7 +168,7 @@ def describe(costs: MeasuredCosts) -> str:
 
 
 def measured_problem(
-    problem: Problem, costs: MeasuredCosts, looks: Sequence[Look], trigger_s: float
+    problem: Problem, costs: MeasuredCosts, looks: Sequence[BenchLook], trigger_s: float
 ) -> Problem:
     """The problem with costs, fixed costs and selectivities as measured; idling is taken off the capacity."""
     operators = []
@@ -196,7 +196,7 @@ def warm_up(running: Deployment, problem: Problem, rates: Floats) -> None:
     running.look(by_stream(problem, WARM_UP_SHARE * rates), 0, WARM_UP_TRIGGERS)
 
 
-def steady_look(running: Deployment, problem: Problem, rates: Floats, pace: Pace) -> Look:
+def steady_look(running: Deployment, problem: Problem, rates: Floats, pace: Pace) -> BenchLook:
     """One look, and a second one if the machine disturbed the first."""
     look = running.look(by_stream(problem, rates), pace.settle_triggers, pace.triggers)
     if look.feasible is None:
@@ -204,7 +204,7 @@ def steady_look(running: Deployment, problem: Problem, rates: Floats, pace: Pace
     return look
 
 
-def load_error(look: Look, predicted_cores: Mapping[str, float]) -> float:
+def load_error(look: BenchLook, predicted_cores: Mapping[str, float]) -> float:
     """Largest |predicted / measured - 1| over the sites; not a number unless all of them kept up, since an
     overloaded site uses its quota whatever it was asked to do.
     """

@@ -23,7 +23,7 @@ that fit the trigger are over and one trigger's rows wait."""
 
 
 @dataclass(frozen=True)
-class Look:
+class BenchLook:
     """What the sites and fragments did over some triggers at constant rates."""
 
     rates: Mapping[str, float]
@@ -95,7 +95,7 @@ class Deployment:
     trigger_s: float
     _delivered: dict[str, int] = field(default_factory=dict)
 
-    def look(self, rates: Mapping[str, float], settle_triggers: int, triggers: int) -> Look:
+    def look(self, rates: Mapping[str, float], settle_triggers: int, triggers: int) -> BenchLook:
         """Feed at these rates; the first triggers let them arrive everywhere, the rest are looked at."""
         self.feeder.set_rates(rates)
         self._sleep_triggers(settle_triggers)
@@ -109,7 +109,7 @@ class Deployment:
         cores = {site: (after.cpu_s[site] - before.cpu_s[site]) / seconds for site in after.cpu_s}
         latencies = self._new_latencies()
         self._tidy(after)
-        return Look(
+        return BenchLook(
             dict(rates),
             seconds,
             {name: after.fed[name] - before.fed[name] for name in after.fed},

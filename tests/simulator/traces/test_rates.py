@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from mooring.arrays import Floats
 from mooring.errors import InputError
-from mooring.load.model import Floats
 from mooring.problem.history import read_history_columns
 from mooring.simulator.traces.rates import RateTable, rate_series, rate_table, read_rates, write_rates
 

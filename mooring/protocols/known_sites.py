@@ -11,7 +11,7 @@ from mooring.network.vivaldi import VivaldiClient, VivaldiParams
 from mooring.protocols.review import Neighbourhood
 
 
-class Surroundings:
+class KnownSites:
     def __init__(
         self, site: int, sites: int, generator: np.random.Generator, params: VivaldiParams, load_ms: float
     ) -> None:
