@@ -16,8 +16,9 @@ from mooring.arrays import Floats, Ints
 from mooring.errors import InfeasibleError, UnsupportedError
 from mooring.load.model import LoadModel
 from mooring.placement.deadline import NO_DEADLINE, Deadline
+from mooring.placement.links import Link, problem_links
 from mooring.placement.relaxation.limited_sites import LimitedSites
-from mooring.placement.relaxation.springs import Link, problem_links, problem_springs
+from mooring.placement.relaxation.springs import problem_springs
 from mooring.problem.problem import Problem
 
 _NODES_PER_BUDGET = 100

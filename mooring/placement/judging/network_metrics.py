@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from mooring.arrays import Ints
 from mooring.load.rates import output_rates
+from mooring.placement.links import node_bytes
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 
@@ -57,19 +58,6 @@ def node_sites(placement: Placement) -> Ints:
     problem = placement.problem
     streams = [_ANYWHERE if s.site is None else problem.site_index[s.site] for s in problem.streams]
     return np.concatenate([np.array(streams, dtype=np.int64), placement.site_of_operator])
-
-
-def node_bytes(problem: Problem) -> list[float | None]:
-    """Bytes per tuple of every node's output: its own, or those of its widest input; None where not known."""
-    graph = problem.graph
-    result: list[float | None] = [stream.bytes for stream in problem.streams]
-    result += [operator.bytes for operator in problem.operators]
-    for j in graph.order:
-        if result[graph.stream_count + j] is None:
-            inputs = [result[node] for port in graph.ports[j] for node in port]
-            if inputs and all(size is not None for size in inputs):
-                result[graph.stream_count + j] = max(size for size in inputs if size is not None)
-    return result
 
 
 def network_metrics(placement: Placement) -> dict[str, object]:

@@ -16,7 +16,7 @@ from mooring.arrays import Floats
 from mooring.errors import InputError
 from mooring.load.rates import output_rates
 from mooring.network.cost_space import CostSpace
-from mooring.placement.judging.network_metrics import node_bytes
+from mooring.placement.links import node_bytes
 from mooring.placement.relaxation.mapping import Contacts, Mapper, MappingParams, OpenSites
 from mooring.placement.relaxation.signatures import Signature, signatures
 from mooring.placement.relaxation.springs import SpringParams, Springs, virtual_positions

@@ -8,17 +8,14 @@ Many queries are one system, and operators that they share tie their springs tog
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from mooring.arrays import Bools, Floats, Ints
 from mooring.errors import InputError
-from mooring.load.rates import output_rates
 from mooring.network.embedding import Embedding
-from mooring.placement.judging.network_metrics import node_bytes
+from mooring.placement.links import problem_links
 from mooring.placement.relaxation.relax_kernels import relax
 from mooring.problem.problem import Problem
 
@@ -101,52 +98,8 @@ def virtual_positions(
     return position
 
 
-class Link(NamedTuple):
-    """A flow of one node's output; an end is a fragment, or ~site where it is nailed down."""
-
-    node: int
-    """The stream or operator whose output flows: readers of one node at one site get it once."""
-    source: int
-    target: int
-    rate: float
-    """Bytes per second; tuples per second where some sizes of tuples are not known."""
-
-
-def problem_links(problem: Problem, pinned_site: Ints) -> list[Link]:
-    """Every flow between the fragments of a problem, its streams' sites and its queries' sites."""
-    graph = problem.graph
-    out, sizes = output_rates(problem, None), node_bytes(problem)
-    known = all(size is not None for size in sizes)
-    flow = [float(out[node]) * (float(sizes[node] or 0.0) if known else 1.0) for node in range(len(sizes))]
-    end_of = _ends(problem, pinned_site)
-    links: dict[tuple[int, int, int], float] = {}
-    for j, ports in enumerate(graph.ports):
-        target = end_of[graph.stream_count + j]
-        for node in (node for port in ports for node in port):
-            source = end_of[node]
-            if source is not None and target is not None and source != target:
-                key = node, source, target
-                links[key] = min(links.get(key, 0.0) + flow[node] * problem.operators[j].share, flow[node])
-    for query in problem.queries:
-        for node in problem.nodes_by_name[query.reads]:
-            source = end_of[node]
-            if source is not None and source != ~problem.site_index[query.site]:
-                links[node, source, ~problem.site_index[query.site]] = flow[node]
-    return [Link(*key, rate) for key, rate in links.items()]
-
-
 def problem_springs(problem: Problem, pinned_site: Ints) -> Springs:
     links = problem_links(problem, pinned_site)
     ends = np.array([(link.source, link.target) for link in links], dtype=np.int64).reshape(-1, 2)
     rates = np.array([link.rate for link in links])
     return Springs.of(len(problem.fragments), ends[:, 0], ends[:, 1], rates)
-
-
-def _ends(problem: Problem, pinned_site: Ints) -> Sequence[int | None]:
-    """Per node: its fragment, or ~site where it is nailed down; None for a stream that is everywhere."""
-    streams = [None if s.site is None else ~problem.site_index[s.site] for s in problem.streams]
-    operators: list[int | None] = [None] * len(problem.operators)
-    for f, members in enumerate(problem.fragments):
-        for j in members:
-            operators[j] = f if pinned_site[f] < 0 else ~int(pinned_site[f])
-    return [*streams, *operators]

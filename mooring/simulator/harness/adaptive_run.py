@@ -18,8 +18,8 @@ from mooring.deployment.move_times import MoveTimes
 from mooring.errors import UnsupportedError
 from mooring.load.build import build_load_model
 from mooring.load.rates import output_rates
+from mooring.placement.links import Link, problem_links
 from mooring.placement.placement import Placement
-from mooring.placement.relaxation.springs import Link, problem_links
 from mooring.protocols.optimiser import optimiser_machines
 from mooring.protocols.optimiser_messages import Hosted, MeasuredFlows, OperatorLink
 from mooring.protocols.optimiser_params import OptimiserParams

@@ -92,7 +92,8 @@ def test_bandwidth_is_respected() -> None:
     problem = lab(40, bandwidth=2500)
     placement = Relaxation(mapping="estimated").place(problem, Context.of(problem))
     carried = np.zeros((80, 80))
-    from mooring.placement.judging.network_metrics import deliveries, node_bytes
+    from mooring.placement.judging.network_metrics import deliveries
+    from mooring.placement.links import node_bytes
 
     size = node_bytes(problem)
     for flow in deliveries(placement):
