@@ -23,9 +23,10 @@ from mooring.placement.checker import violations
 from mooring.placement.deadline import NO_DEADLINE, Deadline
 from mooring.placement.judging.evaluation import evaluate_placement, headroom_metric
 from mooring.placement.judging.explanation import Explanation, explain
+from mooring.placement.judging.network_explanation import NetworkExplanation
 from mooring.placement.limited_moves import hold_immovable, limit_moves
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context, Policy
+from mooring.placement.policy import Context, Policy, Subject
 from mooring.placement.relaxation.signatures import shared_operators
 from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
@@ -38,6 +39,7 @@ class Plan:
 
     problem: Problem
     policy: str
+    about: Subject
     placement: Placement
     model: LoadModel = field(repr=False)
     seed: int = 0
@@ -64,7 +66,14 @@ class Plan:
 
     @cached_property
     def explanation(self) -> Explanation:
-        return explain(self.model, self.placement, self.metrics, self.seed)
+        return explain(self.about, self.model, self.placement, self.metrics, self.seed)
+
+    @property
+    def network_usage_bound(self) -> float | None:
+        """No placement has fewer bytes in flight. Of policies that are about the network, where sizes are
+        known."""
+        why = self.explanation
+        return why.least if isinstance(why, NetworkExplanation) and why.unit == "B" else None
 
     @cached_property
     def shared(self) -> dict[str, str]:
@@ -120,7 +129,7 @@ def plan(
     wrong = violations(problem, model, placement)
     if wrong:
         raise InfeasibleError(f"policy {chosen.name} found no allowed placement: {wrong[0]}")
-    return Plan(problem, chosen.name, placement, model, seed)
+    return Plan(problem, chosen.name, chosen.about, placement, model, seed)
 
 
 def evaluate(

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent / "mooring"
 ROOMS = [
     "arrays",
     "errors",
+    "quantity",
     "whole_files",
     "progress",
     "problem/reading",
@@ -22,8 +23,8 @@ ROOMS = [
     "load/measured",
     "placement",
     "placement/scenarios",
-    "placement/judging",
     "placement/bounds",
+    "placement/judging",
     "placement/rod",
     "placement/relaxation",
     "placement/baselines",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from mooring.arrays import Ints
 from mooring.load.rates import output_rates
@@ -24,10 +24,8 @@ class Link(NamedTuple):
 def problem_links(problem: Problem, pinned_site: Ints) -> list[Link]:
     """Every flow between the fragments of a problem, its streams' sites and its queries' sites."""
     graph = problem.graph
-    out, sizes = output_rates(problem, None), node_bytes(problem)
-    known = all(size is not None for size in sizes)
-    flow = [float(out[node]) * (float(sizes[node] or 0.0) if known else 1.0) for node in range(len(sizes))]
-    end_of = _ends(problem, pinned_site)
+    flow, _ = node_flows(problem)
+    end_of = node_ends(problem, pinned_site)
     links: dict[tuple[int, int, int], float] = {}
     for j, ports in enumerate(graph.ports):
         target = end_of[graph.stream_count + j]
@@ -44,7 +42,7 @@ def problem_links(problem: Problem, pinned_site: Ints) -> list[Link]:
     return [Link(*key, rate) for key, rate in links.items()]
 
 
-def _ends(problem: Problem, pinned_site: Ints) -> Sequence[int | None]:
+def node_ends(problem: Problem, pinned_site: Ints) -> Sequence[int | None]:
     """Per node: its fragment, or ~site where it is nailed down; None for a stream that is everywhere."""
     streams = [None if s.site is None else ~problem.site_index[s.site] for s in problem.streams]
     operators: list[int | None] = [None] * len(problem.operators)
@@ -52,6 +50,15 @@ def _ends(problem: Problem, pinned_site: Ints) -> Sequence[int | None]:
         for j in members:
             operators[j] = f if pinned_site[f] < 0 else ~int(pinned_site[f])
     return [*streams, *operators]
+
+
+def node_flows(problem: Problem) -> tuple[list[float], Literal["B", "tuples"]]:
+    """Per second out of every node at the present rates, and in what: tuples where some sizes are not
+    known."""
+    out, sizes = output_rates(problem, None).tolist(), node_bytes(problem)
+    if any(size is None for size in sizes):
+        return out, "tuples"
+    return [rate * float(size or 0.0) for rate, size in zip(out, sizes, strict=True)], "B"
 
 
 def node_bytes(problem: Problem) -> list[float | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -36,9 +36,18 @@ class Context:
         return cls(load=build_load_model(problem), rng=np.random.default_rng(seed))
 
 
+Subject = Literal["resilience", "network"]
+"""What a policy tries to do well: survive as many rates as it can, or have as little in flight as it can."""
+
+
 @runtime_checkable
 class Policy(Protocol):
     name: ClassVar[str]
+
+    @property
+    def about(self) -> Subject:
+        """What its placements are explained by."""
+        ...
 
     def unsupported(self, problem: Problem) -> str | None:
         """Why this policy cannot place this problem; None if it can."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from mooring.placement.deadline import Deadline
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context, Policy
+from mooring.placement.policy import Context, Policy, Subject
 from mooring.problem.problem import Problem
 
 _TINY = {
@@ -31,6 +31,10 @@ class Timed:
         tiny = Problem.from_dict(_TINY)
         if policy.unsupported(tiny) is None:
             policy.place(tiny, replace(Context.of(tiny), steps=1))
+
+    @property
+    def about(self) -> Subject:
+        return self.policy.about
 
     def unsupported(self, problem: Problem) -> str | None:
         return self.policy.unsupported(problem)

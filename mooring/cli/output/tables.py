@@ -13,6 +13,7 @@ from rich.text import Text
 from mooring.experiments.result_table import ResultTable
 from mooring.load.model import LoadModel
 from mooring.placement.placement import Placement
+from mooring.quantity import quantity
 
 BAR_WIDTH = 20
 NAMES_SHOWN = 6
@@ -53,19 +54,6 @@ DESCRIBED = {
     "delay_penalty": ("times the direct latency is added by the way over operators, on average", "{:.2f}"),
     "qos_met": ("of the latency limits are met", "{:.0%}"),
 }
-
-
-def quantity(value: float, unit: str) -> str:
-    """With three digits and a prefix.
-
-    >>> quantity(2_190_000, "B/s"), quantity(12.5, "B")
-    ('2.19 MB/s', '12.5 B')
-    """
-    prefixes = ["", "k", "M", "G", "T"]
-    while abs(value) >= 999.5 and len(prefixes) > 1:
-        value /= 1000
-        prefixes.pop(0)
-    return f"{value:.3g} {prefixes[0]}{unit}"
 
 
 def duration(seconds: float) -> str:

@@ -13,7 +13,6 @@ from rich.table import Table
 from mooring.cli.input.files import read_placement
 from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.input.problem_source import load_problem
-from mooring.cli.output.tables import quantity
 from mooring.cli.output.terminal import Terminal
 from mooring.controller.asking import MoveAsker, Step
 from mooring.controller.spark_run import PROBLEM_FILE_NAME
@@ -21,6 +20,7 @@ from mooring.deployment.moves import Effect, MoveList
 from mooring.errors import EngineError, InputError, MooringError
 from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
+from mooring.quantity import quantity
 from mooring.spark.pipeline.project import work_folder_of
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.system_clock import SystemClock

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 def plan_document(made: Plan, plan_seconds: float) -> dict[str, object]:
     """The plan as its readers know it; `replicas` and `rejected` are reserved beside `placement`."""
 
-    in_logarithms = {} if made.bound_log10 is None else {"bound_log10": made.bound_log10}
+    bounds = {"bound_log10": made.bound_log10, "network_usage_bound": made.network_usage_bound}
     return {
         "version": 1,
         "problem": fingerprint(made.problem),
@@ -93,7 +93,7 @@ def plan_document(made: Plan, plan_seconds: float) -> dict[str, object]:
         "shared": made.shared,
         "metrics": made.metrics,
         "bound": made.bound,
-        **in_logarithms,
+        **{name: bound for name, bound in bounds.items() if bound is not None},
         "plan_seconds": plan_seconds,
         "explanation": list(made.explanation.sentences),
     }

@@ -17,7 +17,7 @@ from mooring.arrays import Floats, Ints
 from mooring.load.model import LoadModel
 from mooring.placement.baselines.llf import fragment_loads
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context
+from mooring.placement.policy import Context, Subject
 from mooring.placement.site_limits import SiteLimits, first_that_fits, no_room
 from mooring.problem.problem import Problem
 
@@ -97,6 +97,7 @@ class Connected:
     """Policy `connected`."""
 
     name: ClassVar[str] = "connected"
+    about: ClassVar[Subject] = "resilience"
 
     def unsupported(self, problem: Problem) -> str | None:
         return None

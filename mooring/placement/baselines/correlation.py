@@ -16,7 +16,7 @@ from mooring.arrays import Floats, Ints
 from mooring.errors import InputError
 from mooring.load.model import LoadModel
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context
+from mooring.placement.policy import Context, Subject
 from mooring.placement.site_limits import SiteLimits, first_that_fits, no_room
 from mooring.problem.problem import Problem
 
@@ -76,6 +76,7 @@ class Correlation:
     """Policy `correlation`."""
 
     name: ClassVar[str] = "correlation"
+    about: ClassVar[Subject] = "resilience"
 
     samples: int = 100
     """The most samples of the load series; a longer history is averaged down to this."""

@@ -10,7 +10,7 @@ import numpy as np
 from mooring.arrays import Floats, Ints
 from mooring.load.model import LoadModel
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context
+from mooring.placement.policy import Context, Subject
 from mooring.placement.site_limits import SiteLimits, first_that_fits, no_room
 from mooring.problem.problem import Problem
 
@@ -46,6 +46,7 @@ class LargestLoadFirst:
     """Policy `llf`: balances the load at the present rates."""
 
     name: ClassVar[str] = "llf"
+    about: ClassVar[Subject] = "resilience"
 
     def unsupported(self, problem: Problem) -> str | None:
         return None

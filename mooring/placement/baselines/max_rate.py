@@ -10,7 +10,7 @@ import numpy as np
 from mooring.arrays import Floats
 from mooring.placement.baselines.llf import least_loaded_assign
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context
+from mooring.placement.policy import Context, Subject
 from mooring.problem.problem import Problem
 
 
@@ -29,6 +29,7 @@ class MaxRate:
     """Policy `max_rate`: as `llf`, with every stream at its highest rate."""
 
     name: ClassVar[str] = "max_rate"
+    about: ClassVar[Subject] = "resilience"
 
     def unsupported(self, problem: Problem) -> str | None:
         return None

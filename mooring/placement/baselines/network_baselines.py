@@ -14,7 +14,7 @@ import numpy as np
 
 from mooring.arrays import Ints
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context
+from mooring.placement.policy import Context, Subject
 from mooring.placement.relaxation.springs import problem_springs
 from mooring.placement.site_limits import SiteLimits, first_that_fits, no_room
 from mooring.problem.problem import Problem
@@ -74,6 +74,7 @@ class Producer:
     """Policy `producer`: every fragment at one of the sites its streams come from, by chance."""
 
     name: ClassVar[str] = "producer"
+    about: ClassVar[Subject] = "network"
 
     def unsupported(self, problem: Problem) -> str | None:
         return None if any(s.site for s in problem.streams) else "no stream states its site"
@@ -94,6 +95,7 @@ class Consumer:
     several."""
 
     name: ClassVar[str] = "consumer"
+    about: ClassVar[Subject] = "network"
 
     def unsupported(self, problem: Problem) -> str | None:
         return None if problem.queries else "it has no queries"
@@ -117,6 +119,7 @@ class IpMulticast:
     """
 
     name: ClassVar[str] = "ip_multicast"
+    about: ClassVar[Subject] = "network"
 
     def unsupported(self, problem: Problem) -> str | None:
         if problem.network.latency_ms is None and len(problem.sites) > 1:

@@ -10,7 +10,7 @@ import numpy as np
 from mooring.arrays import Ints
 from mooring.load.model import LoadModel
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context
+from mooring.placement.policy import Context, Subject
 from mooring.placement.site_limits import SiteLimits, first_that_fits, no_room
 from mooring.problem.problem import Problem
 
@@ -48,6 +48,7 @@ class Random:
     """Policy `random`."""
 
     name: ClassVar[str] = "random"
+    about: ClassVar[Subject] = "resilience"
 
     balanced: bool = True
     """Equal numbers of fragments on all sites, as in the paper; false: every site equally likely."""

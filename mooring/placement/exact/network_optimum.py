@@ -8,8 +8,6 @@ are added.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from mooring.arrays import Floats, Ints
@@ -19,6 +17,7 @@ from mooring.placement.deadline import NO_DEADLINE, Deadline
 from mooring.placement.links import Link, problem_links
 from mooring.placement.relaxation.limited_sites import LimitedSites
 from mooring.placement.relaxation.springs import problem_springs
+from mooring.placement.trees import TreeCosts, Trees
 from mooring.problem.problem import Problem
 
 _NODES_PER_BUDGET = 100
@@ -34,20 +33,24 @@ def network_optimum(
     stated = problem.network.latency_ms
     latency_ms = np.zeros((count, count)) if stated is None else stated
     links = problem_links(problem, model.pinned_site)
-    trees = _tree_optimum(links, latency_ms, model.pinned_site) if _is_a_sum(links) else None
+    trees = _unlimited(links, latency_ms, model.pinned_site) if _is_a_sum(links) else None
     if trees is not None and _fits(problem, model, latency_ms, trees.sites):
         return trees.sites
     budget = node_budget // _NODES_PER_BUDGET
     return _Search(problem, model, links, latency_ms, trees, budget, deadline).run()
 
 
-class _Trees(NamedTuple):
-    sites: Ints
-    """The optimum if sites were not limited."""
-    root: Ints
-    """Per fragment: the root of its tree."""
-    cost: Floats
-    """Per root: its tree's least cost."""
+def _unlimited(links: list[Link], latency_ms: Floats, pinned_site: Ints) -> Trees | None:
+    """The optimum if sites were not limited; None where links between free fragments form a cycle."""
+    costs = TreeCosts(latency_ms, pinned_site)
+    for link in links:
+        if link.source >= 0 and link.target >= 0:
+            costs.between(link.source, link.target, link.rate)
+        elif link.source >= 0:
+            costs.own[link.source] += link.rate * latency_ms[:, ~link.target]
+        elif link.target >= 0:
+            costs.own[link.target] += link.rate * latency_ms[~link.source]
+    return costs.place()
 
 
 def _is_a_sum(links: list[Link]) -> bool:
@@ -63,51 +66,6 @@ def _fits(problem: Problem, model: LoadModel, latency_ms: Floats, sites: Ints) -
     return all(limits.accept(fragment, int(site)) for fragment, site in enumerate(sites))
 
 
-def _tree_optimum(links: list[Link], latency_ms: Floats, pinned_site: Ints) -> _Trees | None:
-    """None where links between free fragments form a cycle."""
-    count = len(pinned_site)
-    cost = np.zeros((count, len(latency_ms)))
-    edges: list[dict[int, Floats]] = [{} for _ in range(count)]
-    for link in links:
-        if link.source >= 0 and link.target >= 0:
-            between = link.rate * latency_ms
-            for a, b, matrix in ((link.source, link.target, between), (link.target, link.source, between.T)):
-                edges[a][b] = edges[a].get(b, 0.0) + matrix
-        elif link.source >= 0:
-            cost[link.source] += link.rate * latency_ms[:, ~link.target]
-        elif link.target >= 0:
-            cost[link.target] += link.rate * latency_ms[~link.source]
-    trees = _Trees(pinned_site.copy(), np.arange(count), np.zeros(count))
-    for root in range(count):
-        if trees.sites[root] < 0 and not _place_tree(root, edges, cost, trees):
-            return None
-    return trees
-
-
-def _place_tree(root: int, edges: list[dict[int, Floats]], cost: Floats, trees: _Trees) -> bool:
-    """Costs up from the leaves, choices down from the root."""
-    order, parent = [root], {root: -1}
-    for at in order:
-        for other in edges[at]:
-            if other == parent[at]:
-                continue
-            if other in parent:
-                return False
-            parent[other] = at
-            order.append(other)
-    choice: dict[int, Ints] = {}
-    for at in reversed(order[1:]):
-        through = cost[at][:, None] + edges[at][parent[at]]
-        choice[at] = np.argmin(through, axis=0)
-        cost[parent[at]] += through.min(axis=0)
-    trees.sites[root] = np.argmin(cost[root])
-    trees.cost[root] = cost[root].min()
-    for at in order[1:]:
-        trees.sites[at] = choice[at][trees.sites[parent[at]]]
-        trees.root[at] = root
-    return True
-
-
 class _Search:
     """Depth first over fragments, cheapest site first."""
 
@@ -117,7 +75,7 @@ class _Search:
         model: LoadModel,
         links: list[Link],
         latency_ms: Floats,
-        trees: _Trees | None,
+        trees: Trees | None,
         budget: int,
         deadline: Deadline,
     ) -> None:

@@ -23,7 +23,7 @@ from mooring.placement.exact.network_optimum import network_optimum
 from mooring.placement.exact.optimal_kernels import Tree
 from mooring.placement.exact.tree_walk import TreeWalk
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context
+from mooring.placement.policy import Context, Subject
 from mooring.placement.rod.rod import rod_assign
 from mooring.placement.site_limits import pinned_first
 from mooring.problem.problem import Problem
@@ -136,6 +136,10 @@ class Optimal:
     node_budget: int = 20_000_000
     """The most partial placements looked at; some two million a second for two sites and five streams. Where
     four times as many would hardly do, the search soon says so and ends."""
+
+    @property
+    def about(self) -> Subject:
+        return "resilience" if self.objective == "resilience" else "network"
 
     def unsupported(self, problem: Problem) -> str | None:
         if self.objective == "latency":

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from mooring.load.model import LoadModel
+from mooring.placement.judging.network_explanation import explain_network
 from mooring.placement.judging.resilience_explanation import explain_resilience
 from mooring.placement.placement import Placement
+from mooring.placement.policy import Subject
 
 
 class Explanation(Protocol):
@@ -18,6 +20,9 @@ class Explanation(Protocol):
 
 
 def explain(
-    model: LoadModel, placement: Placement, metrics: Mapping[str, object], seed: int = 0
+    about: Subject, model: LoadModel, placement: Placement, metrics: Mapping[str, object], seed: int = 0
 ) -> Explanation:
+    """Where a problem states no latencies, there is nothing to say of the network."""
+    if about == "network" and placement.problem.network.latency_ms is not None:
+        return explain_network(model, placement, metrics)
     return explain_resilience(model, placement, metrics, seed)

@@ -5,6 +5,7 @@ An output read by several consumers at one site is delivered there once.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from mooring.placement.links import node_bytes
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 
-_ANYWHERE = -1
+ANYWHERE = -1
 """The site of a stream that is reachable from everywhere."""
 
 
@@ -32,31 +33,41 @@ class Delivery:
 
 def deliveries(placement: Placement, rates: npt.ArrayLike | None = None) -> list[Delivery]:
     """Everything that crosses between sites at given stream rates (default: the present ones)."""
+    sites = node_sites(placement)
+    out = output_rates(placement.problem, rates)
+    return [
+        Delivery(node, int(sites[node]), int(target), float(out[node] * min(1.0, max(readers.values()))))
+        for (node, target), readers in reader_parts(placement).items()
+        if sites[node] not in (ANYWHERE, target) and out[node] > 0.0
+    ]
+
+
+def reader_parts(
+    placement: Placement, without: Collection[int] = ()
+) -> dict[tuple[int, int], dict[str, float]]:
+    """Per node and target site: the part that each reading operator takes, over all its instances there, and
+    each query; some operators may be left out."""
     problem = placement.problem
     graph = problem.graph
-    sites = node_sites(placement)
-    out = output_rates(problem, rates)
-    # Per node and target site: the part that each reading operator takes, over all its instances there.
+    sites = placement.site_of_operator.tolist()
     parts: dict[tuple[int, int], dict[str, float]] = {}
     for j, ports in enumerate(graph.ports):
-        operator, target = problem.operators[j], sites[graph.stream_count + j]
+        if j in without:
+            continue
+        operator = problem.operators[j]
         for node in (node for port in ports for node in port):
-            readers = parts.setdefault((node, target), {})
+            readers = parts.setdefault((node, sites[j]), {})
             readers[operator.logical_name] = readers.get(operator.logical_name, 0.0) + operator.share
     for query in problem.queries:
         for node in _instances(problem, query.reads):
             parts.setdefault((node, problem.site_index[query.site]), {})[f"query {query.name}"] = 1.0
-    return [
-        Delivery(node, int(sites[node]), int(target), float(out[node] * min(1.0, max(readers.values()))))
-        for (node, target), readers in parts.items()
-        if sites[node] not in (_ANYWHERE, target) and out[node] > 0.0
-    ]
+    return parts
 
 
 def node_sites(placement: Placement) -> Ints:
     """The site of every stream and operator."""
     problem = placement.problem
-    streams = [_ANYWHERE if s.site is None else problem.site_index[s.site] for s in problem.streams]
+    streams = [ANYWHERE if s.site is None else problem.site_index[s.site] for s in problem.streams]
     return np.concatenate([np.array(streams, dtype=np.int64), placement.site_of_operator])
 
 
@@ -149,7 +160,7 @@ def direct_latencies_ms(problem: Problem) -> list[float]:
 
 def _hop_ms(problem: Problem, source: int, target: int) -> float:
     latency_ms = problem.network.latency_ms
-    return 0.0 if latency_ms is None or source == _ANYWHERE else float(latency_ms[source, target])
+    return 0.0 if latency_ms is None or source == ANYWHERE else float(latency_ms[source, target])
 
 
 def _instances(problem: Problem, name: str) -> list[int]:

@@ -19,7 +19,7 @@ from mooring.network.cost_space import CostSpace, LoadScale
 from mooring.network.embedding import NEIGHBOURS, Embedding, embed
 from mooring.network.vivaldi import VivaldiParams
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context
+from mooring.placement.policy import Context, Subject
 from mooring.placement.relaxation.limited_sites import LimitedSites
 from mooring.placement.relaxation.mapping import Mapper, MappingParams, MappingReport, Ranking
 from mooring.placement.relaxation.signatures import signatures
@@ -30,6 +30,7 @@ from mooring.problem.problem import Problem
 @dataclass(frozen=True)
 class Relaxation:
     name: ClassVar[str] = "relaxation"
+    about: ClassVar[Subject] = "network"
 
     mapping: Ranking = "nearest"
     """How candidate sites are ranked: by nearness in the cost space (the paper), or by estimated cost of the

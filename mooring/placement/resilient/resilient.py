@@ -21,7 +21,7 @@ from mooring.load.model import LoadModel
 from mooring.placement.bounds.upper_bound import root_bound
 from mooring.placement.judging.bounded_rates import VolumeBelow, upper_bounds
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context
+from mooring.placement.policy import Context, Subject
 from mooring.placement.resilient.annealing import Annealer, MoveRules
 from mooring.placement.resilient.budget import Budget, Used
 from mooring.placement.resilient.reoptimisation import improve_running
@@ -58,6 +58,7 @@ class Resilient:
     """Policy `resilient`. Anytime: a budget in seconds, or steps for results that repeat exactly."""
 
     name: ClassVar[str] = "resilient"
+    about: ClassVar[Subject] = "resilience"
 
     objective: Goal = "auto"
     """What is maximised: the linearised feasible set (`linear`), the true one in rate space (`true`), the

@@ -22,7 +22,7 @@ from mooring.load.limits import require_some_capacity
 from mooring.load.model import LoadModel
 from mooring.placement.adjacency import adjacency
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context
+from mooring.placement.policy import Context, Subject
 from mooring.placement.rod import rod_kernels
 from mooring.placement.rod.clustering import Clustering, cluster, clustered, plane_distance, sweep
 from mooring.placement.site_limits import first_that_fits, no_room
@@ -92,6 +92,7 @@ class Rod:
     """Policy `rod`."""
 
     name: ClassVar[str] = "rod"
+    about: ClassVar[Subject] = "resilience"
 
     class_one: ClassOne = "plane_distance"
     """Which class I site is taken (section 5.2): the one with the largest candidate plane distance, the one
