@@ -48,6 +48,14 @@ class RecoveryOptions:
     longest_pause_s: float = 60.0
     tries: int = 8
     """Failures in a row, without a batch committed in between, after which a fragment is given up."""
+    most_at_once: int = 2
+    """Fragments started in one go; the others follow, so that a lost site's do not flood those left."""
+    flapping_s: float = 600.0
+    """A site that was lost twice within this long is held back when it returns..."""
+    first_hold_s: float = 10.0
+    """... for so long, and twice as long after each further loss, ..."""
+    longest_hold_s: float = 600.0
+    """... but no longer than this."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Where the fragments of lost sites go: the policy places them, everything that still runs stays.
 
 The policy sees the whole problem with the survivors pinned where they are and the lost sites too small for
-anything; fragments that may run nowhere but at a lost site wait there, without load, until it returns.
+anything; fragments that may run nowhere but at a lost site wait there, without load, until it returns, and so
+do those for which no other site has room.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ def replace_lost(
     result = dict(sites)
     for name in orphans:
         to = chosen.get(name)
-        result[name] = to if to is not None and to not in lost else _least_used(problem, result, lost)
+        if to is None or to in lost:
+            to = _least_used_with_room(problem, result, lost, name)
+        result[name] = sites[name] if to is None else to
     return FragmentSites(result)
 
 
@@ -85,12 +88,22 @@ def _without_load(operator: Operator) -> Operator:
     )
 
 
-def _least_used(problem: Problem, sites: Mapping[str, str], lost: Collection[str]) -> str:
-    """The surviving site with the smallest share of its capacity in use at the present rates."""
+def _least_used_with_room(
+    problem: Problem, sites: Mapping[str, str], lost: Collection[str], fragment: str
+) -> str | None:
+    """The surviving site of which the smallest share is in use once the fragment is there too, at the present
+    rates. None where every one would be overfull: one fragment that waits harms less than a site on which
+    nothing keeps up.
+    """
     model = build_load_model(problem)
     loads = model.coefficients @ model.present + model.fixed_cores
-    used = np.zeros(len(problem.sites))
-    for load, name in zip(loads, problem.fragment_names, strict=True):
-        used[problem.site_index[sites[name]]] += load
-    left = [i for i, site in enumerate(problem.sites) if site.name not in lost]
-    return problem.sites[min(left, key=lambda i: used[i] / problem.sites[i].capacity)].name
+    at = [problem.site_index[sites[name]] for name in problem.fragment_names]
+    used, used_mb = (np.bincount(at, own, len(problem.sites)) for own in (loads, model.memory_mb))
+    row = problem.fragment_names.index(fragment)
+    shares = {
+        site.name: (used[i] + loads[row]) / site.capacity
+        for i, site in enumerate(problem.sites)
+        if site.name not in lost and used_mb[i] + model.memory_mb[row] <= model.memory_limit_mb[i]
+    }
+    roomy = {name: share for name, share in shares.items() if share <= 1.0}
+    return min(roomy, key=roomy.__getitem__, default=None)

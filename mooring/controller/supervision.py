@@ -40,6 +40,9 @@ class Supervisor:
     _batches_at_start: dict[str, int] = field(default_factory=dict)
     _lost_channels: dict[str, str] = field(default_factory=dict)
     _chores: dict[str, str] = field(default_factory=dict)
+    _losses_s: dict[str, list[float]] = field(default_factory=dict)
+    _held_back: dict[str, float] = field(default_factory=dict)
+    """Site that flaps -> when it is used again."""
 
     def tick(self, now_s: float) -> None:
         """Often: sites that died or came back, and fragments that are due. Asks no site that runs well."""
@@ -47,8 +50,12 @@ class Supervisor:
             self._lose_site(trouble.site, trouble.failure, now_s)
         for site in self.reviver.returned():
             self.engine.clear_leftovers(site)
+            self._returned(site, now_s)
+        for site in [site for site, until_s in self._held_back.items() if until_s <= now_s]:
+            del self._held_back[site]
             self.recovery.site_back(site, now_s)
-        orders = [order for order in self.recovery.due(now_s) if not self.engine.in_move(order.fragment)]
+        due = [order for order in self.recovery.due(now_s) if not self.engine.in_move(order.fragment)]
+        orders = due[: self.recovery.options.most_at_once]
         started = False
         for order in orders:
             self.noticed()
@@ -103,12 +110,31 @@ class Supervisor:
 
     def _lose_site(self, site: str, failure: EngineError, now_s: float) -> None:
         if site in self.recovery.lost:
+            if self._held_back.pop(site, None) is not None:  # lost again before it was used
+                self._losses_s[site].append(now_s)
+                self.reviver.look_after(site)
             return
+        self._losses_s.setdefault(site, []).append(now_s)
         for fragment, at in self.recovery.placement.items():
             if at == site and not self.engine.in_move(fragment):
                 self.engine.forget(fragment)
         self.recovery.site_lost(site, str(failure), now_s)
         self.reviver.look_after(site)
+
+    def _returned(self, site: str, now_s: float) -> None:
+        """A site that comes and goes would take its fragments down each time: it is used again only once it
+        has stayed for a while, longer after every loss.
+        """
+        options = self.recovery.options
+        recent = [at for at in self._losses_s.get(site, ()) if now_s - at <= options.flapping_s]
+        self._losses_s[site] = recent
+        if len(recent) < 2:
+            self.recovery.site_back(site, now_s)
+            return
+        hold_s = min(options.first_hold_s * 2.0 ** min(len(recent) - 2, 30), options.longest_hold_s)
+        self._held_back[site] = now_s + hold_s
+        self.recovery.lost[site] = f"it is back, but was lost {len(recent)} times: not used for {hold_s:g} s"
+        self.recovery.note(now_s, f"the site {site}: {self.recovery.lost[site]}")
 
     def _start(self, order: Start, now_s: float) -> bool:
         if order.site in self.recovery.lost:  # since a moment ago

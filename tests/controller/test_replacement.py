@@ -9,6 +9,7 @@ import pytest
 
 from mooring.controller.replacement import replace_lost
 from mooring.errors import InfeasibleError
+from mooring.load.build import build_load_model
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
 from mooring.run import plan
@@ -63,12 +64,19 @@ def test_rod_spreads_the_orphans_of_one_site_over_those_left() -> None:
     assert sorted(after[f"y{k}"] for k in range(4)) == ["a", "a", "b", "b"]
 
 
-def test_where_the_policy_finds_nothing_orphans_go_to_the_least_used_site() -> None:
+def test_where_the_policy_finds_nothing_orphans_fill_the_sites_left_and_the_rest_waits() -> None:
     whole = problem(fixed_cores=0.3)  # ten fragments: more than two sites can take at all
     before = FragmentSites({operator.name: operator.site or "c" for operator in whole.operators})
     after = replace_lost(whole, before, ["c"], places("rod"))
-    assert set(after.values()) == {"a", "b"}
-    assert abs(sum(site == "a" for site in after.values()) - 5) <= 1
+    model = build_load_model(whole)
+    loads = dict(
+        zip(whole.fragment_names, model.coefficients @ model.present + model.fixed_cores, strict=True)
+    )
+    for site in ("a", "b"):
+        used = sum(loads[name] for name, at in after.items() if at == site)
+        assert used <= 1.0
+        assert used + min(loads[name] for name, at in after.items() if at == "c") > 1.0
+    assert after.keys() == before.keys()
 
 
 def test_losing_every_site_is_said() -> None:

@@ -231,3 +231,60 @@ def test_a_chore_that_fails_is_said_once() -> None:
     for now in range(5):
         supervisor.failed("trimming the channels", OSError("disk full"), float(now))
     assert told == ["trimming the channels failed: disk full"]
+
+
+def test_a_site_that_flaps_is_held_back_longer_each_time_and_its_leftovers_are_still_ended() -> None:
+    engine, revival, supervisor, told = supervised()
+    used_again_s = []
+    now = 0.0
+    for _ in range(4):
+        engine.dead.add("a")
+        supervisor.tick(now)
+        engine.dead.clear()
+        revival.back.append("a")
+        began = now
+        while "a" in supervisor.recovery.lost:
+            supervisor.tick(now)
+            now += 1.0
+        used_again_s.append(now - began)
+    assert used_again_s == sorted(used_again_s)
+    assert used_again_s[0] <= 1.0 < 10.0 <= used_again_s[1] < used_again_s[2] < used_again_s[3]
+    assert engine.cleared == ["a"] * 4
+    assert any("was lost 2 times: not used for 10 s" in line for line in told)
+    engine.dead.add("a")
+    supervisor.tick(now + 10_000)
+    engine.dead.clear()
+    revival.back.append("a")
+    supervisor.tick(now + 10_001)
+    assert "a" not in supervisor.recovery.lost
+
+
+def test_a_site_lost_again_while_it_is_held_back_is_brought_back_again() -> None:
+    engine, revival, supervisor, _ = supervised()
+    for now in (0.0, 1.0):
+        engine.dead.add("a")
+        supervisor.tick(now)
+        engine.dead.clear()
+        revival.back.append("a")
+        supervisor.tick(now + 0.5)
+    assert revival.asked == ["a", "a"]
+    engine.dead.add("a")
+    supervisor.tick(3.0)
+    assert revival.asked == ["a", "a", "a"]
+
+
+def test_fragments_of_a_lost_site_are_started_a_few_at_a_time() -> None:
+    names = [f"f{n}" for n in range(7)]
+    engine = Double(dict.fromkeys(names, "a"))
+    recovery = Recovery(
+        engine.homes(),
+        lambda sites, lost: FragmentSites(dict.fromkeys(sites, "b")),
+        RecoveryOptions(most_at_once=3),
+    )
+    supervisor = Supervisor(engine, recovery, Revival())  # type: ignore[arg-type]  # not all of an engine
+    engine.dead.add("a")
+    started = []
+    for now in range(4):
+        supervisor.tick(float(now))
+        started.append(len(engine.running))
+    assert started == [3, 6, 7, 7]
