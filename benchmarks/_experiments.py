@@ -38,7 +38,7 @@ def about(experiment: Experiment) -> str:
         for n, meaning in experiment.columns.items()
         if n in headings and meaning != n
     ]
-    return "\n".join([origin, more, "", *meanings])
+    return "\n".join([origin, experiment.setting, more, "", *meanings])
 
 
 def _report(done: float, what: str) -> None:

@@ -33,6 +33,8 @@ class Experiment:
     run: Run
     """`quick` runs fewer trials: the same shape with more noise, in seconds."""
     draw: Callable[[Sequence[Row]], Figure]
+    setting: str = ""
+    """What was run: sizes, and what the paper leaves open and may explain a difference."""
     conclude: Callable[[Sequence[Row]], list[str]] | None = None
     """What the rows say, in sentences."""
     drives_sites: bool = False

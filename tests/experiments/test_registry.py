@@ -23,9 +23,12 @@ from mooring.progress import Report
 def test_names_are_those_of_the_experiments() -> None:
     assert {"rod_figure14", "rod_table3", "sbon_figure14"} <= set(EXPERIMENTS)
     assert all(name == experiment.name for name, experiment in EXPERIMENTS.items())
-    assert all(
-        experiment.title and experiment.source and experiment.columns for experiment in EXPERIMENTS.values()
-    )
+    for experiment in EXPERIMENTS.values():
+        assert experiment.title
+        assert experiment.source
+        assert experiment.setting
+        assert len(experiment.setting) <= 100
+        assert experiment.columns
 
 
 def test_every_name_begins_with_the_paper_or_with_spark() -> None:

@@ -120,6 +120,7 @@ def _list(known: Collection[Experiment], terminal: Terminal) -> None:
 
 def _print_summaries(experiment: Experiment, rows: Sequence[Row], terminal: Terminal) -> None:
     terminal.print(Text(f"{experiment.title}\n{experiment.source}", style="bold"))
+    terminal.print(Text(experiment.setting))
     for summary in experiment.summaries:
         terminal.print()
         terminal.print(result_table(summarise(summary, rows)))

@@ -202,6 +202,7 @@ ROD_FIGURE_14 = Experiment(
             counted="graphs",
         ),
     ),
+    setting="Ten sites, five streams, trees that grow at random (ROD reaches more breadth first).",
     run=run,
     draw=draw,
 )

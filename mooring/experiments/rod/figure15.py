@@ -109,6 +109,7 @@ ROD_FIGURE_15 = Experiment(
             title="(b) over the ideal", by=("streams",), across="policy", shown=(Shown("ratio_to_ideal"),)
         ),
     ),
+    setting="Ten sites, twenty operators per stream in trees that grow breadth first.",
     run=run,
     draw=draw,
 )

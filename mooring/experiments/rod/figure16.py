@@ -190,6 +190,7 @@ ROD_FIGURE_16 = Experiment(
         _penalty_by("distance_to_ideal", "(a) the origin assumed", "origin"),
         _penalty_by("distance_between", "(b) another bound assumed", "random"),
     ),
+    setting="Ten sites, five streams, 50 operators in trees that grow breadth first.",
     run=run_figure,
     draw=draw_figure,
 )
@@ -216,6 +217,7 @@ ROD_TABLE_3 = Experiment(
             ),
         ),
     ),
+    setting="Ten sites, five streams, trees that grow breadth first.",
     run=run_table,
     draw=draw_table,
 )

@@ -135,6 +135,7 @@ ROD_FIGURE_17 = Experiment(
         "trials": "random graphs averaged",
     },
     summaries=tuple(_beside_rod(per_stream) for per_stream in OPERATORS_PER_STREAM),
+    setting="Ten sites, five streams, trees that grow breadth first, all operators of equal cost.",
     run=run,
     draw=draw,
 )

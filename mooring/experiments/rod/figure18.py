@@ -271,6 +271,7 @@ ROD_FIGURE_18 = Experiment(
             counted="draws",
         ),
     ),
+    setting="Five sites, ten sub-streams of a packet trace, 160 aggregates; its addresses are drawn.",
     run=run,
     draw=draw,
 )

@@ -152,6 +152,7 @@ ROD_FIGURE_19 = Experiment(
             ),
         ),
     ),
+    setting="Ten sites, five streams, 100 operators in trees that grow breadth first.",
     run=run,
     draw=draw,
 )

@@ -143,6 +143,7 @@ ROD_FIGURE_9 = Experiment(
             counted="plans",
         ),
     ),
+    setting="Ten sites, three streams; random matrices, and plans for trees of 30 to 120 operators.",
     run=run,
     draw=draw,
 )

@@ -108,6 +108,7 @@ ROD_OPTIMUM = Experiment(
             ),
         ),
     ),
+    setting="Two sites, two to five streams, at most twenty operators in trees that grow breadth first.",
     run=run,
     draw=draw,
 )

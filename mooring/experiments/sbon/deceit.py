@@ -153,6 +153,7 @@ SBON_DECEIT = Experiment(
             ),
         ),
     ),
+    setting="1000 queries per trial at full size, room for three operators on every node.",
     run=run,
     draw=draw,
 )

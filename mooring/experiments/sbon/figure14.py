@@ -130,6 +130,7 @@ SBON_FIGURE_14 = Experiment(
         "worst_penalty": "the same for the worst sites",
     },
     summaries=tuple(_ranks(network) for network in NETWORKS),
+    setting="200 queries of two producers and one consumer per trial; operators pass 12%.",
     run=run,
     draw=draw,
 )

@@ -148,6 +148,7 @@ SBON_FIGURE_5 = Experiment(
             ),
         ),
     ),
+    setting="All nodes begin at once, with 32 neighbours each; the Seattle series is noisy.",
     run=run,
     draw=draw,
 )

@@ -147,6 +147,7 @@ SBON_MIGRATION = Experiment(
             shown=(_beside_the_paper("migrations"), _beside_the_paper("improved")),
         ),
     ),
+    setting="24 pairs of queries with two producers; latencies replayed, route changes and load injected.",
     run=run,
     draw=draw,
 )

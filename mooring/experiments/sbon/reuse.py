@@ -174,6 +174,7 @@ SBON_REUSE = Experiment(
             ),
         ),
     ),
+    setting="150 PlanetLab nodes; queries ask for aggregates of two producers.",
     run=run,
     draw=draw,
 )

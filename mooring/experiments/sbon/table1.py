@@ -189,6 +189,7 @@ SBON_TABLE_1 = Experiment(
         _penalties("transit-stub", "paper", PAPER),
         _penalties("planetlab", "prototype", PROTOTYPE),
     ),
+    setting="Queries of four producers, one operator, one consumer: 1000 per trial at full size.",
     run=run,
     draw=draw,
 )

@@ -128,6 +128,7 @@ SBON_TIMELINE = Experiment(
             counted="",
         ),
     ),
+    setting="Of 24 pairs through one replayed weather the one whose operator moved most.",
     run=run,
     draw=draw,
 )

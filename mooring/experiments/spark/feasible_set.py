@@ -268,6 +268,7 @@ SPARK_FEASIBLE_SET = Experiment(
             counted="points",
         ),
     ),
+    setting="Three sites of half a core, nine delay operators in three trees; points along rays.",
     run=run,
     draw=draw,
     conclude=conclude,

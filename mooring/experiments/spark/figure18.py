@@ -371,6 +371,7 @@ SPARK_FIGURE_18 = Experiment(
             counted="",
         ),
     ),
+    setting="Three sites of half a core, nine delay operators in three trees, rates of a packet trace.",
     run=run,
     draw=draw,
     conclude=conclude,
