@@ -190,6 +190,20 @@ def test_arrays_have_one_set_of_names() -> None:
     assert not spelled, f"take the names of mooring/arrays.py: {spelled}"
 
 
+def test_the_name_of_a_class_means_one_thing() -> None:
+    """But for the parameters of trials, which every experiment has its own of; and for arcs as kernels take
+    them: numba's cache of a kernel is unreadable once a class it names is gone.
+    """
+    homes: dict[str, list[str]] = {}
+    for path in sources():
+        if place_of(path) not in ("experiments/rod", "experiments/sbon"):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    shared = {name: where for name, where in homes.items() if len(where) > 1}
+    assert shared.keys() == {"Arcs"}, shared
+
+
 def test_no_module_is_named_after_nothing() -> None:
     homeless = {"utils", "util", "helpers", "common", "misc"}
     assert not [path for path in ROOT.rglob("*") if path.stem in homeless]
