@@ -29,7 +29,7 @@ STEP = 0.25
 """Of log b. Twice as large steps give the same volumes with half as much again for an error."""
 STEPS_ERROR = 1e-3
 """Of the sum over steps, in natural logarithms."""
-MOST_SWEEPS, LEAST_SWEEPS = 40, 4
+MOST_SWEEPS, LEAST_SWEEPS = 400, 4
 MOST_VISITS = 60_000_000
 """Visits to a weight of a plane: about .2 s. The sweeps per step are as many as that allows."""
 VISITS_PER_DRAW = 16

@@ -38,6 +38,8 @@ CLOSE_ENOUGH = 0.998
 """Of the upper bound: a search that has come this far stops."""
 MOST_CELLS = 40_000_000
 """Numbers (rows x powers x scenarios) that a search keeps, 4 bytes each."""
+MOST_DRAWN = 2**24
+"""Scenarios x variables that are drawn at once."""
 LEAST_SCENARIOS = 64
 ENOUGH_FOR = 10
 """Variables up to which the numbers of scenarios stated are enough; the volume hangs on ever fewer directions
@@ -112,9 +114,11 @@ class Resilient:
 
     def count_for(self, model: LoadModel, wanted: int) -> int:
         """As many scenarios as wanted for ten variables, more for more, or as many as fit in memory."""
-        wanted = round(wanted * max(1.0, len(model.active) / ENOUGH_FOR) ** 2)
+        variables = max(len(model.active), 1)
+        # Levels are raised to no higher power than that, so more variables ask for no more.
+        wanted = round(wanted * max(1.0, min(variables, MANY_VARIABLES) / ENOUGH_FOR) ** 2)
         rows = max(model.fragment_count + len(model.arcs.source_site) * (model.arcs.comm_us > 0.0), 1)
-        return int(max(LEAST_SCENARIOS, min(wanted, MOST_CELLS // rows)))
+        return int(max(LEAST_SCENARIOS, min(wanted, MOST_CELLS // rows, MOST_DRAWN // variables)))
 
     def _objective(self, problem: Problem, model: LoadModel) -> Objective:
         stated = np.array([operator.error for operator in problem.operators])

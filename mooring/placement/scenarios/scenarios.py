@@ -21,7 +21,6 @@ from mooring.load.feasible.directions import MANY_VARIABLES
 from mooring.load.model import LoadModel
 from mooring.placement.scenarios import level_kernels
 
-_SOBOL_DIMENSIONS = 1000
 _LEAST_JUDGES, _MOST_JUDGES = 256, 4096
 _MOST_CELLS = 32_000_000
 """Rows x scenarios that are kept for judging."""
@@ -92,7 +91,7 @@ def scenario_value(model: LoadModel, scenarios: Scenarios, site_of_fragment: Int
 
 def simplex_directions(variables: int, count: int, rng: np.random.Generator) -> Floats:
     """Count x variables, uniform on the unit simplex, low-discrepancy where that helps."""
-    if variables <= _SOBOL_DIMENSIONS:
+    if variables <= MANY_VARIABLES:
         uniform = qmc.Sobol(variables, rng=rng).random_base2(int(np.ceil(np.log2(count))))[:count]
         spread = -np.log1p(-np.clip(uniform, 0.0, 1.0 - 1e-12))
     else:
