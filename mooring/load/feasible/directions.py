@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import qmc
 
 from mooring.arrays import Floats
 from mooring.errors import InputError
+from mooring.load.feasible.sobol import sobol_net
 
 # Consecutive blocks of a Sobol net are nets themselves, and their spread tells the error. It tells too much
 # rather than too little, since together they are more even than apart (measured: twice the true error at d
@@ -49,8 +49,7 @@ class Directions:
             values = np.random.default_rng(seed).standard_exponential((dimensions, points))
             values /= values.sum(axis=0)
         elif dimensions > 1:
-            net = qmc.Sobol(dimensions - 1, rng=np.random.default_rng(seed)).random(points)
-            values = break_sticks(net)
+            values = break_sticks(sobol_net(dimensions - 1, points, np.random.default_rng(seed)))
         values.setflags(write=False)
         return cls(values)
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
-from scipy.stats import qmc
 
 from mooring.arrays import Floats, Ints, Singles
 from mooring.load.feasible.directions import MANY_VARIABLES
+from mooring.load.feasible.sobol import sobol_net
 from mooring.load.model import LoadModel
 from mooring.placement.scenarios import level_kernels
 
@@ -92,7 +92,7 @@ def scenario_value(model: LoadModel, scenarios: Scenarios, site_of_fragment: Int
 def simplex_directions(variables: int, count: int, rng: np.random.Generator) -> Floats:
     """Count x variables, uniform on the unit simplex, low-discrepancy where that helps."""
     if variables <= MANY_VARIABLES:
-        uniform = qmc.Sobol(variables, rng=rng).random_base2(int(np.ceil(np.log2(count))))[:count]
+        uniform = sobol_net(variables, 2 ** int(np.ceil(np.log2(count))), rng)[:count]
         spread = -np.log1p(-np.clip(uniform, 0.0, 1.0 - 1e-12))
     else:
         spread = rng.exponential(size=(count, variables))
