@@ -1,43 +1,38 @@
-"""Every policy by name, and how a name and settings in words become a policy."""
+"""Every policy by name, and how a name and settings in words become a policy.
+
+A policy's module is loaded when the policy is asked for: planning with one of them does not wait for what the
+others need.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import types
 from collections.abc import Mapping
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from mooring.errors import InputError
-from mooring.placement.baselines.connected import Connected
-from mooring.placement.baselines.correlation import Correlation
-from mooring.placement.baselines.llf import LargestLoadFirst
-from mooring.placement.baselines.max_rate import MaxRate
-from mooring.placement.baselines.network_baselines import Consumer, IpMulticast, Producer
-from mooring.placement.baselines.random_placement import Random
-from mooring.placement.exact.optimal import Optimal
-from mooring.placement.policy import Policy
-from mooring.placement.relaxation.relaxation import Relaxation
-from mooring.placement.resilient.resilient import Resilient
-from mooring.placement.rod.rod import Rod
 from mooring.problem.reading.fields import refuse_reference
 
-POLICIES: dict[str, type[Any]] = {
-    policy.name: policy
-    for policy in (
-        Rod,
-        Resilient,
-        Random,
-        LargestLoadFirst,
-        MaxRate,
-        Connected,
-        Correlation,
-        Optimal,
-        Relaxation,
-        Producer,
-        Consumer,
-        IpMulticast,
-    )
+if TYPE_CHECKING:
+    from mooring.placement.policy import Policy
+
+POLICIES = {
+    "rod": "mooring.placement.rod.rod:Rod",
+    "resilient": "mooring.placement.resilient.resilient:Resilient",
+    "random": "mooring.placement.baselines.random_placement:Random",
+    "llf": "mooring.placement.baselines.llf:LargestLoadFirst",
+    "max_rate": "mooring.placement.baselines.max_rate:MaxRate",
+    "connected": "mooring.placement.baselines.connected:Connected",
+    "correlation": "mooring.placement.baselines.correlation:Correlation",
+    "optimal": "mooring.placement.exact.optimal:Optimal",
+    "relaxation": "mooring.placement.relaxation.relaxation:Relaxation",
+    "producer": "mooring.placement.baselines.network_baselines:Producer",
+    "consumer": "mooring.placement.baselines.network_baselines:Consumer",
+    "ip_multicast": "mooring.placement.baselines.network_baselines:IpMulticast",
 }
+"""Where each policy is: its module and its class."""
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
@@ -50,7 +45,7 @@ def make_policy(name: str, settings: Mapping[str, str] | None = None) -> Policy:
     """
     if name not in POLICIES:
         refuse_reference(name, POLICIES, "policy", "a policy")
-    kind = POLICIES[name]
+    kind = policy_class(name)
     hints = get_type_hints(kind)
     known = [field.name for field in dataclasses.fields(kind)]
     values: dict[str, object] = {}
@@ -60,6 +55,13 @@ def make_policy(name: str, settings: Mapping[str, str] | None = None) -> Policy:
         values[setting] = parse_setting(text, hints[setting], f"{name}.{setting}")
     policy: Policy = kind(**values)
     return policy
+
+
+def policy_class(name: str) -> type[Any]:
+    """The dataclass of a known policy."""
+    module, _, kind = POLICIES[name].partition(":")
+    found: type[Any] = getattr(import_module(module), kind)
+    return found
 
 
 def parse_setting(text: str, kind: Any, field: str) -> object:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from mooring.errors import InputError
@@ -52,14 +50,3 @@ def test_what_is_not_known_is_refused_with_the_nearest_word(
 ) -> None:
     with pytest.raises(InputError, match=words):
         make_policy(name, settings)
-
-
-def test_every_setting_says_what_it_does() -> None:
-    """The docstring below a field is what `mooring policies` can show."""
-    import inspect
-
-    for policy in POLICIES.values():
-        source = inspect.getsource(policy)
-        for field in dataclasses.fields(policy):
-            after = source.split(f"    {field.name}: ", 1)[1].split("\n", 2)
-            assert after[1].strip().startswith('"""'), f"{policy.__name__}.{field.name}"

@@ -16,7 +16,7 @@ from mooring.arrays import Floats, Ints
 from mooring.errors import InfeasibleError
 from mooring.load.model import LoadModel
 from mooring.network.cost_space import CostSpace, LoadScale
-from mooring.network.embedding import NEIGHBOURS, Embedding, embed
+from mooring.network.embedding import Embedding, embed
 from mooring.network.vivaldi import VivaldiParams
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context, Subject
@@ -57,7 +57,7 @@ class Relaxation:
     """Latency dimensions of the cost space (section 3.1.1)."""
     height: bool = True
     """Coordinates with a height for the access link: 15% over the optimum instead of 26%."""
-    neighbours: int = NEIGHBOURS
+    neighbours: int = 32
     """Sites that each site measures to find its coordinate."""
     reuse: bool = False
     """Bring operators that compute the same to the same site, where one of them lies within the candidates of
