@@ -47,6 +47,7 @@ ROOMS = [
     "spark/event_logs",
     "spark/jobs",
     "spark/quota_bench",
+    "spark/on_demand",
     "controller",
     "experiments",
     "experiments/rod",
@@ -58,7 +59,7 @@ ROOMS = [
     "cli/verbs",
     "cli",
 ]
-"""`experiments/registry` is a module that collects what the sub-rooms above it hold."""
+"""`spark/on_demand` and `experiments/registry` are modules that lead to what the sub-rooms above hold."""
 
 MOST_MODULES = 16
 """Of a folder's own: beyond that, it has sub-rooms that nobody has named yet."""
@@ -202,6 +203,21 @@ def test_the_name_of_a_class_means_one_thing() -> None:
                     homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     shared = {name: where for name, where in homes.items() if len(where) > 1}
     assert shared.keys() == {"Arcs"}, shared
+
+
+def test_the_command_line_imports_inside_a_function_only_to_load_a_verb() -> None:
+    inside = [
+        f"{path.relative_to(ROOT)} line {node.lineno}"
+        for path in sorted((ROOT / "cli").rglob("*.py"))
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef | ast.Lambda)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        or (isinstance(node, ast.Name | ast.Attribute) and "import_module" in ast.unparse(node))
+    ]
+    main = (ROOT / "cli" / "main.py").read_text().splitlines()
+    (loading,) = [number for number, line in enumerate(main, 1) if "import_module(" in line]
+    assert set(inside) == {f"cli/main.py line {loading}"}
 
 
 def test_no_module_is_named_after_nothing() -> None:

@@ -9,6 +9,7 @@ from mooring.cli.input.needs_spark import require_spark
 from mooring.cli.input.parsing import Parser
 from mooring.errors import InputError
 from mooring.problem.problem import Problem
+from mooring.spark.on_demand import measured_problem, read_project_folder, statistics_notes
 
 if TYPE_CHECKING:
     from mooring.spark.pipeline.layout import Layout
@@ -21,18 +22,15 @@ def load_problem(path: Path, *, measured: bool = False) -> Problem:
         return problem
     if layout is None:
         raise InputError("found a problem file, expected a project that ran", file=path, field="--measured")
-    from mooring.spark.runs.operation_statistics import read_operation
-    from mooring.spark.runs.run_files import RunFiles
-
-    figures = RunFiles(layout.project.work_folder).read_statistics()
-    if not figures:
+    at_work = measured_problem(layout, problem)
+    if at_work is None:
         raise InputError(
             "no run of this project has measured anything yet",
             file=path,
             field="--measured",
             remedy="run it for a minute or longer (`mooring run`)",
         )
-    return read_operation(layout, problem, figures)
+    return at_work
 
 
 def add_measured(parser: Parser) -> None:
@@ -48,16 +46,10 @@ def read_source(path: Path) -> tuple[Problem, Layout | None]:
     if not path.is_dir():
         return Problem.load(path), None
     require_spark(file=path)
-    from mooring.spark.runs.project_run import read_project
-
-    layout, problem = read_project(path)
+    layout, problem = read_project_folder(path)
     return problem, layout
 
 
 def source_notes(layout: Layout | None) -> list[str]:
     """Where a project's statistics come from; a problem file states its own."""
-    if layout is None:
-        return []
-    from mooring.spark.pipeline.statistics_used import statistics_notes
-
-    return statistics_notes(layout)
+    return [] if layout is None else statistics_notes(layout)

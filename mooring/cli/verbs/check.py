@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
@@ -18,11 +16,7 @@ from mooring.load.limits import require_some_capacity
 from mooring.load.model import LoadModel
 from mooring.problem.fingerprint import fingerprint
 from mooring.problem.problem import Problem
-from mooring.whole_files import write_whole
-
-if TYPE_CHECKING:
-    from mooring.spark.pipeline.layout import Layout
-
+from mooring.spark.on_demand import draw_graph
 
 DESCRIPTION = "Validates a problem file, names field and remedy where it is wrong, and shows a summary."
 
@@ -53,7 +47,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     terminal.print(f"[bold]{escape(str(args.problem))}[/bold]: " + _sentence(counts))
     terminal.print(GraphTree(problem).build())
     if layout is not None:
-        terminal.print(f"graph drawn in {escape(str(_draw(layout)))}")
+        terminal.print(f"graph drawn in {escape(str(draw_graph(layout)))}")
     for stream in left_out:
         terminal.print(
             f"[yellow]left out of the feasible set:[/yellow] {escape(stream)}, which loads nothing"
@@ -66,15 +60,6 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         terminal.print(f"[red]infeasible:[/red] {escape(reason)}")
         return InfeasibleError.exit_code
     return 0
-
-
-def _draw(layout: Layout) -> Path:
-    """A project's graph as a picture, among Mooring's own files."""
-    from mooring.spark.runs.graph_picture import graph_svg
-
-    file = layout.project.work_folder / "graph.svg"
-    write_whole(file, graph_svg(layout))
-    return file
 
 
 def count_parts(problem: Problem, model: LoadModel) -> dict[str, object]:

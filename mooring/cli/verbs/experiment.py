@@ -14,7 +14,7 @@ from rich.text import Text
 
 from mooring.cli.input.files import make_folder, write_text
 from mooring.cli.input.needs_spark import require_spark
-from mooring.cli.input.on_spark import add_on_spark, is_on_spark, spark_session
+from mooring.cli.input.on_spark import add_on_spark, is_on_spark
 from mooring.cli.input.parsing import Parser
 from mooring.cli.input.stop_signals import stop_signals
 from mooring.cli.output.tables import result_table
@@ -25,6 +25,7 @@ from mooring.experiments.registry import EXPERIMENTS, find_experiment
 from mooring.experiments.summary import summarise
 from mooring.experiments.trials import Row, trials_run_by
 from mooring.progress import Report
+from mooring.spark.on_demand import trials_on_spark
 
 DESCRIPTION = (
     "Runs an experiment of the papers, prints what its trials say together and writes the row of each to "
@@ -80,11 +81,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 def _rows(experiment: Experiment, args: argparse.Namespace, report: Report) -> list[Row]:
     if not is_on_spark(args):
         return experiment.run(seed=args.seed, quick=args.quick, report=report)
-    require_spark(field="--on spark")
-    from mooring.spark.jobs.sweeps import SparkTrials
-
     report(0.0, "starting Spark")
-    with spark_session(args) as session, trials_run_by(SparkTrials(session)):
+    with trials_on_spark(args.master) as on_spark, trials_run_by(on_spark):
         return experiment.run(seed=args.seed, quick=args.quick, report=report)
 
 

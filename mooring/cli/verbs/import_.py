@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
@@ -16,12 +15,9 @@ from mooring.errors import InputError
 from mooring.problem.fingerprint import fingerprint
 from mooring.problem.write import write_problem
 from mooring.progress import Report
-
-if TYPE_CHECKING:
-    from mooring.spark.event_logs.event_log import LoggedApplication
-    from mooring.spark.event_logs.imported_problem import ImportedProblem
-    from mooring.spark.event_logs.lines import LineCounts
-
+from mooring.spark.event_logs.event_log import EventLogReader, LoggedApplication
+from mooring.spark.event_logs.imported_problem import ImportedProblem, import_applications
+from mooring.spark.event_logs.lines import LineCounts, log_groups, read_lines
 
 DESCRIPTION = (
     "Reads Spark event logs (files, folders, rolled ones; plain, .gz, .zstd) or progress records (JSON "
@@ -45,8 +41,6 @@ def add_options(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    from mooring.spark.event_logs.imported_problem import import_applications
-
     capacities = {name: _cores(name, text) for name, text in settings(args.site).items()}
     with terminal.progress("reading event logs") as report:
         applications, counts = read_logs(args.logs, report)
@@ -69,9 +63,6 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
 def read_logs(paths: list[Path], report: Report) -> tuple[list[LoggedApplication], LineCounts]:
     """Every application in the logs, read line by line."""
-    from mooring.spark.event_logs.event_log import EventLogReader
-    from mooring.spark.event_logs.lines import LineCounts, log_groups, read_lines
-
     groups = [group for path in paths for group in log_groups(path)]
     total = max(1, sum(file.stat().st_size for group in groups for file in group))
     counts, applications, before = LineCounts(), [], 0

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from mooring.cli.input.files import make_folder, write_text
-from mooring.cli.input.needs_spark import require_spark
-from mooring.cli.input.on_spark import add_on_spark, is_on_spark, spark_session
+from mooring.cli.input.on_spark import add_on_spark, is_on_spark
 from mooring.cli.input.parsing import Parser, names, positive_count, seconds
 from mooring.cli.output.terminal import Terminal, as_json_text
 from mooring.errors import InputError
 from mooring.progress import Report
-
-if TYPE_CHECKING:
-    from mooring.simulator.traces.summary import TraceRequest, TraceSummary
+from mooring.simulator.traces.rates import write_rates
+from mooring.simulator.traces.summary import TraceRequest, TraceSummary, holds_counts, summarise_traces
+from mooring.spark.on_demand import summarise_traces_on_spark
 
 ROWS_SHOWN = 20
 
@@ -47,8 +45,6 @@ def add_options(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    from mooring.simulator.traces.summary import TraceRequest, holds_counts
-
     default_s = float(args.counted_s) if holds_counts(args.traces[0]) else 1.0
     request = TraceRequest(
         traces=tuple(args.traces),
@@ -71,20 +67,12 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
 def _summary(request: TraceRequest, args: argparse.Namespace, report: Report) -> TraceSummary:
     if not is_on_spark(args):
-        from mooring.simulator.traces.summary import summarise_traces
-
         return summarise_traces(request)
-    require_spark(field="--on spark")
-    from mooring.spark.jobs.trace_jobs import summarise_on_spark
-
     report(0.0, "starting Spark")
-    with spark_session(args) as session:
-        return summarise_on_spark(session, request, report)
+    return summarise_traces_on_spark(args.master, request, report)
 
 
 def _written(summary: TraceSummary, folder: Path) -> tuple[Path, Path]:
-    from mooring.simulator.traces.rates import write_rates
-
     history, statistics = folder / "history.csv", folder / "statistics.json"
     try:
         write_rates(history, summary.table)

@@ -1,0 +1,73 @@
+"""What a command asks of Spark in some cases only; each function loads what it needs when it is called.
+
+`plan` takes a problem file or a project folder, `experiment` runs here or on a cluster: most of the time they
+need no Spark, which may not even be installed and takes a second to load. Whatever needs Spark in any case
+imports the modules themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mooring.problem.problem import Problem
+from mooring.progress import Report
+from mooring.whole_files import write_whole
+
+if TYPE_CHECKING:
+    from mooring.simulator.traces.summary import TraceRequest, TraceSummary
+    from mooring.spark.jobs.sweeps import SparkTrials
+    from mooring.spark.pipeline.layout import Layout
+
+
+def read_project_folder(folder: Path) -> tuple[Layout, Problem]:
+    """A project's pipeline, cut into fragments, and the problem it poses."""
+    from mooring.spark.runs.project_run import read_project
+
+    return read_project(folder)
+
+
+def measured_problem(layout: Layout, problem: Problem) -> Problem | None:
+    """A project's problem at the rates and costs of its last run; None where no run measured anything."""
+    from mooring.spark.runs.operation_statistics import read_operation
+    from mooring.spark.runs.run_files import RunFiles
+
+    figures = RunFiles(layout.project.work_folder).read_statistics()
+    return read_operation(layout, problem, figures) if figures else None
+
+
+def statistics_notes(layout: Layout) -> list[str]:
+    """Where a project's statistics come from, in words."""
+    from mooring.spark.pipeline import statistics_used
+
+    return statistics_used.statistics_notes(layout)
+
+
+def draw_graph(layout: Layout) -> Path:
+    """A project's graph as a picture, among Mooring's own files."""
+    from mooring.spark.runs.graph_picture import graph_svg
+
+    file = layout.project.work_folder / "graph.svg"
+    write_whole(file, graph_svg(layout))
+    return file
+
+
+@contextmanager
+def trials_on_spark(master: str | None) -> Iterator[SparkTrials]:
+    """Runs trials on a session that ends with the block; None: the default master."""
+    from mooring.spark.jobs.batch_session import DEFAULT_MASTER, batch_session
+    from mooring.spark.jobs.sweeps import SparkTrials
+
+    with batch_session(master or DEFAULT_MASTER) as session:
+        yield SparkTrials(session)
+
+
+def summarise_traces_on_spark(master: str | None, request: TraceRequest, report: Report) -> TraceSummary:
+    """The rates of traces, counted where they lie; None: the default master."""
+    from mooring.spark.jobs.batch_session import DEFAULT_MASTER, batch_session
+    from mooring.spark.jobs.trace_jobs import summarise_on_spark
+
+    with batch_session(master or DEFAULT_MASTER) as session:
+        return summarise_on_spark(session, request, report)
