@@ -9,13 +9,15 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from mooring.cli.input.files import make_folder, read_placement
+from mooring.cli.input.files import make_folder
+from mooring.cli.input.given_placement import add_placement, given_placement
 from mooring.cli.input.parsing import Parser, add_problem, number, positive_count, seconds
 from mooring.cli.input.problem_source import load_problem
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InputError
 from mooring.problem.fingerprint import fingerprint
 from mooring.problem.problem import Problem
+from mooring.simulator.data_plane.figure import draw_report
 from mooring.simulator.data_plane.report import SimulationReport
 from mooring.simulator.data_plane.simulate import simulate
 from mooring.simulator.data_plane.workload import PROCESSES
@@ -28,9 +30,7 @@ DESCRIPTION = (
 
 def add_options(parser: Parser) -> None:
     add_problem(parser)
-    parser.add_argument(
-        "--placement", type=Path, metavar="PLAN.json", required=True, help="a plan, or operators to sites"
-    )
+    add_placement(parser)
     parser.add_argument("--seconds", type=seconds, default=60.0, help="of virtual time (default 60)")
     parser.add_argument(
         "--warm-up", type=number, default=0.0, metavar="S", help="seconds left out before that"
@@ -49,7 +49,7 @@ def add_options(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     problem = load_problem(args.problem)
-    placement = read_placement(args.placement, problem)
+    placement = given_placement(args, problem, terminal, "simulating")
     if args.warm_up < 0:
         raise InputError(f"found {args.warm_up}, expected seconds >= 0", field="--warm-up")
     with terminal.progress("simulating") as progress:
@@ -96,8 +96,6 @@ def _trace(given: Sequence[str], problem: Problem) -> str | Mapping[str, str] | 
 
 
 def _draw(report: SimulationReport, path: Path) -> None:
-    from mooring.simulator.data_plane.figure import draw_report
-
     make_folder(path.parent)
     try:
         draw_report(report).savefig(path, dpi=150)

@@ -79,3 +79,18 @@ def test_a_figure_is_drawn(files: list[str], tmp_path: Path) -> None:
 )
 def test_bad_input_is_exit_code_two(files: list[str], wrong: list[str]) -> None:
     assert main(["simulate", *files, *wrong]) == 2
+
+
+def test_without_a_placement_it_simulates_the_one_that_rod_makes_and_says_so(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problem, plan = files[0], str(tmp_path / "rod.json")
+    assert main(["plan", problem, "--policy", "rod", "--seed", "3", "--output", plan]) == 0
+    capsys.readouterr()
+    documents = []
+    for words in ([], ["--placement", plan]):
+        assert main(["simulate", problem, "--seconds", "10", "--seed", "3", "--json", *words]) == 0
+        captured = capsys.readouterr()
+        documents.append(captured.out)
+        assert ("the placement that rod makes" in captured.err) == (not words)
+    assert documents[0] == documents[1]
