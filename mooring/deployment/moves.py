@@ -253,7 +253,7 @@ def _predicted(problem: Problem, fragment: int, figures: Figures) -> tuple[float
     members = [problem.operators[j] for j in problem.fragments[fragment]]
     stated = sum(operator.state_bytes for operator in members)
     state_bytes = figures.state_bytes.get(problem.fragment_names[fragment], stated)
-    stateful = state_bytes > 0 or any(operator.kind in ("aggregate", "join") for operator in members)
+    stateful = state_bytes > 0 or any(operator.stateful for operator in members)
     return state_bytes, figures.times.pause_s(stateful=stateful, state_bytes=state_bytes)
 
 
