@@ -20,7 +20,7 @@ def require_spark(*, file: Path | None = None, field: str | None = None) -> None
 
 def missing_spark(error: ImportError) -> Exception:
     """What failed to be imported, in words where it is a part of Spark; any other failure is a bug."""
-    package = (error.name or "").split(".")[0]
+    package = (error.name or type(error).__module__).split(".")[0]  # Spark complains of its own needs unnamed
     return _not_installed(package, None, None) if package in PACKAGES else error
 
 

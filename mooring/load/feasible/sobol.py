@@ -50,9 +50,7 @@ def sobol_net(dimensions: int, points: int, rng: np.random.Generator) -> Floats:
     [[0.41, 0.964], [0.722, 0.108], [0.905, 0.529], [0.217, 0.414]]
     """
     if dimensions > len(POLYNOMIALS):
-        raise ValueError(
-            f"a net in {dimensions} dimensions was asked for, at most {len(POLYNOMIALS)} are known"
-        )
+        raise ValueError(f"found {dimensions} dimensions, expected at most {len(POLYNOMIALS)}")
     numbers, shift = scrambled(direction_numbers(dimensions), rng.spawn(1)[0])
     net = np.empty((points, dimensions), np.uint32)
     net[0] = shift

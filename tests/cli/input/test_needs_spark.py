@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from mooring.cli.input.needs_spark import require_spark
+from mooring.cli.input.needs_spark import missing_spark, require_spark
 from mooring.errors import InputError
 
 
@@ -24,3 +25,18 @@ def test_a_missing_part_of_spark_is_named_with_what_asked_for_it(
         require_spark(file=Path("project"))
     with pytest.raises(InputError, match="--on spark: this needs Spark"):
         require_spark(field="--on spark")
+
+
+def test_a_verb_that_cannot_be_loaded_without_spark_says_so_in_the_same_words() -> None:
+    program = (
+        "import sys; sys.modules['pyspark'] = None; from mooring.cli.main import main; main(['stop', 'x'])"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "this needs Spark, and pyspark is not installed (pip install 'mooring[spark]')" in " ".join(
+        ended.stderr.split()
+    )
+
+
+def test_what_fails_to_be_imported_for_another_reason_stays_what_it_is() -> None:
+    bug = ImportError("cannot import name 'x' from 'mooring.run'", name="mooring.run")
+    assert missing_spark(bug) is bug
