@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from mooring.spark.sites.embedded_site import EmbeddedSite
 
 SPEC = """\
@@ -41,7 +43,7 @@ ProjectMaker = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedSite]:
     from mooring.spark.sites.embedded_site import EmbeddedSite
     from mooring.spark.sites.java import find_java
 
@@ -55,7 +57,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
 
 @pytest.fixture
-def session(site: EmbeddedSite) -> Iterator[object]:
+def session(site: EmbeddedSite) -> Iterator[SparkSession]:
     from mooring.spark.sites.endpoint import close_session, open_session
 
     opened = open_session(site.endpoint)
@@ -83,16 +85,13 @@ def make_project(tmp_path: Path) -> ProjectMaker:
 
 
 @pytest.fixture(scope="session")
-def batch_endpoint() -> Iterator[str]:
-    """Where batch jobs run, as `--master` takes it."""
-    from mooring.spark.jobs.batch_session import batch_site
-
-    with batch_site("local[2]") as endpoint:
-        yield endpoint.url
+def batch_endpoint(site: EmbeddedSite) -> str:
+    """Where batch jobs run, as `--master` takes it: at the site that is up already."""
+    return site.endpoint.url
 
 
 @pytest.fixture(scope="session")
-def batch(batch_endpoint: str) -> Iterator[object]:
+def batch(batch_endpoint: str) -> Iterator[SparkSession]:
     from mooring.spark.jobs.batch_session import batch_session
 
     with batch_session(batch_endpoint) as session:

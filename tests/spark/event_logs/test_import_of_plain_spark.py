@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-ROWS = [1_000, 30_000, 10_000, 1_000, 10_000, 30_000, 30_000, 1_000, 10_000, 1_000]
+ROWS = [1_000, 30_000, 10_000, 1_000, 30_000, 10_000, 1_000]
 """Of each file, and so of each batch of the queries that read files."""
 STEADY_ROWS = 2_000
 """Of each batch of the query over a steady source."""

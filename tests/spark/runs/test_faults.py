@@ -19,12 +19,17 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.controller.placing import Wish
+from mooring.controller.session import SessionOptions
+from mooring.controller.spark_run import SparkRun
+from mooring.spark.pipeline.project import load_project
+from mooring.spark.running.engine import EngineOptions
+from mooring.spark.runs.project_run import prepared_run
 from mooring.spark.storage.stream_logs import sink_entries
 
 if TYPE_CHECKING:
     from tests.spark.conftest import ProjectMaker
 
-ROOT = Path(__file__).parents[3]
 PATIENCE_S = 120
 SETTINGS = """\
 sites: {a: {capacity: 2}, b: {capacity: 2}}
@@ -36,7 +41,7 @@ statistics:
   numbers: {cost_us: 5}
   counted: {cost_us: 50}
   picky: {cost_us: 5}
-trigger_s: 0.5
+trigger_s: 1
 """
 FLOWS = """
 from pyspark import pipelines as dp
@@ -87,9 +92,38 @@ class Feed(threading.Thread):
         return sorted((sum(values), len(values)) for values in windows.values())
 
 
-def mooring(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mooring", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT)
+class Run(threading.Thread):
+    """What `mooring run` does, in a thread of this process, until told to stop."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(daemon=True)
+        self.folder = folder
+        self.told: list[str] = []
+        self.failure: BaseException | None = None
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        try:
+            with prepared_run(load_project(self.folder)) as prepared:
+                run = SparkRun(prepared, Wish("llf"), say=self.told.append)
+                options, pace = EngineOptions(silence_s=4.0), SessionOptions(look_s=1.0)
+                with run.started(options, pace) as (session, _):
+                    session.run(lambda passed: self._over.is_set())
+                run.end("over")
+        except BaseException as failure:
+            self.failure = failure
+
+    def stop(self) -> None:
+        self._over.set()
+        self.join()
+
+    def wait_for(self, happened: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not happened():
+            if self.failure is not None:
+                raise self.failure
+            assert time.monotonic() < deadline, "\n".join([f"waited too long for {what}", *self.told])
+            time.sleep(0.1)
 
 
 def rows(folder: Path, dataset: str, *columns: str) -> list[tuple[int, ...]]:
@@ -112,14 +146,6 @@ def fill(ballast: Path) -> None:
     with ballast.open("wb", buffering=0) as out, contextlib.suppress(OSError):
         while True:
             out.write(bytes(4096))
-
-
-def wait_for(happened: Callable[[], bool], what: str, folder: Path) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not happened():
-        log = folder / ".mooring" / "run.log"
-        assert time.monotonic() < deadline, f"waited too long for {what}\n{log.read_text()[-3000:]}"
-        time.sleep(0.1)
 
 
 def status(folder: Path) -> dict[str, Any]:
@@ -169,62 +195,64 @@ def test_dead_and_frozen_sites_lost_channels_full_disks_and_bad_rows_lose_and_do
     folder = make_project(settings=f"{SETTINGS}storage: {storage}\n", flows_py=FLOWS)
     feed = Feed(folder)
     feed.start()
-    assert mooring("run", str(folder), "--detach", "--policy", "llf", "--silence", "4s").returncode == 0
+    run = Run(folder)
+    run.start()
     try:
-        wait_for(lambda: len(rows(folder, "counted", "n")) > 0, "the first window", folder)
+        run.wait_for(lambda: len(rows(folder, "counted", "n")) > 0, "the first window")
         home = status(folder)["fragments"]["counted"]["site"]
 
         # A site is killed: what may move goes on at the other one.
         other = "b" if home == "a" else "a"
         victim = server_of(folder, home)
         os.kill(victim, signal.SIGKILL)
-        wait_for(
-            lambda: status(folder)["fragments"].get("counted", {}).get("site") == other, "a new site", folder
+        run.wait_for(
+            lambda: status(folder)["fragments"].get("counted", {}).get("site") == other, "a new site"
         )
-        wait_for(grown(folder, "counted"), "windows after the kill", folder)
-        wait_for(lambda: server_of(folder, home) not in (-1, victim), "the site to be started again", folder)
-        wait_for(lambda: not status(folder)["troubles"], "no more trouble", folder)
+        run.wait_for(grown(folder, "counted"), "windows after the kill")
+        run.wait_for(lambda: server_of(folder, home) not in (-1, victim), "the site to be started again")
+        run.wait_for(lambda: not status(folder)["troubles"], "no more trouble")
 
         # A site is frozen, its fragments move away, and it thaws.
         frozen = server_of(folder, other)
         os.kill(frozen, signal.SIGSTOP)
-        wait_for(
-            lambda: status(folder)["fragments"].get("counted", {}).get("site") == home, "moving away", folder
+        run.wait_for(
+            lambda: status(folder)["fragments"].get("counted", {}).get("site") == home, "moving away"
         )
         if home == "a":
-            wait_for(grown(folder, "counted"), "windows beside the frozen site", folder)
+            run.wait_for(grown(folder, "counted"), "windows beside the frozen site")
         os.kill(frozen, signal.SIGCONT)
-        wait_for(lambda: not status(folder)["troubles"], "the thawed site to be back", folder)
+        run.wait_for(lambda: not status(folder)["troubles"], "the thawed site to be back")
 
         # The files of a channel are taken away and put back.
         channel = storage_of(folder) / "channels" / "numbers" / "numbers"
         channel.rename(channel.with_name("elsewhere"))
-        wait_for(lambda: "channel numbers" in status(folder)["troubles"], "the lost channel", folder)
+        run.wait_for(lambda: "channel numbers" in status(folder)["troubles"], "the lost channel")
         assert "is missing" in status(folder)["troubles"]["channel numbers"]
-        wait_for(lambda: status(folder)["fragments"] == {}, "all three fragments to stop", folder)
+        run.wait_for(lambda: status(folder)["fragments"] == {}, "all three fragments to stop")
         assert not channel.exists(), "made again, so that readers may have taken its files for deleted"
         channel.with_name("elsewhere").rename(channel)
-        wait_for(lambda: len(status(folder)["fragments"]) == 3, "all three to go on", folder)
-        wait_for(grown(folder, "counted"), "windows after the channel is back", folder)
+        run.wait_for(lambda: len(status(folder)["fragments"]) == 3, "all three to go on")
+        run.wait_for(grown(folder, "counted"), "windows after the channel is back")
 
         # The disk is full for a while. (Where none can be mounted, this part is left out.)
         if small_disk is not None:
             fill(small_disk / "ballast")
-            wait_for(lambda: "No space left" in str(status(folder)["troubles"]), "the full disk", folder)
+            run.wait_for(lambda: "No space left" in str(status(folder)["troubles"]), "the full disk")
             (small_disk / "ballast").unlink()
-            wait_for(lambda: not status(folder)["troubles"], "room to be used again", folder)
-            wait_for(grown(folder, "counted"), "windows after the full disk", folder)
+            run.wait_for(lambda: not status(folder)["troubles"], "room to be used again")
+            run.wait_for(grown(folder, "counted"), "windows after the full disk")
 
         # A row that one flow cannot take: it is backed off, the other goes on.
         truth = feed.finish()
-        wait_for(lambda: rows(folder, "counted", "n", "rows") == truth, "all windows", folder)
+        run.wait_for(lambda: rows(folder, "counted", "n", "rows") == truth, "all windows")
         feed.put(feed.second + 3601, -1, rows=1)
-        wait_for(lambda: "picky" in status(folder)["troubles"], "the failing flow", folder)
+        run.wait_for(lambda: "picky" in status(folder)["troubles"], "the failing flow")
         assert "a negative number" in status(folder)["troubles"]["picky"]
         assert "flows.py" in status(folder)["troubles"]["picky"]
         assert "counted" in status(folder)["fragments"]
     finally:
-        mooring("stop", str(folder))
+        run.stop()
+    assert run.failure is None
     assert rows(folder, "counted", "n", "rows") == truth
     numbers = sorted((second,) for second in range(feed.second) for _ in range(10))
     assert rows(folder, "picky", "n") == sorted([(0,), *numbers])

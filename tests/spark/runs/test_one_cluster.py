@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,7 +20,6 @@ from mooring.errors import EngineError
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.engine import SparkEngine
 from mooring.spark.runs.project_run import check_storage, read_layout
-from mooring.spark.runs.results import read_stored
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite, spark_home
 from mooring.spark.sites.endpoint import Endpoint, open_session
 from mooring.spark.sites.java import find_java
@@ -29,36 +28,24 @@ from mooring.spark.sites.sites import SiteHandle, SiteHandles
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.spark.conftest import ProjectMaker
+    from tests.spark.runs.conftest import EvenNumbers, EvenNumbersMaker, Verb, WaitUntil
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 90
-KEPT = """
-from pyspark import pipelines as dp
-
-@dp.table
-def kept():
-    return spark.readStream.table("numbers").filter("n % 2 = 0")
-"""
-
-
-def feed(folder: Path, numbers: range) -> None:
-    lines = [json.dumps({"n": n, "at": "2020-01-01T00:00:00Z"}) for n in numbers]
-    (folder / "input" / f"f{numbers.start}.json").write_text("\n".join(lines))
 
 
 def test_the_unchanged_project_runs_with_spark_pipelines(
-    make_project: ProjectMaker, site: EmbeddedSite, session: SparkSession
+    even_numbers: EvenNumbersMaker, site: EmbeddedSite, session: SparkSession
 ) -> None:
-    folder = make_project(kept_py=KEPT)
-    feed(folder, range(20))
+    project = even_numbers("{here: {capacity: 2}}")
+    project.feed(range(20))
     command = [
         sys.executable,
         "-m",
         "pyspark.pipelines.cli",
         "run",
         "--spec",
-        str(folder / "spark-pipeline.yml"),
+        str(project.folder / "spark-pipeline.yml"),
     ]
     environment = os.environ | {"SPARK_REMOTE": site.endpoint.url}
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, env=environment)
@@ -134,80 +121,57 @@ def cluster(standalone_master: str, tmp_path_factory: pytest.TempPathFactory) ->
         server.stop()
 
 
-def mooring(*words: str) -> dict[str, Any]:
-    """The document a verb prints; it has to succeed."""
-    command = [sys.executable, "-m", "mooring", *words, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE_S, cwd=ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
-
-
-def kept_numbers(storage: Path) -> list[int]:
-    rows = read_stored(storage, "kept")
-    return sorted(rows["n"].to_pylist()) if rows.num_rows else []
-
-
-def settings_at(cluster: str, storage: str) -> str:
-    return f"""\
-    sites: {{far: {{capacity: 1, connect: "{cluster}"}}}}
-    streams: {{numbers: {{site: far, rate: 100}}}}
-    queries: {{kept: {{site: far}}}}
-    trigger_s: 0.5
-    storage: {storage}
-    """
-
-
 def test_mooring_run_works_at_a_standalone_clusters_endpoint_as_on_embedded_sites(
-    make_project: ProjectMaker, cluster: str, tmp_path: Path
+    even_numbers: EvenNumbersMaker, mooring: Verb, cluster: str, wait_until: WaitUntil, tmp_path: Path
 ) -> None:
     """Planned, run for a while, reported, resumed in the background and stopped, with every row once."""
-    storage = tmp_path / "storage"
-    folder = make_project(settings=settings_at(cluster, str(storage)), kept_py=KEPT)
-    feed(folder, range(30))
-    truth = list(range(0, 60, 2))
-    assert mooring("plan", str(folder))["placement"] == {"numbers:ingest": "far", "kept": "far"}
-    first = mooring("run", str(folder), "--for", "4s")
+    project = even_numbers(f'{{here: {{capacity: 2, connect: "{cluster}"}}}}')
+    folder = project.folder
+    project.feed(range(30))
+    placed = {"numbers:ingest": "here", "kept": "here"}
+    assert mooring("plan", folder, "--json").document["placement"] == placed
+    first = mooring("run", folder, "--for", "1s", "--json").document
     assert first["ended"] == "stopped after the time asked for"
-    assert first["sites"] == {"far": "existing endpoint; load estimated"}
+    assert first["sites"] == {"here": "existing endpoint; load estimated"}
     assert cluster.split("token=")[1] not in (folder / ".mooring" / "report.json").read_text()
-    assert kept_numbers(storage) in (truth[:15], [])  # however slow the machine, no row twice
-    feed(folder, range(30, 60))
-    mooring("run", str(folder), "--detach")
+    assert project.kept() in (list(range(0, 30, 2)), [])  # however slow the machine, no row twice
+    project.feed(range(30, 60))
+    project.detach()
     try:
-        deadline = time.monotonic() + PATIENCE_S
-        while kept_numbers(storage) != truth:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+        project.wait_for(60)
         sessions = json.loads((folder / ".mooring" / "sessions.json").read_text())
     finally:
-        mooring("stop", str(folder))
-    assert kept_numbers(storage) == truth
+        mooring("stop", folder)
+    assert project.kept() == list(range(0, 60, 2))
     assert json.loads((folder / ".mooring" / "report.json").read_text())["ended"] == "stopped by SIGTERM"
     assert {entry["fragment"] for entry in sessions} == {"numbers", "kept"}
     for entry in sessions:  # released, and what ran in them with them
         with pytest.raises(EngineError, match="SESSION_CLOSED"):
             open_session(Endpoint(cluster), entry["session"])
-    _check_a_mount_of_the_clusters_own(make_project, cluster, tmp_path)
+    _check_a_mount_of_the_clusters_own(project, cluster, wait_until, tmp_path)
 
 
-def _check_a_mount_of_the_clusters_own(make_project: ProjectMaker, cluster: str, tmp_path: Path) -> None:
+def _check_a_mount_of_the_clusters_own(
+    project: EvenNumbers, cluster: str, wait_until: WaitUntil, tmp_path: Path
+) -> None:
     """The session's word for where the storage is mounted reaches the executors, for reading and writing."""
-    mapped = f"{{root: {tmp_path}/other, sites: {{far: {tmp_path}/mounted}}}}"
     (tmp_path / "mounted").symlink_to(tmp_path / "other")
-    project = load_project(make_project(settings=settings_at(cluster, mapped), kept_py=KEPT))
-    far = SiteHandle("far", 1.0, Endpoint(cluster), None)
-    check_storage(project, {"far": far})
-    layout = read_layout(project, far)
-    engine = SparkEngine(layout, SiteHandles([far]), {"kept": "kept"})
+    with (project.folder / "mooring.yml").open("a") as settings:
+        settings.write(f"storage: {{root: {tmp_path}/other, sites: {{here: {tmp_path}/mounted}}}}\n")
+    loaded = load_project(project.folder)
+    sites = SiteHandles([SiteHandle("here", 2.0, Endpoint(cluster), None)])
+    check_storage(loaded, sites)
+    layout = read_layout(loaded, sites["here"])
+    engine = SparkEngine(layout, sites, {"kept": "kept"})
     try:
-        engine.start("numbers", "far")
-        engine.start("kept", "far")
-        deadline = time.monotonic() + PATIENCE_S
-        while kept_numbers(layout.root) != list(range(0, 60, 2)):
+        engine.start("numbers", "here")
+        engine.start("kept", "here")
+
+        def delivered() -> bool:
             engine.check()
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+            return project.kept() == list(range(0, 60, 2))
+
+        wait_until(delivered, "all rows")
     finally:
         engine.close()
     log = (layout.channels["kept"].folder / "_spark_metadata" / "0").read_text()

@@ -12,6 +12,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from pyspark.sql.connect.client.retries import RetryPolicyState
+
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 
 if TYPE_CHECKING:
@@ -90,3 +92,26 @@ def test_closing_says_whether_the_server_answered(proxy: Proxy, site: EmbeddedSi
     proxy.freeze()
     assert not close_session(stuck, patience_s=0.2)
     assert close_session(open_session(site.endpoint))
+
+
+def test_a_dead_server_is_given_up_after_seconds_not_minutes(
+    proxy: Proxy, site: EmbeddedSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what the client would wait between its tries: how long they take themselves is up to the machine."""
+    waits_ms: list[float] = []
+    ask = RetryPolicyState.next_attempt
+
+    def asked(state: RetryPolicyState, failure: BaseException | None = None) -> float | None:
+        wait_ms: float | None = ask(state, failure)
+        if wait_ms is None:
+            return None
+        waits_ms.append(wait_ms)
+        return 0.0
+
+    session = open_session(through(proxy, site))
+    proxy.close()
+    monkeypatch.setattr(RetryPolicyState, "next_attempt", asked)
+    with pytest.raises(Exception):  # noqa: B017, PT011 - gRPC's own kinds
+        session.range(1).count()
+    close_session(session)
+    assert 0 < sum(waits_ms) < 30_000
