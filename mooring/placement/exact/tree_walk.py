@@ -69,8 +69,8 @@ class TreeWalk:
             if deadline.expired:
                 raise self._too_large("without reaching the end in time", "allow more time")
             if self.nodes >= LEAST_NODES and self.share_done * HOPELESS * node_budget < self.nodes:
-                share = f"{HOPELESS} times the node_budget of {node_budget:,}"
-                raise self._too_large(f"and would hardly reach the end with {share}")
+                far_more = f"{HOPELESS} times the node_budget of {node_budget:,}"
+                raise self._too_large(f"and would hardly reach the end with {far_more}")
             part = max(deadline.share_spent, self.nodes / node_budget, self.share_done)
             progress(part, f"looked at {self.nodes:,} partial placements")
 
