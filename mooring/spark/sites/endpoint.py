@@ -80,7 +80,9 @@ def open_session(endpoint: Endpoint, session_id: str | None = None) -> SparkSess
             session = SparkSession.builder.remote(url).create()
             # The client's own policy retries for ten minutes, even while the process ends.
             session.client.set_retry_policies([_RETRIES])
-            _ = session.version
+            # Any question would do but `session.version`: until Python 3.12 a property that is kept holds one
+            # lock for all sessions while it asks, so that a frozen site would keep every other one waiting.
+            session.conf.get("spark.master")
     except PySparkException as failure:
         if session is not None:
             close_session(session)  # or it would try to release itself, with a warning, as the process ends

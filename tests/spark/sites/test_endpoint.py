@@ -14,6 +14,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from pyspark.sql.connect.client.retries import RetryPolicyState
 
+from mooring.errors import EngineError
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ class Proxy:
         self._to = port
         self._flows = threading.Event()
         self._flows.set()
+        self.asked = threading.Event()
+        """Somebody has sent something."""
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets = [self._listener]
         self.port: int = self._listener.getsockname()[1]
@@ -59,6 +62,7 @@ class Proxy:
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
+                self.asked.set()
                 self._flows.wait()
                 target.sendall(data)
 
@@ -69,6 +73,23 @@ def proxy(site: EmbeddedSite) -> Iterator[Proxy]:
     made = Proxy(port)
     yield made
     made.close()
+
+
+@pytest.fixture
+def waits_ms(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What clients would wait after failed tries; they need not."""
+    waits_ms: list[float] = []
+    ask = RetryPolicyState.next_attempt
+
+    def asked(state: RetryPolicyState, failure: BaseException | None = None) -> float | None:
+        wait_ms: float | None = ask(state, failure)
+        if wait_ms is None:
+            return None
+        waits_ms.append(wait_ms)
+        return 0.0
+
+    monkeypatch.setattr(RetryPolicyState, "next_attempt", asked)
+    return waits_ms
 
 
 def through(proxy: Proxy, site: EmbeddedSite) -> Endpoint:
@@ -87,6 +108,21 @@ def test_a_frozen_server_is_let_go_and_keeps_nobody_else_waiting(proxy: Proxy, s
     assert closing.is_alive(), "the frozen one still had time: the other did not wait for it"
 
 
+def test_opening_at_a_frozen_server_keeps_nobody_else_waiting(
+    proxy: Proxy, site: EmbeddedSite, waits_ms: list[float]
+) -> None:
+    def open_it() -> None:
+        with contextlib.suppress(EngineError):  # once the proxy is closed
+            open_session(through(proxy, site))
+
+    proxy.freeze()
+    opening = threading.Thread(target=open_it, daemon=True)
+    opening.start()
+    proxy.asked.wait()
+    assert close_session(open_session(site.endpoint))
+    assert waits_ms == [], "the frozen one had failed before: the other waited for it"
+
+
 def test_closing_says_whether_the_server_answered(proxy: Proxy, site: EmbeddedSite) -> None:
     stuck = open_session(through(proxy, site))
     proxy.freeze()
@@ -95,22 +131,11 @@ def test_closing_says_whether_the_server_answered(proxy: Proxy, site: EmbeddedSi
 
 
 def test_a_dead_server_is_given_up_after_seconds_not_minutes(
-    proxy: Proxy, site: EmbeddedSite, monkeypatch: pytest.MonkeyPatch
+    proxy: Proxy, site: EmbeddedSite, waits_ms: list[float]
 ) -> None:
     """By what the client would wait between its tries: how long they take themselves is up to the machine."""
-    waits_ms: list[float] = []
-    ask = RetryPolicyState.next_attempt
-
-    def asked(state: RetryPolicyState, failure: BaseException | None = None) -> float | None:
-        wait_ms: float | None = ask(state, failure)
-        if wait_ms is None:
-            return None
-        waits_ms.append(wait_ms)
-        return 0.0
-
     session = open_session(through(proxy, site))
     proxy.close()
-    monkeypatch.setattr(RetryPolicyState, "next_attempt", asked)
     with pytest.raises(Exception):  # noqa: B017, PT011 - gRPC's own kinds
         session.range(1).count()
     close_session(session)
