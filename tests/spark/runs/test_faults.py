@@ -61,7 +61,7 @@ def picky():
 
 
 class Feed(threading.Thread):
-    """Ten rows per second of event time, a second of it every tenth of a second, until halted."""
+    """Ten rows per second of event time, five seconds of it every half second, until halted."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(daemon=True)
@@ -70,26 +70,32 @@ class Feed(threading.Thread):
         self.over = threading.Event()
 
     def run(self) -> None:
-        while not self.over.wait(0.1):
-            self.put(self.second, self.second)
-            self.second += 1
+        while not self.over.wait(0.5):
+            seconds = range(self.second, self.second + 5)
+            self.put([row for second in seconds for row in 10 * [(second, second)]])
+            self.second += 5
 
-    def put(self, second: int, value: int, rows: int = 10) -> None:
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(1_577_836_800 + second))
-        hidden = self.folder / "input" / f".{second}-{value}"
-        hidden.write_text("\n".join(json.dumps({"n": value, "at": at}) for _ in range(rows)))
-        hidden.rename(self.folder / "input" / f"{second:06d}-{value}.json")
+    def put(self, rows: list[tuple[int, int]]) -> None:
+        """Rows of (event second, value), in one file."""
+        lines = [json.dumps({"n": value, "at": instant(second)}) for second, value in rows]
+        name = "-".join(map(str, rows[0]))
+        hidden = self.folder / "input" / f".{name}"
+        hidden.write_text("\n".join(lines))
+        hidden.rename(self.folder / "input" / f"{name}.json")
 
     def finish(self) -> list[tuple[int, int]]:
         """Stop, close all windows, and say what each of them holds: (sum, rows)."""
         self.over.set()
         self.join()
-        last = self.second + 3600
-        self.put(last, 0, rows=1)
+        self.put([(self.second + 3600, 0)])
         windows: dict[int, list[int]] = {}
         for second in range(self.second):
             windows.setdefault(second // 10, []).extend([second] * 10)
         return sorted((sum(values), len(values)) for values in windows.values())
+
+
+def instant(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(1_577_836_800 + second))
 
 
 class Run(threading.Thread):
@@ -193,11 +199,11 @@ def test_dead_and_frozen_sites_lost_channels_full_disks_and_bad_rows_lose_and_do
 ) -> None:
     storage = small_disk or make_project(settings=SETTINGS) / ".mooring" / "storage"
     folder = make_project(settings=f"{SETTINGS}storage: {storage}\n", flows_py=FLOWS)
-    feed = Feed(folder)
-    feed.start()
-    run = Run(folder)
+    feed, run = Feed(folder), Run(folder)
     run.start()
     try:
+        run.wait_for(lambda: len(status(folder)["fragments"]) == 3, "all three fragments")
+        feed.start()
         run.wait_for(lambda: len(rows(folder, "counted", "n")) > 0, "the first window")
         home = status(folder)["fragments"]["counted"]["site"]
 
@@ -245,7 +251,7 @@ def test_dead_and_frozen_sites_lost_channels_full_disks_and_bad_rows_lose_and_do
         # A row that one flow cannot take: it is backed off, the other goes on.
         truth = feed.finish()
         run.wait_for(lambda: rows(folder, "counted", "n", "rows") == truth, "all windows")
-        feed.put(feed.second + 3601, -1, rows=1)
+        feed.put([(feed.second + 3601, -1)])
         run.wait_for(lambda: "picky" in status(folder)["troubles"], "the failing flow")
         assert "a negative number" in status(folder)["troubles"]["picky"]
         assert "flows.py" in status(folder)["troubles"]["picky"]
