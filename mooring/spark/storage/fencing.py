@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 from pathlib import Path
 
@@ -73,7 +74,7 @@ def drop_unfinished(sink_log: Path) -> list[str]:
 
 def _bury(folder: Path) -> None:
     """Put a plain file where an old epoch's folder was, or came back because its query made it again."""
-    for attempt in range(_ATTEMPTS):
+    for _ in range(_ATTEMPTS):
         try:
             with folder.open("x") as tombstone:
                 tombstone.write(_TOMBSTONE)
@@ -81,11 +82,19 @@ def _bury(folder: Path) -> None:
         except FileExistsError:
             if not folder.is_dir():
                 return
-            away = folder.with_name(f".{folder.name}.stray{attempt}")
-            shutil.rmtree(away, ignore_errors=True)
+            # A name that nobody can guess, and so stand in the way of.
+            away = folder.with_name(f".{folder.name}.stray-{secrets.token_hex(8)}")
             os.rename(folder, away)
-            shutil.rmtree(away, ignore_errors=True)
+            _remove(away)
     raise OSError(f"{folder} is made again and again by a query that should have ended")
+
+
+def _remove(stray: Path) -> None:
+    """What is left of it does no harm. A link goes, what it points to stays."""
+    if stray.is_symlink():
+        stray.unlink(missing_ok=True)
+    else:
+        shutil.rmtree(stray, ignore_errors=True)
 
 
 def _folder(home: Path, number: int) -> Path:

@@ -94,3 +94,35 @@ def test_an_epoch_is_never_used_twice_even_after_everything_was_forgotten(tmp_pa
     assert list(second.iterdir()) == []
     retire(home)
     assert int(take_epoch(home).name) > int(second.name)
+
+
+def test_what_is_moved_out_of_the_way_gets_a_name_that_nobody_can_have_taken(tmp_path: Path) -> None:
+    """Who can write there could put a link, or a folder, where a name was to be had by counting."""
+    home, victim = tmp_path / "fragment", tmp_path / "victim"
+    first = take_epoch(home)
+    victim.mkdir()
+    (victim / "precious").touch()
+    for attempt in range(20):
+        (home / f".{first.name}.stray{attempt}").symlink_to(victim)
+    take_epoch(home)
+    first.unlink()
+    (first / "offsets").mkdir(parents=True)  # the old query makes it again
+    take_epoch(home)
+    assert first.is_file()
+    assert (victim / "precious").exists()
+    assert not [name for name in os.listdir(home) if "stray-" in name]
+
+
+def test_a_link_in_the_place_of_an_old_epoch_goes_and_what_it_points_to_stays(tmp_path: Path) -> None:
+    home, victim = tmp_path / "fragment", tmp_path / "victim"
+    first = take_epoch(home)
+    victim.mkdir()
+    (victim / "precious").touch()
+    take_epoch(home)
+    first.unlink()
+    first.symlink_to(victim)
+    take_epoch(home)
+    assert first.is_file()
+    assert not first.is_symlink()
+    assert (victim / "precious").exists()
+    assert not [name for name in os.listdir(home) if "stray" in name]
