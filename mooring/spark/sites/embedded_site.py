@@ -31,6 +31,10 @@ from mooring.spark.sites.process_tree import TreeUsage, tree_usage
 _READY = re.compile(rb"Spark Connect server started at: \S*?:(\d+)")
 _MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _LOG_LINES_SHOWN = 12
+_MAKES_ITS_SECRET = re.compile(r"local(\[[^\]]*\])?")
+"""Masters under which Spark, told to authenticate, makes the secret that its driver and block manager ask for
+itself, in memory: it is on no command line, in no environment and in no file. Elsewhere executors need it
+too, and it is the cluster's affair."""
 
 _LOG4J = """\
 rootLogger.level = warn
@@ -223,6 +227,8 @@ class EmbeddedSite:
             name = "-XX:AOTCache" if self._java.major >= 24 else "-XX:SharedArchiveFile"
             flags += [f"{name}={options.class_archive}"]
         settings = site_settings(self.name, self.threads, scratch) | options.settings
+        if _MAKES_ITS_SECRET.fullmatch(settings["spark.master"]):
+            settings.setdefault("spark.authenticate", "true")
         classes = f"{spark_home()}/jars/*"
         if (jar := self._local_files(settings)) is not None:
             settings |= local_files.SETTINGS

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -15,6 +17,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import EngineError
+from mooring.spark.sites import local_files
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.sites.endpoint import Endpoint, open_session
 from mooring.spark.sites.java import Java, find_java
@@ -22,6 +25,10 @@ from mooring.spark.sites.process_tree import can_see_processes, tree_usage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_LISTENING = "0A"
+_CALL, _REFUSED = 3, 5
+"""Types of messages of Spark's transport: a call, and its failure."""
 
 STARTER = """
 import sys, time
@@ -50,19 +57,76 @@ def wait_gone(*pids: int) -> None:
         time.sleep(0.05)
 
 
-def test_a_site_answers_only_with_its_token_and_only_on_the_loopback(
-    site: EmbeddedSite, session: SparkSession
-) -> None:
+def test_a_site_answers_only_with_its_token(site: EmbeddedSite, session: SparkSession) -> None:
     assert session.range(5).count() == 5
     stranger = Endpoint(site.endpoint.url.split(";")[0] + ";token=wrong")
     with pytest.raises(EngineError, match="refuses the token"):
         open_session(stranger)
     assert site.endpoint.url.split("token=")[1] not in site.endpoint.redacted()
-    port = int(site.endpoint.url.split(":")[2].split("/")[0])
-    listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
-    addresses = {line.split()[1] for line in listening.splitlines() if f":{port:04X} " in line}
-    assert addresses
-    assert all(address.split(":")[0].endswith("0100007F") for address in addresses)
+
+
+def listeners(pid: int) -> dict[int, str]:
+    """Port -> address of every listening socket of a process, as the kernel writes them."""
+    links = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.is_symlink()]
+    own = {link.removeprefix("socket:[").rstrip("]") for link in links if link.startswith("socket:[")}
+    lines = [line for file in ("tcp", "tcp6") for line in Path(f"/proc/net/{file}").read_text().splitlines()]
+    fields = [line.split() for line in lines]
+    found = [each[1].split(":") for each in fields if each[3] == _LISTENING and each[9] in own]
+    return {int(port, 16): address for address, port in found}
+
+
+def unasked(port: int, kind: int, header: bytes, body: bytes = b"") -> bytes:
+    """What Spark's transport answers to one message of a stranger."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as stranger:
+        stranger.sendall(struct.pack(">qb", 9 + len(header) + len(body), kind) + header + body)
+        return stranger.recv(65536)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="listening sockets are read from /proc")
+def test_every_listener_is_on_the_loopback_and_asks_for_a_secret(site: EmbeddedSite) -> None:
+    """The driver and the block manager would otherwise take calls, objects to unpack among them, from whoever
+    reaches their ports.
+    """
+    assert site._server_pid is not None
+    found = listeners(site._server_pid)
+    assert len(found) == 3
+    assert all(address.endswith("0100007F") for address in found.values())
+    for port in found.keys() - {site._port}:
+        answer = unasked(port, _CALL, struct.pack(">qi", 7, 5), b"hello")
+        assert answer[8] == _REFUSED
+        assert b"Expected SaslMessage" in answer
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="command lines are read from /proc")
+def test_no_secret_of_a_site_is_on_a_command_line_or_in_a_file(site: EmbeddedSite) -> None:
+    """Every user of the machine can read command lines; an environment only its owner can."""
+    token = site.endpoint.url.split("token=")[1]
+    assert site._server_pid is not None
+    assert site._keeper is not None
+    for pid in (site._server_pid, site._keeper.pid):
+        assert token.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert Path(f"/proc/{pid}/environ").stat().st_mode & 0o077 == 0
+    files = [file for file in site.folder.rglob("*") if file.is_file() and file.suffix != ".jar"]
+    assert files
+    assert not [file for file in files if token.encode() in file.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    ("settings", "asks"),
+    [
+        ({}, True),
+        ({"spark.master": "local[2,3]"}, True),
+        ({"spark.master": "spark://127.0.0.1:7077"}, False),
+        ({"spark.master": "local-cluster[1,1,1024]"}, False),
+        ({"spark.authenticate": "false"}, False),
+    ],
+)
+def test_only_where_spark_makes_the_secret_itself_is_it_asked_to(
+    tmp_path: Path, settings: dict[str, str], asks: bool
+) -> None:
+    options = EmbeddedOptions(settings=settings | local_files.HADOOPS_FILES)
+    command = EmbeddedSite("s", tmp_path, Java(Path("java"), 17, "test"), options=options)._command(tmp_path)
+    assert ("-Dspark.authenticate=true" in command) == asks
 
 
 def test_the_load_of_a_site_is_seen(site: EmbeddedSite, session: SparkSession) -> None:
