@@ -30,6 +30,7 @@ ROOMS = [
     "placement/baselines",
     "placement/exact",
     "placement/resilient",
+    "chunks",
     "deployment",
     "protocols",
     "simulator/traces",
