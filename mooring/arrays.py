@@ -5,7 +5,7 @@ Shapes are said where an array is used; a number's width is said here, because k
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,3 +21,5 @@ Words: TypeAlias = NDArray[np.uint64]
 Counts32: TypeAlias = NDArray[np.uint32]
 Counts16: TypeAlias = NDArray[np.uint16]
 Bytes: TypeAlias = NDArray[np.uint8]
+Cells: TypeAlias = NDArray[Any]
+"""Of an array frame: any number of dimensions, and any kind of number that numpy knows by a fixed width."""

@@ -31,6 +31,7 @@ ROOMS = [
     "placement/exact",
     "placement/resilient",
     "chunks",
+    "chunks/data",
     "deployment",
     "protocols",
     "simulator/traces",
