@@ -96,7 +96,7 @@ def resume(journal: Journal) -> Resumption | None:
     why = f"going back: a list of {len(last.moves)} moves was cut short before its first was done"
     if last.state == "turned back":
         why = f"going back: a list of {len(last.moves)} moves had failed"
-    return Resumption(last.old, why)
+    return Resumption(last.back, why)
 
 
 def settle(journal: Journal) -> None:

@@ -3,24 +3,39 @@
 One JSON document per line, with a checksum, on disk before the step that it announces is taken. A crash can
 tear the last line, which is then as if it had never been written; a line that is wrong anywhere else means
 the file was damaged, and is refused rather than guessed at.
+
+A run that lasts writes for months, so the journal is compacted as it grows: records that nothing asks for any
+more are left out, and the rest is written anew, all or nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from mooring.deployment.moves import Move, apply_moves, moves_fingerprint
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
+from mooring.whole_files import write_whole
 
 Record = dict[str, Any]
 FILE_NAME = "journal.jsonl"
+COMPACT_AT_BYTES = 256_000
+"""A journal of this length is compacted; the next time at twice what was left of it, if that is more."""
+MOST_LISTS = 100
+"""Lists of moves that a compacted journal still tells of, with who asked for them and how they ended."""
+MOST_OTHERS = 100
+"""Records of other kinds (who stopped a run) that it keeps."""
+MOST_PAST_MOVES = 20
+"""Moves whose pauses are kept, to predict the next ones from."""
+_TAIL_BYTES = 4096
 
 
 ListState = Literal["announced", "under way", "turned back", "done", "rolled back", "superseded"]
@@ -31,9 +46,13 @@ ListState = Literal["announced", "under way", "turned back", "done", "rolled bac
 | announced   | a step done           | under way   | goes back                  |
 | under way   | a step done           | under way   | finishes the list          |
 | under way   | done                  | done        |                            |
-| any of both | turned back           | turned back | goes back                  |
+| any of both | turned back, abort    | turned back | goes back                  |
 | turned back | rolled back           | rolled back |                            |
+| any of all  | relocated             | itself      | as before, but leaves those fragments where they are |
 | any of all  | a placement           | superseded  | goes on from the placement |
+
+A fragment is *relocated* when its site was lost while the list was carried out and it went on elsewhere, or
+when its own way back was barred.
 """
 ENDED: tuple[ListState, ...] = ("done", "rolled back", "superseded")
 FORWARD: Mapping[ListState, bool] = {"announced": False, "under way": True, "turned back": False}
@@ -50,6 +69,9 @@ class Applied:
     state: ListState = "announced"
     done: int = 0
     """Moves whose fragment is known to have started at its target."""
+    relocated: Mapping[str, str] = field(default_factory=dict)
+    """Fragment -> where it is, whatever the list says."""
+    asked_by: str = ""
 
     @property
     def ended(self) -> bool:
@@ -57,33 +79,55 @@ class Applied:
 
     @property
     def new(self) -> FragmentSites:
-        return apply_moves(self.old, self.moves)
+        """Where everything is once the list is done."""
+        return FragmentSites({**apply_moves(self.old, self.moves), **self.relocated})
+
+    @property
+    def back(self) -> FragmentSites:
+        """Where everything is once the list has been taken back."""
+        return FragmentSites({**self.old, **self.relocated})
 
 
 class Journal:
-    """Append-only. `now_s` is asked for each record's time."""
+    """`now_s` is asked for each record's time. One process writes it, from any of its threads."""
 
-    def __init__(self, folder: Path, now_s: Callable[[], float]) -> None:
+    def __init__(
+        self, folder: Path, now_s: Callable[[], float], *, compact_at_bytes: int = COMPACT_AT_BYTES
+    ) -> None:
         self.file = folder / FILE_NAME
         self._now_s = now_s
+        self._least_bytes = self._compact_at_bytes = compact_at_bytes
+        self._lock = threading.RLock()
 
     def append(self, kind: str, **fields: object) -> None:
         """On disk when this returns."""
         record = {"kind": kind, "at_s": self._now_s(), **fields}
-        line = json.dumps({"record": record, "sum": _checksum(record)}, sort_keys=True) + "\n"
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with self.file.open("ab") as out:
-                whole = _whole_length(self.file.read_bytes())
-                out.truncate(whole)  # what a crash tore off goes before anything follows it
-                out.write(line.encode())
-                out.flush()
-                os.fsync(out.fileno())
-        except OSError as failure:
-            raise EngineError(
-                f"the journal {self.file} cannot be written: {failure}",
-                remedy="make room or mend the folder; nothing was changed",
-            ) from failure
+        with self._lock:
+            try:
+                self.file.parent.mkdir(parents=True, exist_ok=True)
+                with self.file.open("a+b") as out:
+                    out.truncate(_whole_length(out))  # what a crash tore off goes before anything follows it
+                    out.write(_line(record))
+                    out.flush()
+                    os.fsync(out.fileno())
+                    length = out.tell()
+            except OSError as failure:
+                raise EngineError(
+                    f"the journal {self.file} cannot be written: {failure}",
+                    remedy="make room or mend the folder; nothing was changed",
+                ) from failure
+            if length > self._compact_at_bytes:
+                self._compact(length)
+
+    def _compact(self, length: int) -> None:
+        """A journal that cannot be compacted now (a full disk, damage that its next reader names) has still
+        been written: it is left for later.
+        """
+        with contextlib.suppress(OSError, EngineError):
+            content = b"".join(map(_line, essential(self.records())))
+            write_whole(self.file, content, on_disk=True)
+            length = len(content)
+        self._compact_at_bytes = max(self._least_bytes, 2 * length)
 
     def records(self) -> list[Record]:
         try:
@@ -105,7 +149,7 @@ class Journal:
                 known = FragmentSites(record["placement"])
             elif record["kind"] in ("done", "rolled back") and record["list"] in lists:
                 one = lists[record["list"]]
-                known = one.new if record["kind"] == "done" else one.old
+                known = one.new if record["kind"] == "done" else one.back
         return known
 
     def last_list(self) -> Applied | None:
@@ -115,7 +159,7 @@ class Journal:
             _take_in(lists, record)
         return next(reversed(lists.values()), None)
 
-    def past_moves(self, newest: int = 20) -> list[tuple[float, float]]:
+    def past_moves(self, newest: int = MOST_PAST_MOVES) -> list[tuple[float, float]]:
         """Pause in seconds and bytes of state of the newest moves that were done."""
         done = [r for r in self.records() if r["kind"] == "step" and r["stage"] == "done"]
         return [(float(r["pause_s"]), float(r.get("state_bytes") or 0.0)) for r in done[-newest:]]
@@ -123,13 +167,24 @@ class Journal:
     def note_placement(self, placement: FragmentSites, why: str) -> None:
         self.append("placement", placement=dict(placement), why=why)
 
-    def begin_list(self, old: FragmentSites, moves: Sequence[Move]) -> str:
+    def note_relocated(self, sites: Mapping[str, str], placement: FragmentSites, why: str) -> None:
+        """Fragments went on at other sites; `placement` is where everything is now. A list under way goes on
+        without them, so the placement in the midst of it says nothing.
+        """
+        with self._lock:
+            last = self.last_list()
+            if last is None or last.ended:
+                self.note_placement(placement, why)
+            else:
+                self.append("relocated", list=last.id, sites=dict(sites), why=why)
+
+    def begin_list(self, old: FragmentSites, moves: Sequence[Move], asked_by: str = "") -> str:
         """Announce a list; returns its id, new each time."""
         apply_moves(old, moves)  # refuses a list that does not fit where things are
-        number = sum(record["kind"] == "list" for record in self.records()) + 1
-        name = f"{number}-{moves_fingerprint(old, moves)}"
-        steps = [[move.fragment, move.from_site, move.to_site] for move in moves]
-        self.append("list", id=name, old=dict(old), moves=steps)
+        with self._lock:
+            name = f"{_lists_so_far(self.records()) + 1}-{moves_fingerprint(old, moves)}"
+            steps = [[move.fragment, move.from_site, move.to_site] for move in moves]
+            self.append("list", id=name, old=dict(old), moves=steps, asked_by=asked_by)
         return name
 
     def _record(self, number: int, line: bytes) -> Record:
@@ -152,7 +207,9 @@ def _take_in(lists: dict[str, Applied], record: Record) -> None:
     kind = record["kind"]
     if kind == "list":
         moves = tuple(Move(*step) for step in record["moves"])
-        lists[record["id"]] = Applied(record["id"], FragmentSites(record["old"]), moves)
+        lists[record["id"]] = Applied(
+            record["id"], FragmentSites(record["old"]), moves, asked_by=record.get("asked_by", "")
+        )
         return
     if kind == "placement":  # a run that was started some other way has left an unfinished list behind
         for name, one in lists.items():
@@ -163,15 +220,65 @@ def _take_in(lists: dict[str, Applied], record: Record) -> None:
         return
     if kind == "step" and record["stage"] == "done" and known.state in ("announced", "under way"):
         known = replace(known, state="under way", done=record["step"] + 1)
-    elif kind in ("turned back", "done", "rolled back"):
+    elif kind == "relocated":
+        known = replace(known, relocated={**known.relocated, **record["sites"]})
+    elif kind in ("turned back", "abort") and known.state in ("announced", "under way"):
+        known = replace(known, state="turned back")
+    elif kind in ("done", "rolled back"):
         known = replace(known, state=kind)
     lists[known.id] = known
+
+
+def essential(records: Sequence[Record]) -> list[Record]:
+    """What a compacted journal keeps, in order: the newest placement, the newest lists with all that became
+    of them, the newest pauses, and how many lists there were before.
+    """
+    at: dict[str, list[int]] = {"placement": [], "list": [], "done step": [], "other": []}
+    for i, record in enumerate(records):
+        kind = record["kind"]
+        if kind in ("placement", "list"):
+            at[kind].append(i)
+        elif kind == "step" and record["stage"] == "done":
+            at["done step"].append(i)
+        elif kind not in ("step", "compacted") and "list" not in record:
+            at["other"].append(i)
+    newest = at["list"][-MOST_LISTS:]
+    told = {records[i]["id"] for i in newest}
+    last = records[newest[-1]]["id"] if newest else ""
+    kept = {
+        *at["placement"][-1:],
+        *newest,
+        *at["done step"][-MOST_PAST_MOVES:],
+        *(i for i in at["done step"] if records[i]["list"] == last),
+        *at["other"][-MOST_OTHERS:],
+        *(i for i, r in enumerate(records) if r["kind"] != "step" and r.get("list") in told),
+    }
+    before = _lists_so_far(records) - len(newest)
+    return [{"kind": "compacted", "lists_before": before}, *(records[i] for i in sorted(kept))]
+
+
+def _lists_so_far(records: Sequence[Record]) -> int:
+    return sum(
+        record["lists_before"] if record["kind"] == "compacted" else record["kind"] == "list"
+        for record in records
+    )
+
+
+def _line(record: Record) -> bytes:
+    return json.dumps({"record": record, "sum": _checksum(record)}, sort_keys=True).encode() + b"\n"
 
 
 def _checksum(record: Record) -> str:
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _whole_length(content: bytes) -> int:
-    """Bytes up to the last complete line."""
-    return content.rfind(b"\n") + 1
+def _whole_length(file: IO[bytes]) -> int:
+    """Bytes up to the end of the last complete line, found from the file's end: it may be long."""
+    end = file.seek(0, os.SEEK_END)
+    while end > 0:
+        begin = max(0, end - _TAIL_BYTES)
+        file.seek(begin)
+        if (at := file.read(end - begin).rfind(b"\n")) >= 0:
+            return begin + at + 1
+        end = begin
+    return 0
