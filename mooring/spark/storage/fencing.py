@@ -1,10 +1,12 @@
 """Fencing: a query that was told to stop, or could not be told, never commits another batch.
 
 What cannot be reached cannot be stopped, so the fence is in storage. The checkpoint of a fragment lies in a
-folder named after its epoch, and every start takes the next one: the folder is renamed, in one step, and a
-plain file takes the old name. Whatever the old query still does, its offsets, commits, state and source logs
-go to a path that is gone and that no one can make again, so it fails there. One batch stays in doubt, the
-one whose offsets were already written; docs/decisions/0012-fencing.md says why its rows appear once.
+folder named after its epoch, and every start takes the next one: the old folder's name is taken away and
+given to a plain file, and what it held goes into a fresh folder. Whatever the old query still does, its
+offsets, commits, state and source logs go to a path that is gone and that no one can make again, so it fails
+there; where it still has the old folder open, they go to a folder that nobody reads. One batch stays in
+doubt, the one whose offsets were already written; docs/decisions/0012-fencing.md says why its rows appear
+once.
 """
 
 from __future__ import annotations
@@ -16,34 +18,56 @@ import shutil
 from pathlib import Path
 
 from mooring.errors import EngineError
+from mooring.spark.storage.fresh_folder import UNFINISHED, carry_into
 
 _EPOCH = re.compile(r"\d{6,}")
-_UNFINISHED = re.compile(r"\..*\.tmp")
+_TAKEN = re.compile(r"\.(\d{6,})\.\w+\.taken")
+_MAKING = re.compile(r"\.\d{6,}\.\w+\.making")
 _ATTEMPTS = 20
-_TOMBSTONE = "A later start of this fragment took its checkpoint along. Nothing may be written here.\n"
+_TOMBSTONE = "A later start took along what was here. Nothing may be written here.\n"
 
 
 def current_epoch(home: Path) -> Path:
-    """The folder of the newest epoch under `home`; that of epoch 0, which is never made, if there is none."""
-    numbers = [number for number in _numbers(home) if _folder(home, number).is_dir()]
-    return _folder(home, max(numbers, default=0))
+    """The folder of the newest epoch under `home`; that of epoch 0, which is never made, if there is none.
+
+    While it is being taken, and after a crash in the middle of that, it has a name that nobody writes to.
+    """
+    newest = newest_number(home)
+    # A folder beside it would have been made by the old query, in the moment between.
+    for name in os.listdir(home) if newest > 0 else ():
+        taken = _TAKEN.fullmatch(name)
+        if taken is not None and int(taken[1]) == newest and not (home / name).is_symlink():
+            return home / name
+    return _folder(home, max((n for n in _numbers(home) if _folder(home, n).is_dir()), default=0))
+
+
+def newest_number(home: Path) -> int:
+    """Of all epochs that were ever taken under `home`; 0 if none was."""
+    return max(_numbers(home), default=0)
 
 
 def take_epoch(home: Path) -> Path:
     """Carry the checkpoint under `home` into a new epoch; every query started before is fenced off.
 
-    Safe to interrupt and to repeat: the newest folder is the checkpoint, whatever lies beside it.
+    Safe to interrupt and to repeat: `current_epoch` is the checkpoint, whatever lies beside it.
     """
     try:
         home.mkdir(parents=True, exist_ok=True)
-        newest = int(current_epoch(home).name)
-        fresh = _folder(home, max(_numbers(home), default=0) + 1)
-        if newest > 0:
-            os.rename(_folder(home, newest), fresh)
-        else:
-            fresh.mkdir()
-        for number in range(max(1, newest - 1), int(fresh.name)):
+        newest = current_epoch(home)
+        fresh = _folder(home, newest_number(home) + 1)
+        old = newest
+        if _EPOCH.fullmatch(newest.name) and newest.is_dir():
+            old = home / f".{newest.name}.{secrets.token_hex(8)}.taken"
+            os.rename(newest, old)
+        for number in range(max(1, _number_of(newest) - 1), int(fresh.name)):
             _bury(_folder(home, number))
+        making = home / f".{fresh.name}.{secrets.token_hex(8)}.making"
+        if old.is_dir():
+            carry_into(old, making)
+        else:
+            making.mkdir()
+        os.rename(making, fresh)
+        _sweep(home)
     except OSError as failure:
         raise EngineError(
             f"the checkpoint in {home} cannot be fenced: {failure}",
@@ -56,8 +80,9 @@ def retire(home: Path) -> None:
     """Forget the checkpoint under `home`, and let nobody go on with it. Epochs are never used twice: a query
     left behind would otherwise find the path of its checkpoint alive again.
     """
-    for number in _numbers(home):
+    for number in {*_numbers(home), newest_number(home) + 1}:
         _bury(_folder(home, number))
+    _sweep(home)
 
 
 def drop_unfinished(sink_log: Path) -> list[str]:
@@ -66,7 +91,7 @@ def drop_unfinished(sink_log: Path) -> list[str]:
     """
     dropped = []
     for name in os.listdir(sink_log) if sink_log.is_dir() else ():
-        if _UNFINISHED.fullmatch(name):
+        if UNFINISHED.fullmatch(name):
             (sink_log / name).unlink(missing_ok=True)
             dropped.append(name)
     return dropped
@@ -97,11 +122,24 @@ def _remove(stray: Path) -> None:
         shutil.rmtree(stray, ignore_errors=True)
 
 
+def _sweep(home: Path) -> None:
+    """Remove what a take has left. A query that has a folder of it open then finds that it is gone."""
+    for name in os.listdir(home):
+        if _TAKEN.fullmatch(name) or _MAKING.fullmatch(name):
+            _remove(home / name)
+
+
 def _folder(home: Path, number: int) -> Path:
     return home / f"{number:06d}"
+
+
+def _number_of(folder: Path) -> int:
+    taken = _TAKEN.fullmatch(folder.name)
+    return int(folder.name if taken is None else taken[1])
 
 
 def _numbers(home: Path) -> list[int]:
     """Epochs that were ever taken: the newest one's folder, and a file for each before it."""
     names = os.listdir(home) if home.is_dir() else []
-    return [int(name) for name in names if _EPOCH.fullmatch(name)]
+    folders = (taken[1] if (taken := _TAKEN.fullmatch(name)) else name for name in names)
+    return [int(name) for name in folders if _EPOCH.fullmatch(name)]

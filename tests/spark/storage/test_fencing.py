@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,7 @@ from hypothesis import strategies as st
 
 from mooring.errors import EngineError
 from mooring.spark.storage.fencing import current_epoch, drop_unfinished, retire, take_epoch
+from mooring.spark.storage.fresh_folder import in_order
 
 
 def test_a_new_epoch_holds_what_the_old_one_held_and_the_old_name_is_closed(tmp_path: Path) -> None:
@@ -126,3 +131,105 @@ def test_a_link_in_the_place_of_an_old_epoch_goes_and_what_it_points_to_stays(tm
     assert not first.is_symlink()
     assert (victim / "precious").exists()
     assert not [name for name in os.listdir(home) if "stray" in name]
+
+
+LATE_WRITER = """\
+import os, sys
+folder = os.open(sys.argv[1], os.O_RDONLY)
+print("open", flush=True)
+sys.stdin.readline()
+try:
+    handle = os.open(".8.late.tmp", os.O_WRONLY | os.O_CREAT, dir_fd=folder)
+    os.write(handle, b"v1")
+    os.rename(".8.late.tmp", "8", src_dir_fd=folder, dst_dir_fd=folder)
+    print("written")
+except OSError as failure:
+    print("refused")
+"""
+
+
+def test_a_process_that_holds_the_old_folder_open_writes_nothing_into_the_new_epoch(tmp_path: Path) -> None:
+    """So does a site whose network file system remembers where the folder's name led."""
+    old = take_epoch(tmp_path)
+    (old / "commits").mkdir()
+    (old / "commits" / "7").write_text("v1")
+    with subprocess.Popen(
+        [sys.executable, "-c", LATE_WRITER, str(old / "commits")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as late:
+        assert late.stdin is not None
+        assert late.stdout is not None
+        assert late.stdout.readline() == "open\n"
+        new = take_epoch(tmp_path)
+        late.stdin.write("go on\n")
+        late.stdin.flush()
+        assert late.stdout.readline() == "refused\n"
+    assert os.listdir(new / "commits") == ["7"]
+
+
+class CrashError(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_take_that_is_cut_short_anywhere_loses_nothing_and_can_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    left = 0
+
+    def counted(name: str) -> None:
+        real = getattr(os, name)
+
+        def call(*given: object, **options: object) -> object:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise CrashError
+            if name == "link" and not links:
+                raise OSError(errno.EPERM, "no hard links here")
+            return real(*given, **options)
+
+        monkeypatch.setattr(os, name, call)
+
+    def content(folder: Path) -> dict[str, str]:
+        return {str(f.relative_to(folder)): f.read_text() for f in folder.rglob("*") if f.is_file()}
+
+    left = 1000
+    first = take_epoch(tmp_path)
+    for name in ("offsets/7", "commits/7", "state/0/0/8.zip", "state/0/0/SSTs/a.sst", "metadata"):
+        (first / name).parent.mkdir(parents=True, exist_ok=True)
+        (first / name).write_text(name)
+    expected = content(first)
+    (first / "offsets" / ".8.c0ffee.tmp").write_text("unfinished")
+    for name in ("rename", "mkdir", "link", "chmod", "rmdir"):
+        counted(name)
+    for steps in itertools.count():
+        left = steps
+        cut_short = False
+        try:
+            take_epoch(tmp_path)
+        except CrashError:
+            cut_short = True
+        left = 1000
+        found = content(current_epoch(tmp_path))
+        assert {name: text for name, text in found.items() if "tmp" not in name} == expected
+        if not cut_short:
+            break
+    assert steps > 10
+    last = take_epoch(tmp_path)
+    assert content(last) == expected
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+
+
+def test_what_was_written_last_is_taken_along_first(tmp_path: Path) -> None:
+    """A commit that is seen must not miss the offsets that it closes, should both come meanwhile."""
+    old = take_epoch(tmp_path)
+    for name in ("offsets", "commits", "sources/0", "state/0/0/SSTs"):
+        (old / name).mkdir(parents=True)
+    for name in ("metadata", "state/0/0/1.zip"):
+        (old / name).touch()
+    names = [entry.name for entry in in_order(old)]
+    assert names == ["metadata", "commits", "state", "offsets", "sources"]
+    assert [entry.name for entry in in_order(old / "state" / "0" / "0")] == ["1.zip", "SSTs"]
