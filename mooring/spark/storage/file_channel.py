@@ -26,6 +26,7 @@ from typing import Any
 from mooring.deployment.channel_log import ChannelLog, ChannelState, Trimmed
 from mooring.errors import EngineError
 from mooring.spark.storage import stream_logs
+from mooring.spark.storage.channel_positions import ChannelPositions
 from mooring.whole_files import write_whole
 
 _SINK_LOG = "_spark_metadata"
@@ -41,6 +42,7 @@ class FileChannel(ChannelLog):
         """What Spark is told; it lies outside the folders that a channel may lose."""
         self._checkpoint_of = checkpoint_of
         self._note_file = folder.parent / f".{folder.name}.channel.json"
+        self._positions = ChannelPositions(self.sink_log, (folder, link), checkpoint_of)
 
     @property
     def sink_log(self) -> Path:
@@ -79,25 +81,25 @@ class FileChannel(ChannelLog):
         return list(self._note()["readers"])
 
     def state(self) -> ChannelState:
-        note = self._note()
-        stored = self._stored(note)
-        start = note["start"]
-        committed = {
-            reader: max(joined, start + self._read_prefix(reader, stored))
-            for reader, joined in note["readers"].items()
-        }
+        return self._state(self._note())
+
+    def _state(self, note: dict[str, Any]) -> ChannelState:
+        positions = self._refreshed(note)
         return ChannelState(
-            start=start,
-            end=start + len(stored),
-            committed=committed,
-            stored_bytes=sum(entry.size for entry in stored),
+            start=positions.start,
+            end=positions.end,
+            committed={
+                reader: max(joined, positions.committed(reader)) for reader, joined in note["readers"].items()
+            },
+            stored_bytes=positions.stored_bytes,
         )
 
     def trim(self) -> Trimmed:
         note = self._note()
         self._finish(note)
-        stored, state = self._stored(note), self.state()
-        doomed = stored[: state.trim_to() - state.start]
+        state = self._state(note)
+        due = state.trim_to() - state.start
+        doomed = self._stored(note)[:due] if due > 0 else []
         for entry in doomed:
             self._refuse_outside(entry.path)
         if doomed:
@@ -110,7 +112,8 @@ class FileChannel(ChannelLog):
     def appended_since(self, position: int) -> list[stream_logs.LogEntry]:
         """Files appended from `position` on, as far as they are still stored."""
         note = self._note()
-        return self._stored(note)[max(0, position - note["start"]) :]
+        recent = self._refreshed(note).entries_from(position)
+        return self._stored(note)[max(0, position - note["start"]) :] if recent is None else recent
 
     def goes_beyond(self, planned_batch: int) -> bool:
         """Whether the sink's log goes beyond the last batch that its writer has planned (-1: none), as after
@@ -138,8 +141,9 @@ class FileChannel(ChannelLog):
             return f"the log in {self.folder} ends at batch {noted}, its writer has committed {committed}"
         if (absent := stream_logs.absent_batch(self.sink_log)) is not None:
             return f"the log in {self.folder} has no batch {absent}"
-        stored = self._stored(self._note())
-        gone = next((entry.path for entry in (*stored[:1], *stored[-1:]) if not entry.path.exists()), None)
+        positions = self._refreshed(self._note())
+        ends = [entry.path for entry in (positions.first, positions.last) if entry is not None]
+        gone = next((path for path in ends if not path.exists()), None)
         return None if gone is None else f"the file {gone} is missing"
 
     def _point_link(self) -> None:
@@ -154,16 +158,20 @@ class FileChannel(ChannelLog):
 
     def _finish(self, note: dict[str, Any]) -> None:
         """Carry out the trimming that was decided, from wherever an earlier attempt stopped."""
+        if not note["trimming"] and not note["doubtful"]:
+            return
         before = json.dumps(note)
         # By names that outlast a move: a reader's checkpoint changes its folder with every start.
         logs = {_SINK_LOG: self.sink_log}
         for reader in note["readers"]:
-            for log in sorted((self._checkpoint_of(reader) / "sources").glob("*")):
-                logs[f"{log.name} of {reader}"] = log
+            checkpoint = self._checkpoint_of(reader)
+            for number, batch in enumerate(stream_logs.committed_source_batches(checkpoint)):
+                if batch >= 0:  # else it has read no files, and may be a source that keeps no log of them
+                    logs[f"{number} of {reader}"] = checkpoint / "sources" / str(number)
         for name, log in logs.items():
             doubtful = note["doubtful"].setdefault(name, [])
             doubtful += [[stream_logs.last_batch(log), path] for path in note["trimming"]]
-            note["doubtful"][name] = _settle(log, doubtful)
+            note["doubtful"][name] = _settle(log, doubtful, spare_newest=name != _SINK_LOG)
             if name == _SINK_LOG:
                 for path in note["trimming"]:
                     self._refuse_outside(Path(path))
@@ -184,20 +192,13 @@ class FileChannel(ChannelLog):
             )
 
     def _stored(self, note: dict[str, Any]) -> list[stream_logs.LogEntry]:
-        gone = {*note["trimming"], *(path for _, path in note["doubtful"].get(_SINK_LOG, ()))}
-        return [entry for entry in stream_logs.sink_entries(self.sink_log) if str(entry.path) not in gone]
+        """Every entry of the sink's log, read anew: for what is done to files, not for every look."""
+        gone = _gone(note)
+        return [entry for entry in stream_logs.sink_entries(self.sink_log) if entry.path not in gone]
 
-    def _read_prefix(self, reader: str, stored: list[stream_logs.LogEntry]) -> int:
-        """How many of the stored files, from the oldest on, the reader has committed without a gap."""
-        checkpoint = self._checkpoint_of(reader)
-        seen: set[Path] = set()
-        for number, batch in enumerate(stream_logs.committed_source_batches(checkpoint)):
-            entries = stream_logs.source_entries(checkpoint / "sources" / str(number), batch)
-            seen.update(entry.path for entry in entries)
-        for at, entry in enumerate(stored):
-            if entry.path not in seen:
-                return at
-        return len(stored)
+    def _refreshed(self, note: dict[str, Any]) -> ChannelPositions:
+        self._positions.refresh(note["start"], _gone(note), note["readers"])
+        return self._positions
 
     def _note(self) -> dict[str, Any]:
         try:
@@ -216,11 +217,21 @@ class FileChannel(ChannelLog):
         write_whole(self._note_file, json.dumps(note), on_disk=True)
 
 
-def _settle(log: Path, doubtful: list[list[Any]]) -> list[list[Any]]:
+def _gone(note: dict[str, Any]) -> set[Path]:
+    """Files that are no longer stored, whatever the sink's log says for a while."""
+    return {
+        Path(path) for path in (*note["trimming"], *(path for _, path in note["doubtful"].get(_SINK_LOG, ())))
+    }
+
+
+def _settle(log: Path, doubtful: list[list[Any]], *, spare_newest: bool) -> list[list[Any]]:
     """Take the doubtful entries out of a log; returns those that might still come back, with the batch of
     now.
+
+    A reader's log keeps its newest entry until there is a newer one: by it, a source is known to read this
+    channel, and a query that reads it twice is not taken to have read what one of its sources has.
     """
-    found = stream_logs.drop_entries(log, [Path(path) for _, path in doubtful])
+    found = stream_logs.drop_entries(log, [Path(path) for _, path in doubtful], spare_newest=spare_newest)
     latest = stream_logs.last_batch(log)
     left = []
     for batch, path in doubtful:

@@ -16,14 +16,38 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from mooring.errors import EngineError
 from mooring.spark.storage.storage_root import local_path
 from mooring.whole_files import write_whole
 
+VERSION = b"v1"
+"""The first line of every log file."""
 _NUMBERED = re.compile(r"(\d+)(\.compact)?")
-_VERSION = "v1"
+
+
+class LogLine(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    rename={"batch": "batchId", "modified_ms": "modificationTime", "seen_ms": "timestamp"},
+):
+    """One line of a log as Spark wrote it; what Mooring has no use for is left out."""
+
+    path: str
+    """An address, as sites call the file."""
+    size: int = 0
+    batch: int = -1
+    """Only sources note it."""
+    modified_ms: int = 0
+    """When the file was written: what sinks note."""
+    seen_ms: int = 0
+    """The same, as sources note it."""
+
+
+_LINES = msgspec.json.Decoder(LogLine)
 
 
 @dataclass(frozen=True)
@@ -40,12 +64,12 @@ class LogEntry:
 
 def sink_entries(log: Path) -> list[LogEntry]:
     """Files a file sink has committed, oldest first."""
-    return [entry for _, entry in _entries(log)]
+    return list(_entries(log))
 
 
 def source_entries(log: Path, upto_batch: int) -> list[LogEntry]:
     """Files a file source had taken in by the given batch of its own log."""
-    return [entry for _, entry in _entries(log) if entry.batch <= upto_batch]
+    return [entry for entry in _entries(log) if entry.batch <= upto_batch]
 
 
 def committed_source_batches(checkpoint: Path) -> list[int]:
@@ -94,80 +118,86 @@ def last_batch(log: Path) -> int:
 
 def absent_batch(log: Path) -> int | None:
     """The first batch that is in no file of the log although a later one is; None if there is none."""
-    live = _live_files(log)  # once: a log that is written to meanwhile is not the same twice
+    live = live_files(log)  # once: a log that is written to meanwhile is not the same twice
     numbers = {number for number, _ in live}
     first = min(numbers) if any(file.suffix == ".compact" for _, file in live) else 0
     return next((number for number in range(first, max(numbers, default=-1)) if number not in numbers), None)
 
 
-def drop_entries(log: Path, dropped: Collection[Path]) -> set[Path]:
+def drop_entries(log: Path, dropped: Collection[Path], *, spare_newest: bool = False) -> set[Path]:
     """Rewrite a log without the given files and say which it held; each file of the log in one rename.
 
     Spark may be compacting meanwhile from what it read before: the entries then come back with its next
-    file, and have to be dropped again (see file_channel.py).
+    file, and have to be dropped again (see file_channel.py). `spare_newest` leaves the log's newest entry
+    where it is, and tells of it as of the others.
     """
     doomed = set(dropped)
     found: set[Path] = set()
-    for _, file in _live_files(log) if doomed else ():
+    if doomed and spare_newest and (newest := _newest_entry(log)) in doomed:
+        doomed.discard(newest)
+        found.add(newest)
+    for _, file in live_files(log) if doomed else ():
         if (content := _content(file)) is None:
             continue
-        version, lines = content
-        paths = [local_path(_fields(line, file)["path"], log) for line in lines]
-        remaining = [line for line, path in zip(lines, paths, strict=True) if path not in doomed]
-        if len(remaining) < len(lines):
-            found.update(path for path in paths if path in doomed)
+        paths = [local_path(line.path, log) for line in parse_lines(content, file)]
+        if held := doomed.intersection(paths):
+            found |= held
+            lines = [line for line in content.split(b"\n")[1:] if line.strip()]
+            remaining = [line for line, path in zip(lines, paths, strict=True) if path not in doomed]
             # Clusters that keep checksum files beside others would find ours wrong.
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-            write_whole(file, "\n".join([version, *remaining]))
+            write_whole(file, b"\n".join([VERSION, *remaining]))
     return found
 
 
-def _entries(log: Path) -> Iterator[tuple[int, LogEntry]]:
-    for number, file in _live_files(log):
-        if (content := _content(file)) is None:
-            continue
-        for line in content[1]:
-            fields = _fields(line, file)
-            modified_ms = fields.get("modificationTime", fields.get("timestamp", 0))
-            yield (
-                number,
-                LogEntry(
-                    local_path(fields["path"], log),
-                    fields.get("size", 0),
-                    fields.get("batchId", -1),
-                    modified_ms / 1000,
-                ),
-            )
-
-
-def _content(file: Path) -> tuple[str, list[str]] | None:
-    """Version and lines of a log file; None if it was retired a moment ago."""
-    try:
-        version, *lines = file.read_text().splitlines() or [""]
-    except FileNotFoundError:
-        return None
-    if version != _VERSION:
-        found = "empty" if not version else f"of version {version!r}"
+def parse_lines(content: bytes, file: Path) -> list[LogLine]:
+    """The lines of a log file after its version."""
+    version, _, lines = content.partition(b"\n")
+    if version != VERSION:
+        found = "empty" if not version else f"of version {version.decode(errors='replace')!r}"
         raise EngineError(
-            f"{file} is {found}, expected {_VERSION!r}", remedy="put it back as Spark wrote it, from a copy"
-        )
-    return version, lines
-
-
-def _fields(line: str, file: Path) -> dict[str, Any]:
-    try:
-        fields = json.loads(line)
-    except ValueError:
-        fields = None
-    if not isinstance(fields, dict) or not isinstance(fields.get("path"), str):
-        raise EngineError(
-            f"{file} has a line that names no file: {line[:60]!r}",
+            f"{file} is {found}, expected {VERSION.decode()!r}",
             remedy="put it back as Spark wrote it, from a copy",
         )
-    return fields
+    try:
+        return _LINES.decode_lines(lines)
+    except (msgspec.DecodeError, UnicodeDecodeError) as damage:
+        raise EngineError(
+            f"{file} has a line that names no file: {damage}",
+            remedy="put it back as Spark wrote it, from a copy",
+        ) from damage
 
 
-def _live_files(log: Path) -> list[tuple[int, Path]]:
+def entry_of(line: LogLine, log: Path) -> LogEntry:
+    """A line with its path as Mooring sees it."""
+    modified_ms = line.modified_ms or line.seen_ms
+    return LogEntry(local_path(line.path, log), line.size, line.batch, modified_ms / 1000)
+
+
+def _entries(log: Path) -> Iterator[LogEntry]:
+    for _, file in live_files(log):
+        if (content := _content(file)) is not None:
+            for line in parse_lines(content, file):
+                yield entry_of(line, log)
+
+
+def _newest_entry(log: Path) -> Path | None:
+    for _, file in reversed(live_files(log)):
+        lines = parse_lines(_content(file) or VERSION, file)
+        if lines:
+            return local_path(lines[-1].path, log)
+    return None
+
+
+def _content(file: Path) -> bytes | None:
+    """None if the log file was retired a moment ago."""
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def live_files(log: Path) -> list[tuple[int, Path]]:
     """The newest compacted file and what came after it, in order; older ones only repeat."""
     found = []
     for name in os.listdir(log) if log.is_dir() else ():

@@ -24,6 +24,7 @@ class FakeSpark:
         self.folder = folder
         self.log = folder / "channel" / "_spark_metadata"
         self.reader = folder / "reader"
+        self.epoch = 0
         self.batch = -1
         self.read_log = -1
         self.taken: list[str] = []
@@ -69,15 +70,24 @@ class FakeSpark:
         (self.reader / "commits" / str(self.read_log)).write_text("v1\n{}")
         self.taken += fresh
 
+    def move_reader(self) -> None:
+        """To another epoch, with its logs as they are."""
+        if self.reader.exists():
+            self.epoch += 1
+            self.reader = self.reader.rename(self.folder / f"reader{self.epoch}")
 
-@given(st.lists(st.sampled_from(["append", "read", "trim", "start_compaction"]), max_size=40))
+
+STEPS = ["append", "read", "trim", "start_compaction", "move_reader"]
+
+
+@given(st.lists(st.sampled_from(STEPS), max_size=40))
 @settings(max_examples=60, deadline=None)
 def test_no_file_is_lost_told_twice_or_kept_for_ever(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]
 ) -> None:
     folder = tmp_path_factory.mktemp("channel")
     spark = FakeSpark(folder)
-    channel = FileChannel("c", folder / "channel", folder / "link", lambda reader: folder / reader)
+    channel = _channel(folder)
     channel.create()
     channel.register("reader")
     for step in steps:
@@ -89,6 +99,7 @@ def test_no_file_is_lost_told_twice_or_kept_for_ever(
         else:
             getattr(spark, step)()
         state = channel.state()
+        assert state == _channel(folder).state(), "following the logs told something else than reading them"
         assert state.end == spark.batch + 1
         assert state.committed["reader"] == len(spark.taken)
         kept = {path.name for path in (folder / "channel").glob("part-*")}
@@ -100,6 +111,69 @@ def test_no_file_is_lost_told_twice_or_kept_for_ever(
     assert spark.taken == [str(folder / "channel" / f"part-{n}") for n in range(spark.batch + 1)]
     assert len(list((folder / "channel").glob("part-*"))) == 0
     assert len(sink_entries(spark.log)) <= 3
+
+
+def _channel(folder: Path) -> FileChannel:
+    return FileChannel(
+        "c",
+        folder / "channel",
+        folder / "link",
+        lambda reader: next(folder.glob(f"{reader}*"), folder / reader),
+    )
+
+
+def commit(reader: Path, batch: int, sources: list[list[str]]) -> None:
+    """Write a reader's logs for one batch, with the files that each of its sources took in."""
+    for number, paths in enumerate(sources):
+        (reader / "sources" / str(number)).mkdir(parents=True, exist_ok=True)
+        lines = [json.dumps({"path": path, "timestamp": 0, "batchId": batch}) for path in paths]
+        (reader / "sources" / str(number) / str(batch)).write_text("\n".join(["v1", *lines]))
+    for part in ("offsets", "commits"):
+        (reader / part).mkdir(parents=True, exist_ok=True)
+    offsets = [json.dumps({"logOffset": batch}) for _ in sources]
+    (reader / "offsets" / str(batch)).write_text("\n".join(["v1", "{}", *offsets]))
+    (reader / "commits" / str(batch)).write_text("v1\n{}")
+
+
+def test_a_query_that_reads_a_channel_twice_has_read_what_both_its_sources_have(tmp_path: Path) -> None:
+    """What arrives between their listings is in one batch of the one and the next of the other."""
+    spark, channel = FakeSpark(tmp_path), _channel(tmp_path)
+    channel.create()
+    channel.register("reader")
+    spark.append()
+    spark.append()
+    first, second = [str(entry.path) for entry in sink_entries(spark.log)]
+    commit(spark.reader, 0, [[first], [first, second]])
+    assert channel.state().committed["reader"] == 1
+    channel.trim()
+    assert not Path(first).exists()
+    assert Path(second).exists()
+    commit(spark.reader, 1, [[second], []])
+    assert channel.state().committed["reader"] == 2
+
+
+def test_a_source_of_another_channel_neither_holds_this_one_back_nor_counts_for_it(tmp_path: Path) -> None:
+    spark, channel = FakeSpark(tmp_path), _channel(tmp_path)
+    channel.create()
+    channel.register("reader")
+    for batch in range(4):
+        spark.append()
+        mine = str(sink_entries(spark.log)[-1].path)
+        commit(spark.reader, batch, [[f"/elsewhere/part-{batch}"], [mine]])
+        assert channel.state().committed["reader"] == batch + 1
+        assert channel.trim().items == 1
+
+
+def test_a_reader_that_was_put_back_from_a_copy_has_not_read_what_it_had(tmp_path: Path) -> None:
+    spark, channel = FakeSpark(tmp_path), _channel(tmp_path)
+    channel.create()
+    channel.register("reader")
+    for batch in range(2):
+        spark.append()
+        commit(spark.reader, batch, [[str(sink_entries(spark.log)[-1].path)]])
+    assert channel.state().committed["reader"] == 2
+    (spark.reader / "commits" / "1").unlink()
+    assert channel.state().committed["reader"] == 1
 
 
 def flow_channel(folder: Path) -> FileChannel:

@@ -1,0 +1,175 @@
+"""How far a channel goes and how far its readers are, kept up with its logs without reading them again.
+
+A position counts files in the order of the sink's log. What is remembered of a file is its name, and only
+while a reader that runs has not committed it: of a month of results nothing remains but a count, the bytes,
+the first and the last. Whenever a log is not simply longer than before, all of the channel's logs are read
+from their beginning.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote
+
+from mooring.spark.storage.followed_log import FollowedLog
+from mooring.spark.storage.storage_root import local_path
+from mooring.spark.storage.stream_logs import LogEntry, LogLine, committed_source_batches, entry_of
+
+_RECENT = 1000
+"""Newest entries that are kept whole, for those who count what was appended since they last asked."""
+
+
+@dataclass
+class _Source:
+    """One source of a reader's query. A query has one for every channel it reads, and two where it reads a
+    channel twice.
+    """
+
+    log: FollowedLog
+    position: int
+    """Files of the channel, from the oldest on, that it has committed without a gap."""
+    committed: int = -1
+    """The last batch of its log that its query has committed."""
+    here: bool | None = None
+    """Whether it reads this channel; None while its log names no file."""
+    planned: list[tuple[int, str]] = field(default_factory=list)
+    """Batch and name of files that it took in and has not committed."""
+    ahead: set[str] = field(default_factory=set)
+    """Committed, but not next in the order of the channel."""
+
+
+class ChannelPositions:
+    def __init__(
+        self, sink_log: Path, folders: Collection[Path], checkpoint_of: Callable[[str], Path]
+    ) -> None:
+        """`folders`: the paths under which logs know the channel's folder."""
+        self._sink_log = sink_log
+        self._folders = frozenset(folders)
+        self._checkpoint_of = checkpoint_of
+        self._inside: dict[str, bool] = {}
+        """Whether an address is that of the channel's folder. A log names few, and each many times."""
+        self._clear(0, frozenset())
+
+    def _clear(self, start: int, gone: frozenset[str]) -> None:
+        self.start = self.end = start
+        """Position of the oldest file that is stored, and after the newest."""
+        self.stored_bytes = 0
+        self.first: LogEntry | None = None
+        self.last: LogEntry | None = None
+        self._gone = gone
+        self._sink = FollowedLog(self._sink_log)
+        self._sources: dict[tuple[str, Path], _Source] = {}
+        self._recent: deque[LogLine] = deque(maxlen=_RECENT)
+        self._names: list[str] = []
+        """Of the files up to `end`: the newest, as many as some source has not committed."""
+        self._outside: set[str] = set()
+        """Names that are no file of the channel's folder. There are none unless somebody changed the log."""
+
+    def refresh(self, start: int, gone: Iterable[Path], readers: Iterable[str]) -> None:
+        """Take in what the logs tell beyond the last call.
+
+        `gone`: files that were taken out of the sink's log, and may be back in it for a while.
+        """
+        hidden = frozenset(path.name if path.parent in self._folders else str(path) for path in gone)
+        committed = self._committed_batches(readers)
+        if not (start == self.start and hidden <= self._gone and self._read_on(committed)):
+            self._clear(start, hidden)
+            self._read_all(committed)
+        self._gone = hidden
+
+    def committed(self, reader: str) -> int:
+        """The position up to which every source of the reader has committed; `start` if there is none."""
+        sources = [source for (name, _), source in self._sources.items() if name == reader]
+        return min((source.position for source in sources if source.here), default=self.start)
+
+    def entries_from(self, position: int) -> list[LogEntry] | None:
+        """Files from a position on; None if it lies too far back to be remembered."""
+        wanted = max(0, self.end - max(position, self.start))
+        if wanted > len(self._recent):
+            return None
+        recent = list(self._recent)
+        return [entry_of(line, self._sink_log) for line in recent[len(recent) - wanted :]]
+
+    def _committed_batches(self, readers: Iterable[str]) -> dict[tuple[str, Path], int]:
+        """Of the sources that have committed anything from files."""
+        return {
+            (reader, checkpoint / "sources" / str(number)): batch
+            for reader in readers
+            for checkpoint in [self._checkpoint_of(reader)]
+            for number, batch in enumerate(committed_source_batches(checkpoint))
+            if batch >= 0
+        }
+
+    def _read_on(self, committed: dict[tuple[str, Path], int]) -> bool:
+        """False if anything but longer logs was found; what is known is then of no use any more."""
+        if committed.keys() != self._sources.keys():
+            return False
+        sink = self._sink.news()
+        if sink.anew:
+            return False
+        self._append(sink.lines)
+        for key, source in self._sources.items():
+            news = source.log.news()
+            if news.anew or committed[key] < source.committed:
+                return False
+            self._advance(source, news.lines, committed[key])
+        self._let_go()
+        return True
+
+    def _read_all(self, committed: dict[tuple[str, Path], int]) -> None:
+        self._append(self._sink.news().lines)
+        stored = set(self._names)
+        for key, batch in committed.items():
+            source = self._sources[key] = _Source(FollowedLog(key[1]), self.start)
+            self._advance(source, source.log.news().lines, batch)
+            source.ahead &= stored  # the rest was trimmed before
+        self._let_go()
+
+    def _append(self, lines: list[LogLine]) -> None:
+        for line in lines:
+            name = self._name(line)
+            if name in self._gone:
+                continue
+            if "/" in name:
+                self._outside.add(name)
+            if self.first is None:
+                self.first = entry_of(line, self._sink_log)
+            self._names.append(name)
+            self._recent.append(line)
+            self.stored_bytes += line.size
+            self.end += 1
+        if self._recent:
+            self.last = entry_of(self._recent[-1], self._sink_log)
+
+    def _advance(self, source: _Source, lines: list[LogLine], committed: int) -> None:
+        taken = [(line.batch, self._name(line)) for line in lines]
+        mine = [(batch, name) for batch, name in taken if "/" not in name or name in self._outside]
+        if taken and source.here is None:
+            source.here = bool(mine)
+        source.planned += mine
+        source.committed = committed
+        source.ahead.update(name for batch, name in source.planned if batch <= committed)
+        source.planned = [(batch, name) for batch, name in source.planned if batch > committed]
+        if not source.here:
+            return
+        base = self.end - len(self._names)
+        while source.position < self.end and (name := self._names[source.position - base]) in source.ahead:
+            source.ahead.remove(name)
+            source.position += 1
+
+    def _let_go(self) -> None:
+        """Forget the names that every source here has committed, and all where there is no such source."""
+        needed = min((s.position for s in self._sources.values() if s.here is not False), default=self.end)
+        del self._names[: len(self._names) - (self.end - needed)]
+
+    def _name(self, line: LogLine) -> str:
+        """A file's name; its whole path if it lies outside the channel."""
+        folder, _, name = line.path.rpartition("/")
+        if (inside := self._inside.get(folder)) is None:
+            inside = self._inside[folder] = local_path(folder, self._sink_log) in self._folders
+        if not inside:
+            return str(local_path(line.path, self._sink_log))
+        return unquote(name) if "%" in name else name
