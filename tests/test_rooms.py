@@ -49,6 +49,7 @@ ROOMS = [
     "spark/event_logs",
     "spark/jobs",
     "spark/quota_bench",
+    "spark/chunks",
     "spark/on_demand",
     "controller",
     "experiments",

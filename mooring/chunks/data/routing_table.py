@@ -41,15 +41,20 @@ class Route(msgspec.Struct, frozen=True):
         parts = (min(part, cells) for part, cells in zip(self.parts, shape, strict=True))
         return Partitioning(tuple(parts)).bounds(shape)
 
-    def node(self, chunk: int) -> int:
-        return self.nodes[chunk]
-
 
 class Version(msgspec.Struct, frozen=True):
     number: int
     from_frame: int
     routes: Mapping[str, Route]
     """By operator."""
+
+    def route(self, operator: str) -> Route:
+        if operator not in self.routes:
+            raise InputError(
+                f"found no route for the operator {operator!r} in version {self.number} of the routing table",
+                remedy=f"it has {', '.join(self.routes) or 'none'}",
+            )
+        return self.routes[operator]
 
 
 class RoutingTable(msgspec.Struct, frozen=True):

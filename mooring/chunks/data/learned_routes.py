@@ -1,0 +1,128 @@
+"""Chunk plans for the frames to come, from what chunks of the frames before took (sections 2.2 and 4).
+
+A frame looks like the one before it, and so do its costs. A map holds the CPU time per cell of each block of
+a frame, learned from chunks of whatever size. From it follows what any chunk would take, hence, for every
+partitioning, how soon all nodes would be done if each chunk, the largest first, went where it is done
+earliest. The best of them is the next route.
+
+This is for plans made while frames flow, between two micro-batches: a dozen chunks of one operator, in a
+millisecond or two of plain Python. Whole graphs of operators are planned by the search over simulations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from mooring.arrays import Floats
+from mooring.chunks.complexity import ComplexityMap
+from mooring.chunks.data.chunk_time import ChunkTime
+from mooring.chunks.data.routing_table import Route
+from mooring.chunks.partitioning import Partitioning, Shape, regular_partitionings
+
+BLOCKS_PER_AXIS = 32
+"""How fine a map is at most: finer than any partitioning that is worth its chunks."""
+MEMORY = 0.5
+"""What a block keeps of its past when a new chunk tells of it: noise is halved, and a region that moves is
+followed within two frames."""
+
+
+@dataclass(frozen=True, eq=False)
+class CostMap:
+    """CPU milliseconds per cell, block by block, of one operator's output frames."""
+
+    shape: Shape
+    """Of a frame."""
+    ms_per_cell: Floats
+
+    @classmethod
+    def unknown(cls, shape: Shape) -> CostMap:
+        """The same everywhere, until something is learned."""
+        return cls(shape, np.full(tuple(min(cells, BLOCKS_PER_AXIS) for cells in shape), np.nan))
+
+    def learn(self, times: Iterable[ChunkTime]) -> CostMap:
+        """With what chunks of one frame took. A chunk says the same of all blocks that it touches."""
+        learned = self.ms_per_cell.copy()
+        for took in times:
+            cells = np.prod(np.subtract(took.stop, took.start))
+            where = tuple(
+                slice(start * blocks // n, -(-stop * blocks // n))
+                for start, stop, n, blocks in zip(
+                    took.start, took.stop, self.shape, learned.shape, strict=True
+                )
+            )
+            seen, before = took.cpu_ms / float(cells), learned[where]
+            learned[where] = np.where(np.isnan(before), seen, MEMORY * before + (1 - MEMORY) * seen)
+        return CostMap(self.shape, learned)
+
+    @property
+    def is_known(self) -> bool:
+        return not np.all(np.isnan(self.ms_per_cell))
+
+    def chunk_ms(self, partitioning: Partitioning) -> Floats:
+        """CPU time of every chunk, as far as known; blocks of which nothing is known cost the mean."""
+        known = self.ms_per_cell
+        filled = np.where(np.isnan(known), np.nanmean(known) if self.is_known else 1.0, known)
+        return ComplexityMap(filled).chunk_cycles(self.shape, partitioning, frame=0)
+
+
+@dataclass(frozen=True)
+class LearnedRoutes:
+    """Chooses a partitioning and a node for every chunk."""
+
+    speeds: tuple[float, ...]
+    """CPU seconds per second that each node gives: 1 for a core of its own, the quota of a slower site."""
+    most_chunks: int = 32
+    chunk_ms: float = 2.0
+    """What a chunk costs beside its function: cut, sent, computed and gathered on its own. Keeps chunks from
+    becoming finer than they are worth."""
+
+    def best(self, costs: CostMap, free_ms: Sequence[float] | None = None) -> Route:
+        """For the next frame; `free_ms` says when each node will be through with what it has, from now."""
+        free = list(free_ms or [0.0] * len(self.speeds))
+        routes = [self.route(costs, each, free) for each in _partitionings(costs.shape, self.most_chunks)]
+        return min(routes, key=lambda made: (made[1], len(made[0].nodes)))[0]
+
+    def route(
+        self, costs: CostMap, partitioning: Partitioning, free_ms: Sequence[float]
+    ) -> tuple[Route, float]:
+        """Earliest finish for one partitioning, and when its last chunk would be done."""
+        nodes, ends_ms = earliest_finish(
+            costs.chunk_ms(partitioning) + self.chunk_ms, self.speeds, list(free_ms)
+        )
+        return Route(partitioning.parts, nodes), ends_ms
+
+
+def earliest_finish(
+    work_ms: Floats, speeds: Sequence[float], free_ms: list[float]
+) -> tuple[tuple[int, ...], float]:
+    """The node of every chunk, the largest placed first, each where it ends earliest; and the last end.
+
+    >>> earliest_finish(np.array([4.0, 3.0, 3.0, 2.0]), [1.0, 1.0], [0.0, 0.0])
+    ((0, 1, 1, 0), 6.0)
+    >>> earliest_finish(np.array([4.0, 4.0, 4.0]), [1.0, 0.5], [0.0, 0.0])
+    ((0, 0, 1), 8.0)
+    """
+    nodes = [0] * len(work_ms)
+    last_ms = 0.0
+    for chunk in np.argsort(-work_ms, kind="stable"):
+        ends = [free + work_ms[chunk] / speed for free, speed in zip(free_ms, speeds, strict=True)]
+        node = min(range(len(ends)), key=ends.__getitem__)
+        nodes[chunk], free_ms[node] = node, float(ends[node])
+        last_ms = max(last_ms, free_ms[node])
+    return tuple(nodes), last_ms
+
+
+def equal_chunks(shape: Shape, nodes: int) -> Route:
+    """One chunk per node, all alike: where nothing is known of costs, and what others are compared with."""
+    fitting = [each for each in _partitionings(shape, nodes) if each.count == nodes]
+    parts = max(fitting, key=lambda each: each.parts).parts if fitting else (1,) * len(shape)
+    return Route(parts, tuple(range(nodes)) if fitting else (0,))
+
+
+@cache
+def _partitionings(shape: Shape, most_chunks: int) -> tuple[Partitioning, ...]:
+    return regular_partitionings(shape, most_chunks)
