@@ -100,6 +100,7 @@ def test_the_document_of_problem_files_names_every_field() -> None:
     tables = (
         schema._SECTIONS,
         surroundings.SITE_FIELDS,
+        surroundings.CONNECT_FIELDS,
         surroundings.STREAM_FIELDS,
         schema.OPERATOR_FIELDS,
         schema.QUERY_FIELDS,

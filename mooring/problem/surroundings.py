@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from mooring.errors import InputError
 from mooring.problem.history import RateHistory, read_history_columns
 from mooring.problem.matrices import read_network
 from mooring.problem.network import Network
+from mooring.problem.reading.address import EXAMPLE
 from mooring.problem.reading.companion import companion_file
 from mooring.problem.reading.fields import (
     Check,
+    boolean,
     child,
     fail,
     name,
@@ -24,21 +26,33 @@ from mooring.problem.reading.fields import (
     positive,
     read_fields,
     refuse_reference,
-    shown,
+    text,
 )
-from mooring.problem.site import Site
+from mooring.problem.site import Connection, Site, check_connection
 from mooring.problem.stream import Stream
 
+CONNECT_FIELDS: dict[str, Check] = {
+    "url": text,
+    "token_env": name,
+    "token_file": name,
+    "ca_file": name,
+    "plain_text": boolean,
+}
 
-def _address(value: object, path: str) -> str:
-    """A Spark Connect address. It may carry a token, so what was found is described and not shown."""
-    if not isinstance(value, str) or not value.startswith("sc://") or not value.isprintable():
-        found = f"a text of {len(value)} characters" if isinstance(value, str) else shown(value)
-        raise InputError(f"found {found}, expected an address such as sc://host:port", field=path)
-    return value
+
+def _connection(value: object, path: str) -> Connection:
+    """An address alone, or with where its token is and who vouches for it."""
+    fields: dict[str, Any]
+    if isinstance(value, Mapping):
+        fields = read_fields(value, CONNECT_FIELDS, path)
+        if "url" not in fields:
+            fail(f"{path}.url", f"the address, such as {EXAMPLE}", None)
+    else:
+        fields = {"url": text(value, path)}
+    return check_connection(Connection(**fields), path)
 
 
-SITE_FIELDS: dict[str, Check] = {"capacity": positive, "memory_mb": positive, "connect": _address}
+SITE_FIELDS: dict[str, Check] = {"capacity": positive, "memory_mb": positive, "connect": _connection}
 STREAM_FIELDS: dict[str, Check] = {
     "site": name,
     "rate": number,
@@ -63,7 +77,7 @@ class Surroundings:
 
 def read_surroundings(sections: Mapping[str, Any], folder: Path | None) -> Surroundings:
     """From the sections of a file. `folder` is where files it names are looked for; None: nowhere."""
-    sites = _read_sites(sections["sites"])
+    sites = _read_sites(sections["sites"], folder)
     known = {site.name for site in sites}
     columns = _HistoryFiles(folder)
     streams = tuple(
@@ -78,14 +92,26 @@ def entries(section: Any, path: str) -> list[tuple[str, object]]:
     return [(own_name(key, child(path, key)), raw) for key, raw in section.items()]
 
 
-def _read_sites(section: Any) -> tuple[Site, ...]:
+def _read_sites(section: Any, folder: Path | None) -> tuple[Site, ...]:
     sites = []
     for key, raw in entries(section, "sites"):
         fields: dict[str, Any] = read_fields(raw, SITE_FIELDS, f"sites.{key}")
         if "capacity" not in fields:
             fail(f"sites.{key}.capacity", "the site's capacity in cores", None)
+        if folder is not None and "connect" in fields:
+            fields["connect"] = _with_whole_paths(fields["connect"], folder)
         sites.append(Site(name=key, **fields))
     return tuple(sites)
+
+
+def _with_whole_paths(connection: Connection, folder: Path) -> Connection:
+    """Files are named as from the folder of the file that names them."""
+    whole = {
+        field: str(folder.resolve() / named)
+        for field in ("token_file", "ca_file")
+        if (named := getattr(connection, field)) is not None
+    }
+    return msgspec.structs.replace(connection, **whole)
 
 
 def check_site(fields: Mapping[str, object], known: set[str], path: str) -> None:

@@ -24,7 +24,7 @@ from mooring.problem.network import Network
 from mooring.problem.operator import InputStatistics, Operator, split_by_key
 from mooring.problem.problem import Problem
 from mooring.problem.reading.yaml12 import plain_scalar
-from mooring.problem.site import Site
+from mooring.problem.site import Connection, Site
 
 Document = dict[str, Any]
 
@@ -134,6 +134,9 @@ def _figure(value: Any) -> Any:
         return {key: _figure(item) for key, item in value.items()}
     if isinstance(value, InputStatistics):
         return _fields(value)
+    if isinstance(value, Connection):
+        fields = _fields(value)
+        return fields if len(fields) > 1 else value.url
     return list(value) if isinstance(value, tuple) else value
 
 

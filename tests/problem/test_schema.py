@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from mooring.errors import InputError
 from mooring.problem.problem import Problem
+from mooring.problem.write import problem_to_data
 
 BASE: dict[str, Any] = {
     "sites": {"berkeley": {"capacity": 2.0}, "mit": {"capacity": 1.0}},
@@ -177,9 +179,46 @@ def test_an_empty_problem_is_refused(data: Any) -> None:
 def test_a_token_in_an_address_is_never_shown() -> None:
     error = refused(changed(SITES, "mit", "connect", "http://mit:443/;token=secret"))
     assert "secret" not in str(error)
-    assert "expected an address such as sc://host:port" in str(error)
+    assert "write it as sc://host:15002" in str(error)
     good = Problem.from_dict(changed(SITES, "mit", "connect", "sc://mit:443/;token=" + "s" * 900))
     assert "sss" not in repr(good.sites)
+
+
+@pytest.mark.parametrize(
+    "site",
+    [
+        "sc://mit:443/;token=hunter2hunter2",
+        ["sc://mit:443/;token=hunter2hunter2"],
+        {"capacity": "sc://mit:443/;token=hunter2hunter2"},
+        {"capacity": 1, "connect": {"url": "sc://mit:443/;token=hunter2hunter2", "token_env": "T"}},
+        {"capacity": 1, "connect": {"url": "SC://mit:443/;token=hunter2hunter2"}},
+        {"capacity": 1, "connect": {"token": "hunter2hunter2"}},
+        {"capacity": 1, "connect": {"url": "sc://mit", "plain_text": "token hunter2hunter2"}},
+        {"capacity": 1, "connect": {"url": "sc://mit", "token_env": ["hunter2hunter2"]}},
+        {"capacity": 1, "conect": "sc://mit:443/;token=hunter2hunter2"},
+    ],
+)
+def test_a_token_in_the_wrong_place_is_not_shown_either(site: object) -> None:
+    data = copy.deepcopy(BASE)
+    data[SITES]["mit"] = site
+    error = refused(data)
+    assert "hunter2" not in f"{error} {error.as_json()}"
+    assert "sites.mit" in str(error)
+
+
+def test_how_a_site_is_reached_may_say_where_its_token_is(tmp_path: Path) -> None:
+    data = copy.deepcopy(BASE)
+    data[SITES]["mit"]["connect"] = {"url": "sc://mit", "token_file": "mit.token", "ca_file": "/etc/ca.pem"}
+    file = tmp_path / "problem.json"
+    file.write_text(json.dumps(data))
+    problem = Problem.load(file)
+    connection = next(site.connect for site in problem.sites if site.name == "mit")
+    assert connection is not None
+    assert connection.token_file == str(tmp_path / "mit.token")
+    assert connection.ca_file == "/etc/ca.pem"
+    assert connection.is_private
+    again = Problem.from_dict(problem_to_data(problem, with_connect=True))
+    assert again.sites == problem.sites
 
 
 def test_a_fragment_is_pinned_once_and_split_alike() -> None:

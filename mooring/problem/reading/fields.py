@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import reprlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +15,8 @@ Check = Callable[[object, str], object]
 """(value, path of the field) -> the value, cleaned; raises `InputError`."""
 
 _LONGEST_NAME = 200
+_SECRET = re.compile(r"sc:/|[;@]|token|secret|password", re.IGNORECASE)
+"""What may be, or hold, a token: an address in the wrong place, a misspelt one, or the token by itself."""
 _LARGEST = sys.float_info.max
 
 
@@ -33,6 +36,8 @@ def shown(value: object) -> str:
         return f"a list of {len(value)}" if value else "an empty list"
     if isinstance(value, int) and abs(value) > _LARGEST:
         return "a whole number of more than 300 digits"
+    if isinstance(value, str) and _SECRET.search(value):
+        return f"a text of {len(value)} characters"
     return "nothing" if value is None else reprlib.repr(value)
 
 
@@ -84,6 +89,13 @@ def name(value: object, path: str) -> str:
     return value
 
 
+def text(value: object, path: str) -> str:
+    """Any text, shown to nobody."""
+    if not isinstance(value, str):
+        fail(path, "a text", value, remedy="put it in quotes" if isinstance(value, int | float) else None)
+    return value
+
+
 def own_name(value: object, path: str) -> str:
     """A name the file gives to something, where `#` is kept for the instances of split operators."""
     result = name(value, path)
@@ -95,7 +107,7 @@ def own_name(value: object, path: str) -> str:
 def names(value: object, path: str) -> tuple[str, ...]:
     """A list of names of other things; whether they exist is for the caller to find out."""
     if isinstance(value, str):
-        fail(path, "a list of names", value, remedy=f"write [{value}]")
+        fail(path, "a list of names", value, remedy=None if _SECRET.search(value) else f"write [{value}]")
     if not isinstance(value, list | tuple) or not value:
         fail(path, "a list of names", value)
     for i, item in enumerate(value):

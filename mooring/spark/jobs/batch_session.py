@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from mooring.errors import EngineError, InputError
+from mooring.problem.reading.fields import shown
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session
 from mooring.spark.sites.java import find_java
@@ -35,7 +36,7 @@ def check_master(master: str) -> None:
         Endpoint(master)
     elif not (_LOCAL.fullmatch(master) or _OTHER.match(master)):
         raise InputError(
-            f"found {master!r}, expected a Spark master",
+            f"found {shown(master)}, expected a Spark master",
             field="--master",
             remedy="such as local[2], spark://host:7077, yarn, or a Connect endpoint sc://host:15002",
         )

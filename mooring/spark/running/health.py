@@ -14,7 +14,7 @@ from mooring.spark.running.fragment_query import RunningFragment, flow_failure
 from mooring.spark.running.roster import Roster
 from mooring.spark.sites.endpoint import first_line, site_lost
 from mooring.spark.sites.site_calls import SiteCalls
-from mooring.spark.sites.sites import SiteHandles
+from mooring.spark.sites.sites import SiteHandle, SiteHandles
 
 LEAST_FREE_BYTES = 1_000_000
 """With less than this, batches fail for want of room."""
@@ -62,7 +62,7 @@ class Health:
         except SiteLostError as lost:
             return Trouble(site, None, lost)
         except PySparkException as unanswered:
-            return _unanswered(name, site, unanswered)
+            return _unanswered(name, self.sites[site], unanswered)
         if failure is not None:
             return Trouble(
                 site, name, self._full_disk(name) or flow_failure(self.layout, name, site, str(failure))
@@ -86,10 +86,10 @@ class Health:
         )
 
 
-def _unanswered(name: str, site: str, failure: PySparkException) -> Trouble:
+def _unanswered(name: str, handle: SiteHandle, failure: PySparkException) -> Trouble:
     """A session that is gone is the fragment's trouble, anything else the site's."""
-    said = first_line(failure)
+    site, said = handle.name, handle.endpoint.without_secrets(first_line(failure))
     if "INVALID_HANDLE" in str(failure) or "SESSION" in said:
         gone = f"the session of {name!r} at {site!r} is gone, as after a restart of the site: {said}"
         return Trouble(site, name, EngineError(gone))
-    return Trouble(site, None, site_lost(f"the site {site!r}", failure))
+    return Trouble(site, None, site_lost(f"the site {site!r}", failure, handle.endpoint))

@@ -25,15 +25,15 @@ class Warmth:
     """Which sites have run which kind of query since they were started."""
 
     root: StorageRoot
-    _warm: set[tuple[str, str, bool]] = field(default_factory=set)
+    _warm: set[tuple[str, Endpoint, bool]] = field(default_factory=set)
 
     def note(self, site: str, endpoint: Endpoint, *, stateful: bool) -> None:
         """A fragment runs there anyway."""
-        self._warm |= {(site, endpoint.url, kind) for kind in {False, stateful}}
+        self._warm |= {(site, endpoint, kind) for kind in {False, stateful}}
 
     def ensure(self, site: str, endpoint: Endpoint, *, stateful: bool) -> bool:
         """Run a tiny query of that kind at the site, unless it is warm; False if it was or could not."""
-        if (site, endpoint.url, stateful) in self._warm:
+        if (site, endpoint, stateful) in self._warm:
             return False
         warmed = warm_up(site, endpoint, self.root, stateful=stateful)
         if warmed:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import uuid
 import warnings
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from typing import cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.client.retries import DefaultPolicy
+from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from mooring.errors import InputError, SiteLostError
+from mooring.problem.site import Connection, check_connection
+from mooring.spark.sites.site_channel import SiteChannel
+from mooring.spark.sites.site_token import read_token
 
 _RETRIES = DefaultPolicy(max_retries=4, initial_backoff=50, max_backoff=2000)
 """About three seconds: enough for a hiccup, short enough to notice a dead site."""
@@ -22,81 +27,82 @@ warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]", category=User
 CLOSE_PATIENCE_S = 10.0
 """How long a server may take to release a session before it is let go."""
 _TURNED_AWAY = ("UNAUTHENTICATED", "PERMISSION_DENIED", "authentication token")
-_SECRETS = ("token", "x-api-key", "authorization")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Endpoint:
-    """A Spark Connect URL: `sc://host:port/;token=...;use_ssl=true`. A token implies TLS unless the host is
-    localhost.
+    """A Spark Connect server that sessions can be opened at: a connection, or short for one, its URL. Neither
+    its text nor anything it raises shows a token.
     """
 
-    url: str
+    connection: Connection
 
-    def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme != "sc" or not parts.hostname:
-            raise InputError(
-                f"expected a Spark Connect URL, found {self.url!r}",
-                field="connect",
-                remedy="write it as sc://host:15002, with /;token=...;use_ssl=true after it where needed",
-            )
-        if parts.path not in ("", "/") and not parts.path.startswith("/;"):
-            raise InputError(
-                f"the URL {self.redacted()!r} has a path",
-                field="connect",
-                remedy="parameters follow '/;', as in sc://host:15002/;token=...",
-            )
-        if "session_id=" in self.url:
-            raise InputError(
-                f"the URL {self.redacted()!r} sets session_id, which Mooring chooses per fragment",
-                field="connect",
-                remedy="leave session_id out",
-            )
+    def __init__(self, at: Connection | str) -> None:
+        given = Connection(url=at) if isinstance(at, str) else at
+        object.__setattr__(self, "connection", check_connection(given, "connect"))
 
-    def with_session(self, session_id: str) -> str:
-        """The URL that opens, or finds again, the session of that id."""
-        base = self.url if "/;" in self.url else self.url.rstrip("/") + "/"
-        return f"{base.rstrip(';')};session_id={session_id}"
+    def __repr__(self) -> str:
+        return f"Endpoint({self.shown!r})"
 
-    def redacted(self) -> str:
-        """The URL fit for logs and reports."""
-        head, *parameters = self.url.split(";")
-        shown = [
-            f"{name}=***" if (name := item.split("=", 1)[0]).lower() in _SECRETS else item
-            for item in parameters
-        ]
-        return ";".join([head, *shown])
+    @property
+    def url(self) -> str:
+        """With its secrets: for clients, never for people."""
+        return self.connection.url
+
+    @property
+    def shown(self) -> str:
+        """Where it is, fit for logs and reports."""
+        return str(self.connection.address)
+
+    def check_token(self) -> None:
+        """`InputError` if it cannot be had."""
+        read_token(self.connection)
+
+    def without_secrets(self, text: str) -> str:
+        """What a server says may repeat what it was sent."""
+        sent = [*self.connection.address.headers.values()]
+        with contextlib.suppress(InputError):
+            sent.append(read_token(self.connection) or "")
+        for secret in sorted((each for each in sent if each), key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
 
 
 def open_session(endpoint: Endpoint, session_id: str | None = None) -> SparkSession:
     """A new session of its own (never the process's default one), checked to answer."""
-    url = endpoint.with_session(session_id or str(uuid.uuid4()))
     session: SparkSession | None = None
     try:
+        channel = SiteChannel(endpoint.connection, session_id or str(uuid.uuid4()))
         with warnings.catch_warnings():
             # gRPC and pandas versions are the user's; their deprecations are not ours to raise.
             warnings.simplefilter("ignore")
-            session = SparkSession.builder.remote(url).create()
+            # As Spark's own builder does where it is given a URL: `functions` and more look for it.
+            os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+            session = cast(SparkSession, ConnectSession.builder.channelBuilder(channel).create())
             # The client's own policy retries for ten minutes, even while the process ends.
             session.client.set_retry_policies([_RETRIES])
             # Any question would do but `session.version`: until Python 3.12 a property that is kept holds one
             # lock for all sessions while it asks, so that a frozen site would keep every other one waiting.
             session.conf.get("spark.master")
+    except InputError as unfit:  # its token, or its CA's file
+        raise SiteLostError(
+            f"the site at {endpoint.shown} cannot be asked: {unfit.message}", remedy=unfit.remedy
+        ) from unfit
     except PySparkException as failure:
         if session is not None:
             close_session(session)  # or it would try to release itself, with a warning, as the process ends
-        raise site_lost(f"the site at {endpoint.redacted()}", failure) from failure
+        raise site_lost(f"the site at {endpoint.shown}", failure, endpoint) from failure
     return session
 
 
-def site_lost(site: str, failure: PySparkException) -> SiteLostError:
+def site_lost(site: str, failure: PySparkException, endpoint: Endpoint) -> SiteLostError:
     """Why a call to a site came to nothing: it turned us away, or it did not answer."""
-    said = first_line(failure)
+    said = endpoint.without_secrets(first_line(failure))
     if any(word in f"{failure} {said}" for word in _TURNED_AWAY):
         return SiteLostError(
             f"{site} refuses the token: {said}",
-            remedy="put its present token into `connect` and run again; what ran there goes on elsewhere",
+            remedy="put its present token where `connect` has it from and run again; what ran there goes on "
+            "elsewhere",
         )
     return SiteLostError(
         f"{site} does not answer: {said}",

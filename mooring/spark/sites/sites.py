@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mooring.errors import EngineError
-from mooring.problem.site import Site
+from mooring.errors import EngineError, InputError
+from mooring.problem.site import Connection, Site
 from mooring.spark.sites.class_archive import usable_archive
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
@@ -78,6 +78,7 @@ def running_sites(
     sites: Sequence[Site], folder: Path, options: EmbeddedOptions | None = None
 ) -> Iterator[SiteHandles]:
     """All sites, up and answering; embedded ones end with the block, however it ends."""
+    existing = {site.name: _endpoint(site.name, site.connect) for site in sites if site.connect is not None}
     with contextlib.ExitStack() as stack:
         embedded: dict[str, EmbeddedSite] = {}
         if any(site.connect is None for site in sites):
@@ -96,8 +97,7 @@ def running_sites(
             if (own := embedded.get(site.name)) is not None:
                 endpoint = own.wait_ready()
             else:
-                assert site.connect is not None
-                endpoint = Endpoint(site.connect)
+                endpoint = existing[site.name]
                 try:
                     close_session(open_session(endpoint))
                 except EngineError as failure:
@@ -105,3 +105,14 @@ def running_sites(
                     raise EngineError(message, remedy=failure.remedy) from failure
             handles.append(SiteHandle(site.name, site.capacity, endpoint, own))
         yield SiteHandles(handles)
+
+
+def _endpoint(site: str, connection: Connection) -> Endpoint:
+    """With a token that can be had: seen before anything is started."""
+    endpoint = Endpoint(connection)
+    try:
+        endpoint.check_token()
+    except InputError as error:
+        error.field = f"sites.{site}.{error.field}"
+        raise
+    return endpoint

@@ -62,7 +62,6 @@ def test_a_site_answers_only_with_its_token(site: EmbeddedSite, session: SparkSe
     stranger = Endpoint(site.endpoint.url.split(";")[0] + ";token=wrong")
     with pytest.raises(EngineError, match="refuses the token"):
         open_session(stranger)
-    assert site.endpoint.url.split("token=")[1] not in site.endpoint.redacted()
 
 
 def listeners(pid: int) -> dict[int, str]:

@@ -12,8 +12,6 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-from pyspark.sql.connect.client.retries import RetryPolicyState
-
 from mooring.errors import EngineError
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 
@@ -73,23 +71,6 @@ def proxy(site: EmbeddedSite) -> Iterator[Proxy]:
     made = Proxy(port)
     yield made
     made.close()
-
-
-@pytest.fixture
-def waits_ms(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """What clients would wait after failed tries; they need not."""
-    waits_ms: list[float] = []
-    ask = RetryPolicyState.next_attempt
-
-    def asked(state: RetryPolicyState, failure: BaseException | None = None) -> float | None:
-        wait_ms: float | None = ask(state, failure)
-        if wait_ms is None:
-            return None
-        waits_ms.append(wait_ms)
-        return 0.0
-
-    monkeypatch.setattr(RetryPolicyState, "next_attempt", asked)
-    return waits_ms
 
 
 def through(proxy: Proxy, site: EmbeddedSite) -> Endpoint:

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs the spark extra")
 
 from mooring.errors import EngineError
-from mooring.problem.site import Site
+from mooring.problem.site import Connection, Site
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.sites.site_revival import RevivalOptions, SiteRevival
 from mooring.spark.sites.sites import SiteHandle, SiteHandles, running_sites
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from mooring.spark.sites.embedded_site import EmbeddedSite
 
 
+@pytest.mark.usefixtures("waits_ms")
 def test_a_site_that_is_down_is_named_with_the_networks_own_words(tmp_path: Path) -> None:
     with socket.socket() as closed:  # bound but not listening: nothing answers here
         closed.bind(("127.0.0.1", 0))
         down = Site(
-            name="oslo", capacity=1.0, connect=f"sc://127.0.0.1:{closed.getsockname()[1]}/;token=s3cret"
+            name="oslo",
+            capacity=1.0,
+            connect=Connection(url=f"sc://127.0.0.1:{closed.getsockname()[1]}/;token=s3cret"),
         )
         with pytest.raises(EngineError) as found, running_sites([down], tmp_path):
             pass

@@ -1,0 +1,62 @@
+"""The token of a site, from where its connection says: the address, the environment, or a file."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from mooring.errors import InputError
+from mooring.problem.site import Connection
+
+EVERYWHERE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+"""As every client of Spark, a site without a token of its own is sent this variable's."""
+_MOST_BYTES = 65536
+_TOKEN = re.compile(r"[!-~]+")
+_OPEN_TO_OTHERS = stat.S_IRWXO | stat.S_IWGRP
+
+
+def read_token(connection: Connection, environment: Mapping[str, str] | None = None) -> str | None:
+    """Read anew each time, so that a token that was replaced is used from the next session on."""
+    environment = os.environ if environment is None else environment
+    if connection.token_env is not None:
+        field, token = "token_env", environment.get(connection.token_env, "")
+        found = f"the environment variable {connection.token_env}"
+    elif connection.token_file is not None:
+        field, token = "token_file", _content(Path(connection.token_file))
+        found = connection.token_file
+    elif connection.address.token is not None:
+        return connection.address.token
+    else:
+        field, token = EVERYWHERE, environment.get(EVERYWHERE, "")
+        found = f"the environment variable {EVERYWHERE}"
+        if not token:
+            return None
+    token = token.strip()
+    if not _TOKEN.fullmatch(token):
+        what = "is empty or not set" if not token else "holds more than one line or word"
+        raise InputError(f"{found} {what}, expected a token", field=f"connect.{field}")
+    return token
+
+
+def _content(file: Path) -> str:
+    """Of a file that only its owner, and at most a group, can read, and only its owner can change."""
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as failure:
+        raise _refused(file, f"cannot be read: {failure.strerror}", "see that it is there") from None
+    try:
+        seen = os.fstat(handle)
+        if not stat.S_ISREG(seen.st_mode) or seen.st_size > _MOST_BYTES:
+            raise _refused(file, "is no file of a token's size", "put the token alone into it")
+        if seen.st_mode & _OPEN_TO_OTHERS or seen.st_uid not in (0, os.geteuid()):
+            raise _refused(file, "can be read or changed by others", "make it yours, and chmod 600 it")
+        return os.read(handle, _MOST_BYTES).decode("utf-8", errors="replace")
+    finally:
+        os.close(handle)
+
+
+def _refused(file: Path, what: str, remedy: str) -> InputError:
+    return InputError(f"the token's file {file} {what}", field="connect.token_file", remedy=remedy)

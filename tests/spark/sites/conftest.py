@@ -1,0 +1,24 @@
+"""Clients that do not wait between their tries."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def waits_ms(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What clients would wait after failed tries; they need not."""
+    from pyspark.sql.connect.client.retries import RetryPolicyState
+
+    waits_ms: list[float] = []
+    ask = RetryPolicyState.next_attempt
+
+    def asked(state: RetryPolicyState, failure: BaseException | None = None) -> float | None:
+        wait_ms: float | None = ask(state, failure)
+        if wait_ms is None:
+            return None
+        waits_ms.append(wait_ms)
+        return 0.0
+
+    monkeypatch.setattr(RetryPolicyState, "next_attempt", asked)
+    return waits_ms
