@@ -10,7 +10,7 @@ help:
 	@echo "make test   ruff, mypy and the test suite"
 	@echo "make bench  the benchmarks (minutes), results in out/"
 	@echo "make soak   the long campaigns that CI leaves out"
-	@echo "make campaign  100 kills of sites, 100 of Mooring, 200 moves on Spark (hours)"
+	@echo "make campaign  100 kills of sites, 100 of Mooring, 200 moves, and more, on Spark (hours)"
 	@echo "make lock   resolve requirements.lock anew (needs the network)"
 
 setup: $(VENV)/.ready

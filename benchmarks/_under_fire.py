@@ -1,0 +1,265 @@
+"""A pipeline that two hosts may run, and all that can happen to it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks._demo_project import FRAGMENTS, SITES, copy_example
+from benchmarks._user_run import UserRun
+from mooring.spark.sites.file_name import file_name
+from mooring.spark.storage.fencing import current_epoch
+from mooring.spark.storage.stream_logs import last_batch
+
+SILENCE_S = 10
+AIM_S = 30.0
+DISK_MB = 96
+"""Of the storage's disk: several times what a part stores, and full in a moment."""
+
+
+class UnderFire:
+    """One storage, and two checkouts of the project that use it, as two hosts would."""
+
+    def __init__(self, root: Path, seed: int) -> None:
+        self.landing, self.storage = root / "landing", root / "disk" / "storage"
+        self.hosts = [UserRun(root / name / "project") for name in ("one", "two")]
+        for host in self.hosts:
+            copy_example(host.folder, self.landing, self.storage)
+        self.at = self.hosts[0]
+        """The host that runs the project now."""
+        self.draw = random.Random(seed)
+        self.counts: Counter[str] = Counter()
+        self.pauses_s: list[float] = []
+        self.noticed_s: list[float] = []
+        self.taken_over_s: list[float] = []
+
+    def run(self) -> None:
+        self.at.start(FRAGMENTS, "--silence", f"{SILENCE_S}s")
+
+    def stop(self) -> None:
+        for host in self.hosts:
+            with contextlib.suppress(RuntimeError):
+                host.stop()
+
+    # What a user does
+
+    def move_one(self) -> None:
+        """A drawn fragment to a drawn site; where that site cannot take it, another draw."""
+        for _ in range(20):
+            placement = self.drawn_placement()
+            if self.moved(placement):
+                shows = partial(self.shows, placement)
+                self.at.wait(shows, "the status to follow")
+                return
+            time.sleep(3.0)
+        raise RuntimeError("twenty moves were refused in a row")
+
+    def drawn_placement(self) -> dict[str, str]:
+        """One fragment elsewhere."""
+        placement = dict(self.at.status()["placement"])
+        name = self.draw.choice(sorted(name for name in placement if not name.endswith(":ingest")))
+        placement[name] = self.draw.choice(sorted(set(SITES) - {placement[name]}))
+        return placement
+
+    def moved(self, placement: dict[str, str]) -> bool:
+        try:
+            steps = self.at.moved(placement)
+        except RuntimeError as refused:
+            self.counts["moves refused"] += 1
+            print(f"  {' '.join(str(refused).split()[-60:])}", file=sys.stderr, flush=True)
+            return False
+        self.counts["moves"] += len(steps)
+        self.pauses_s += [float(step["pause_s"]) for step in steps]
+        return bool(steps)
+
+    def shows(self, placement: dict[str, str]) -> bool:
+        return bool(self.at.status()["placement"] == placement)
+
+    # What happens to sites
+
+    def kill_site(self, *, aimed: bool) -> None:
+        site = self.draw.choice(SITES)
+        fragments = [n for n, f in self.at.status()["fragments"].items() if f["site"] == site]
+        self.kill(self.at.server_of(site), fragments, aimed=aimed)
+        self.counts["site kills"] += 1
+        began = time.monotonic()
+        self.at.wait(lambda: self.at.status()["troubles"], "the lost site to be noticed")
+        self.noticed_s.append(time.monotonic() - began)
+        self.settle()
+
+    def freeze_site(self) -> None:
+        """Frozen, its fragments go elsewhere; thawed, it changes nothing and is used again."""
+        site = self.draw.choice(SITES)
+        self.pause()
+        with frozen([self.at.server_of(site)]):
+            self.at.wait(lambda: f"site {site}" in self.troubles(), "the frozen site to be noticed")
+            away = {n for n in self.at.status()["placement"] if not n.endswith(":ingest")}
+            self.at.wait(partial(self.run_beside, site, away), "its fragments to run elsewhere")
+            self.pause()
+        self.counts["site freezes"] += 1
+        self.settle()
+
+    def run_beside(self, site: str, fragments: set[str]) -> bool:
+        running = self.at.status()["fragments"]
+        return fragments <= running.keys() and all(at["site"] != site for at in running.values())
+
+    # What happens to Mooring
+
+    def kill_mooring(self, *, aimed: bool) -> None:
+        self.kill(self.at.pid(), list(self.at.status()["fragments"]), aimed=aimed)
+        self.counts["Mooring kills"] += 1
+        self.at.wait(lambda: not self.at.processes(), "the killed runner's sites to end")
+        self.at.forget_status()
+        self.run()
+
+    def take_over(self) -> None:
+        """A standby at the other host takes over from an owner that is killed, or frozen and comes back."""
+        owner, standby = self.hosts if self.at is self.hosts[0] else self.hosts[::-1]
+        standby.forget_status()
+        waiting = standby.begin(
+            standby.folder.parent / "standby.log", "--standby", "--silence", f"{SILENCE_S}s"
+        )
+        how = self.draw.choice(["owner killed", "owner frozen", "owner's host frozen"])
+        pid = owner.pid()
+        self.pause()
+        if waiting.poll() is not None:
+            raise RuntimeError(f"the standby did not wait; see {standby.folder.parent / 'standby.log'}")
+        self.counts[f"take-overs, {how}"] += 1
+        began = time.monotonic()
+        if how == "owner killed":
+            self.kill(pid, list(owner.status()["fragments"]), aimed=False)
+            self.taken_over(standby, began)
+        else:
+            with frozen([pid] if how == "owner frozen" else owner.processes()):
+                self.taken_over(standby, began)
+                self.pause()
+        self.counts["take-overs"] += 1
+        owner.wait(lambda: not owner.processes(), "the old owner and its sites to end")
+        self.settle()
+
+    def taken_over(self, standby: UserRun, began: float) -> None:
+        self.at = standby
+        standby.wait(lambda: len(standby.status()["fragments"]) == FRAGMENTS, "the standby to run everything")
+        self.taken_over_s.append(time.monotonic() - began)
+
+    # What happens to the storage
+
+    def fill_disk(self) -> None:
+        """Full at a drawn moment, and again when something frees a little.
+
+        A move is asked for meanwhile: at once, so that it meets the full disk under way, or when it is known.
+        """
+        self.pause()
+        placement, at_once = self.drawn_placement(), self.draw.choice([True, False])
+        with full(self.storage.parent / "ballast") as fill_again:
+
+            def noticed() -> bool:
+                fill_again()
+                return "No space left" in str(self.troubles())
+
+            if not at_once:
+                self.at.wait(noticed, "the full disk to be noticed")
+            asked = "carried out" if self.moved(placement) else "refused or failed"
+            self.counts[f"moves asked for on a full disk, {asked}"] += 1
+            self.at.wait(noticed, "the full disk to be noticed")
+            self.pause()
+        self.counts["full disks"] += 1
+        self.settle()
+
+    # How it is done
+
+    def kill(self, pid: int, fragments: list[str], *, aimed: bool) -> None:
+        self.pause()
+        if aimed:
+            self.aim(fragments)
+        os.kill(pid, signal.SIGKILL)
+        standing = [self.standing(fragment) for fragment in fragments]
+        self.counts["kills"] += 1
+        self.counts["kills aimed"] += aimed
+        self.counts["kills inside a batch"] += any(begun > done for begun, _, done in standing)
+        self.counts["unaimed kills inside a batch"] += not aimed and any(b > d for b, _, d in standing)
+        self.counts["kills between the two commits"] += any(sunk > done for _, sunk, done in standing)
+
+    def aim(self, fragments: list[str]) -> None:
+        """Wait for the moment after a sink's commit and before the checkpoint's."""
+        deadline = time.monotonic() + AIM_S
+        while time.monotonic() < deadline:
+            for fragment in fragments:
+                _, sunk, done = self.standing(fragment)
+                if sunk > done:
+                    return
+
+    def standing(self, fragment: str) -> tuple[int, int, int]:
+        """The newest batch begun, in the sink's log, and committed."""
+        checkpoint = current_epoch(self.storage / "checkpoints" / file_name(fragment))
+        name = file_name(fragment)
+        done = last_batch(checkpoint / "commits")
+        sunk = last_batch(self.storage / "channels" / name / name / "_spark_metadata")
+        return last_batch(checkpoint / "offsets"), sunk, max(done, last_batch(checkpoint / "commits"))
+
+    def pause(self) -> None:
+        """So that moments are drawn too."""
+        time.sleep(self.draw.uniform(0.0, 5.0))
+
+    def troubles(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.at.status()["troubles"]
+        return found
+
+    def settle(self) -> None:
+        self.at.wait(
+            lambda: not self.troubles() and len(self.at.status()["fragments"]) == FRAGMENTS,
+            "everything to run again",
+        )
+
+
+@contextlib.contextmanager
+def frozen(pids: list[int]) -> Iterator[None]:
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size_mb: int = DISK_MB) -> Iterator[None]:
+    """A disk of its own at `folder`, small enough to be filled; needs the right to mount one."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size_mb}m", "tmpfs", str(folder)]
+    done = subprocess.run(mount, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(mount)}: {done.stderr}; run without --full-disks, or as root")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@contextlib.contextmanager
+def full(ballast: Path) -> Iterator[Callable[[], None]]:
+    """A disk without room, for the length of the block; call what is given to take new room too."""
+    with ballast.open("wb", buffering=0) as out:
+
+        def fill() -> None:
+            with contextlib.suppress(OSError):
+                while out.write(bytes(4096)):
+                    pass
+
+        fill()
+        try:
+            yield fill
+        finally:
+            ballast.unlink()
