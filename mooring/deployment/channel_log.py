@@ -24,6 +24,9 @@ class ChannelState:
     committed: Mapping[str, int]
     """Per registered reader; a reader that never committed stands at the position where it registered."""
     stored_bytes: int
+    aged_items: int = 0
+    """Removed so far for being older than the table keeps them."""
+    aged_bytes: int = 0
 
     def trim_to(self) -> int:
         """The position up to which nothing is needed any more; `start` if nobody is registered.

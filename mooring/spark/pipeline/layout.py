@@ -16,6 +16,7 @@ from mooring.spark.pipeline.project import Project
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.fencing import current_epoch
 from mooring.spark.storage.file_channel import FileChannel
+from mooring.spark.storage.keep import ALL, READ, Keep, results_reader
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,15 @@ class Layout:
         }
 
     def is_kept(self, dataset: str) -> bool:
-        """Results are kept: what a query of `mooring.yml` names, and what nobody in the pipeline reads."""
-        return dataset in query_datasets(self.project) or not self.readers_of(dataset)
+        """Whether the table is a result, whose rows stay when all readers have them."""
+        return self.keep_of(dataset).for_good
+
+    def keep_of(self, dataset: str) -> Keep:
+        """As `mooring.yml` says under `tables`; else everything of what a query names or nobody reads."""
+        if (stated := self.project.settings.tables.get(dataset)) is not None:
+            return stated
+        result = dataset in query_datasets(self.project) or not self.readers_of(dataset)
+        return ALL if result else READ
 
     def checkpoint(self, fragment: str) -> Path:
         """Where the fragment's newest start keeps its progress and state (see fencing.py)."""
@@ -114,7 +122,7 @@ class Layout:
         for flow, channel in self.channels.items():
             dataset = self.pipeline.flows[flow].dataset
             channel.create()
-            wanted = self.readers_of(dataset) + ([f"results {dataset}"] if self.is_kept(dataset) else [])
+            wanted = self.readers_of(dataset) + ([results_reader(dataset)] if self.is_kept(dataset) else [])
             for reader in wanted:
                 channel.register(reader)
             for reader in set(channel.readers()) - set(wanted):
@@ -122,7 +130,9 @@ class Layout:
 
     def _channel(self, flow: FlowNode) -> FileChannel:
         folder = self.root / "channels" / file_name(flow.dataset) / file_name(flow.name)
-        return FileChannel(flow.name, folder, self.root / "links" / file_name(flow.name), self.checkpoint)
+        link = self.root / "links" / file_name(flow.name)
+        keep, results = self.keep_of(flow.dataset), results_reader(flow.dataset)
+        return FileChannel(flow.name, folder, link, self.checkpoint, keep, results)
 
 
 def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
@@ -134,7 +144,8 @@ def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
         ("statistics", settings.statistics),
     ):
         _check_names(field, given, pipeline, project.settings_file)
-    kept = query_datasets(project)
+    _check_tables(project, pipeline)
+    kept = query_datasets(project) | {name for name, keep in settings.tables.items() if keep.for_good}
     nodes = []
     for flow in pipeline.flows.values():
         shared = len(pipeline.writers(flow.dataset)) > 1
@@ -168,6 +179,19 @@ def pin_of(project: Project, flow: FlowNode, *, is_sink: bool) -> str | None:
         stream = settings.streams.get(flow.dataset)
         return None if stream is None else stream.site
     return None
+
+
+def _check_tables(project: Project, pipeline: Pipeline) -> None:
+    tables = [name for name, dataset in pipeline.datasets.items() if dataset.kind == "table"]
+    for name in project.settings.tables:
+        if name not in tables:
+            closest = nearest(name, tables)
+            raise InputError(
+                f"found {name!r}, expected a streaming table of the pipeline",
+                file=project.settings_file,
+                field=f"tables.{name}",
+                remedy=f"did you mean {closest!r}?" if closest else None,
+            )
 
 
 def _check_names(field: str, given: Iterable[str], pipeline: Pipeline, file: Path) -> None:

@@ -33,6 +33,7 @@ from mooring.problem.stream import Stream
 from mooring.problem.surroundings import Surroundings, check_site, entries, read_surroundings
 from mooring.spark.pipeline.definitions import find_spec
 from mooring.spark.pipeline.statistics_file import STATISTICS_FILE_NAME, MeasuredStatistics, read_statistics
+from mooring.spark.storage.keep import Keep, read_keep
 from mooring.spark.storage.storage_root import StorageRoot
 
 WORK_FOLDER_NAME = ".mooring"
@@ -56,6 +57,7 @@ _OWN: dict[str, Check] = {
     "statistics": mapping,
     "pins": mapping,
     "cuts": names,
+    "tables": mapping,
     "storage": _path_or_mapping,
     "trigger_s": positive,
     "channel": name,
@@ -77,6 +79,8 @@ class ProjectSettings:
     """Dataset or flow -> site."""
     cuts: tuple[str, ...] = ()
     """Datasets whose output is a channel even where they could run together with their reader."""
+    tables: dict[str, Keep] = field(default_factory=dict)
+    """Table -> how long its rows are stored, where that is said."""
     storage: Path = Path()
     """Root of channels and checkpoints, as Mooring and every site not in `storage_sites` sees it."""
     storage_sites: dict[str, str] = field(default_factory=dict)
@@ -172,9 +176,19 @@ def _read_settings(data: object, folder: Path) -> ProjectSettings:
         for key, raw in own.get("statistics", {}).items()
     }
     own["pins"] = {str(key): name(site, f"pins.{key}") for key, site in own.get("pins", {}).items()}
+    own["tables"] = {str(key): _keep(raw, f"tables.{key}") for key, raw in own.get("tables", {}).items()}
     given = own.get("storage", f"{WORK_FOLDER_NAME}/storage")
     own["storage"], own["storage_sites"] = _storage(given, folder, sorted(around.site_names))
     return ProjectSettings(around=around, **own)
+
+
+def _keep(raw: object, path: str) -> Keep:
+    fields = read_fields(raw, {"keep": read_keep}, path)
+    if "keep" not in fields:
+        fail(f"{path}.keep", "all, read, or a duration such as 7d", None)
+    keep = fields["keep"]
+    assert isinstance(keep, Keep)
+    return keep
 
 
 def _queries(section: Any, around: Surroundings) -> dict[str, Query]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mooring.deployment.engine import Channel
 from mooring.spark.pipeline.layout import Layout
+from mooring.spark.storage.keep import results_reader
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class ChannelReaders:
         return sum(channel.trim().freed_bytes for channel in self.layout.channels.values())
 
     def _reader(self, channel: Channel) -> str | None:
-        """How the producer's log knows the reader; None where there is no log.
+        """How the producer's log knows the reader; None where there is no log, or nothing is kept for it.
 
         A stream has the name of the fragment that brings it in, and a query may have that of the fragment it
         reads: equal names are the first where there is such a stream.
@@ -49,4 +50,4 @@ class ChannelReaders:
         flow = self.layout.pipeline.flows[channel.producer]
         if flow.outside and channel.reader == channel.producer:
             return None
-        return f"results {flow.dataset}"
+        return results_reader(flow.dataset) if self.layout.is_kept(flow.dataset) else None

@@ -162,6 +162,8 @@ class RunMeters:
                         if reader in homes and name in homes and homes[reader] != homes[name]
                     }
                 ),
+                aged_files=state.aged_items,
+                aged_bytes=state.aged_bytes,
             )
         return result
 

@@ -51,6 +51,9 @@ class ChannelSnapshot:
     """Files not yet committed, per reading fragment."""
     crosses: list[str]
     """Other sites it is read at."""
+    aged_files: int = 0
+    """Removed so far, in all runs, for being older than the table keeps them."""
+    aged_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,13 @@ def _tables(record: RunRecord, last: Snapshot) -> list[str]:
         for name, f in last.fragments.items()
     ]
     channels = [
-        (name, f"{c.bytes_written / 1e6:.3f}", f"{c.stored_bytes / 1e6:.3f}", ", ".join(c.crosses) or "none")
+        (
+            name,
+            f"{c.bytes_written / 1e6:.3f}",
+            f"{c.stored_bytes / 1e6:.3f}",
+            f"{c.aged_bytes / 1e6:.3f} in {c.aged_files} files" if c.aged_files else "none",
+            ", ".join(c.crosses) or "none",
+        )
         for name, c in last.channels.items()
     ]
     return [
@@ -143,7 +149,9 @@ def _tables(record: RunRecord, last: Snapshot) -> list[str]:
         "<h2>Fragments</h2>",
         _table(("fragment", "site", "rows in", "rows out", "batches", "state rows"), fragments),
         "<h2>Channels</h2>",
-        _table(("channel", "written, MB", "stored, MB", "read at other sites"), channels),
+        _table(
+            ("channel", "written, MB", "stored, MB", "removed by age, MB", "read at other sites"), channels
+        ),
     ]
 
 

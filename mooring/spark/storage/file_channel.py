@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,20 +28,33 @@ from mooring.deployment.channel_log import ChannelLog, ChannelState, Trimmed
 from mooring.errors import EngineError
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.channel_positions import ChannelPositions
+from mooring.spark.storage.keep import ALL, Keep
 from mooring.whole_files import write_whole
 
 _SINK_LOG = "_spark_metadata"
+_LATE = 0.01
+"""By which part of its age a file may be removed too late."""
 
 
 class FileChannel(ChannelLog):
     """The log of one flow. `checkpoint_of` tells where a reader's checkpoint lies."""
 
-    def __init__(self, name: str, folder: Path, link: Path, checkpoint_of: Callable[[str], Path]) -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        link: Path,
+        checkpoint_of: Callable[[str], Path],
+        keep: Keep = ALL,
+        results: str = "results",
+    ) -> None:
+        """`results`: the reader that stands for those outside, for whom rows are kept as `keep` says."""
         self.name = name
         self.folder = folder
         self.link = link
         """What Spark is told; it lies outside the folders that a channel may lose."""
         self._checkpoint_of = checkpoint_of
+        self._keep, self._results = keep, results
         self._note_file = folder.parent / f".{folder.name}.channel.json"
         self._positions = ChannelPositions(self.sink_log, (folder, link), checkpoint_of)
 
@@ -85,14 +99,35 @@ class FileChannel(ChannelLog):
 
     def _state(self, note: dict[str, Any]) -> ChannelState:
         positions = self._refreshed(note)
+        committed = {
+            reader: max(joined, positions.committed(reader)) for reader, joined in note["readers"].items()
+        }
+        if self._results in committed:
+            committed[self._results] = positions.start + self._aged(note, positions)
+        aged = note.get("aged", {})
         return ChannelState(
-            start=positions.start,
-            end=positions.end,
-            committed={
-                reader: max(joined, positions.committed(reader)) for reader, joined in note["readers"].items()
-            },
-            stored_bytes=positions.stored_bytes,
+            positions.start,
+            positions.end,
+            committed,
+            positions.stored_bytes,
+            aged_items=aged.get("items", 0),
+            aged_bytes=aged.get("bytes", 0),
         )
+
+    def _aged(self, note: dict[str, Any], positions: ChannelPositions) -> int:
+        """How many of the oldest files are older than the table keeps them.
+
+        By the time of the newest file, and never by a clock that runs ahead of it: one that is wrong would
+        otherwise remove everything. Looked for once in a while only, since it takes reading the whole log.
+        """
+        age_s, first, last = self._keep.age_s, positions.first, positions.last
+        if age_s is None or first is None or last is None:
+            return 0
+        bound_s = min(last.modified_s, time.time()) - age_s
+        if first.modified_s > bound_s - age_s * _LATE:
+            return 0
+        young = (at for at, entry in enumerate(self._stored(note)) if entry.modified_s > bound_s)
+        return next(young, 0)
 
     def trim(self) -> Trimmed:
         note = self._note()
@@ -105,6 +140,10 @@ class FileChannel(ChannelLog):
         if doomed:
             note["trimming"] = [str(entry.path) for entry in doomed]
             note["start"] += len(doomed)
+            if self._keep.age_s is not None:
+                aged = note.setdefault("aged", {"items": 0, "bytes": 0})
+                aged["items"] += len(doomed)
+                aged["bytes"] += sum(entry.size for entry in doomed)
             self._write_note(note)
             self._finish(note)
         return Trimmed(len(doomed), sum(entry.size for entry in doomed))

@@ -26,6 +26,7 @@ class FakeSpark:
         self.reader = folder / "reader"
         self.epoch = 0
         self.batch = -1
+        self.now_ms = 0
         self.read_log = -1
         self.taken: list[str] = []
         self.stale: list[str] | None = None
@@ -47,7 +48,7 @@ class FakeSpark:
         self.log.mkdir(parents=True, exist_ok=True)
         data = self.log.parent / f"part-{self.batch}"
         data.write_text("rows")
-        line = json.dumps({"path": f"file://{data}", "size": 4, "modificationTime": 0})
+        line = json.dumps({"path": f"file://{data}", "size": 4, "modificationTime": self.now_ms})
         if self.batch % 3 == 2:
             lines = self.stale if self.stale is not None else self._lines(self.log)
             self.stale = None

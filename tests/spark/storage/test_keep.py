@@ -1,0 +1,102 @@
+"""One key says how long a table's rows are stored, and no reader loses any by it (no Spark needed)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from mooring.errors import InputError
+from mooring.spark.storage.file_channel import FileChannel
+from mooring.spark.storage.keep import ALL, READ, Keep, read_keep, results_reader
+from mooring.spark.storage.stream_logs import sink_entries
+from tests.spark.storage.test_file_channel import FakeSpark
+
+HOUR_S = 3600
+NOW_S = 1_700_000_000
+"""Long past: what is old goes by the newest file, not by today."""
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("all", ALL),
+        ("read", READ),
+        ("90s", Keep(for_good=True, age_s=90)),
+        ("30m", Keep(for_good=True, age_s=1800)),
+        ("12h", Keep(for_good=True, age_s=43200)),
+        ("7d", Keep(for_good=True, age_s=604800)),
+        ("2w", Keep(for_good=True, age_s=1209600)),
+    ],
+)
+def test_what_may_be_said(said: str, meant: Keep) -> None:
+    assert read_keep(said, "tables.x.keep") == meant
+
+
+@pytest.mark.parametrize("said", ["7 days", "0d", "-1d", "1.5h", "d", "", 7, None, True, "9" * 30 + "d"])
+def test_what_may_not_be_said_is_named_with_what_may(said: object) -> None:
+    with pytest.raises(InputError, match="expected all, read, or a duration") as refused:
+        read_keep(said, "tables.x.keep")
+    assert refused.value.field == "tables.x.keep"
+
+
+def test_a_word_that_is_nearly_right_comes_with_the_right_one() -> None:
+    with pytest.raises(InputError) as refused:
+        read_keep("reed", "tables.x.keep")
+    assert refused.value.remedy == "did you mean read?"
+
+
+def kept_channel(folder: Path, keep: Keep) -> FileChannel:
+    results = results_reader("c")
+    channel = FileChannel(
+        "c", folder / "channel", folder / "link", lambda reader: folder / reader, keep, results
+    )
+    channel.create()
+    channel.register(results)
+    return channel
+
+
+def hours(spark: FakeSpark, *since: float) -> None:
+    """Append a file at each of these hours."""
+    for hour in since:
+        spark.now_ms = round((NOW_S + hour * HOUR_S) * 1000)
+        spark.append()
+
+
+def test_rows_go_with_their_age_by_the_newest_file_and_that_is_counted(tmp_path: Path) -> None:
+    spark, channel = FakeSpark(tmp_path), kept_channel(tmp_path, read_keep("12h", ""))
+    hours(spark, 0, 1, 2)
+    assert channel.trim().items == 0
+    hours(spark, 13.5)
+    assert channel.trim().items == 2
+    state = channel.state()
+    assert (state.start, state.end, state.aged_items, state.aged_bytes) == (2, 4, 2, 8)
+    assert [entry.path.name for entry in sink_entries(spark.log)] == ["part-2", "part-3"]
+    assert not (channel.folder / "part-1").exists()
+
+
+def test_age_never_passes_a_reader(tmp_path: Path) -> None:
+    spark, channel = FakeSpark(tmp_path), kept_channel(tmp_path, read_keep("12h", ""))
+    channel.register("reader")
+    hours(spark, 0)
+    spark.read()
+    hours(spark, 1, 50)
+    assert channel.trim().items == 1
+    spark.read()
+    assert channel.trim().items == 1
+    assert channel.state().start == 2
+
+
+@pytest.mark.parametrize(("keep", "left"), [(ALL, 3), (READ, 0)])
+def test_all_keeps_what_was_read_and_read_does_not(tmp_path: Path, keep: Keep, left: int) -> None:
+    spark = FakeSpark(tmp_path)
+    channel = kept_channel(tmp_path, keep)
+    if not keep.for_good:
+        channel.forget(results_reader("c"))
+    channel.register("reader")
+    hours(spark, 0, 1, 500)
+    spark.read()
+    channel.trim()
+    assert channel.state().end - channel.state().start == left
