@@ -34,6 +34,8 @@ class MoveAsker:
     problem: Problem
     files: RunFiles
     clock: Clock
+    asked_by: str = ""
+    """Who asks, in words, for the journal."""
 
     @property
     def journal(self) -> Journal:
@@ -87,14 +89,22 @@ class MoveAsker:
         Returns the answer: refused, failed or done, and where everything is then.
         """
         mailbox = FileMailbox(self.files.folder)
-        name = mailbox.ask(
-            wanted.old, [(move.fragment, move.from_site, move.to_site) for move in wanted.moves]
-        )
+        steps = [(move.fragment, move.from_site, move.to_site) for move in wanted.moves]
+        return self._answer(mailbox, mailbox.ask(wanted.old, steps, self.asked_by), told)
+
+    def abort(self, told: Callable[[int, Step], None]) -> dict[str, Any]:
+        """Have the running process take back the list it is carrying out; as `ask`, but the answer is
+        aborted, or what became of the list instead.
+        """
+        mailbox = FileMailbox(self.files.folder)
+        return self._answer(mailbox, mailbox.ask_abort(self.asked_by), told)
+
+    def _answer(self, mailbox: FileMailbox, name: str, told: Callable[[int, Step], None]) -> dict[str, Any]:
         try:
             answer = self._followed(mailbox, name, told)
         finally:
             mailbox.withdraw(name)
-        if answer["state"] == "done":
+        if answer["state"] in ("done", "aborted"):
             self._await_status(answer["placement"])
         return answer
 

@@ -1,24 +1,59 @@
-"""The desk of a run: takes requests for moves out of the mailbox, carries them out, answers how far it is.
+"""The desk of a run: takes requests out of the mailbox, has lists of moves carried out, answers how far they
+are.
 
 A request names the placement its asker saw and the moves it wants. It is refused unless that is what runs
-now, and unless every move is allowed by what the runner itself knows of the problem.
+now, and unless every move is allowed by what the runner itself knows of the problem. One list at a time is
+carried out, beside the run's turns; it can be aborted.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from mooring.controller.apply import apply_list, inverse_of_last
+from mooring.controller.apply import Ending, MoveListRun, inverse_of_last
+from mooring.controller.carrying import AtOnce, Carrier
 from mooring.controller.journal import Journal
 from mooring.deployment.engine import Engine, MoveReport
 from mooring.deployment.moves import Move, check_moves
-from mooring.deployment.requests import Mailbox, MoveRequest
-from mooring.errors import EngineError, MooringError
+from mooring.deployment.requests import AbortRequest, Mailbox, MoveRequest, StopNotice, shown_asker
+from mooring.errors import MooringError
 from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
+
+_MOST_AT_ONCE = 100
+"""Requests served in one turn; those that flood the box do not keep the run from its other work."""
+
+
+@dataclass
+class UnderWay:
+    """A list that is being carried out, and who waits for it."""
+
+    request: MoveRequest
+    asked_by: str
+    run: MoveListRun | None = None
+    over: Future[None] | None = None
+    ending: Ending = "failed"
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    at: int = 0
+    """The step that was last heard of."""
+    reached_at_s: float = 0.0
+    aborts: list[AbortRequest] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, object]:
+        """For a status file: the move that is under way, and since when it is as far as it is."""
+        now = self.steps[self.at] if self.steps else {}
+        return {
+            "asked_by": self.asked_by,
+            "step": self.at + 1,
+            "of": len(self.request.moves),
+            "aborting": bool(self.aborts),
+            "since_s": self.reached_at_s,
+            **now,
+        }
 
 
 @dataclass
@@ -27,53 +62,155 @@ class MoveDesk:
     problem: Problem
     journal: Journal
     mailbox: Mailbox
+    carrier: Carrier = field(default_factory=AtOnce)
+    now_s: Callable[[], float] = lambda: 0.0
+    """Asked when a stage is reached, for the status."""
     moved: Callable[[FragmentSites], None] = field(default=lambda sites: None)
     """Called with where every fragment runs after each list, done or taken back."""
+    lost_sites: Callable[[], Mapping[str, str]] = field(default=dict)
+    """Sites that nothing may be moved to, and why."""
+    stopped_by: str = ""
+    """Who said that the run is about to be ended."""
+    _ending: bool = False
+    _under_way: UnderWay | None = None
+    _unwritten: MoveListRun | None = None
+    """A list that has ended, while the journal does not know."""
 
     def serve(self) -> bool:
-        """Serve one request, if there is one; whether anything may have moved."""
-        request = self.mailbox.take()
-        if request is None:
-            return False
-        self.mailbox.sweep()
-        return self._serve(request)
+        """Serve what is asked for; whether anything may have moved since the last call."""
+        self._write_what_is_owed()
+        moved = self._look_after_list()
+        for _ in range(_MOST_AT_ONCE):
+            if (request := self.mailbox.take()) is None:
+                break
+            self.mailbox.sweep()
+            match request:
+                case MoveRequest():
+                    self._begin(request)
+                case AbortRequest():
+                    self._abort(request)
+                case StopNotice():
+                    self.stopped_by = shown_asker(request.asked_by)
+            moved |= self._look_after_list()
+        return moved
 
-    def _serve(self, request: MoveRequest) -> bool:
+    @property
+    def busy(self) -> bool:
+        """Whether a list is being carried out."""
+        return self._under_way is not None
+
+    def under_way(self) -> dict[str, object] | None:
+        """The list that is being carried out, for a status file; None if there is none."""
+        return None if self._under_way is None else self._under_way.as_json()
+
+    def halt(self) -> None:
+        """The run ends: begin no other list, and no further move of the one under way."""
+        self._ending = True
+        if self._under_way is not None and self._under_way.run is not None:
+            self._under_way.run.halt()
+
+    # A list
+
+    def _begin(self, request: MoveRequest) -> None:
         moves = [Move(*step) for step in request.moves]
         running = self.engine.homes()
         refusal = self._refusal(request, moves, running)
         if refusal is not None:
-            self.mailbox.reply(
-                request.id, {"state": "refused", "why": refusal, "placement": dict(running), "steps": []}
+            self._refuse(request.id, refusal)
+            return
+        asked_by = shown_asker(request.asked_by)
+        listed = UnderWay(request, asked_by, reached_at_s=self.now_s())
+        try:
+            listed.run = run = MoveListRun(
+                self.engine, self.journal, FragmentSites(request.old), moves, self._progress(listed), asked_by
             )
-            return False
-        steps: list[dict[str, Any]] = []
-        answer: dict[str, Any] = {"state": "running", "steps": steps}
+        except MooringError as failure:  # the journal cannot be written: nothing has begun
+            self._refuse(request.id, str(failure))
+            return
+
+        def carry_out() -> None:
+            listed.ending = run.carry_out()
+
+        self._under_way = listed
+        listed.over = self.carrier.begin(carry_out)
+
+    def _progress(self, listed: UnderWay) -> Callable[[int, Move, str, MoveReport | None], None]:
+        answer: dict[str, Any] = {"state": "running", "steps": listed.steps}
 
         def progress(step: int, move: Move, reached: str, report: MoveReport | None) -> None:
-            if step == len(steps):
-                steps.append({"fragment": move.fragment, "from": move.from_site, "to": move.to_site})
-            steps[step] |= {"reached": reached}
-            if report is not None:
-                steps[step] |= {"pause_s": report.pause_s, "state_bytes": report.state_bytes}
+            if step == len(listed.steps):
+                listed.steps.append({"fragment": move.fragment, "from": move.from_site, "to": move.to_site})
+            figures = {} if report is None else {"pause_s": report.pause_s, "state_bytes": report.state_bytes}
+            # Replaced rather than changed: another thread may be reading it.
+            listed.steps[step] = {**listed.steps[step], "reached": reached, **figures}
+            listed.at, listed.reached_at_s = step, self.now_s()
             with contextlib.suppress(OSError):  # a full disk is no reason to break off a move
-                self.mailbox.reply(request.id, answer)
+                self.mailbox.reply(listed.request.id, answer)
 
+        return progress
+
+    def _look_after_list(self) -> bool:
+        """Answer those who wait for a list that is over; whether one is."""
+        listed = self._under_way
+        if listed is None or listed.over is None or not listed.over.done():
+            return False
+        self._under_way = None
+        run = listed.run
+        assert run is not None
         try:
-            apply_list(self.engine, self.journal, FragmentSites(request.old), moves, progress)
-            answer["state"] = "done"
-        except EngineError as failure:
-            answer |= {"state": "failed", "why": str(failure)}
+            listed.over.result()
         finally:
             self.moved(self.engine.homes())
-        self.mailbox.reply(request.id, answer | {"placement": dict(self.engine.homes())})
+        self._unwritten = run if run.owed else None
+        where = {"placement": dict(self.engine.homes()), "steps": listed.steps}
+        why = "" if run.failure is None else str(run.failure)
+        if listed.aborts and listed.ending == "aborted":
+            why += f" (asked for by {shown_asker(listed.aborts[0].asked_by) or 'somebody'})"
+        state = {"done": "done", "aborted": "aborted"}.get(listed.ending, "failed")
+        answers = {listed.request.id: state, **dict.fromkeys((a.id for a in listed.aborts), state)}
+        for name, said in answers.items():
+            with contextlib.suppress(OSError):
+                self.mailbox.reply(name, {"state": said, **where, **({"why": why} if why else {})})
         return True
+
+    def _write_what_is_owed(self) -> None:
+        """That a list has ended, which the journal could not take then."""
+        if (run := self._unwritten) is not None and run.owed:
+            run.close(run.owed)
+            self._unwritten = run if run.owed else None
+
+    # Refusing and aborting
+
+    def _abort(self, request: AbortRequest) -> None:
+        listed = self._under_way
+        if listed is None or listed.run is None:
+            self._refuse(request.id, "no list of moves is being carried out")
+        elif not listed.run.abort(shown_asker(request.asked_by)):
+            self._refuse(request.id, "every move of the list is done; --rollback undoes it")
+        else:
+            listed.aborts.append(request)
+            self.mailbox.reply(request.id, {"state": "running", "steps": listed.steps})
+
+    def _refuse(self, name: str, why: str) -> None:
+        answer = {"state": "refused", "why": why, "placement": dict(self.engine.homes()), "steps": []}
+        self.mailbox.reply(name, answer)
 
     def _refusal(self, request: MoveRequest, moves: list[Move], running: FragmentSites) -> str | None:
         if not moves:
             return "there is nothing to move"
+        if self._ending:
+            return "the run is about to end"
+        if (listed := self._under_way) is not None:
+            by = f", asked for by {listed.asked_by}" if listed.asked_by else ""
+            return f"a list of {len(listed.request.moves)} moves is being carried out{by}"
+        if self._unwritten is not None:
+            return "the journal cannot be written, and does not know yet how the last list ended"
         if request.old != running:
             return "the placement has changed since the list was made"
+        lost = self.lost_sites()
+        for move in moves:
+            if move.to_site in lost:
+                return f"the site {move.to_site} cannot be used: {lost[move.to_site]}"
         try:
             back = moves == inverse_of_last(self.journal)
             check_moves(self.problem, running, moves, within_limits=not back)

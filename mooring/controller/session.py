@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from mooring.controller.carrying import AtOnce, Carrier
 from mooring.controller.decider import Decider, Observation, Proposal
 from mooring.controller.evaluation import Evaluation, Evaluator
 from mooring.controller.headroom_decider import HeadroomDecider
@@ -38,6 +39,10 @@ class SessionOptions:
     question costs its site some milliseconds of CPU."""
     trim_s: float = 10.0
     """Seconds between two trimmings of the channels."""
+    list_patience_s: float = 60.0
+    """Seconds that the end of a run waits for the move that is under way. What it does not wait for, the next
+    run decides by the journal.
+    """
 
 
 @dataclass(frozen=True)
@@ -48,12 +53,15 @@ class Look:
     evaluation: Evaluation
     proposal: Proposal | None
     """None where too little is known to decide anything."""
+    under_way: Mapping[str, object] | None = None
+    """The list of moves that is being carried out."""
 
     def remarks(self) -> dict[str, object]:
         """For a status file."""
         return {
             "stream_rates": dict(self.observation.stream_rates),
             "proposal": None if self.proposal is None else self.proposal.as_json(),
+            "list": None if self.under_way is None else dict(self.under_way),
         }
 
 
@@ -72,8 +80,12 @@ class Book(Protocol):
         """Where everything is after moves or a recovery."""
         ...
 
-    def noticed(self, sites: FragmentSites, troubles: Mapping[str, str]) -> None:
-        """Between two looks: what runs, and what is wrong, before something slow is done about it."""
+    def noticed(
+        self, sites: FragmentSites, troubles: Mapping[str, str], under_way: Mapping[str, object] | None
+    ) -> None:
+        """Between two looks: what runs, what is wrong, before something slow is done about it, and how far
+        the list of moves is that is being carried out.
+        """
         ...
 
 
@@ -91,18 +103,32 @@ class RunSession:
         replan: Callable[[Problem], Placement],
         decider: Decider | None = None,
         options: SessionOptions | None = None,
+        carrier: Carrier | None = None,
     ) -> None:
-        """`replan` places what is left of the problem when sites are lost."""
+        """`replan` places what is left of the problem when sites are lost; `carrier` carries out lists of
+        moves, at once if none is given.
+        """
         self.problem, self.engine, self.clock = problem, engine, clock
         self.journal, self.book = journal, book
         self.decider: Decider = decider or HeadroomDecider(problem)
-        self.desk = MoveDesk(engine, problem, journal, mailbox, moved=book.placed)
+        self.desk = MoveDesk(
+            engine,
+            problem,
+            journal,
+            mailbox,
+            carrier or AtOnce(),
+            now_s=clock.now_s,
+            moved=book.placed,
+            lost_sites=lambda: self.supervisor.recovery.lost,
+        )
         self.watchers: list[Callable[[Look], None]] = []
         self._evaluator = Evaluator(problem)
         self._options = options or SessionOptions()
         self._reviver, self._replan = reviver, replan
         self._supervisor: Supervisor | None = None
-        self._unnoted = False
+        self._unnoted: dict[str, str] = {}
+        """Fragments that were started elsewhere, while the journal does not know."""
+        self._list_shown: Mapping[str, object] | None = None
         self._began_s = self._next_look_s = self._next_trim_s = clock.monotonic_s()
 
     # Beginning and end
@@ -122,6 +148,7 @@ class RunSession:
         while not over(self.clock.monotonic_s() - self._began_s):
             self.turn()
             self.clock.sleep(self._options.tick_s)
+        self._leave_list()
         self._chore("looking at the run", self.look)
 
     # The loop
@@ -129,6 +156,7 @@ class RunSession:
     def turn(self) -> None:
         """Apply what is asked for and what faults call for; look and trim when it is time to."""
         self._chore("answering requests", self._serve)
+        self._show_list()
         now_s = self.clock.monotonic_s()
         self._chore("keeping the run alive", lambda: self.supervisor.tick(now_s))
         if self._unnoted:
@@ -146,7 +174,7 @@ class RunSession:
         observation = self.collect()
         evaluation = self._evaluator.evaluate(observation)
         proposal = self.decider.decide(observation)
-        look = Look(observation, evaluation, proposal)
+        look = Look(observation, evaluation, proposal, self.desk.under_way())
         self.apply(look)
         return look
 
@@ -182,24 +210,47 @@ class RunSession:
     def _replaced(self, sites: FragmentSites, lost: Collection[str]) -> FragmentSites:
         return replace_lost(self.problem, sites, lost, self._replan)
 
-    def _recovered(self) -> None:
+    def _recovered(self, started: FragmentSites) -> None:
         """All that was due has been started."""
-        self._unnoted = True
+        self._unnoted |= started
         self.engine.settled()
-        self.book.placed(self.supervisor.recovery.placement)
+        self.book.placed(self._placement())
         self._note_placement()
 
     def _note_placement(self) -> None:
         """A full disk keeps the journal behind; it is written as soon as there is room."""
-        self.journal.note_placement(self.supervisor.recovery.placement, "started again after a fault")
-        self._unnoted = False
+        self.journal.note_relocated(self._unnoted, self._placement(), "started again after a fault")
+        self._unnoted = {}
+
+    def _placement(self) -> FragmentSites:
+        """Where everything runs, or should: recovery learns of moves a little later."""
+        return FragmentSites({**self.supervisor.recovery.placement, **self.engine.homes()})
 
     def _serve(self) -> None:
         if self.desk.serve():
             self._next_look_s = self.clock.monotonic_s()
 
+    def _show_list(self) -> None:
+        """How far the list under way is, as soon as that changes."""
+        if (now := self.desk.under_way()) != self._list_shown:
+            self._list_shown = now
+            self._chore("writing the status", self._noticed)
+
+    def _leave_list(self) -> None:
+        """The run ends: see the move that is under way to its end, in bounded time."""
+        self.desk.halt()
+        self._chore("answering requests", self._serve)
+        until_s = self.clock.monotonic_s() + self._options.list_patience_s
+        while self.desk.busy and self.clock.monotonic_s() < until_s:
+            self._chore("answering requests", self._serve)
+            self._show_list()
+            self.clock.sleep(self._options.tick_s)
+        if (left := self.desk.under_way()) is not None:
+            what = f"the move of {left.get('fragment')} to {left.get('to')} is not waited for any longer"
+            self._tell(Incident(self.clock.monotonic_s(), f"{what}: the next run decides by the journal"))
+
     def _noticed(self) -> None:
-        self.book.noticed(self.engine.homes(), self.troubles())
+        self.book.noticed(self.engine.homes(), self.troubles(), self.desk.under_way())
 
     def _tell(self, incident: Incident) -> None:
         self.book.incident(incident.at_s - self._began_s, incident.what)

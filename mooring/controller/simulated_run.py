@@ -69,7 +69,9 @@ class MemoryBook:
     def placed(self, sites: FragmentSites) -> None:
         self.sites = sites
 
-    def noticed(self, sites: FragmentSites, troubles: Mapping[str, str]) -> None:
+    def noticed(
+        self, sites: FragmentSites, troubles: Mapping[str, str], under_way: Mapping[str, object] | None
+    ) -> None:
         """The next look says it."""
 
 

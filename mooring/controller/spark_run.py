@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
+from mooring.controller.carrying import InBackground
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Beginning, Wish, begin
 from mooring.controller.session import RunSession, SessionOptions
-from mooring.errors import MooringError
+from mooring.errors import EngineError, MooringError
 from mooring.problem.write import problem_to_json
 from mooring.spark.pipeline.statistics_used import statistics_notes
 from mooring.spark.running.engine import EngineOptions
@@ -38,6 +39,8 @@ class SparkRun:
     journal: Journal = field(init=False)
     beginning: Beginning = field(init=False)
     record: RunRecord = field(init=False)
+    stopped_by: str = ""
+    """Who ended it, as far as somebody said so."""
 
     def __post_init__(self) -> None:
         prepared, problem = self.prepared, self.prepared.problem
@@ -79,10 +82,12 @@ class SparkRun:
                     reviver=revival,
                     replan=self.wish.replan,
                     options=pace,
+                    carrier=InBackground(),
                 )
                 session.start(self.beginning.placement, self.beginning.policy)
                 self.record.sites = {name: site.note for name, site in prepared.sites.items()}
                 yield session, book
+                self.stopped_by = session.desk.stopped_by
                 revival.close()
                 engine.stop_all(patience_s=2 * project.settings.trigger_s + 5)
                 engine.trim()
@@ -96,4 +101,6 @@ class SparkRun:
     def end(self, how: str) -> None:
         """Write the report; `how` says why it ended."""
         self.record.ended = how
+        with contextlib.suppress(EngineError):  # the report says it too
+            self.journal.append("stop", why=how, asked_by=self.stopped_by)
         write_report(self.record, self.prepared.project.work_folder)

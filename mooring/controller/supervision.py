@@ -13,6 +13,7 @@ from typing import Protocol
 from mooring.controller.recovery import Recovery, Start
 from mooring.deployment.engine import FallibleEngine
 from mooring.errors import EngineError, MooringError, SiteLostError
+from mooring.placement.placement import FragmentSites
 
 _PASSING = ("No space left on device", "Disk quota exceeded", "Too many open files", "Read-only file system")
 """Failures that the fragment is not to blame for, and that end when somebody makes room."""
@@ -31,8 +32,8 @@ class Supervisor:
     engine: FallibleEngine
     recovery: Recovery
     reviver: Reviver
-    changed: Callable[[], None] = lambda: None
-    """Called once all that was due has been started, so that the new placement is noted down."""
+    changed: Callable[[FragmentSites], None] = lambda started: None
+    """Called with what was started where, once all that was due has been, so that it is noted down."""
     noticed: Callable[[], None] = lambda: None
     """Called before and after each start that is due. A start takes seconds, and those who look on meanwhile
     should learn why.
@@ -54,16 +55,17 @@ class Supervisor:
         for site in [site for site, until_s in self._held_back.items() if until_s <= now_s]:
             del self._held_back[site]
             self.recovery.site_back(site, now_s)
-        due = [order for order in self.recovery.due(now_s) if not self.engine.in_move(order.fragment)]
+        due = [order for order in self.recovery.due(now_s) if self.engine.is_idle(order.fragment)]
         orders = due[: self.recovery.options.most_at_once]
-        started = False
+        started: dict[str, str] = {}
         for order in orders:
             self.noticed()
-            started |= self._start(order, now_s)
+            if self._start(order, now_s):
+                started[order.fragment] = order.site
         if orders:
             self.noticed()
         if started:
-            self.changed()
+            self.changed(FragmentSites(started))
 
     def look(self, now_s: float) -> None:
         """Every few seconds: ask every fragment how it is."""
@@ -98,15 +100,21 @@ class Supervisor:
         return {**sites, **channels, **self.recovery.troubles()}
 
     def _compare_notes(self, now_s: float) -> None:
-        """Moves change what runs where behind recovery's back, and a failed one may leave a fragment idle."""
-        homes = self.engine.homes()
-        for fragment, site in homes.items():
-            if self.recovery.is_at(fragment) != site:
-                self.recovery.started(fragment, site)
+        """A failed move may leave a fragment idle."""
+        self._learn_homes()
         for fragment in self.recovery.placement:
-            idle = fragment not in homes and not self.engine.in_move(fragment)
-            if idle and self.recovery.state_of(fragment) == "running":
+            if self.engine.is_idle(fragment) and self.recovery.state_of(fragment) == "running":
                 self.recovery.failed(fragment, "a move left it without a site", now_s)
+
+    def _learn_homes(self) -> None:
+        """Moves change what runs where behind recovery's back, also while a site is being lost."""
+        for fragment, site in self.engine.homes().items():
+            if self.engine.in_move(fragment):
+                continue
+            if site in self.recovery.lost:
+                self.engine.forget(fragment)
+            elif self.recovery.is_at(fragment) != site or self.recovery.state_of(fragment) == "waiting":
+                self.recovery.started(fragment, site)
 
     def _lose_site(self, site: str, failure: EngineError, now_s: float) -> None:
         if site in self.recovery.lost:
@@ -115,6 +123,7 @@ class Supervisor:
                 self.reviver.look_after(site)
             return
         self._losses_s.setdefault(site, []).append(now_s)
+        self._learn_homes()
         for fragment, at in self.recovery.placement.items():
             if at == site and not self.engine.in_move(fragment):
                 self.engine.forget(fragment)
@@ -159,14 +168,16 @@ class Supervisor:
         """Stop who writes or reads a channel that lost files, before rows are silently left out."""
         found = self.engine.lost_channels()
         for name, why in found.items():
-            if name in self._lost_channels:
-                continue
-            self.recovery.note(
-                now_s,
-                f"the channel of {name} is lost: {why}; {', '.join(self.engine.users_of(name))} stop until "
-                "it is put back (or start over with --fresh)",
-            )
+            if name not in self._lost_channels:
+                users = ", ".join(self.engine.users_of(name))
+                self.recovery.note(
+                    now_s,
+                    f"the channel of {name} is lost: {why}; {users} stop until it is put back (or start over "
+                    "with --fresh)",
+                )
             for fragment in self.engine.users_of(name):
+                if self.engine.in_move(fragment):  # at the next look, wherever it is then
+                    continue
                 if self.recovery.state_of(fragment) == "running":
                     self.engine.stop(fragment, patience_s=0.0)
                 self.recovery.hold(fragment, f"the channel of {name} is lost: {why}")

@@ -6,30 +6,39 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from mooring.deployment.moves import Move
-from mooring.deployment.requests import MoveRequest
+from mooring.deployment.requests import AbortRequest, MoveRequest, Request
 from mooring.placement.placement import FragmentSites
 
 
 class Tray:
     def __init__(self) -> None:
-        self._waiting: deque[MoveRequest] = deque()
+        self._waiting: deque[Request] = deque()
         self._answers: dict[str, dict[str, object]] = {}
         self._count = 0
 
-    def ask(self, old: FragmentSites, moves: Sequence[Move]) -> str:
-        """Put a request on the tray; returns its name."""
-        self._count += 1
-        name = str(self._count)
+    def ask(self, old: FragmentSites, moves: Sequence[Move], asked_by: str = "") -> str:
+        """Put a request for moves on the tray; returns its name."""
         steps = [(move.fragment, move.from_site, move.to_site) for move in moves]
-        self._waiting.append(MoveRequest(name, created_s=0.0, asker_pid=0, old=dict(old), moves=steps))
-        return name
+        return self._put(MoveRequest(self._next_name(), 0.0, 0, dict(old), steps, asked_by))
+
+    def ask_abort(self, asked_by: str = "") -> str:
+        """Ask to have the list that is being carried out taken back; returns the request's name."""
+        return self._put(AbortRequest(self._next_name(), 0.0, 0, asked_by))
+
+    def _next_name(self) -> str:
+        self._count += 1
+        return str(self._count)
+
+    def _put(self, request: Request) -> str:
+        self._waiting.append(request)
+        return request.id
 
     def answer(self, name: str) -> dict[str, object] | None:
         return self._answers.get(name)
 
     # The runner's side
 
-    def take(self) -> MoveRequest | None:
+    def take(self) -> Request | None:
         return self._waiting.popleft() if self._waiting else None
 
     def reply(self, name: str, answer: Mapping[str, object]) -> None:

@@ -148,7 +148,9 @@ class FallibleEngine(Engine, Protocol):
         ...
 
     def forget(self, fragment: str) -> None:
-        """Let go of a fragment that failed, or whose site is lost; it can then be started anew."""
+        """Let go of a fragment that failed, or whose site is lost; it can then be started anew. One that a
+        move has in hand is left to the move.
+        """
         ...
 
     def clear_leftovers(self, site: str) -> int:
@@ -157,6 +159,10 @@ class FallibleEngine(Engine, Protocol):
 
     def in_move(self, fragment: str) -> bool:
         """Whether a move has the fragment in hand: nothing else may start or stop it."""
+        ...
+
+    def is_idle(self, fragment: str) -> bool:
+        """Whether it neither runs nor is in a move, both seen at one instant: moves go on meanwhile."""
         ...
 
     def settled(self) -> None:

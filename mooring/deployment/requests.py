@@ -1,7 +1,8 @@
-"""Asking a run for moves: what is asked, and the box it is taken out of.
+"""Asking a run for something: what can be asked, and the box it is taken out of.
 
-A request names the placement that its asker saw, so that it can be refused if that has changed. Where the
-box is (files of a project, a list in memory, later a web service) is the implementation's affair.
+A request for moves names the placement that its asker saw, so that it can be refused if that has changed.
+Where the box is (files of a project, a list in memory, later a web service) is the implementation's affair.
+Every request says in words who asks, for the journal; nobody is trusted because of it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from typing import Protocol
 
 import msgspec
 
+LONGEST_ASKED_BY = 300
 
-class MoveRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+
+class MoveRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="move"):
     """Carry out exactly these moves, if everything still is where the asker saw it."""
 
     id: str
@@ -22,13 +25,37 @@ class MoveRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Fragment -> site."""
     moves: list[tuple[str, str, str]]
     """Fragment, from, to; in this order."""
+    asked_by: str = ""
     version: int = 1
+
+
+class AbortRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="abort"):
+    """Take back the list of moves that is being carried out."""
+
+    id: str
+    created_s: float
+    asker_pid: int
+    asked_by: str = ""
+    version: int = 1
+
+
+class StopNotice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="stop"):
+    """Who is about to end the run by a signal, which itself does not tell."""
+
+    id: str
+    created_s: float
+    asker_pid: int
+    asked_by: str = ""
+    version: int = 1
+
+
+Request = MoveRequest | AbortRequest | StopNotice
 
 
 class Mailbox(Protocol):
     """The runner's side of the box."""
 
-    def take(self) -> MoveRequest | None:
+    def take(self) -> Request | None:
         """The next request worth answering, taken out of the box."""
         ...
 
@@ -39,3 +66,13 @@ class Mailbox(Protocol):
     def sweep(self) -> None:
         """Remove answers that nobody came for."""
         ...
+
+
+def shown_asker(asked_by: str) -> str:
+    """An asker's words as they may be written down: one line of bounded length.
+
+    >>> shown_asker("ann@desk, process 7:\\n mooring stop demo")
+    'ann@desk, process 7: mooring stop demo'
+    """
+    plain = "".join(letter if letter.isprintable() else " " for letter in asked_by[: 2 * LONGEST_ASKED_BY])
+    return " ".join(plain.split())[:LONGEST_ASKED_BY]

@@ -75,6 +75,9 @@ class Double:
     def in_move(self, fragment: str) -> bool:
         return fragment in self.moving
 
+    def is_idle(self, fragment: str) -> bool:
+        return fragment not in self.running and fragment not in self.moving
+
     def batches(self) -> dict[str, int]:
         return {name: self.committed.get(name, 0) for name in self.running}
 

@@ -22,6 +22,7 @@ from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
 from mooring.quantity import quantity
 from mooring.spark.pipeline.project import work_folder_of
+from mooring.spark.runs.asker import this_asker
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.system_clock import SystemClock
 
@@ -29,7 +30,7 @@ DESCRIPTION = (
     "Lists the moves that lead from the placement that runs (or ran last) to PLAN.json, in order, with "
     "their predicted effect and pause; without PLAN.json, those that the running process proposes at the "
     "rates it measures, if any. With --apply the process that runs the project carries out "
-    "exactly that list; should a move fail, those done are taken back."
+    "exactly that list; should a move fail, or somebody abort the list, those done are taken back."
 )
 
 
@@ -43,19 +44,29 @@ def add_options(parser: Parser) -> None:
         help="the placement to reach (default: what the running process proposes at the rates it measures)",
     )
     target.add_argument("--rollback", action="store_true", help="undo the last list that was applied")
+    target.add_argument("--abort", action="store_true", help="take back the list that is being carried out")
     parser.add_argument("--apply", action="store_true", help="have the running process carry it out")
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     files = RunFiles(work_folder_of(args.project))
     running = files.running_pid() is not None
+    if args.abort and (args.apply or not running):
+        raise InputError(
+            "there is nothing to apply" if args.apply else "the project does not run, so nothing is moved",
+            field="--abort",
+            remedy="give --abort alone, while a list is carried out",
+        )
     if args.to is None and not args.rollback and not running:
         raise InputError(
             "the project does not run, so there are no measured rates to propose moves from",
             field="--to",
             remedy="give the placement to reach, or start it with `mooring run`",
         )
-    asker = MoveAsker(_problem(args.project, files.folder), files, SystemClock())
+    asked_by = this_asker(" ".join(["mooring", *args.words]))
+    asker = MoveAsker(_problem(args.project, files.folder), files, SystemClock(), asked_by)
+    if args.abort:
+        return _abort(terminal, asker)
     wanted = _wanted(args, asker, asker.current())
     document = {"version": 1, "running": running, **wanted.as_json(), "applied": None}
     terminal.print(_table(wanted))
@@ -64,6 +75,15 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     if args.apply and wanted.moves:
         document["applied"] = _applied(args, terminal, asker, wanted)
     terminal.document(document)
+    return 0
+
+
+def _abort(terminal: Terminal, asker: MoveAsker) -> int:
+    answer = asker.abort(lambda at, step: terminal.note(_step_line(at, step)))
+    if answer["state"] != "aborted":
+        raise EngineError(f"not aborted: {answer.get('why', 'every move was done')}")
+    terminal.document({"version": 1, "running": True, "aborted": answer})
+    terminal.print(escape(str(answer["why"])))
     return 0
 
 
@@ -93,7 +113,7 @@ def _applied(
     if answer["state"] == "refused":
         _show_again(args, terminal, asker, FragmentSites(answer["placement"]))
         raise EngineError(f"refused: {answer['why']}", remedy="look at the list above and ask again")
-    if answer["state"] == "failed":
+    if answer["state"] in ("failed", "aborted"):
         raise EngineError(str(answer["why"]))
     return answer
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.markup import escape
 
 from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.output.terminal import Terminal
 from mooring.spark.pipeline.project import work_folder_of
+from mooring.spark.runs.asker import this_asker
+from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.run_files import RunFiles
 
 DESCRIPTION = "Ends a running pipeline cleanly."
 PATIENCE_S = 120.0
+_SAY_AGAIN_S = 10.0
 
 
 def add_options(parser: Parser) -> None:
@@ -18,7 +27,42 @@ def add_options(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    stopped = RunFiles(work_folder_of(args.project)).stop_runner(PATIENCE_S)
+    files = RunFiles(work_folder_of(args.project))
+    mailbox, notice = FileMailbox(files.folder), None
+    if files.running_pid() is not None:
+        with contextlib.suppress(OSError):  # a full disk keeps nobody from stopping a run
+            notice = mailbox.announce_stop(this_asker(" ".join(["mooring", *args.words])))
+    try:
+        stopped = files.stop_runner(PATIENCE_S, waiting_line(terminal))
+    finally:
+        if notice is not None:
+            mailbox.withdraw(notice)
     terminal.document({"version": 1, "stopped": stopped})
     terminal.print("stopped" if stopped else "does not run")
     return 0
+
+
+def waiting_line(terminal: Terminal) -> Callable[[Mapping[str, Any]], None]:
+    """Says what the run waits for: at once, whenever that changes, and every few seconds."""
+    said: tuple[object, ...] = ()
+
+    def say(under_way: Mapping[str, Any]) -> None:
+        nonlocal said
+        seconds = max(0.0, time.time() - under_way["since_s"])
+        now = (under_way.get("fragment"), under_way.get("reached"), int(seconds // _SAY_AGAIN_S))
+        if "fragment" in under_way and now != said:
+            said = now
+            terminal.print(escape(described(under_way, seconds)))
+
+    return say
+
+
+def described(under_way: Mapping[str, Any], seconds: float) -> str:
+    """
+    >>> described({"fragment": "counts", "to": "oslo", "reached": "stopped", "step": 1, "of": 3}, 12.3)
+    'waiting for the move of counts to oslo (stopped, 12 s; move 1 of 3)'
+    """
+    return (
+        f"waiting for the move of {under_way['fragment']} to {under_way['to']} "
+        f"({under_way['reached']}, {seconds:.0f} s; move {under_way['step']} of {under_way['of']})"
+    )

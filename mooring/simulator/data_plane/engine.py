@@ -23,7 +23,7 @@ from mooring.deployment.engine import (
 )
 from mooring.deployment.move_stages import STAGES, Reached, Stages, ignored
 from mooring.deployment.move_times import MoveTimes
-from mooring.errors import EngineError, InputError, SiteLostError
+from mooring.errors import EngineError, InputError, MooringError, SiteLostError
 from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Arrivals
@@ -131,8 +131,13 @@ class SimulatedEngine:
         self._charge_fixed(members, to_site, +1)
         for j in members:
             self.simulation.release(j, after_s=pause_s)
-        for stage in STAGES[1:]:  # at one instant: only the pause takes time
-            stages.reach(stage)
+        try:
+            for stage in STAGES[1:]:  # at one instant: only the pause takes time
+                stages.reach(stage)
+        except MooringError:
+            self.stop(fragment)
+            self.start(fragment, from_site)
+            raise
         return MoveReport(fragment, from_site, to_site, pause_s, state)
 
     def measure(self) -> Measurement:
@@ -194,6 +199,9 @@ class SimulatedEngine:
     def in_move(self, fragment: str) -> bool:
         """A move takes no time but its pause, during which the fragment is where it was moved to."""
         return False
+
+    def is_idle(self, fragment: str) -> bool:
+        return fragment not in self._running
 
     def settled(self) -> None:
         """Sites never get more than their capacity here."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mooring.deployment.engine import (
     Channel,
@@ -70,7 +70,9 @@ class SparkEngine:
         self._lifecycle = Lifecycle(
             layout, sites, self.calls, self.roster, self.progress, self.warmth, chosen.accept_edits
         )
-        self._mover = Mover(self._lifecycle)
+        # Moves ask over lanes of their own: a long call of a move keeps nobody from asking how its sites are.
+        self._move_calls = SiteCalls(chosen.silence_s)
+        self._mover = Mover(replace(self._lifecycle, calls=self._move_calls))
         self._health = Health(layout, sites, self.calls, self.roster)
         self._channels = ChannelReaders(layout)
         self._meters = RunMeters(layout, sites, queries, self.roster, self.progress.meters, time.time())
@@ -112,6 +114,7 @@ class SparkEngine:
 
     def close(self) -> None:
         """Stop whatever still runs, at once, and ask no site anything more."""
+        self._move_calls.close()
         self.stop_all(patience_s=0.0)
         self.calls.close()
 
@@ -121,6 +124,9 @@ class SparkEngine:
 
     def in_move(self, fragment: str) -> bool:
         return self.roster.in_move(fragment)
+
+    def is_idle(self, fragment: str) -> bool:
+        return self.roster.is_idle(fragment)
 
     def homes(self) -> FragmentSites:
         return self.roster.homes()

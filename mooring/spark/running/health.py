@@ -44,6 +44,8 @@ class Health:
             if fragment.site in lost or self.roster.in_move(fragment.name):
                 continue
             trouble = self._inspect(fragment)
+            if trouble is not None and trouble.fragment is not None and not self.roster.stands(fragment):
+                continue  # it was moved while it was being asked
             if trouble is not None:
                 found.append(trouble)
                 if trouble.fragment is None:

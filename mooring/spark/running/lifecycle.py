@@ -127,7 +127,7 @@ class Lifecycle:
 
     def forget(self, fragment: str) -> None:
         """Let go of a fragment that failed, or whose site is lost; it can then be started anew."""
-        if (left := self.roster.remove(fragment)) is not None:
+        if (left := self.roster.remove_unless_moving(fragment)) is not None:
             self.roster.leave_behind(left)
 
     def clear_leftovers(self, site: str) -> int:

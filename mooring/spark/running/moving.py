@@ -58,6 +58,8 @@ class Mover:
                 run.roster.add(self._started(prepared, stages))
             except MooringError as failure:
                 self._failed(stages, prepared, old, failure)
+            except OSError as failure:
+                self._failed(stages, prepared, old, EngineError(str(failure)))
             pause_s = time.monotonic() - stopped_s
             run.let_go(old)
             run.warmth.note(to_site, handle.endpoint, stateful=stateful)
@@ -94,6 +96,7 @@ class Mover:
         if stages.on_failure == "changes nothing":
             raise failure
         run.let_go(old)
+        run.roster.remove(name)
         run.start(name, old.site)
         raise EngineError(
             f"the fragment {name!r} could not start at {prepared.site!r} and runs at {old.site!r} again: "

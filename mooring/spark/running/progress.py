@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -20,6 +21,7 @@ class Progress:
     def __init__(self, calls: SiteCalls) -> None:
         self._calls = calls
         self._meters: dict[str, FragmentMeter] = {}
+        self._lock = threading.Lock()  # a move reads the last reports of a query while others are asked
 
     @property
     def meters(self) -> Mapping[str, FragmentMeter]:
@@ -36,7 +38,9 @@ class Progress:
             reports = query.recentProgress
         except PySparkException:
             return
-        self._meters[fragment].take([json.loads(report.json) for report in reports])
+        news = [json.loads(report.json) for report in reports]
+        with self._lock:
+            self._meters[fragment].take(news)
 
     def ask(self, running: RunningFragment) -> None:
         """Where the site does not answer there is no news; inspecting the run says why."""

@@ -19,6 +19,7 @@ class Roster:
         """`note` is called with what runs whenever something was added."""
         self._note = note
         self._lock = threading.Lock()  # fragments of different sites are started side by side
+        self._noting = threading.Lock()  # so that what is noted last is the newest
         self._running: dict[str, RunningFragment] = {}
         self._moving: set[str] = set()
         self._left_behind: dict[str, list[RunningFragment]] = {}
@@ -55,22 +56,36 @@ class Roster:
     def add(self, started: RunningFragment) -> None:
         with self._lock:
             self._running[started.name] = started
-        self._note(self.running())
+        with self._noting:
+            try:
+                self._note(self.running())
+            except OSError as failure:
+                raise EngineError(
+                    f"the sessions that are open cannot be noted: {failure}",
+                    remedy="make room or mend the folder",
+                ) from failure
 
     def remove(self, fragment: str) -> RunningFragment | None:
         """Take a fragment off the list; None if it is not on it."""
         with self._lock:
             return self._running.pop(fragment, None)
 
+    def remove_unless_moving(self, fragment: str) -> RunningFragment | None:
+        """The same, but what a move has in hand stays as it is, and None is returned."""
+        with self._lock:
+            return None if fragment in self._moving else self._running.pop(fragment, None)
+
     # What a move has in hand
 
     @contextlib.contextmanager
     def in_hand(self, fragment: str) -> Iterator[RunningFragment]:
         """For the length of a move nothing else may start or stop the fragment."""
-        running = self[fragment]
         with self._lock:
             if fragment in self._moving:
                 raise EngineError(f"the fragment {fragment!r} is being moved already")
+            if fragment not in self._running:
+                raise EngineError(f"the fragment {fragment!r} does not run")
+            running = self._running[fragment]
             self._moving.add(fragment)
         try:
             yield running
@@ -81,6 +96,16 @@ class Roster:
     def in_move(self, fragment: str) -> bool:
         with self._lock:
             return fragment in self._moving
+
+    def stands(self, seen: RunningFragment) -> bool:
+        """Whether that very query is still the fragment's, and no move has it in hand."""
+        with self._lock:
+            return self._running.get(seen.name) is seen and seen.name not in self._moving
+
+    def is_idle(self, fragment: str) -> bool:
+        """Whether it neither runs nor is in a move."""
+        with self._lock:
+            return fragment not in self._running and fragment not in self._moving
 
     # What could not be ended
 

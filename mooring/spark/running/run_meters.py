@@ -64,7 +64,10 @@ class RunMeters:
             at_s=now,
             since_start_s=now - self.began_s,
             sites=self._site_snapshots(now),
-            fragments={name: self._fragment_snapshot(name, now, channels) for name in self.roster.homes()},
+            fragments={
+                name: self._fragment_snapshot(name, site, now, channels)
+                for name, site in self.roster.homes().items()
+            },
             queries={
                 query: self._query_snapshot(fragment, now, latencies.get(fragment), channels)
                 for query, fragment in self.queries.items()
@@ -97,7 +100,7 @@ class RunMeters:
         }
 
     def _fragment_snapshot(
-        self, name: str, now: float, channels: Mapping[str, ChannelSnapshot]
+        self, name: str, site: str, now: float, channels: Mapping[str, ChannelSnapshot]
     ) -> FragmentSnapshot:
         meter, fragment = self.meters[name], self.layout.fragments[name]
         last = meter.batches[-1] if meter.batches else None
@@ -108,7 +111,7 @@ class RunMeters:
             for log in self.layout.writers_of(dataset)
         ]
         return FragmentSnapshot(
-            site=self.roster[name].site,
+            site=site,
             rows_in_per_s=meter.rows_per_s(now, self._window_s)[0],
             rows_out_per_s=rows_out_per_s,
             rows_in=meter.rows_in,

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.deployment.requests import MoveRequest
+from mooring.deployment.requests import AbortRequest, MoveRequest, Request, StopNotice
 from mooring.placement.placement import FragmentSites
 from mooring.spark.sites.process_tree import is_alive
 from mooring.whole_files import write_whole
@@ -40,13 +40,23 @@ class FileMailbox:
 
     # The asker's side
 
-    def ask(self, old: FragmentSites, moves: list[tuple[str, str, str]]) -> str:
-        """Put a request into the box; returns its id."""
+    def ask(self, old: FragmentSites, moves: list[tuple[str, str, str]], asked_by: str = "") -> str:
+        """Put a request for moves into the box; returns its id."""
         name = uuid.uuid4().hex
+        return self._put(MoveRequest(name, time.time(), os.getpid(), dict(old), moves, asked_by))
+
+    def ask_abort(self, asked_by: str) -> str:
+        """Ask to have the list that is being carried out taken back; returns the request's id."""
+        return self._put(AbortRequest(uuid.uuid4().hex, time.time(), os.getpid(), asked_by))
+
+    def announce_stop(self, asked_by: str) -> str:
+        """Say who is about to end the run; nobody answers. Returns the notice's id."""
+        return self._put(StopNotice(uuid.uuid4().hex, time.time(), os.getpid(), asked_by))
+
+    def _put(self, request: Request) -> str:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        request = MoveRequest(name, time.time(), os.getpid(), dict(old), moves)
-        write_whole(self.folder / f"{name}.json", msgspec.json.encode(request))
-        return name
+        write_whole(self.folder / f"{request.id}.json", msgspec.json.encode(request))
+        return request.id
 
     def answer(self, name: str) -> dict[str, Any] | None:
         try:
@@ -66,7 +76,7 @@ class FileMailbox:
 
     # The runner's side
 
-    def take(self) -> MoveRequest | None:
+    def take(self) -> Request | None:
         """The next request worth answering, taken out of the box; what is wrong or old is dropped."""
         for file in self._files(".json"):
             request = _read(file)
@@ -101,7 +111,7 @@ class FileMailbox:
         ]
 
 
-def _read(file: Path) -> MoveRequest | None:
+def _read(file: Path) -> Request | None:
     """None for whatever is not a request: no file, a link, a pipe, too long, not ours."""
     try:
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -115,7 +125,7 @@ def _read(file: Path) -> MoveRequest | None:
     finally:
         os.close(handle)
     try:
-        request = msgspec.json.decode(content, type=MoveRequest)
+        request = msgspec.json.decode(content, type=Request)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return request if request.version == 1 and request.asker_pid > 0 else None

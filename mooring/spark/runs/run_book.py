@@ -50,5 +50,7 @@ class RunBook:
     def placed(self, sites: FragmentSites) -> None:
         self.record.placement = operators_at(self.problem, sites)
 
-    def noticed(self, sites: FragmentSites, troubles: Mapping[str, str]) -> None:
-        self.files.amend_status(sites, troubles)
+    def noticed(
+        self, sites: FragmentSites, troubles: Mapping[str, str], under_way: Mapping[str, object] | None
+    ) -> None:
+        self.files.amend_status(sites, troubles, under_way)

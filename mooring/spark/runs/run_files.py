@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +68,12 @@ class RunFiles:
             return None
         return None
 
-    def stop_runner(self, patience_s: float) -> bool:
-        """Ask the running process to end cleanly; False if none runs."""
+    def stop_runner(
+        self, patience_s: float, waiting: Callable[[Mapping[str, Any]], None] = lambda under_way: None
+    ) -> bool:
+        """Ask the running process to end cleanly; False if none runs. `waiting` is called again and again
+        with the list of moves that it sees to an end first.
+        """
         pid = self.running_pid()
         if pid is None:
             return False
@@ -81,6 +85,8 @@ class RunFiles:
                     f"process {pid} did not end within {patience_s:g} s",
                     remedy="look at its log, then kill it",
                 )
+            if under_way := (self.read_status() or {}).get("list"):
+                waiting(under_way)
             time.sleep(0.1)
         return True
 
@@ -94,13 +100,22 @@ class RunFiles:
             return None
         return status
 
-    def amend_status(self, homes: FragmentSites, troubles: Mapping[str, str]) -> None:
-        """Between two looks: what of the last one no longer runs where it did, and what is wrong now."""
+    def amend_status(
+        self,
+        homes: FragmentSites,
+        troubles: Mapping[str, str],
+        under_way: Mapping[str, object] | None = None,
+    ) -> None:
+        """Between two looks: what of the last one no longer runs where it did, what is wrong now, and how far
+        a list of moves is.
+        """
         if (status := self.read_status()) is None:
             return
         fragments = {name: at for name, at in status["fragments"].items() if homes.get(name) == at["site"]}
         with contextlib.suppress(OSError):  # the disk may be full, which the next look says
-            self.write_status({**status, "fragments": fragments, "troubles": dict(troubles)})
+            self.write_status(
+                {**status, "fragments": fragments, "troubles": dict(troubles), "list": under_way}
+            )
 
     def note_statistics(self, record: RunRecord) -> dict[str, object]:
         """Keep what the run has measured so far where the next plan can find it; returns it too."""

@@ -14,7 +14,9 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mooring.deployment.requests import AbortRequest, MoveRequest, StopNotice
 from mooring.placement.placement import FragmentSites
+from mooring.spark.runs.asker import this_asker
 from mooring.spark.runs.mailbox import FileMailbox
 
 OLD, MOVES = FragmentSites({"f": "a"}), [("f", "a", "b")]
@@ -26,7 +28,7 @@ def test_a_request_is_taken_once_and_answered(tmp_path: Path) -> None:
     name = box.ask(OLD, MOVES)
     assert box.answer(name) is None
     request = box.take()
-    assert request is not None
+    assert isinstance(request, MoveRequest)
     assert (request.id, request.old, request.moves) == (name, dict(OLD), MOVES)
     assert box.take() is None
     box.reply(name, {"state": "running"})
@@ -42,6 +44,18 @@ def test_a_request_can_be_withdrawn_before_it_is_taken(tmp_path: Path) -> None:
     assert box.take() is None
 
 
+def test_an_abort_and_a_stop_say_who_asks(tmp_path: Path) -> None:
+    box = FileMailbox(tmp_path)
+    box.ask_abort(this_asker("mooring moves demo --abort"))
+    abort = box.take()
+    assert isinstance(abort, AbortRequest)
+    assert f", process {os.getpid()}: mooring moves demo --abort" in abort.asked_by
+    box.announce_stop("somebody")
+    stop = box.take()
+    assert isinstance(stop, StopNotice)
+    assert stop.asked_by == "somebody"
+
+
 def put(box: FileMailbox, content: bytes, name: str = "0" * 32) -> None:
     box.folder.mkdir(parents=True, exist_ok=True)
     (box.folder / f"{name}.json").write_bytes(content)
@@ -49,7 +63,7 @@ def put(box: FileMailbox, content: bytes, name: str = "0" * 32) -> None:
 
 def valid(**changes: object) -> dict[str, object]:
     fields = {"id": "0" * 32, "created_s": time.time(), "asker_pid": os.getpid(), "old": OLD, "moves": MOVES}
-    return fields | {"version": 1} | changes
+    return fields | {"kind": "move", "version": 1} | changes
 
 
 @pytest.mark.parametrize(
@@ -66,6 +80,8 @@ def valid(**changes: object) -> dict[str, object]:
         {"old": ["f"]},
         {"version": 2},
         {"shell": "rm"},
+        {"kind": "delete"},
+        {"kind": "abort"},
         {"old": {"f" * 1_000_000: "a"}},
     ],
 )

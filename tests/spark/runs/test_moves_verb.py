@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +13,31 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.controller.carrying import InBackground
 from mooring.controller.journal import Journal
+from mooring.controller.move_desk import MoveDesk
+from mooring.deployment.engine import MoveReport
+from mooring.deployment.move_stages import Reached, ignored
 from mooring.placement.placement import FragmentSites
+from mooring.problem.problem import Problem
+from mooring.spark.runs.mailbox import FileMailbox
+from mooring.spark.runs.run_files import RunFiles
 
 if TYPE_CHECKING:
     from tests.spark.runs.conftest import EvenNumbersMaker, Verb
 
 APART, TOGETHER = {"numbers:ingest": "here", "kept": "there"}, {"numbers:ingest": "here", "kept": "here"}
+
+
+PROBLEM = {
+    "sites": {"here": {"capacity": 1}, "there": {"capacity": 1}},
+    "streams": {"numbers": {"rate": 1}},
+    "operators": {
+        "numbers:ingest": {"inputs": ["numbers"], "cost_us": 1, "site": "here", "fragment": "numbers"},
+        "kept": {"inputs": ["numbers:ingest"], "cost_us": 1},
+    },
+}
+"""As a run leaves it behind for those who plan moves."""
 
 
 def test_moves_are_listed_applied_by_the_running_process_rolled_back_and_resumed(
@@ -52,6 +71,17 @@ def test_moves_are_listed_applied_by_the_running_process_rolled_back_and_resumed
         assert not os.listdir(folder / ".mooring" / "requests")
     finally:
         mooring("stop", folder)
+    asked = [
+        (record["kind"], record["asked_by"].partition(": mooring ")[2])
+        for record in Journal(folder / ".mooring", time.time).records()
+        if "asked_by" in record
+    ]
+    assert asked == [
+        ("list", f"moves {folder} --to {plan} --apply --json"),
+        ("list", f"moves {folder} --rollback --apply"),
+        ("list", f"moves {folder} --to {plan} --apply"),
+        ("stop", f"stop {folder}"),
+    ]
     refused = mooring("moves", folder, "--to", back, "--apply")
     assert refused.code == 4
     assert "does not run" in refused.err
@@ -73,15 +103,7 @@ def test_a_pinned_fragment_and_a_project_that_never_ran_are_refused(
     folder = even_numbers("{here: {capacity: 2}, there: {capacity: 2}}").folder
     work = folder / ".mooring"
     work.mkdir()
-    problem = {
-        "sites": {"here": {"capacity": 1}, "there": {"capacity": 1}},
-        "streams": {"numbers": {"rate": 1}},
-        "operators": {
-            "numbers:ingest": {"inputs": ["numbers"], "cost_us": 1, "site": "here", "fragment": "numbers"},
-            "kept": {"inputs": ["numbers:ingest"], "cost_us": 1},
-        },
-    }
-    (work / "problem.json").write_text(json.dumps(problem))
+    (work / "problem.json").write_text(json.dumps(PROBLEM))
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"numbers:ingest": "there", "kept": "there"}))
     never = mooring("moves", folder, "--to", plan)
@@ -94,3 +116,55 @@ def test_a_pinned_fragment_and_a_project_that_never_ran_are_refused(
     no_list = mooring("moves", folder, "--rollback")
     assert no_list.code == 2
     assert "--rollback" in no_list.err
+
+
+class Endless:
+    """An engine whose moves go on until somebody aborts them."""
+
+    def __init__(self) -> None:
+        self.running = {"numbers": "here", "kept": "here"}
+
+    def homes(self) -> FragmentSites:
+        return FragmentSites(dict(self.running))
+
+    def move(self, fragment: str, to_site: str, reached: Reached = ignored) -> MoveReport:
+        while True:
+            reached("prepared")
+            time.sleep(0.05)
+
+
+def test_a_list_is_aborted_from_another_process(
+    even_numbers: EvenNumbersMaker, mooring: Verb, tmp_path: Path
+) -> None:
+    """Here from this one: a desk serves the project's mailbox, and both askers learn how it ended."""
+    folder = even_numbers("{here: {capacity: 2}, there: {capacity: 2}}").folder
+    files, engine, over = RunFiles(folder / ".mooring"), Endless(), threading.Event()
+    idle = mooring("moves", folder, "--abort")
+    assert idle.code == 2
+    assert "does not run" in idle.err
+    with files.held():
+        (files.folder / "problem.json").write_text(json.dumps(PROBLEM))
+        files.write_status({"fragments": {name: {"site": site} for name, site in engine.running.items()}})
+        journal, mailbox = Journal(files.folder, time.time), FileMailbox(files.folder)
+        desk = MoveDesk(engine, Problem.from_dict(PROBLEM), journal, mailbox, InBackground())  # type: ignore[arg-type]
+        desk.serve()
+        name = mailbox.ask(engine.homes(), [("kept", "here", "there")], "somebody")
+
+        def serve() -> None:
+            while not over.wait(0.05):
+                desk.serve()
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        try:
+            aborted = mooring("moves", folder, "--abort")
+            assert aborted.code == 0, aborted.err
+            assert "aborted, so the placement is as before (asked for by " in aborted.out
+            assert "--abort)" in aborted.out.replace("\n", " ")
+            assert (mailbox.answer(name) or {})["state"] == "aborted"
+            again = mooring("moves", folder, "--abort")
+            assert again.code == 4
+            assert "no list of moves is being carried out" in again.err
+        finally:
+            over.set()
+            serving.join()

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import threading
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +37,43 @@ def test_a_project_is_held_by_one_process_and_free_again_afterwards(tmp_path: Pa
             pass
     assert files.running_pid() is None
     assert files.stop_runner(1.0) is False
+
+
+RUNNER = """
+import fcntl, os, signal, sys, threading, time
+from pathlib import Path
+
+folder, stop = Path(sys.argv[1]), threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: stop.set())
+with open(folder / "lock", "w") as lock:
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    lock.write(str(os.getpid()))
+    lock.flush()
+    (folder / "status.json").write_text('{"list": {"fragment": "f", "to": "b", "reached": "stopped"}}')
+    print("runs", flush=True)
+    stop.wait()
+    while not (folder / "seen").exists():
+        time.sleep(0.02)
+"""
+
+
+def test_who_stops_a_run_is_told_what_it_waits_for(tmp_path: Path) -> None:
+    """The runner here sees its move to an end only once that has been said."""
+    said: list[object] = []
+
+    def waiting(under_way: Mapping[str, object]) -> None:
+        said.append((under_way["fragment"], under_way["to"], under_way["reached"]))
+        (tmp_path / "seen").touch()
+
+    command = [sys.executable, "-c", RUNNER, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as runner:
+        assert runner.stdout is not None
+        assert runner.stdout.readline() == b"runs\n"
+        reaping = threading.Thread(target=runner.wait)
+        reaping.start()
+        assert RunFiles(tmp_path).stop_runner(60.0, waiting)
+        assert said[0] == ("f", "b", "stopped")
+        reaping.join()
 
 
 def test_queries_that_a_killed_client_left_running_are_ended_by_the_next_run(
@@ -71,6 +112,7 @@ def test_a_status_amended_between_looks_tells_what_is_wrong_and_what_still_runs(
         "fragments": {"count": {"site": "b"}},
         "troubles": {"site a": "lost"},
         "policy": "rod",
+        "list": None,
     }
 
 
