@@ -86,6 +86,11 @@ class LearnedRoutes:
         routes = [self.route(costs, each, free) for each in _partitionings(costs.shape, self.most_chunks)]
         return min(routes, key=lambda made: (made[1], len(made[0].nodes)))[0]
 
+    def busy_ms(self, costs: CostMap, route: Route) -> list[float]:
+        """How long each chunk of a route will keep its node busy."""
+        work = costs.chunk_ms(Partitioning(route.parts)) + self.chunk_ms
+        return [float(ms) / self.speeds[node] for ms, node in zip(work, route.nodes, strict=True)]
+
     def route(
         self, costs: CostMap, partitioning: Partitioning, free_ms: Sequence[float]
     ) -> tuple[Route, float]:
