@@ -22,8 +22,9 @@ def start_in_background(files: RunFiles, words: Sequence[str], terminal: Termina
         raise EngineError(f"the project already runs, as process {pid}", remedy="`mooring stop` ends it")
     files.folder.mkdir(exist_ok=True)
     files.forget_status()
-    log = files.folder / "run.log"
-    with log.open("wb") as out:
+    log = files.log
+    log.unlink(missing_ok=True)
+    with log.open("ab") as out:  # for appending, so that it can be kept short
         child = subprocess.Popen(
             [sys.executable, "-m", "mooring", *words],
             stdin=subprocess.DEVNULL,

@@ -15,7 +15,7 @@ from mooring.errors import InputError
 from mooring.problem.fingerprint import fingerprint
 from mooring.problem.write import write_problem
 from mooring.progress import Report
-from mooring.spark.event_logs.event_log import EventLogReader, LoggedApplication
+from mooring.spark.event_logs.event_log import EventLogReader, LoggedApplication, SharedSamples
 from mooring.spark.event_logs.imported_problem import ImportedProblem, import_applications
 from mooring.spark.event_logs.lines import LineCounts, log_groups, read_lines
 
@@ -66,8 +66,9 @@ def read_logs(paths: list[Path], report: Report) -> tuple[list[LoggedApplication
     groups = [group for path in paths for group in log_groups(path)]
     total = max(1, sum(file.stat().st_size for group in groups for file in group))
     counts, applications, before = LineCounts(), [], 0
+    samples = SharedSamples()
     for group in groups:
-        reader = EventLogReader()
+        reader = EventLogReader(samples)
         for file in group:
             report(min(1.0, before / total), f"reading {file.name}")
             for at, line in enumerate(read_lines(file, counts)):

@@ -2,7 +2,8 @@
 
 Jobs carry the query and batch they belong to in their properties, tasks the CPU they used, and every batch
 ends with a progress report. Nothing else is kept: above all no property beyond those few names, since the
-log repeats the whole configuration, secrets included. Memory stays bounded however long the log is.
+log repeats the whole configuration, secrets included. Memory stays bounded however long the logs are and
+however many queries they tell of: all queries share a number of samples, and each is thinned to its share.
 
 Everything here is data of unknown origin. A field of the wrong type counts as missing, an event that makes no
 sense as one skipped.
@@ -14,7 +15,7 @@ import contextlib
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -35,12 +36,20 @@ _EVENT = re.compile(rb'\s*\{\s*"Event"\s*:\s*"([^"]{1,120})"')
 _MOST_OPEN = 20_000
 """Stages, and batches, that are known but not over; older ones are forgotten."""
 MOST_SAMPLES = 4_000
+"""Batches kept of one query."""
 MOST_BINS = 4_096
+"""Instants at which its rate is known."""
+MOST_SAMPLES_OF_ALL = 200_000
+"""Batches, and instants, kept of all queries together; about 100 MB."""
+MOST_QUERIES = 2_000
+"""Queries beyond that are counted and left out."""
+LONGEST_EVENT = 8 * 2**20
+"""Bytes of an event that is decoded; a job of tens of thousands of stages is shorter."""
 
 _BatchKey = tuple[str, str]
 
 
-@dataclass
+@dataclass(slots=True)
 class BatchWork:
     """What the tasks of one batch did."""
 
@@ -53,11 +62,14 @@ class BatchWork:
     bytes_in: float = 0.0
 
     def add(self, other: BatchWork) -> None:
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
+        for name in _WORK:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-@dataclass(frozen=True)
+_WORK = tuple(each.name for each in fields(BatchWork))
+
+
+@dataclass(frozen=True, slots=True)
 class LoggedBatch:
     """One micro-batch of a query."""
 
@@ -88,24 +100,48 @@ class LoggedQuery:
     last_s: float = -math.inf
     bin_s: float = 1.0
     rows_in_bin: dict[int, float] = field(default_factory=dict)
+    most_samples: int = MOST_SAMPLES
+    most_bins: int = MOST_BINS
 
     def add(self, batch: LoggedBatch) -> None:
         if self.count % self.stride == 0:
             self.batches.append(batch)
-            if len(self.batches) > MOST_SAMPLES:
-                self.batches = self.batches[::2]
-                self.stride *= 2
         self.count += 1
         self.first_s = min(self.first_s, batch.begin_s)
         self.last_s = max(self.last_s, batch.begin_s + batch.seconds)
         at = int(batch.begin_s // self.bin_s)
         self.rows_in_bin[at] = self.rows_in_bin.get(at, 0.0) + batch.rows_in
-        while len(self.rows_in_bin) > MOST_BINS:
+        self.thin()
+
+    def thin(self) -> None:
+        """Keep no more than is allowed: every second batch, and bins twice as wide, until it is so."""
+        while len(self.batches) > self.most_samples:
+            self.batches = self.batches[::2]
+            self.stride *= 2
+        while len(self.rows_in_bin) > self.most_bins:
             self.bin_s *= 2.0
             wider: dict[int, float] = {}
             for number, rows in self.rows_in_bin.items():
                 wider[number // 2] = wider.get(number // 2, 0.0) + rows
             self.rows_in_bin = wider
+
+
+@dataclass
+class SharedSamples:
+    """Queries of all logs of one import, each with an equal share of what may be kept."""
+
+    queries: list[LoggedQuery] = field(default_factory=list)
+
+    def admit(self, query: LoggedQuery) -> bool:
+        """Whether there is room for one more; the shares of all become smaller then."""
+        if len(self.queries) >= MOST_QUERIES:
+            return False
+        self.queries.append(query)
+        share = MOST_SAMPLES_OF_ALL // len(self.queries)
+        for each in self.queries:
+            each.most_samples, each.most_bins = min(MOST_SAMPLES, share), min(MOST_BINS, share)
+            each.thin()
+        return True
 
 
 @dataclass
@@ -124,13 +160,17 @@ class LoggedApplication:
     """CPU of tasks that belong to no streaming query."""
     skipped: int = 0
     """Lines that were no JSON, or events that made no sense."""
+    left_out: int = 0
+    """Batches of queries beyond the number that is kept."""
 
 
 class EventLogReader:
     """Takes lines, keeps an application. Progress records without an event log are taken too."""
 
-    def __init__(self) -> None:
+    def __init__(self, samples: SharedSamples | None = None) -> None:
+        """`samples`: shared by the readers of one import."""
         self.application = LoggedApplication()
+        self._samples = samples or SharedSamples()
         self._batch_of_stage: dict[int, _BatchKey | None] = {}
         self._work: dict[_BatchKey, BatchWork] = {}
 
@@ -139,6 +179,9 @@ class EventLogReader:
             return
         named = _EVENT.match(line)
         if named is not None and named[1].decode("ascii", "replace") not in _NAMES:
+            return
+        if len(line) > LONGEST_EVENT:  # as objects it would take many times its length
+            self.application.skipped += 1
             return
         try:
             event = msgspec.json.decode(line)
@@ -175,6 +218,7 @@ class EventLogReader:
             case "SparkListenerExecutorAdded":
                 cores = _number(event["Executor Info"]["Total Cores"])
                 self.application.cores[str(event["Executor ID"])[:100]] = cores
+                _forget_oldest(self.application.cores)
                 self.application.most_cores = max(
                     self.application.most_cores, sum(self.application.cores.values())
                 )
@@ -238,7 +282,13 @@ class EventLogReader:
         if isinstance(told, int) and told >= 0:
             rows_out = float(told)
         name = str(report.get("name") or query_id)[:100]
-        query = self.application.queries.setdefault(query_id, LoggedQuery(query_id, name))
+        query = self.application.queries.get(query_id)
+        if query is None:
+            query = LoggedQuery(query_id, name)
+            if not self._samples.admit(query):
+                self.application.left_out += 1
+                return
+            self.application.queries[query_id] = query
         query.add(LoggedBatch(begin_s, seconds, rows_in, rows_out, work))
 
 

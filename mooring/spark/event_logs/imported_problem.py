@@ -25,7 +25,7 @@ from mooring.errors import InputError
 from mooring.load.measured.measurements import BatchSample, CostFit, Measured, fit_cost, ratio, warm
 from mooring.problem.history import RateHistory
 from mooring.problem.problem import Problem
-from mooring.spark.event_logs.event_log import LoggedApplication, LoggedBatch, LoggedQuery
+from mooring.spark.event_logs.event_log import MOST_QUERIES, LoggedApplication, LoggedBatch, LoggedQuery
 
 DRIVER_CPU_PER_TASK_SHARE = 1.6
 MOST_DRIVER_CPU = 1.3
@@ -87,7 +87,9 @@ def import_applications(
     history = _history([query for query, _ in pairs])
     if history is not None:
         problem = replace(problem, history=RateHistory(history))
-    return ImportedProblem(problem, {e.query: e.site for e in estimates}, estimates, _notes(busy, estimates))
+    return ImportedProblem(
+        problem, {e.query: e.site for e in estimates}, estimates, _notes(applications, estimates)
+    )
 
 
 def estimate(query: LoggedQuery, name: str, site: str) -> QueryEstimate:
@@ -211,6 +213,9 @@ def _notes(applications: Sequence[LoggedApplication], estimates: Sequence[QueryE
     skipped = sum(application.skipped for application in applications)
     if skipped:
         notes.append(f"{skipped} lines made no sense and were skipped")
+    left_out = sum(application.left_out for application in applications)
+    if left_out:
+        notes.append(f"{left_out} batches belong to queries beyond the first {MOST_QUERIES} and are left out")
     notes += [f"{e.query}: {note}" for e in estimates for note in e.notes]
     return notes
 

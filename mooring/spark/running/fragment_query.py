@@ -73,7 +73,7 @@ class PreparedFragment:
             self._checkpoint = fence(self.layout, self.fragment.name)
             # After the fence: a note without a checkpoint means that one was lost.
             write_note(self.layout, self.fragment)
-        except MooringError:
+        except Exception:
             self.discard()
             raise
 

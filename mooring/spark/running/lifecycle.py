@@ -42,7 +42,7 @@ class Lifecycle:
         # Fenced here rather than by the site's lane: a call that comes back late must not fence what was
         # started elsewhere in the meantime.
         prepared.fence()
-        self.roster.add(self.calls.ask(site, prepared.launch, START_PATIENCE_S))
+        self.roster.add(self.launch(prepared))
         self.warmth.note(site, self.sites.of(site).endpoint, stateful=self.is_stateful(fragment))
         self.progress.restarted(fragment)
 
@@ -74,6 +74,16 @@ class Lifecycle:
                 accept_edits=self.accept_edits,
             ),
             START_PATIENCE_S,
+            late=lambda prepared: prepared.discard(),  # or its session would stay open for good
+        )
+
+    def launch(self, prepared: PreparedFragment) -> RunningFragment:
+        """Start a query, after the fence; one that starts too late is ended with its session."""
+        return self.calls.ask(
+            prepared.site,
+            prepared.launch,
+            START_PATIENCE_S,
+            late=lambda started: close_session(started.session),
         )
 
     def stop_all(self, fragments: Sequence[str], patience_s: float) -> None:

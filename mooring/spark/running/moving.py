@@ -72,7 +72,7 @@ class Mover:
         stages.reach("stopped")
         prepared.fence()
         stages.reach("fenced")
-        made = run.calls.ask(prepared.site, prepared.launch, START_PATIENCE_S)
+        made = run.launch(prepared)
         commits = run.layout.checkpoint(name) / "commits"
         failure = run.calls.ask(
             prepared.site,
@@ -91,7 +91,7 @@ class Mover:
         Then do what the table of stages says.
         """
         run, name = self.lifecycle, old.name
-        with contextlib.suppress(SiteLostError):
+        with contextlib.suppress(EngineError):
             run.calls.ask(prepared.site, prepared.discard)
         if stages.on_failure == "changes nothing":
             raise failure

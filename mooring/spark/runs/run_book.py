@@ -11,6 +11,7 @@ from mooring.spark.running.engine import SparkEngine
 from mooring.spark.running.snapshot import Snapshot
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.run_report import RunRecord
+from mooring.spark.sites.keeper import keep_short
 
 _MOST_INCIDENTS = 1000
 
@@ -30,6 +31,7 @@ class RunBook:
         """The engine's last look, with what else belongs into the status file."""
         self.snapshot = replace(self.engine.last_snapshot, troubles=dict(troubles))
         self.record.add(self.snapshot)
+        keep_short(str(self.files.log))
         self.files.write_status(
             {
                 "version": 1,

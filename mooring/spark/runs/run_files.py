@@ -29,6 +29,8 @@ from mooring.whole_files import write_whole
 class RunFiles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.log = folder / "run.log"
+        """What a run in the background prints."""
         self._lock = folder / "lock"
         self._status = folder / "status.json"
         self._sessions = folder / "sessions.json"

@@ -1,10 +1,10 @@
 """A tiny parent for one embedded site, so that the site never outlives Mooring.
 
 Run as a script, with the standard library only. It starts the given command in a session of its own, appends
-its output to a log, and watches standard input: Mooring holds the other end of that pipe and never writes, so
-the pipe ends exactly when Mooring closes it or is gone, even by kill -9. Then the command's whole process
-group is asked to end, and after a grace period made to. Should the keeper itself be killed, Linux ends the
-command for it (PR_SET_PDEATHSIG; elsewhere that last case is not covered).
+its output to a log, which it keeps short, and watches standard input: Mooring holds the other end of that
+pipe and never writes, so the pipe ends exactly when Mooring closes it or is gone, even by kill -9. Then the
+command's whole process group is asked to end, and after a grace period made to. Should the keeper itself be
+killed, Linux ends the command for it (PR_SET_PDEATHSIG; elsewhere that last case is not covered).
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 _POLL_S = 0.2
+MOST_LOG_BYTES = 10_000_000
+"""A log that is longer is begun anew; what it held is kept once more, under another name."""
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -47,6 +49,23 @@ def _end_group(child: subprocess.Popen[bytes], grace_s: float) -> None:
     # Python workers of a dead JVM may linger for a moment in its group.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
+
+
+def keep_short(log: str, most_bytes: int = MOST_LOG_BYTES) -> bool:
+    """Move what a log holds to `LOG.1` once it is too long; whether that was done.
+
+    The file stays the same, since whoever writes to it has it open. It must be open for appending, or a hole
+    would be left where the old lines were. Lines that come between copying and emptying are lost.
+    """
+    try:
+        if os.path.getsize(log) <= most_bytes:
+            return False
+        with contextlib.suppress(OSError):  # on a full disk the old lines go
+            shutil.copyfile(log, f"{log}.1")
+        os.truncate(log, 0)
+    except OSError:
+        return False
+    return True
 
 
 def _clean_up(scratch: str, cgroups: list[str]) -> None:
@@ -80,6 +99,7 @@ def keep(order: dict[str, Any]) -> int:
         while child.poll() is None:
             if select.select([sys.stdin], [], [], _POLL_S)[0]:
                 break
+            keep_short(order["log"], order.get("most_log_bytes", MOST_LOG_BYTES))
         _end_group(child, order["grace_s"])
     _clean_up(order["scratch"], order["cgroups"])
     return child.returncode if child.returncode is not None else 1

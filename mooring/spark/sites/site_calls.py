@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from typing import Any, TypeVar
 
-from mooring.errors import SiteLostError
+from mooring.errors import EngineError, SiteLostError
 
 T = TypeVar("T")
 
@@ -32,9 +32,12 @@ class Lane:
         self._unanswered: Future[Any] | None = None
         self._thread: threading.Thread | None = None
 
-    def ask(self, call: Callable[[], T], patience_s: float) -> T:
+    def ask(
+        self, call: Callable[[], T], patience_s: float, late: Callable[[T], object] = lambda answer: None
+    ) -> T:
         """What `call` returns or raises; `SiteSilentError` if that takes longer than `patience_s`, or at
-        once while an earlier call is still unanswered.
+        once while an earlier call is still unanswered. An answer that nobody waits for any more is handed to
+        `late`, to be undone.
         """
         if self.is_silent():
             raise SiteSilentError(f"site {self.site!r} has not answered an earlier call")
@@ -49,6 +52,7 @@ class Lane:
             if answer.done():  # the call itself timed out somewhere
                 raise
             self._unanswered = answer
+            answer.add_done_callback(lambda over: None if over.exception() else late(over.result()))
             raise SiteSilentError(f"site {self.site!r} did not answer within {patience_s:g} s") from None
 
     def close(self) -> None:
@@ -81,12 +85,23 @@ class SiteCalls:
         self.silence_s = silence_s
         """A site that leaves an ordinary question unanswered for so long counts as lost."""
         self._lanes: dict[str, Lane] = {}
+        self._closed = False
 
-    def ask(self, site: str, call: Callable[[], T], patience_s: float | None = None) -> T:
-        """What a call to the site gives; `SiteLostError` if that takes longer than `patience_s`."""
+    def ask(
+        self,
+        site: str,
+        call: Callable[[], T],
+        patience_s: float | None = None,
+        late: Callable[[T], object] = lambda answer: None,
+    ) -> T:
+        """What a call to the site gives; `SiteLostError` if that takes longer than `patience_s`. `late` gets
+        an answer that comes after that.
+        """
+        if self._closed:
+            raise EngineError(f"the run is over: the site {site!r} is asked nothing more")
         patience_s = self.silence_s if patience_s is None else patience_s
         try:
-            return self._lanes.setdefault(site, Lane(site)).ask(call, patience_s)
+            return self._lanes.setdefault(site, Lane(site)).ask(call, patience_s, late)
         except SiteSilentError as silent:
             raise SiteLostError(
                 f"the site {site!r} does not answer: {silent}",
@@ -94,7 +109,8 @@ class SiteCalls:
             ) from silent
 
     def close(self) -> None:
-        """Ask no site anything more."""
+        """Ask no site anything more; who tries is told that the run is over."""
+        self._closed = True
         for lane in self._lanes.values():
             lane.close()
         self._lanes.clear()

@@ -13,8 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.errors import InputError
+from mooring.spark.event_logs import event_log
 from mooring.spark.event_logs import lines as event_log_lines
-from mooring.spark.event_logs.event_log import MOST_BINS, MOST_SAMPLES, EventLogReader, LoggedApplication
+from mooring.spark.event_logs.event_log import (
+    MOST_BINS,
+    MOST_SAMPLES,
+    EventLogReader,
+    LoggedApplication,
+    SharedSamples,
+)
 from mooring.spark.event_logs.imported_problem import import_applications
 from mooring.spark.event_logs.lines import LineCounts, log_groups, read_lines
 
@@ -156,6 +163,39 @@ def test_memory_stays_bounded_over_a_hundred_thousand_batches() -> None:
     assert len(query.rows_in_bin) <= MOST_BINS
     assert sum(query.rows_in_bin.values()) == 1_000_000
     assert len(reader._batch_of_stage) <= 20_000
+
+
+def test_memory_is_shared_by_all_queries_of_all_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are; what each did is known all the same."""
+    monkeypatch.setattr(event_log, "MOST_SAMPLES_OF_ALL", 2_000)
+    monkeypatch.setattr(event_log, "MOST_QUERIES", 40)
+    samples = SharedSamples()
+    applications: list[LoggedApplication] = []
+    for application in range(5):
+        reader = EventLogReader(samples)
+        for query in range(10):
+            for batch in range(300):
+                reader.take(json.dumps(progress(batch, 10, query=f"{application}-{query}")).encode())
+            kept = [each for one in [*applications, reader.application] for each in one.queries.values()]
+            assert sum(len(each.batches) for each in kept) <= 2_000
+            assert sum(len(each.rows_in_bin) for each in kept) <= 2_000
+        applications.append(reader.application)
+    assert [len(application.queries) for application in applications] == [10, 10, 10, 10, 0]
+    assert {each.count for each in samples.queries} == {300}
+    assert {sum(each.rows_in_bin.values()) for each in samples.queries} == {3_000}
+    assert [application.left_out for application in applications] == [0, 0, 0, 0, 3_000]
+    imported = import_applications([each for each in applications if each.queries])
+    assert {round(each.rate, 1) for each in imported.estimates} == {2.0}
+    everything = import_applications(applications)
+    assert any("3000 batches belong to queries beyond the first" in note for note in everything.notes)
+
+
+def test_an_event_that_is_too_long_to_decode_is_skipped_and_counted() -> None:
+    reader = EventLogReader()
+    event = progress(0, 10) | {"padding": "x" * event_log.LONGEST_EVENT}
+    reader.take(json.dumps(event).encode())
+    assert reader.application.queries == {}
+    assert reader.application.skipped == 1
 
 
 def test_files_folders_rolled_and_cut_off_logs_are_read_alike(

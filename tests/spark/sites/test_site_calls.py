@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-from mooring.spark.sites.site_calls import Lane, SiteSilentError
+from mooring.errors import EngineError, SiteLostError
+from mooring.spark.sites.site_calls import Lane, SiteCalls, SiteSilentError
 
 
 def test_an_answer_or_a_failure_comes_through() -> None:
@@ -32,6 +33,56 @@ def test_a_silent_site_is_not_asked_again_until_it_has_answered() -> None:
     while lane.is_silent():
         threading.Event().wait(0.01)
     assert lane.ask(lambda: len(asked), 5.0) == 0
+
+
+def test_an_answer_that_comes_too_late_is_handed_on_to_be_undone() -> None:
+    lane, thaw = Lane("here"), threading.Event()
+    undone: list[str] = []
+
+    def answer() -> str:
+        thaw.wait(60)
+        return "a session"
+
+    with pytest.raises(SiteSilentError):
+        lane.ask(answer, 0.05, late=undone.append)
+    thaw.set()
+    while lane.is_silent():
+        threading.Event().wait(0.01)
+    assert lane.ask(lambda: list(undone), 5.0) == ["a session"]
+    assert lane.ask(answer, 60.0, late=undone.append) == "a session"
+    assert undone == ["a session"]
+
+
+def test_a_failure_that_comes_too_late_concerns_nobody() -> None:
+    lane, thaw = Lane("here"), threading.Event()
+    undone: list[str] = []
+
+    def fail() -> str:
+        thaw.wait(60)
+        raise OSError
+
+    with pytest.raises(SiteSilentError):
+        lane.ask(fail, 0.05, late=undone.append)
+    thaw.set()
+    while lane.is_silent():
+        threading.Event().wait(0.01)
+    assert lane.ask(lambda: list(undone), 5.0) == []
+
+
+def test_a_long_call_of_one_kind_lets_no_site_be_silent_for_another() -> None:
+    moves, looks, thaw = SiteCalls(0.05), SiteCalls(0.05), threading.Event()
+    with pytest.raises(SiteLostError, match="does not answer"):
+        moves.ask("here", lambda: thaw.wait(60))
+    assert looks.ask("here", lambda: 7, 60.0) == 7
+    thaw.set()
+
+
+def test_calls_that_are_closed_ask_nothing_more() -> None:
+    calls = SiteCalls(5.0)
+    assert calls.ask("here", lambda: 7) == 7
+    calls.close()
+    with pytest.raises(EngineError, match="the run is over"):
+        calls.ask("here", lambda: 8)
 
 
 def _raise_timeout() -> None:
