@@ -26,6 +26,8 @@ class CutNode:
     """Its output must be a channel: a query reads it, the user cut here, or several operators write the same
     dataset.
     """
+    part: str = ""
+    """Operators of different parts are never joined: those that ran in different fragments before."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,9 @@ def cut(nodes: Collection[CutNode]) -> list[Fragment]:
 
 
 def _may_join(nodes: Collection[CutNode]) -> bool:
-    """One site for all (pinned and free operators stay apart), and state at most once per query."""
-    return len({node.site for node in nodes}) == 1 and sum(node.stateful for node in nodes) <= 1
+    """One site and part for all (pinned and free operators stay apart), and state at most once per query."""
+    alike = len({(node.site, node.part) for node in nodes}) == 1
+    return alike and sum(node.stateful for node in nodes) <= 1
 
 
 def _pin(nodes: Collection[CutNode]) -> str | None:

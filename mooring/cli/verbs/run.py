@@ -19,6 +19,7 @@ from mooring.controller.spark_run import SparkRun
 from mooring.errors import EngineError
 from mooring.load.build import build_load_model
 from mooring.spark.pipeline.project import Project, load_project
+from mooring.spark.pipeline.project_edits import AcceptedEdits
 from mooring.spark.running.engine import EngineOptions
 from mooring.spark.runs.project_run import PreparedRun, prepared_run
 from mooring.spark.runs.run_files import RunFiles
@@ -61,6 +62,20 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "--accept-edits", action="store_true", help="resume checkpoints of flows that were edited since"
     )
+    parser.add_argument(
+        "--drop",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="give up what is stored of a flow that has gone, or of results no longer asked for",
+    )
+    parser.add_argument(
+        "--join-late",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="let a new flow begin with what is still stored of the table it reads",
+    )
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
@@ -72,7 +87,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         _ensure_class_archive(terminal)
     with stop_signals() as stopping:
         terminal.print(f"[dim]starting the sites of {escape(project.spec.name)}[/dim]")
-        with prepared_run(project, fresh=args.fresh) as prepared:
+        accepted = AcceptedEdits(tuple(args.drop), tuple(args.join_late))
+        with prepared_run(project, fresh=args.fresh, accepted=accepted) as prepared:
             record = _run_prepared(args, terminal, prepared, stopping)
     return _reported(terminal, project, record)
 
@@ -82,6 +98,8 @@ def _run_prepared(
 ) -> RunRecord:
     for fragment in prepared.ended_leftovers:
         terminal.note(f"ended {fragment}, which an earlier run had left running")
+    for name, what in prepared.edits.dropped.items():
+        terminal.note(f"dropping {name}: {what}")
     run = SparkRun(
         prepared, _wish(args, prepared), say=lambda line: terminal.print(escape(line)), note=terminal.note
     )

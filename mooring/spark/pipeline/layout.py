@@ -17,6 +17,7 @@ from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.fencing import current_epoch
 from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.keep import ALL, READ, Keep, results_reader
+from mooring.spark.storage.pipeline_record import NOTHING_RECORDED, PipelineRecord, read_record
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Layout:
     fragments: dict[str, Fragment]
     sources: str = ""
     """Digest of the definition files that the pipeline was read from."""
+    before: PipelineRecord = NOTHING_RECORDED
+    """What the last run over this storage wrote down; empty where none did."""
 
     @cached_property
     def root(self) -> Path:
@@ -42,7 +45,7 @@ class Layout:
     def channels(self) -> dict[str, FileChannel]:
         """One per flow whose rows leave its fragment into a table."""
         return {
-            name: self._channel(self.pipeline.flows[name])
+            name: self.channel_of(name, self.pipeline.flows[name].dataset)
             for name in self.fragments
             if self.pipeline.datasets[self.pipeline.flows[name].dataset].kind == "table"
         }
@@ -56,7 +59,15 @@ class Layout:
         return [dataset for dataset in needed if dataset not in inside]
 
     def writers_of(self, dataset: str) -> list[FileChannel]:
-        return [self.channels[flow.name] for flow in self.pipeline.writers(dataset)]
+        """In an order that outlasts edits: a reader's checkpoint knows its sources by number."""
+        order = {flow: at for at, flow in enumerate(self.before.flows)}
+        flows = sorted(self.pipeline.writers(dataset), key=lambda flow: order.get(flow.name, len(order)))
+        return [self.channels[flow.name] for flow in flows]
+
+    def reads_of(self, fragment: str) -> tuple[str, ...]:
+        """Flows whose channels the fragment reads, in the order of its sources."""
+        inputs = self.inputs_of(self.fragments[fragment])
+        return tuple(channel.name for dataset in inputs for channel in self.writers_of(dataset))
 
     def readers_of(self, dataset: str) -> list[str]:
         """Fragments that read the dataset from its channels."""
@@ -80,11 +91,17 @@ class Layout:
         return self.keep_of(dataset).for_good
 
     def keep_of(self, dataset: str) -> Keep:
-        """As `mooring.yml` says under `tables`; else everything of what a query names or nobody reads."""
+        """As `mooring.yml` says under `tables`; else everything of what a query names and what nobody reads,
+        or nobody read before.
+        """
         if (stated := self.project.settings.tables.get(dataset)) is not None:
             return stated
-        result = dataset in query_datasets(self.project) or not self.readers_of(dataset)
-        return ALL if result else READ
+        held = self.before.results.get(dataset) == "unread"
+        return ALL if self.is_asked(dataset) or held or not self.readers_of(dataset) else READ
+
+    def is_asked(self, dataset: str) -> bool:
+        """Whether `mooring.yml` says how long its rows are kept."""
+        return dataset in self.project.settings.tables or dataset in query_datasets(self.project)
 
     def checkpoint(self, fragment: str) -> Path:
         """Where the fragment's newest start keeps its progress and state (see fencing.py)."""
@@ -101,11 +118,13 @@ class Layout:
 
     def lost_checkpoints(self) -> dict[str, str]:
         """Fragment -> what is missing, of those that ran before: a vanished checkpoint is no first start."""
-        return {
-            name: f"the checkpoint in {self.checkpoints(name)} is missing"
-            for name in self.fragments
-            if self.fragment_note(name).exists() and not self.checkpoint(name).is_dir()
-        }
+        whys = {name: self.lost_checkpoint(name) for name in self.fragments}
+        return {name: why for name, why in whys.items() if why is not None}
+
+    def lost_checkpoint(self, fragment: str) -> str | None:
+        if not self.fragment_note(fragment).exists() or self.checkpoint(fragment).is_dir():
+            return None
+        return f"the checkpoint in {self.checkpoints(fragment)} is missing"
 
     def address(self, path: Path) -> str:
         """What every site calls a path under the storage root."""
@@ -116,27 +135,40 @@ class Layout:
         return self.root / "empty"
 
     def create(self) -> None:
-        """Make the folders, and register every reader before anything is written."""
+        """Make the folders, and register every reader before anything is written. Readers that are no longer
+        there stay registered: who may be forgotten is for `project_edits.py` to say.
+        """
         self.empty.mkdir(parents=True, exist_ok=True)
         (self.root / "checkpoints").mkdir(exist_ok=True)
-        for flow, channel in self.channels.items():
-            dataset = self.pipeline.flows[flow].dataset
+        for channel in self.channels.values():
             channel.create()
-            wanted = self.readers_of(dataset) + ([results_reader(dataset)] if self.is_kept(dataset) else [])
-            for reader in wanted:
+            for reader in self.registered(channel):
                 channel.register(reader)
-            for reader in set(channel.readers()) - set(wanted):
+
+    def forget_strangers(self) -> None:
+        """Keep nothing for readers that the pipeline does not have."""
+        for channel in self.channels.values():
+            for reader in set(channel.readers()) - set(self.registered(channel)):
                 channel.forget(reader)
 
-    def _channel(self, flow: FlowNode) -> FileChannel:
-        folder = self.root / "channels" / file_name(flow.dataset) / file_name(flow.name)
-        link = self.root / "links" / file_name(flow.name)
-        keep, results = self.keep_of(flow.dataset), results_reader(flow.dataset)
-        return FileChannel(flow.name, folder, link, self.checkpoint, keep, results)
+    def registered(self, channel: FileChannel) -> list[str]:
+        """Who needs what the channel holds: fragments that read it, and the results if they are kept."""
+        dataset = self.pipeline.flows[channel.name].dataset
+        return self.readers_of(dataset) + ([results_reader(dataset)] if self.is_kept(dataset) else [])
+
+    def channel_of(self, flow: str, dataset: str) -> FileChannel:
+        folder = self.root / "channels" / file_name(dataset) / file_name(flow)
+        link = self.root / "links" / file_name(flow)
+        keep, results = self.keep_of(dataset), results_reader(dataset)
+        return FileChannel(flow, folder, link, self.checkpoint, keep, results)
 
 
 def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
-    """Cut once, before any placement, at fan-out, pins, user cuts, results and between stateful flows."""
+    """Cut once, before any placement, at fan-out, pins, user cuts, results and between stateful flows.
+
+    What ran in different fragments before stays apart: two checkpoints cannot become one, and a table that
+    was stored goes on being stored. So over the life of a storage root a cut only becomes finer.
+    """
     settings = project.settings
     for field, given in (
         ("cuts", settings.cuts),
@@ -146,6 +178,7 @@ def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
         _check_names(field, given, pipeline, project.settings_file)
     _check_tables(project, pipeline)
     kept = query_datasets(project) | {name for name, keep in settings.tables.items() if keep.for_good}
+    before = read_record(settings.storage) or NOTHING_RECORDED
     nodes = []
     for flow in pipeline.flows.values():
         shared = len(pipeline.writers(flow.dataset)) > 1
@@ -156,10 +189,11 @@ def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
                 pin_of(project, flow, is_sink=pipeline.datasets[flow.dataset].kind == "sink"),
                 flow.stateful,
                 channel_after=shared or flow.dataset in kept or flow.dataset in settings.cuts,
+                part=before.home.get(flow.name, ""),
             )
         )
     fragments = {fragment.name: fragment for fragment in cut(nodes)}
-    return Layout(project, pipeline, fragments, sources_digest(project.folder, project.spec))
+    return Layout(project, pipeline, fragments, sources_digest(project.folder, project.spec), before)
 
 
 def query_datasets(project: Project) -> set[str]:

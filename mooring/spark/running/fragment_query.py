@@ -12,7 +12,7 @@ import json
 import math
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,8 @@ class PreparedFragment:
     frame: DataFrame
     definitions: Definitions
     accept_edits: bool
+    to_the_end: bool = False
+    """It ends by itself once it has read what there is."""
     _checkpoint: Path | None = None
 
     def start(self, reached: Callable[[str], None] = lambda stage: None) -> RunningFragment:
@@ -72,7 +74,7 @@ class PreparedFragment:
             check_checkpoint(self.layout, self.fragment, accept_edits=self.accept_edits)
             self._checkpoint = fence(self.layout, self.fragment.name)
             # After the fence: a note without a checkpoint means that one was lost.
-            write_note(self.layout, self.fragment)
+            write_note(self.layout, self.fragment.name, _fingerprints(self.layout, self.fragment))
         except Exception:
             self.discard()
             raise
@@ -86,7 +88,7 @@ class PreparedFragment:
                 writer = query_writer(
                     self.layout, self.fragment, self.definitions, self.frame, self._checkpoint
                 )
-                query = writer.start()
+                query = (writer.trigger(availableNow=True) if self.to_the_end else writer).start()
         except Exception as failure:
             self.discard()
             raise flow_failure(self.layout, name, self.site, failure) from failure
@@ -243,9 +245,10 @@ def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) 
     )
 
 
-def write_note(layout: Layout, fragment: Fragment) -> None:
-    file = layout.fragment_note(fragment.name)
-    note = {"fragment": fragment.name, "flows": _fingerprints(layout, fragment)}
+def write_note(layout: Layout, fragment: str, fingerprints: Mapping[str, str]) -> None:
+    """Which flows the fragment's checkpoint belongs to, and which version of each."""
+    file = layout.fragment_note(fragment)
+    note = {"fragment": fragment, "flows": dict(fingerprints)}
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_whole(file, json.dumps(note), on_disk=True)

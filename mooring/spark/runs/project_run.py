@@ -19,14 +19,18 @@ from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import Project, load_project
+from mooring.spark.pipeline.project_edits import AcceptedEdits, ProjectEdits, project_edits
+from mooring.spark.running.draining import drain
 from mooring.spark.running.engine import EngineOptions, SparkEngine
 from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.settling import finish, settle
 from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.sites import SiteHandle, SiteHandles, running_sites
 from mooring.spark.storage.fencing import retire
+from mooring.spark.storage.pipeline_record import forget_record
 from mooring.spark.storage.storage_root import StorageRoot, forget_mark
 
 
@@ -40,12 +44,15 @@ class PreparedRun:
     problem: Problem
     files: RunFiles
     ended_leftovers: list[str]
+    edits: ProjectEdits
+    """What was edited since the last run, and is carried out before anything starts."""
 
     @contextlib.contextmanager
     def engine(self, options: EngineOptions | None = None) -> Iterator[SparkEngine]:
         """An engine over the sites; whatever still runs when the block ends is stopped."""
         by_operator = {operator.name: operator.fragment for operator in self.problem.operators}
         queries = {query.name: str(by_operator[query.reads]) for query in self.problem.queries}
+        settle(self.edits, lambda change: drain(self.layout, change, self.sites))
         engine = SparkEngine(
             self.layout,
             self.sites,
@@ -69,26 +76,36 @@ class PreparedRun:
 
 @contextlib.contextmanager
 def prepared_run(
-    project: Project, *, fresh: bool = False, options: EmbeddedOptions | None = None
+    project: Project,
+    *,
+    fresh: bool = False,
+    accepted: AcceptedEdits | None = None,
+    options: EmbeddedOptions | None = None,
 ) -> Iterator[PreparedRun]:
-    """Own the project, start its sites, read its graph; everything ends with the block."""
+    """Own the project, start its sites, read its graph; everything ends with the block. What was edited since
+    the last run is refused where it would lose something, unless it is `accepted`.
+    """
     files = RunFiles(project.work_folder)
     with (
         files.held(),
         running_sites(project.settings.sites, project.work_folder / "sites", options) as sites,
     ):
-        yield from _prepared(project, sites, files, fresh=fresh)
+        yield from _prepared(project, sites, files, accepted, fresh=fresh)
 
 
 @contextlib.contextmanager
-def prepared_on(project: Project, sites: SiteHandles, *, fresh: bool = False) -> Iterator[PreparedRun]:
+def prepared_on(
+    project: Project, sites: SiteHandles, *, fresh: bool = False, accepted: AcceptedEdits | None = None
+) -> Iterator[PreparedRun]:
     """The same over sites that are up already, and stay up."""
     files = RunFiles(project.work_folder)
     with files.held():
-        yield from _prepared(project, sites, files, fresh=fresh)
+        yield from _prepared(project, sites, files, accepted, fresh=fresh)
 
 
-def _prepared(project: Project, sites: SiteHandles, files: RunFiles, *, fresh: bool) -> Iterator[PreparedRun]:
+def _prepared(
+    project: Project, sites: SiteHandles, files: RunFiles, accepted: AcceptedEdits | None, *, fresh: bool
+) -> Iterator[PreparedRun]:
     ended = files.end_leftovers(sites)
     if fresh:
         if left := files.leftovers():
@@ -99,7 +116,8 @@ def _prepared(project: Project, sites: SiteHandles, files: RunFiles, *, fresh: b
         forget_everything(project)
     check_storage(project, sites)
     layout = read_layout(project, next(iter(sites.values())))
-    yield PreparedRun(project, sites, layout, problem_of(layout), files, ended)
+    edits = project_edits(finish(layout, layout.before), accepted)
+    yield PreparedRun(project, sites, edits.layout, problem_of(edits.layout), files, ended, edits)
     files.note_sessions([], sites)
 
 
@@ -169,6 +187,8 @@ def forget_everything(project: Project) -> None:
     """
     storage = project.settings.storage
     try:
+        # First: should the rest be cut short, the next run finds checkpoints without a record, and says so.
+        forget_record(storage)
         for home in sorted((storage / "checkpoints").glob("*")):
             if home.is_dir():
                 retire(home)

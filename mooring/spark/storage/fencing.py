@@ -85,6 +85,15 @@ def retire(home: Path) -> None:
     _sweep(home)
 
 
+def replace_checkpoint(home: Path, made: Path) -> None:
+    """Let what was made aside be the checkpoint under `home`, in an epoch of its own, instead of the one that
+    is there. Safe to interrupt and to repeat: once it is in its place, there is nothing left to do.
+    """
+    if made.is_dir():
+        retire(home)
+        os.rename(made, _folder(home, newest_number(home) + 1))
+
+
 def drop_unfinished(sink_log: Path) -> list[str]:
     """Remove what an earlier writer had begun to add to a sink's log, so that it can no longer be put into
     place. To be called while no query is meant to write there.

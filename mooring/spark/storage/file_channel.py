@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -78,6 +79,13 @@ class FileChannel(ChannelLog):
         self.folder.mkdir(parents=True, exist_ok=True)
         self._point_link()
         self._write_note({"start": 0, "trimming": [], "doubtful": {}, "readers": {}})
+
+    def delete(self) -> None:
+        """Remove all there is of it; safe to interrupt and to repeat."""
+        self.link.unlink(missing_ok=True)
+        if self.folder.is_dir():
+            shutil.rmtree(self.folder)
+        self._note_file.unlink(missing_ok=True)
 
     def register(self, reader: str) -> None:
         """A reader registered once stays registered across runs; a new one starts at what is stored now."""

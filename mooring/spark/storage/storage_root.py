@@ -5,6 +5,8 @@ Where all sites mount the root at one path, those are plain `file:` addresses. W
 elsewhere, they would mean nothing there, so all sites then name the same place in Hadoop's ViewFs
 (`viewfs://mooring-4f1d/storage/...`), and each session carries the one line that says where its site has it.
 No log ever names a site's own path. The name is made once and kept in a mark at the root.
+
+The mark is read before anything else, so it also says of which format the storage is.
 """
 
 from __future__ import annotations
@@ -24,6 +26,10 @@ from mooring.errors import EngineError, InputError
 from mooring.spark.sites.endpoint import first_line
 from mooring.whole_files import write_whole
 
+FORMAT = 2
+"""Of the storage that this Mooring writes. Before 2 there was no record of the pipeline (pipeline_record.py),
+and no number.
+"""
 _MARK = "mooring-storage.json"
 _LINK = "/storage"
 
@@ -45,7 +51,11 @@ class StorageRoot:
             raise EngineError(f"the storage root {self.folder} cannot be made: {failure}") from failure
         mark = _read_mark(self.folder)
         if mark is None:
-            mark = {"name": f"mooring-{secrets.token_hex(6)}", "viewfs": False}
+            mark = {
+                "name": f"mooring-{secrets.token_hex(6)}",
+                "viewfs": False,
+                "format": _unmarked(self.folder),
+            }
         elif mark["viewfs"] or not self._differ:
             return
         if self._differ:
@@ -129,7 +139,31 @@ def _read_mark(root: Path) -> dict[str, object] | None:
         mark: dict[str, object] = json.loads((root / _MARK).read_text())
     except FileNotFoundError:
         return None
+    found = mark.get("format", 1)
+    if found not in range(1, FORMAT + 1):
+        raise InputError(
+            f"found storage of format {found}, expected at most {FORMAT}: a newer Mooring wrote it",
+            file=root,
+            remedy="run the project with that one, or give it another `storage`",
+        )
     return mark
+
+
+def format_of(root: Path) -> int:
+    """Of the storage as it lies there; what was never used is of the present one."""
+    mark = _read_mark(root)
+    return _unmarked(root) if mark is None else int(str(mark.get("format", 1)))
+
+
+def stamp_format(root: Path) -> None:
+    """The storage is of the present format from now on."""
+    mark = _read_mark(root)
+    if mark is not None and mark.get("format") != FORMAT:
+        write_whole(root / _MARK, json.dumps({**mark, "format": FORMAT}), on_disk=True)
+
+
+def _unmarked(root: Path) -> int:
+    return 1 if (root / "channels").exists() else FORMAT
 
 
 def forget_mark(root: Path) -> None:

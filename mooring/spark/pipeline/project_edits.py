@@ -1,0 +1,250 @@
+"""A project held against what its storage root holds: what was edited between two runs, and what to do.
+
+Nothing is taken as new. A flow that has gone, a result that is no longer kept, a flow that joins too late:
+each would lose rows or state in silence, so each is refused by name with the ways out. A fragment whose cut
+became finer is carried over where that is certain to lose and double nothing (cut_changes.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from mooring.errors import EngineError, InputError
+from mooring.problem.reading.fields import nearest
+from mooring.quantity import quantity
+from mooring.spark.pipeline.cut_changes import CutChange, cut_changes
+from mooring.spark.pipeline.layout import Layout
+from mooring.spark.storage import stream_logs
+from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, FlowRecord, PipelineRecord, Unfinished
+from mooring.spark.storage.storage_root import FORMAT, format_of
+
+
+@dataclass(frozen=True)
+class AcceptedEdits:
+    """What the user says about edits, by name."""
+
+    drop: tuple[str, ...] = ()
+    """Flows that have gone, and datasets whose results need not be kept: what is stored of them may go."""
+    join_late: tuple[str, ...] = ()
+    """New flows that may begin in the middle of what they read."""
+
+
+@dataclass(frozen=True)
+class ProjectEdits:
+    """What a run has to do to the storage before it starts anything."""
+
+    layout: Layout
+    """As it will run."""
+    changes: tuple[CutChange, ...] = ()
+    """Fragments that become several."""
+    dropped: Mapping[str, str] = field(default_factory=dict)
+    """Name -> what of it goes."""
+
+    @property
+    def record(self) -> PipelineRecord:
+        """The storage as it will be."""
+        return record_of(self.layout)
+
+    @property
+    def unfinished(self) -> Unfinished:
+        """What is to be done to the storage, but for checkpoints that are still to be made."""
+        before, flows = self.layout.before, self.layout.pipeline.flows
+        gone = [name for name in before.fragments if name not in flows]
+        tables = {name: before.flows[name].dataset for name in gone if before.flows[name].kind == "table"}
+        return Unfinished(retire=tuple(gone), delete=tables)
+
+
+def record_of(layout: Layout) -> PipelineRecord:
+    before, pipeline = layout.before, layout.pipeline
+    names = [*(name for name in before.flows if name in pipeline.flows), *pipeline.flows]
+    kept = [name for name, dataset in pipeline.datasets.items() if dataset.kind == "table"]
+    channels = {layout.pipeline.flows[flow].dataset for flow in layout.channels}
+    return PipelineRecord(
+        fragments={name: fragment.operators for name, fragment in layout.fragments.items()},
+        flows={name: _flow_record(layout, name) for name in dict.fromkeys(names)},
+        reads={name: layout.reads_of(name) for name in layout.fragments},
+        results={
+            name: "asked" if layout.is_asked(name) else "unread"
+            for name in kept
+            if name in channels and layout.is_kept(name)
+        },
+        dropped=before.dropped,
+    )
+
+
+def _flow_record(layout: Layout, name: str) -> FlowRecord:
+    flow = layout.pipeline.flows[name]
+    kind = layout.pipeline.datasets[flow.dataset].kind
+    return FlowRecord(flow.dataset, kind, flow.fingerprint, flow.stateful)
+
+
+def project_edits(layout: Layout, accepted: AcceptedEdits | None = None) -> ProjectEdits:
+    """What was edited since the last run; refuses, all at once, what would lose something in silence."""
+    accepted = accepted or AcceptedEdits()
+    if not layout.before.fragments:
+        _refuse_unrecorded(layout)
+    _refuse_lost(layout)
+    _refuse_names(layout, accepted)
+    results = {
+        name: why
+        for name, why in layout.before.results.items()
+        if name not in accepted.drop or name not in layout.pipeline.datasets
+    }
+    settled = replace(layout, before=msgspec.structs.replace(layout.before, results=results))
+    changes, unclear = cut_changes(settled)
+    problems = [
+        *_gone(settled, accepted),
+        *_redirected(settled),
+        *_no_longer_kept(settled),
+        *unclear,
+        *_late(settled, accepted),
+    ]
+    if problems:
+        raise InputError(
+            "the project was edited in a way that loses what is stored: " + "; ".join(problems),
+            file=layout.project.folder,
+            remedy="undo the edit, or start the whole pipeline over with --fresh; nothing was changed",
+        )
+    dropped = {name: _stored(layout, name) for name in accepted.drop if name in _droppable(layout)}
+    return ProjectEdits(settled, changes, dropped)
+
+
+def _refuse_lost(layout: Layout) -> None:
+    """An edit of what is lost could never be undone."""
+    for name, flows in layout.before.fragments.items():
+        if set(flows) & set(layout.pipeline.flows) and (why := layout.lost_checkpoint(name)) is not None:
+            raise EngineError(
+                f"something of the storage is lost: {name}: {why}",
+                remedy="put it back from a copy, or start the pipeline over with --fresh",
+            )
+
+
+def _gone(layout: Layout, accepted: AcceptedEdits) -> Iterator[str]:
+    now, before = layout.pipeline.flows, layout.before.flows
+    added = {flow.fingerprint: name for name, flow in now.items() if name not in before}
+    for name, flow in before.items():
+        if name in now or _names(layout, name) & set(accepted.drop):
+            continue
+        renamed = added.get(flow.fingerprint)
+        like = f" ({renamed!r} is new and does the same: a flow keeps its name)" if renamed else ""
+        yield (
+            f"the flow {name!r} is gone{like}, of which there is {_stored(layout, name)}: "
+            f"put it back, or give that up with --drop {name}"
+        )
+
+
+def _redirected(layout: Layout) -> Iterator[str]:
+    for name, flow in layout.before.flows.items():
+        if (now := layout.pipeline.flows.get(name)) is None:
+            continue
+        kind = layout.pipeline.datasets[now.dataset].kind
+        if (now.dataset, kind) != (flow.dataset, flow.kind):
+            yield (
+                f"the flow {name!r} wrote into the {flow.kind} {flow.dataset!r} and writes into the {kind} "
+                f"{now.dataset!r} now: give it another name, and give up the old one with --drop {name}"
+            )
+
+
+def _no_longer_kept(layout: Layout) -> Iterator[str]:
+    """Where `tables` says how long, that is said by name already."""
+    stated = layout.project.settings.tables
+    for dataset, why in layout.before.results.items():
+        if why != "asked" or dataset in stated or dataset not in layout.pipeline.datasets:
+            continue
+        if not layout.is_kept(dataset):
+            yield (
+                f"the results {dataset!r} ({_stored(layout, dataset)}) are no longer kept, since "
+                f"{', '.join(layout.readers_of(dataset))} reads them and mooring.yml does not ask for them: "
+                f"name them under `queries` or `tables`, or give them up with --drop {dataset}"
+            )
+
+
+def _late(layout: Layout, accepted: AcceptedEdits) -> Iterator[str]:
+    """A new flow reads a table from its beginning, unless that is gone."""
+    known = layout.before.flows
+    for name, fragment in layout.fragments.items():
+        if set(fragment.operators) & set(known) or set(fragment.operators) & set(accepted.join_late):
+            continue
+        for writer in layout.reads_of(name):
+            if writer in known and _beginning_gone(layout, writer):
+                yield (
+                    f"the new flow {name!r} reads {known[writer].dataset!r}, whose earlier rows were not "
+                    f"kept: let it begin with what is still stored (--join-late {name})"
+                )
+
+
+def _beginning_gone(layout: Layout, writer: str) -> bool:
+    """Whether a flow has written rows that are not stored: into its own fragment, or trimmed since."""
+    home = layout.before.home[writer]
+    if stream_logs.last_batch(layout.checkpoint(home) / "offsets") < 0:
+        return False
+    return home != writer or layout.channels[writer].state().start > 0
+
+
+def _refuse_names(layout: Layout, accepted: AcceptedEdits) -> None:
+    """What was given up before may be named again, so that a command can be repeated."""
+    done = {dropped.name for dropped in layout.before.dropped}
+    expected = "a flow that has gone or results no longer asked for"
+    _check_given("--drop", accepted.drop, _droppable(layout) | done, expected)
+    _check_given("--join-late", accepted.join_late, set(layout.pipeline.flows), "a flow of the pipeline")
+
+
+def _droppable(layout: Layout) -> set[str]:
+    before, flows = layout.before, layout.pipeline.flows
+    gone = {name for flow in before.flows if flow not in flows for name in _names(layout, flow)}
+    return gone | {name for name in before.results if not layout.is_asked(name) and layout.readers_of(name)}
+
+
+def _names(layout: Layout, gone: str) -> set[str]:
+    """By which a flow that has gone can be given up: its own, or its dataset's if that has gone too."""
+    dataset = layout.before.flows[gone].dataset
+    return {gone} if dataset in layout.pipeline.datasets else {gone, dataset}
+
+
+def _check_given(option: str, given: tuple[str, ...], known: set[str], expected: str) -> None:
+    for name in given:
+        if name not in known:
+            closest = nearest(name, sorted(known))
+            hint = f"did you mean {closest!r}?" if closest else f"there is none; run without {option}"
+            raise InputError(f"found {name!r}, expected {expected}", field=option, remedy=hint)
+
+
+def _stored(layout: Layout, name: str) -> str:
+    """In words, what lies in the storage of a flow or dataset."""
+    flows = [flow for flow, was in layout.before.flows.items() if name in (flow, was.dataset)]
+    logs = [layout.channel_of(flow, layout.before.flows[flow].dataset).sink_log for flow in flows]
+    files = [entry for log in logs for entry in stream_logs.sink_entries(log)]
+    size = quantity(sum(entry.size for entry in files), "B")
+    checkpoints = sum(flow in layout.before.fragments for flow in flows if flow not in layout.pipeline.flows)
+    return f"{len(files)} files ({size})" + (" and a checkpoint" if checkpoints else "")
+
+
+def _refuse_unrecorded(layout: Layout) -> None:
+    """Where there is no record, nothing ever ran; or it ran before there were records, and what its notes say
+    must be what the project says now.
+    """
+    ran = {path.name: path for path in (layout.root / "checkpoints").glob(".*.fragment.json")}
+    if not ran:
+        return
+    if format_of(layout.root) == FORMAT:
+        raise EngineError(
+            f"{layout.root / RECORD_FILE_NAME} is missing, which says what the checkpoints there belong to",
+            remedy="put it back from a copy, or start the pipeline over with --fresh",
+        )
+    expected = {layout.fragment_note(name).name for name in layout.fragments}
+    strangers = sorted(set(ran) - expected)
+    for channel in layout.channels.values():
+        if channel.folder.is_dir():
+            wanted = layout.registered(channel)
+            strangers += sorted(set(channel.readers()) ^ set(wanted))
+    if strangers:
+        raise InputError(
+            "found storage of format 1, which an older Mooring wrote, and the project was edited since: "
+            f"{', '.join(strangers)} differ",
+            file=layout.root,
+            remedy="undo the edit and run once, which brings the storage to the present format; or start "
+            "over with --fresh",
+        )

@@ -1,0 +1,138 @@
+"""Carrying out what was edited between two runs, before anything starts.
+
+Checkpoints of parts are made aside, of one that was fenced and stands between two batches. Then the record
+is replaced by the new one, with what is left to do: that decides it. What is left can be repeated until it is
+done, by this run or the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from mooring.errors import EngineError
+from mooring.spark.pipeline.cut_changes import CutChange, interrupted
+from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.project_edits import ProjectEdits
+from mooring.spark.running.fragment_query import fence, write_note
+from mooring.spark.storage import stream_logs
+from mooring.spark.storage.checkpoint_parts import begin_sink_log, make_part
+from mooring.spark.storage.fencing import replace_checkpoint, retire
+from mooring.spark.storage.pipeline_record import (
+    Dropped,
+    PipelineRecord,
+    Unfinished,
+    read_record,
+    write_record,
+)
+
+Drain = Callable[[CutChange], None]
+"""Runs a fragment of the old cut to the end of its input."""
+
+
+def settle(edits: ProjectEdits, drain: Drain) -> None:
+    """Bring the storage to what the project is now, and write that down."""
+    layout = edits.layout
+    try:
+        found = read_record(layout.root)
+        if found is None or not _alike(found, edits.record):
+            carried = {} if found is None else _make_parts(edits, drain)
+            record = _decided(edits, carried)
+            write_record(layout.root, record)
+            finish(layout, record)
+        layout.create()
+        layout.forget_strangers()
+    except OSError as failure:
+        raise EngineError(
+            f"the storage {layout.root} cannot be brought to the edited project: {failure}",
+            remedy="see that it is there, writable and not full, and run again; nothing was started",
+        ) from failure
+
+
+def _alike(found: PipelineRecord, wanted: PipelineRecord) -> bool:
+    return all(
+        getattr(found, name) == getattr(wanted, name) for name in ("fragments", "flows", "reads", "results")
+    )
+
+
+def _decided(edits: ProjectEdits, carried: dict[str, int]) -> PipelineRecord:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    given_up = tuple(Dropped(name, what, now) for name, what in edits.dropped.items())
+    return msgspec.structs.replace(
+        edits.record,
+        dropped=edits.layout.before.dropped + given_up,
+        unfinished=msgspec.structs.replace(edits.unfinished, carried=carried),
+    )
+
+
+def finish(layout: Layout, record: PipelineRecord) -> Layout:
+    """Do what is left of an edit that was decided, however often it was begun; returns the layout over the
+    storage that this leaves.
+    """
+    todo = record.unfinished
+    if not todo:
+        return layout
+    for name, batch in todo.carried.items():
+        replace_checkpoint(layout.checkpoints(name), _aside(layout, name))
+        flow = record.flows[name]
+        if flow.kind == "table":
+            channel = layout.channel_of(name, flow.dataset)
+            channel.create()
+            begin_sink_log(channel.sink_log, batch)
+        marks = {member: record.flows[member].fingerprint for member in record.fragments[name]}
+        write_note(layout, name, marks)
+    for name in todo.retire:
+        _retire(layout, name)
+    for name, dataset in todo.delete.items():
+        layout.channel_of(name, dataset).delete()
+    done = msgspec.structs.replace(record, unfinished=Unfinished())
+    write_record(layout.root, done)
+    return replace(layout, before=done)
+
+
+def _make_parts(edits: ProjectEdits, drain: Drain) -> dict[str, int]:
+    """Part -> the batch that its checkpoint stands at."""
+    layout = edits.layout
+    carried: dict[str, int] = {}
+    for change in edits.changes:
+        checkpoint = _standing(layout, change, drain)
+        for part in change.parts:
+            make_part(
+                checkpoint,
+                _aside(layout, part),
+                sources=part == change.head,
+                state=part == change.stateful,
+                query=part == change.fragment,
+            )
+            carried[part] = stream_logs.last_batch(checkpoint / "offsets")
+    return carried
+
+
+def _standing(layout: Layout, change: CutChange, drain: Drain) -> Path:
+    """The checkpoint of a fragment, fenced off from whatever ran before, between two batches."""
+    name = change.fragment
+    if interrupted(layout, name):
+        drain(change)
+    checkpoint = fence(layout, name)
+    channel = layout.channels.get(name)
+    stands = stream_logs.last_batch(checkpoint / "offsets")
+    if interrupted(layout, name) or (channel is not None and channel.goes_beyond(stands)):
+        raise EngineError(
+            f"the fragment {name!r} was interrupted inside a batch, and draining it did not end that",
+            remedy="undo the edit, run the project until it is stopped by `mooring stop`, and edit it then",
+        )
+    return checkpoint
+
+
+def _aside(layout: Layout, fragment: str) -> Path:
+    return layout.checkpoints(fragment) / ".carried"
+
+
+def _retire(layout: Layout, fragment: str) -> None:
+    layout.fragment_note(fragment).unlink(missing_ok=True)
+    if layout.checkpoints(fragment).is_dir():
+        retire(layout.checkpoints(fragment))

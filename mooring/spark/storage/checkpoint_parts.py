@@ -1,0 +1,81 @@
+"""A checkpoint made of another one, for a part of the fragment that wrote it.
+
+Spark keeps a query's checkpoint in numbered files: `offsets/N` says how far every source will have been read
+after batch N, a line per source; `commits/N` says that the batch is done; `sources/S` lists what a file
+source has taken in; `state/O` is the state after each batch. A restart reads the newest two offsets and the
+newest commit. So a part that goes on with the sources keeps those lines and lists; one that begins with a new
+channel has a line that says "nothing yet".
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from pathlib import Path
+
+from mooring.errors import EngineError
+from mooring.spark.storage import stream_logs
+from mooring.spark.storage.fresh_folder import carry_into
+from mooring.whole_files import write_whole
+
+_NOTHING_READ = "-"
+"""How Spark writes the offset of a source of which nothing was read."""
+_EMPTY = "v1"
+"""A file of a sink's log that names none."""
+_SINK_LOG_COMPACTED_EVERY = 10
+"""Batches; Spark's default, which it also tells from two compacted files that it finds."""
+
+
+def source_count(checkpoint: Path) -> int:
+    """Sources of the query whose checkpoint this is."""
+    return len(_newest_offsets(checkpoint)[2:])
+
+
+def make_part(checkpoint: Path, aside: Path, *, sources: bool, state: bool, query: bool) -> None:
+    """Make a checkpoint at `aside` that goes on where `checkpoint` stands, between two batches.
+
+    `sources`: with the same sources; otherwise with one of which nothing was read. `state`: with its state.
+    `query`: as the same query; two that run side by side need names of their own.
+    """
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.parent.mkdir(parents=True, exist_ok=True)
+    carry_into(checkpoint, aside)
+    if not query:
+        _replace(aside / "metadata", json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":")))
+    if not state:
+        shutil.rmtree(aside / "state", ignore_errors=True)
+    if not sources:
+        shutil.rmtree(aside / "sources", ignore_errors=True)
+        for file in sorted((aside / "offsets").iterdir()):
+            if file.name.isdigit():
+                _replace(file, "\n".join([*file.read_text().splitlines()[:2], _NOTHING_READ]))
+
+
+def _replace(file: Path, content: str) -> None:
+    """Without touching the file that it is a link to; a checksum beside it would be the old one's."""
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    write_whole(file, content)
+
+
+def begin_sink_log(log: Path, batch: int) -> None:
+    """Let the log of a new channel stand at `batch`, without a file: its writer goes on counting from there,
+    and Spark expects every batch since the last compacted one.
+    """
+    if stream_logs.last_batch(log) >= batch:
+        return
+    log.mkdir(parents=True, exist_ok=True)
+    compacted = (batch + 1) // _SINK_LOG_COMPACTED_EVERY * _SINK_LOG_COMPACTED_EVERY - 1
+    for earlier in (compacted - _SINK_LOG_COMPACTED_EVERY, compacted):
+        if earlier >= 0:
+            write_whole(log / f"{earlier}.compact", _EMPTY)
+    for number in range(compacted + 1, batch + 1):
+        write_whole(log / str(number), _EMPTY)
+
+
+def _newest_offsets(checkpoint: Path) -> list[str]:
+    newest = stream_logs.last_batch(checkpoint / "offsets")
+    try:
+        return (checkpoint / "offsets" / str(newest)).read_text().splitlines()
+    except OSError as failure:
+        raise EngineError(f"the checkpoint {checkpoint} cannot be read: {failure}") from failure

@@ -1,0 +1,114 @@
+"""The pipeline record: what a storage root holds, and for which cut of which pipeline.
+
+Whatever runs over a storage root goes on from what lies there: checkpoints belong to fragments, channels to
+flows and their readers. A project says what the pipeline is now; only the storage can say what it was. So
+each run writes down, before it starts anything, how the pipeline is cut, who reads what, and which results
+are kept. The next run holds the project against it, and nothing that is missing or changed is taken as new.
+
+An edit that touches the storage is carried out in three steps: everything that takes long is made aside, the
+record is replaced by the new one with a list of what is left to do, and that is done, however often it is
+interrupted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from mooring.errors import EngineError
+from mooring.spark.storage.storage_root import stamp_format
+from mooring.whole_files import write_whole
+
+RECORD_FILE_NAME = "pipeline.json"
+
+WhyKept = Literal["asked", "unread"]
+"""`mooring.yml` asks for it, or nobody in the pipeline reads the dataset."""
+
+
+class FlowRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A flow that has written into the storage, or reads from it."""
+
+    dataset: str
+    kind: str
+    """Of the dataset: table or sink."""
+    fingerprint: str
+    stateful: bool
+
+
+class Dropped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What somebody gave up by name."""
+
+    name: str
+    what: str
+    at: str
+    """When, in UTC."""
+
+
+class Unfinished(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is left to do of an edit that is decided. Every step can be repeated."""
+
+    retire: tuple[str, ...] = ()
+    """Fragments whose checkpoint is given up."""
+    delete: dict[str, str] = {}
+    """Flow whose channel is given up -> its dataset."""
+    carried: dict[str, int] = {}
+    """Fragment -> the last batch of the checkpoint that was made aside for it, from that of the fragment
+    which it was a part of.
+    """
+
+    def __bool__(self) -> bool:
+        return bool(self.retire or self.delete or self.carried)
+
+
+class PipelineRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    fragments: dict[str, tuple[str, ...]] = {}
+    """Fragment -> its flows."""
+    flows: dict[str, FlowRecord] = {}
+    """In the order in which readers of a dataset take its writers."""
+    reads: dict[str, tuple[str, ...]] = {}
+    """Fragment -> the flows whose channels it reads, in the order of its sources."""
+    results: dict[str, WhyKept] = {}
+    """Dataset whose rows are kept -> why."""
+    dropped: tuple[Dropped, ...] = ()
+    unfinished: Unfinished = Unfinished()
+
+    @property
+    def home(self) -> dict[str, str]:
+        """Flow -> the fragment it ran in."""
+        return {flow: name for name, flows in self.fragments.items() for flow in flows}
+
+
+NOTHING_RECORDED = PipelineRecord()
+
+
+def read_record(root: Path) -> PipelineRecord | None:
+    """What the last run over the storage root wrote down; None where none did."""
+    file = root / RECORD_FILE_NAME
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=PipelineRecord)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as damage:
+        raise EngineError(
+            f"{file} cannot be read: {damage}",
+            remedy="put it back from a copy, or start the pipeline over with --fresh",
+        ) from damage
+
+
+def write_record(root: Path, record: PipelineRecord) -> None:
+    """On disk when this returns, and the storage is of the present format from then on."""
+    try:
+        content = msgspec.json.format(msgspec.json.encode(record), indent=1)
+        write_whole(root / RECORD_FILE_NAME, content + b"\n", on_disk=True)
+        stamp_format(root)
+    except OSError as failure:
+        raise EngineError(
+            f"{root / RECORD_FILE_NAME} cannot be written: {failure}",
+            remedy="see that the storage root is there, writable and not full; nothing was started",
+        ) from failure
+
+
+def forget_record(root: Path) -> None:
+    (root / RECORD_FILE_NAME).unlink(missing_ok=True)

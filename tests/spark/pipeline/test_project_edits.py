@@ -1,0 +1,245 @@
+"""What was edited between two runs is said or refused, never taken as new."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from mooring.errors import EngineError, InputError
+from mooring.spark.pipeline.project_edits import AcceptedEdits
+from mooring.spark.storage import stream_logs
+from mooring.spark.storage.fencing import newest_number
+from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, read_record
+from tests.spark.pipeline.written_storage import Flow, WrittenStorage
+
+if TYPE_CHECKING:
+    from mooring.spark.pipeline.layout import Layout
+    from tests.spark.conftest import ProjectMaker
+
+PACKETS = Flow("packets", outside=True)
+SMALL = Flow("small", ("packets",))
+LARGE = Flow("large", ("packets",))
+WINDOWS = Flow("windows", ("packets",), stateful=True)
+ALL = (PACKETS, SMALL, LARGE)
+MARK = "mooring-storage.json"
+
+
+@pytest.fixture
+def storage(make_project: ProjectMaker, monkeypatch: pytest.MonkeyPatch) -> WrittenStorage:
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # no power fails here, and a busy disk takes long
+    return WrittenStorage(make_project)
+
+
+def files_in(layout: Layout, flow: str) -> list[str]:
+    return [entry.path.name for entry in stream_logs.sink_entries(layout.channels[flow].sink_log)]
+
+
+def trim(layout: Layout) -> None:
+    for channel in layout.channels.values():
+        channel.trim()
+
+
+def test_a_flow_commented_out_for_one_run_is_refused_and_nothing_of_it_is_trimmed(
+    storage: WrittenStorage,
+) -> None:
+    """It resumed an old checkpoint over a channel that had been trimmed meanwhile."""
+    storage.run(ALL, batches=2)
+    with pytest.raises(InputError, match=r"'large' is gone.*2 files.*checkpoint.*--drop large"):
+        storage.begin((PACKETS, SMALL))
+    restored = storage.layout(ALL)
+    assert set(restored.channels["packets"].readers()) == {"small", "large"}
+
+
+def test_even_a_layout_that_is_not_held_against_the_record_forgets_no_reader(storage: WrittenStorage) -> None:
+    storage.run(ALL)
+    without = storage.layout((PACKETS, SMALL))
+    without.create()
+    assert "large" in without.channels["packets"].readers()
+
+
+def test_a_flow_that_is_dropped_by_name_goes_with_its_checkpoint_and_rows_and_that_is_written_down(
+    storage: WrittenStorage,
+) -> None:
+    before = storage.run(ALL, batches=2)
+    epoch = newest_number(before.checkpoints("large"))
+    after = storage.begin((PACKETS, SMALL), accepted=AcceptedEdits(drop=("large",)))
+    assert after.channels["packets"].readers() == ["small"]
+    assert not before.channels["large"].folder.exists()
+    assert not before.channels["large"].link.is_symlink()
+    assert not before.checkpoint("large").is_dir()
+    record = read_record(after.root)
+    assert record is not None
+    (dropped,) = record.dropped
+    assert (dropped.name, dropped.what) == ("large", "2 files (8 B) and a checkpoint")
+    assert "large" not in record.flows
+    storage.begin((PACKETS, SMALL), accepted=AcceptedEdits(drop=("large",)))
+
+    again = storage.run(ALL, accepted=AcceptedEdits(join_late=("large",)))
+    assert newest_number(again.checkpoints("large")) > epoch + 1, "an epoch is never used twice"
+    assert not (before.checkpoints("large") / f"{epoch:06d}").is_dir()
+
+
+def test_results_that_leave_the_queries_while_a_flow_reads_them_are_refused(storage: WrittenStorage) -> None:
+    """The first trim deleted all of them."""
+    flows = (PACKETS, SMALL, Flow("counted", ("small",)))
+    layout = storage.run(flows, "queries: {small: {site: here}}")
+    with pytest.raises(InputError, match=r"results 'small' \(3 files.*--drop small"):
+        storage.begin(flows)
+    trim(layout)
+    assert len(files_in(layout, "small")) == 3
+
+    given_up = storage.begin(flows, accepted=AcceptedEdits(drop=("small",)))
+    assert "small" in given_up.fragments, "the cut stays as it was"
+    trim(given_up)
+    assert files_in(given_up, "small") == []
+    assert len(files_in(given_up, "counted")) == 3
+    storage.begin(flows)
+
+
+def test_results_that_mooring_yml_names_are_kept_as_it_says(storage: WrittenStorage) -> None:
+    flows = (PACKETS, SMALL, Flow("counted", ("small",)))
+    storage.run(flows, "tables: {small: {keep: 7d}}")
+    with pytest.raises(InputError, match=r"results 'small' .* no longer kept"):
+        storage.begin(flows)
+    layout = storage.begin(flows, "tables: {small: {keep: read}}")
+    trim(layout)
+    assert files_in(layout, "small") == []
+
+
+def test_a_tables_first_reader_leaves_its_writers_checkpoint_and_rows_alone(storage: WrittenStorage) -> None:
+    """The two ran as one fragment, with a new checkpoint and without the table."""
+    storage.run((PACKETS, WINDOWS))
+    flows = (PACKETS, WINDOWS, Flow("alarms", ("windows",)))
+    layout = storage.run(flows)
+    assert layout.fragments["windows"].operators == ("packets", "windows")
+    assert layout.fragments["alarms"].operators == ("alarms",)
+    assert layout.is_kept("windows")
+    trim(layout)
+    assert len(files_in(layout, "windows")) == 6
+    storage.begin(flows)
+
+
+def test_what_nobody_read_can_be_dropped_once_somebody_does(storage: WrittenStorage) -> None:
+    flows = (PACKETS, WINDOWS, Flow("alarms", ("windows",)))
+    storage.run((PACKETS, WINDOWS))
+    storage.run(flows)
+    layout = storage.begin(flows, accepted=AcceptedEdits(drop=("windows",)))
+    trim(layout)
+    assert files_in(layout, "windows") == []
+    assert not storage.begin(flows).is_kept("windows")
+
+
+def test_a_renamed_flow_is_refused_with_both_names(storage: WrittenStorage) -> None:
+    storage.run((PACKETS, SMALL, Flow("large", ("packets",), does="the same")))
+    with pytest.raises(InputError, match=r"'large' is gone \('big' is new and does the same"):
+        storage.begin((PACKETS, SMALL, Flow("big", ("packets",), does="the same")))
+
+
+def test_a_flow_that_turns_to_another_dataset_is_refused(storage: WrittenStorage) -> None:
+    storage.run(ALL)
+    with pytest.raises(InputError, match=r"'large' wrote into the table 'large' and .* table 'huge'"):
+        storage.begin((PACKETS, SMALL, Flow("large", ("packets",), into="huge")))
+
+
+def test_a_flow_that_joins_a_trimmed_table_must_say_so(storage: WrittenStorage) -> None:
+    trim(storage.run(ALL))
+    more = (*ALL, Flow("odd", ("packets",)))
+    with pytest.raises(InputError, match=r"new flow 'odd' reads 'packets'.*--join-late odd"):
+        storage.begin(more)
+    layout = storage.begin(more, accepted=AcceptedEdits(join_late=("odd",)))
+    assert "odd" in layout.channels["packets"].readers()
+
+
+def test_a_flow_that_joins_a_table_that_is_kept_reads_it_from_the_beginning(storage: WrittenStorage) -> None:
+    kept = "queries: {packets: {site: here}}"
+    trim(storage.run(ALL, kept))
+    layout = storage.begin((*ALL, Flow("odd", ("packets",))), kept)
+    assert layout.channels["packets"].state().committed["odd"] == 0
+
+
+def test_all_that_is_wrong_is_said_at_once(storage: WrittenStorage) -> None:
+    storage.run(ALL)
+    with pytest.raises(InputError, match=r"'small' is gone.*; the flow 'large' is gone"):
+        storage.begin((PACKETS,))
+
+
+@pytest.mark.parametrize(
+    ("accepted", "expected"),
+    [
+        (AcceptedEdits(drop=("lrge",)), "did you mean 'large'"),
+        (AcceptedEdits(drop=("small",)), "found 'small', expected a flow that has gone"),
+        (AcceptedEdits(join_late=("smal",)), "did you mean 'small'"),
+    ],
+)
+def test_only_what_is_to_be_given_up_can_be_named(
+    storage: WrittenStorage, accepted: AcceptedEdits, expected: str
+) -> None:
+    storage.run(ALL)
+    with pytest.raises(InputError, match=expected):
+        storage.begin((PACKETS, SMALL), accepted=accepted)
+
+
+def writers(*names: str) -> Sequence[Flow]:
+    return (PACKETS, *(Flow(name, ("packets",), into="both") for name in names), Flow("all", ("both",)))
+
+
+def test_readers_keep_the_order_of_their_sources_however_definitions_are_ordered(
+    storage: WrittenStorage,
+) -> None:
+    """Spark knows sources by number: exchanged, each would be read again from the other's place."""
+    storage.run(writers("even", "odd"))
+    assert storage.begin(writers("odd", "even")).reads_of("all") == ("even", "odd")
+
+
+def test_a_second_writer_of_a_table_that_is_read_is_refused(storage: WrittenStorage) -> None:
+    storage.run(writers("even", "odd"))
+    with pytest.raises(InputError, match=r"fragment 'all' cannot go on.*read 'third' too"):
+        storage.begin(writers("even", "odd", "third"))
+
+
+def test_a_cut_only_becomes_finer(storage: WrittenStorage) -> None:
+    """Two checkpoints cannot become one."""
+    flows = (PACKETS, SMALL)
+    apart = storage.run(flows, "cuts: [packets]")
+    assert set(apart.fragments) == {"packets", "small"}
+    assert set(storage.begin(flows).fragments) == {"packets", "small"}
+
+
+def test_without_its_record_a_storage_is_not_taken_as_new(storage: WrittenStorage) -> None:
+    layout = storage.run(ALL)
+    (layout.root / RECORD_FILE_NAME).unlink()
+    with pytest.raises(EngineError, match=r"pipeline\.json is missing"):
+        storage.begin(ALL)
+    (layout.root / RECORD_FILE_NAME).write_text('{"fragments": {"a"')
+    with pytest.raises(EngineError, match=r"pipeline\.json cannot be read"):
+        storage.begin(ALL)
+
+
+def test_storage_of_a_newer_format_is_refused_by_name(storage: WrittenStorage) -> None:
+    mark = storage.run(ALL).root / MARK
+    mark.write_text(json.dumps({**json.loads(mark.read_text()), "format": 3}))
+    with pytest.raises(InputError, match="found storage of format 3, expected at most 2"):
+        storage.begin(ALL)
+
+
+def test_storage_of_format_1_is_brought_to_the_present_one_unless_the_project_was_edited(
+    storage: WrittenStorage,
+) -> None:
+    layout = storage.run(ALL)
+    mark = json.loads((layout.root / MARK).read_text())
+    del mark["format"]
+    (layout.root / MARK).write_text(json.dumps(mark))
+    (layout.root / RECORD_FILE_NAME).unlink()
+    with pytest.raises(InputError, match=r"format 1, which an older Mooring wrote.*large"):
+        storage.begin((PACKETS, SMALL))
+    upgraded = storage.begin(ALL)
+    assert json.loads((layout.root / MARK).read_text())["format"] == 2
+    record = read_record(upgraded.root)
+    assert record is not None
+    assert set(record.fragments) == {"packets", "small", "large"}

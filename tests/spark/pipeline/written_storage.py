@@ -1,0 +1,142 @@
+"""Layouts over real folders without Spark: pipelines written down by hand, and what Spark would have left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StructType
+
+from mooring.spark.pipeline.cut_changes import CutChange
+from mooring.spark.pipeline.definitions import Dataset, Place
+from mooring.spark.pipeline.layout import Layout, cut_pipeline
+from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
+from mooring.spark.pipeline.project import load_project
+from mooring.spark.pipeline.project_edits import AcceptedEdits, project_edits
+from mooring.spark.running.fragment_query import fence, write_note
+from mooring.spark.runs.settling import finish, settle
+from mooring.spark.storage import stream_logs
+
+if TYPE_CHECKING:
+    from tests.spark.conftest import ProjectMaker
+
+SITES = "sites: {here: {capacity: 2}, there: {capacity: 2}}\nstreams: {}\n"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow into the table of its own name, unless it says otherwise."""
+
+    name: str
+    reads: tuple[str, ...] = ()
+    outside: bool = False
+    stateful: bool = False
+    into: str = ""
+    kind: str = "table"
+    does: str = ""
+    """What tells it from others, as a fingerprint would."""
+
+
+def pipeline_of(flows: Sequence[Flow]) -> Pipeline:
+    place = Place("flows.py", 1)
+    nodes, datasets = {}, {}
+    for flow in flows:
+        dataset = flow.into or flow.name
+        kind = "sink" if flow.kind == "sink" else "table"
+        datasets[dataset] = Dataset(dataset, "sink" if kind == "sink" else "table", place)
+        nodes[flow.name] = FlowNode(
+            *(flow.name, dataset, flow.reads, (), flow.outside, flow.stateful, StructType()),
+            fingerprint=flow.does or f"what {flow.name} does",
+            place=place,
+        )
+    return Pipeline("test", datasets, nodes)
+
+
+@dataclass(frozen=True)
+class WrittenStorage:
+    """A project's storage, and what becomes of it from run to run."""
+
+    make_project: ProjectMaker
+
+    def layout(self, flows: Sequence[Flow], settings: str = "") -> Layout:
+        project = load_project(self.make_project(settings=SITES + settings))
+        project.storage_root.create()
+        return cut_pipeline(project, pipeline_of(flows))
+
+    def begin(
+        self, flows: Sequence[Flow], settings: str = "", accepted: AcceptedEdits | None = None
+    ) -> Layout:
+        """A run up to where it would start its fragments."""
+        layout = self.layout(flows, settings)
+        edits = project_edits(finish(layout, layout.before), accepted)
+        settle(edits, lambda change: _drain(edits.layout, change))
+        return edits.layout
+
+    def run(
+        self,
+        flows: Sequence[Flow],
+        settings: str = "",
+        accepted: AcceptedEdits | None = None,
+        batches: int = 3,
+    ) -> Layout:
+        """A run in which every fragment commits so many more batches and reads all that is there."""
+        layout = self.begin(flows, settings, accepted)
+        for name in layout.fragments:
+            run_fragment(layout, name, batches)
+        return layout
+
+
+def run_fragment(layout: Layout, name: str, batches: int, *, interrupted: bool = False) -> None:
+    """What a query of Spark's would leave in its checkpoint and its channel: a file per batch and source."""
+    operators, flows = layout.fragments[name].operators, layout.pipeline.flows
+    checkpoint = fence(layout, name)
+    write_note(layout, name, {flow: flows[flow].fingerprint for flow in operators})
+    for log in ("offsets", "commits", "sources"):
+        (checkpoint / log).mkdir(exist_ok=True)
+    if not (checkpoint / "metadata").exists():
+        (checkpoint / "metadata").write_text(f'{{"id":"query of {name}"}}')
+    first = stream_logs.last_batch(checkpoint / "commits") + 1
+    for batch in range(first, first + batches):
+        sources = [*layout.reads_of(name), *(f"outside {flow}" for flow in operators if flows[flow].outside)]
+        for number, source in enumerate(sources):
+            _take_in(layout, source, checkpoint / "sources" / str(number), batch)
+        offsets = [json.dumps({"logOffset": batch})] * len(sources)
+        (checkpoint / "offsets" / str(batch)).write_text(
+            "\n".join(["v1", '{"batchWatermarkMs":7}', *offsets])
+        )
+        if any(flows[flow].stateful for flow in operators):
+            (checkpoint / "state" / "0").mkdir(parents=True, exist_ok=True)
+            (checkpoint / "state" / "0" / f"{batch + 1}.delta").write_text("open windows")
+        if name in layout.channels:
+            _append(layout.channels[name].link, batch)
+        if not (interrupted and batch == first + batches - 1):
+            (checkpoint / "commits" / str(batch)).write_text("v1\n{}")
+
+
+def _take_in(layout: Layout, source: str, log: Path, batch: int) -> None:
+    log.mkdir(exist_ok=True)
+    paths = [f"file:///data/{source}/{batch}"]
+    if source in layout.channels:
+        known = {entry.path for entry in stream_logs.source_entries(log, batch)}
+        files = stream_logs.sink_entries(layout.channels[source].sink_log)
+        paths = [f"file://{entry.path}" for entry in files if entry.path not in known]
+    lines = [json.dumps({"path": path, "timestamp": 1, "batchId": batch}) for path in paths]
+    (log / str(batch)).write_text("\n".join(["v1", *lines]))
+
+
+def _append(folder: Path, batch: int) -> None:
+    file = folder / f"part-{batch}.parquet"
+    file.write_text("rows")
+    log = folder / "_spark_metadata"
+    log.mkdir(exist_ok=True)
+    (log / str(batch)).write_text("v1\n" + json.dumps({"path": f"file://{file}", "size": 4}))
+
+
+def _drain(layout: Layout, change: CutChange) -> None:
+    """Commits the batch that the fragment was interrupted in."""
+    checkpoint = layout.checkpoint(change.fragment)
+    planned = stream_logs.last_batch(checkpoint / "offsets")
+    (checkpoint / "commits" / str(planned)).write_text("v1\n{}")
