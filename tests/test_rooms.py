@@ -32,6 +32,7 @@ ROOMS = [
     "placement/resilient",
     "chunks",
     "chunks/data",
+    "chunks/files",
     "deployment",
     "protocols",
     "simulator/traces",

@@ -1,0 +1,1 @@
+"""Chunk files: what `mooring chunks` reads."""
