@@ -103,6 +103,10 @@ class MoveDesk:
         """The list that is being carried out, for a status file; None if there is none."""
         return None if self._under_way is None else self._under_way.as_json()
 
+    def reopen(self) -> None:
+        """The run goes on after all: take lists again."""
+        self._ending = False
+
     def halt(self) -> None:
         """The run ends: begin no other list, and no further move of the one under way."""
         self._ending = True

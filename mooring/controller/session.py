@@ -144,7 +144,10 @@ class RunSession:
         )
 
     def run(self, over: Callable[[float], bool]) -> None:
-        """Turn after turn until `over`, given the seconds so far, says so; then a last look."""
+        """Turn after turn until `over`, given the seconds so far, says so; then a last look. It may be called
+        again, to go on.
+        """
+        self.desk.reopen()
         while not over(self.clock.monotonic_s() - self._began_s):
             self.turn()
             self.clock.sleep(self._options.tick_s)

@@ -291,3 +291,57 @@ def test_fragments_of_a_lost_site_are_started_a_few_at_a_time() -> None:
         supervisor.tick(float(now))
         started.append(len(engine.running))
     assert started == [3, 6, 7, 7]
+
+
+def test_a_fragment_that_was_moved_away_a_moment_before_its_site_died_is_left_alone() -> None:
+    engine, _, supervisor, _ = supervised()
+    engine.running["count"] = "b"  # by a move that recovery has not heard of
+    engine.dead.add("a")
+    supervisor.tick(1.0)
+    assert engine.running == {"count": "b"}
+    assert engine.starts == []
+
+
+def test_a_move_that_ends_at_the_site_that_recovery_chose_is_not_started_again() -> None:
+    engine, _, supervisor, told = supervised()
+    engine.moving.add("count")
+    engine.dead.add("a")
+    supervisor.tick(1.0)
+    assert supervisor.recovery.is_at("count") == "b"
+    assert "count" in engine.running  # whatever becomes of it is the move's affair
+    engine.running["count"] = "b"
+    engine.moving.clear()
+    supervisor.tick(2.0)
+    supervisor.look(3.0)
+    assert engine.starts == []
+    assert supervisor.recovery.state_of("count") == "running"
+    assert not any("failed" in what for what in told)
+
+
+def test_what_a_move_left_at_a_lost_site_is_started_elsewhere() -> None:
+    """It was in hand when the site was lost, so nobody let go of it; then the move failed and changed
+    nothing.
+    """
+    engine, _, supervisor, _ = supervised()
+    engine.moving.add("count")
+    engine.dead.add("a")
+    supervisor.tick(1.0)
+    engine.moving.clear()
+    supervisor.look(2.0)
+    assert engine.running == {"count": "b"}
+
+
+def test_a_lost_channel_stops_a_fragment_that_was_on_its_way_once_it_has_arrived() -> None:
+    engine, _, supervisor, told = supervised()
+    engine.moving.add("count")
+    engine.gone_channels["ingest"] = "its folder is missing"
+    supervisor.look(1.0)
+    assert engine.running == {"count": "a"}
+    engine.running["count"] = "b"
+    engine.moving.clear()
+    supervisor.look(2.0)
+    assert engine.running == {}
+    assert sum("is lost" in what for what in told) == 1
+    engine.gone_channels.clear()
+    supervisor.look(3.0)
+    assert engine.running == {"ingest": "a", "count": "b"}

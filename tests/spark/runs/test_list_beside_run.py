@@ -1,0 +1,132 @@
+"""Spark's engine under a run that goes on while a list of moves is carried out."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from mooring.controller.placing import Wish
+from mooring.controller.session import RunSession, SessionOptions
+from mooring.controller.spark_run import SparkRun
+from mooring.errors import EngineError
+from mooring.placement.placement import FragmentSites, Placement
+from mooring.spark.pipeline.project import load_project
+from mooring.spark.running import moving
+from mooring.spark.runs.mailbox import FileMailbox
+from mooring.spark.runs.project_run import prepared_on
+from mooring.spark.runs.results import read_stored
+from mooring.spark.sites.sites import SiteHandle, SiteHandles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mooring.spark.sites.embedded_site import EmbeddedSite
+    from tests.spark.conftest import ProjectMaker
+
+PATIENCE_S = 120.0
+SETTINGS = """\
+sites: {a: {capacity: 2}, b: {capacity: 2}, c: {capacity: 2}}
+streams: {numbers: {site: a, rate: 10}}
+queries: {even: {site: b}, odd: {site: b}}
+statistics: {numbers: {cost_us: 1}, even: {cost_us: 1}, odd: {cost_us: 1}}
+trigger_s: 0.3
+"""
+FLOWS = """
+from pyspark import pipelines as dp
+
+@dp.table
+def even():
+    return spark.readStream.table("numbers").filter("n % 2 = 0")
+
+@dp.table
+def odd():
+    return spark.readStream.table("numbers").filter("n % 2 = 1")
+"""
+BEGAN = FragmentSites({"numbers": "a", "even": "a", "odd": "c"})
+
+
+class Mortal:
+    """A process behind a site that can be killed, and stays dead; its queries run on, cut off, behind the
+    fence.
+    """
+
+    note, log_file = "mortal", Path("server.log")
+
+    def __init__(self) -> None:
+        self.dead = False
+
+    def is_alive(self) -> bool:
+        return not self.dead
+
+    def usage(self) -> None: ...
+    def hold_to_capacity(self) -> None: ...
+    def stop(self) -> None: ...
+
+    def start(self) -> None:
+        raise EngineError("it stays dead")
+
+
+def turn_until(session: RunSession, happened: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not happened():
+        assert time.monotonic() < deadline, f"waited too long for {what}"
+        session.turn()
+        session.clock.sleep(0.1)
+
+
+def feed(folder: Path, first: int, count: int) -> None:
+    hidden = folder / "input" / f".{first}"
+    hidden.write_text("\n".join(json.dumps({"n": n}) for n in range(first, first + count)))
+    hidden.rename(folder / "input" / f"{first:06d}.json")
+
+
+def test_a_site_that_dies_while_moves_are_under_way_is_recovered_before_they_end(
+    make_project: ProjectMaker, site: EmbeddedSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_project(settings=SETTINGS, flows_py=FLOWS)
+    gate, arrived, first_batch, mortal = threading.Event(), threading.Event(), moving.first_batch, Mortal()
+
+    def gated(*args: Any, **options: Any) -> str | None:
+        arrived.set()
+        gate.wait(PATIENCE_S)
+        return first_batch(*args, **options)
+
+    monkeypatch.setattr(moving, "first_batch", gated)
+    handles = [SiteHandle(name, 2.0, site.endpoint, None) for name in "ab"]
+    dying: Any = mortal
+    sites = SiteHandles([*handles, SiteHandle("c", 2.0, site.endpoint, dying)])
+    with prepared_on(load_project(folder), sites) as made:
+
+        def rows(dataset: str) -> list[int]:
+            found = read_stored(made.layout.root, dataset)
+            return sorted(found["n"].to_pylist()) if found.num_rows else []
+
+        wish = Wish("rod", placement=lambda problem: Placement.from_fragments(problem, BEGAN))
+        run, mailbox = SparkRun(made, wish), FileMailbox(made.project.work_folder)
+        with run.started(pace=SessionOptions(look_s=0.5)) as (session, _):
+            feed(folder, 0, 20)
+            turn_until(session, lambda: rows("odd") == list(range(1, 20, 2)), "the first rows")
+            name = mailbox.ask(session.engine.homes(), [("even", "a", "b")])
+            turn_until(session, arrived.is_set, "the move to be under way")
+            mortal.dead = True
+            feed(folder, 20, 20)
+            turn_until(session, lambda: session.engine.homes().get("odd", "c") != "c", "odd elsewhere")
+            turn_until(session, lambda: rows("odd") == list(range(1, 40, 2)), "its rows")
+            assert (mailbox.answer(name) or {})["state"] == "running"
+            assert made.files.read_status() is not None
+            assert ((made.files.read_status() or {})["list"] or {})["reached"] == "fenced"
+            gate.set()
+            turn_until(session, lambda: (mailbox.answer(name) or {})["state"] == "done", "the move")
+            turn_until(session, lambda: rows("even") == list(range(0, 40, 2)), "all even rows")
+            homes = session.engine.homes()
+        run.end("over")
+        assert homes["even"] == "b"
+        assert run.journal.placement() == homes
+        assert rows("odd") == list(range(1, 40, 2))
