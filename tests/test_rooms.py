@@ -53,6 +53,7 @@ ROOMS = [
     "spark/chunks",
     "spark/on_demand",
     "controller",
+    "doctor",
     "experiments",
     "experiments/rod",
     "experiments/sbon",

@@ -51,6 +51,7 @@ VERBS = {
     "status": "show how a running pipeline is doing",
     "moves": "show or apply the moves from what runs to a plan",
     "stop": "end a running pipeline cleanly",
+    "doctor": "look at what a project has stored, and change nothing",
 }
 """Every verb, in the order of the list, with its line there."""
 

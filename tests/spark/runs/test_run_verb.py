@@ -128,12 +128,18 @@ def test_a_run_can_be_detached_watched_killed_resumed_and_stopped_without_losing
     wait_until(lambda: not processes_in(folder), "the site of the killed run to end")
     traces.assert_none()
     assert mooring("status", folder, "--json").document["running"] is False
+    assert mooring("doctor", folder, "--json").document["sound"]
     project.feed(range(100, 150))
     traces = Traces(folder, homes)
     project.detach()
     project.wait_for(150)
     traces.look()
     assert mooring("stop", folder).code == 0
+    examined = mooring("doctor", folder, "--json")
+    assert (examined.code, examined.document["sound"]) == (0, True)
+    assert {"storage", "channel", "checkpoint", "journal"} <= {
+        f["part"] for f in examined.document["findings"]
+    }
     assert project.kept() == list(range(0, 150, 2))
     traces.assert_none()
     report = json.loads((folder / ".mooring" / "report.json").read_text())

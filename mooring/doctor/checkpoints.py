@@ -1,0 +1,147 @@
+"""Checkpoints: epochs behind their fence, the note of their flows, and what each batch left."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from mooring.doctor.diagnosis import Diagnosis, some
+from mooring.doctor.stored_parts import StoredParts
+from mooring.errors import EngineError
+from mooring.spark.storage import stream_logs
+from mooring.spark.storage.fencing import current_epoch, newest_number
+
+PART = "checkpoint"
+_FROM_A_COPY = "put it back from a copy, or start the pipeline over with --fresh"
+_VERSION = re.compile(r"(\d+)(?:_[^.]+)?\.(?:delta|snapshot|zip|changelog)")
+_LEFT_BY_A_TAKE = (".taken", ".making")
+
+
+def look_at_checkpoints(parts: StoredParts) -> Iterator[Diagnosis]:
+    for name in parts.fragments():
+        try:
+            yield from _look_at(parts, name)
+        except (EngineError, OSError) as damage:
+            remedy = damage.remedy if isinstance(damage, EngineError) else "see that it can be read"
+            message = damage.message if isinstance(damage, EngineError) else str(damage)
+            yield Diagnosis(PART, name, "lost", message, remedy)
+
+
+def _look_at(parts: StoredParts, name: str) -> Iterator[Diagnosis]:
+    home, note_file = parts.checkpoints / name, parts.fragment_note(name)
+    newest = current_epoch(home)
+    if not newest.is_dir():
+        if note_file.exists():
+            yield Diagnosis(PART, name, "lost", f"the checkpoint in {home} is missing", _FROM_A_COPY)
+        elif newest_number(home):
+            yield Diagnosis(PART, name, "sound", "was given up on purpose; its epochs stay closed")
+        return
+    if (damage := _note_damage(note_file)) is not None:
+        yield Diagnosis(PART, name, "lost", damage, _FROM_A_COPY)
+    if (damage := batches_lost(newest)) is not None:
+        yield Diagnosis(PART, name, "lost", damage, _FROM_A_COPY)
+    else:
+        yield Diagnosis(PART, name, "sound", _described(home, newest))
+    yield from _fence(home, name, newest)
+    if not note_file.exists():
+        what = f"{note_file} is missing, so that edits of its flows cannot be noticed"
+        yield Diagnosis(PART, name, "pending", what, "the next start writes it")
+
+
+def _note_damage(file: Path) -> str | None:
+    try:
+        note = json.loads(file.read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as damage:
+        return f"{file} cannot be read: {damage}"
+    fit = isinstance(note, dict) and isinstance(note.get("flows"), dict)
+    return None if fit else f"{file} does not say which flows the checkpoint belongs to"
+
+
+def _fence(home: Path, name: str, newest: Path) -> Iterator[Diagnosis]:
+    """Every older epoch is closed by a plain file."""
+    names = os.listdir(home)
+    if any(each.endswith(_LEFT_BY_A_TAKE) for each in names):
+        what = f"a start was cut short while it took the checkpoint along; it is {newest.name} now"
+        yield Diagnosis(PART, name, "pending", what, "the next start finishes it")
+    older = [f"{number:06d}" for number in range(1, newest_number(home)) if f"{number:06d}" != newest.name]
+    if strays := [each for each in older if (home / each).is_dir()]:
+        what = f"a query that was fenced off made {some(strays)} again"
+        yield Diagnosis(PART, name, "pending", what, "the next start closes the newest; remove older ones")
+    if opened := [each for each in older if not (home / each).exists()]:
+        what = f"nothing closes {some(opened)}: a query left behind there could go on"
+        yield Diagnosis(PART, name, "pending", what, f"make empty files of these names in {home}")
+
+
+def batches_lost(checkpoint: Path) -> str | None:
+    """What is missing of the batches that a checkpoint says were committed; None if nothing is."""
+    offsets, commits = _numbers(checkpoint / "offsets"), _numbers(checkpoint / "commits")
+    if not (offsets or commits):
+        return None
+    if not (checkpoint / "metadata").is_file():
+        return f"{checkpoint} has no `metadata`, by which Spark knows its query"
+    committed = max(commits, default=-1)
+    for folder, numbers in (("offsets", offsets), ("commits", commits)):
+        if absent := _absent(numbers):
+            return f"{checkpoint / folder} has no {some([str(number) for number in absent])}"
+    if commits and committed not in offsets:
+        return f"{checkpoint / 'offsets'} has no {committed}, which was committed"
+    for file in (checkpoint / "offsets" / str(max(offsets)), checkpoint / "commits" / str(committed)):
+        if file.exists() and not file.read_bytes().startswith(b"v"):
+            return f"{file} is empty or damaged"
+    if (damage := _sources_lost(checkpoint)) is not None:
+        return damage
+    return _state_lost(checkpoint / "state", committed + 1)
+
+
+def _sources_lost(checkpoint: Path) -> str | None:
+    """Logs of the files that sources have read, as far as batches were committed."""
+    for number, batch in enumerate(stream_logs.committed_source_batches(checkpoint)):
+        log = checkpoint / "sources" / str(number)
+        if batch < 0:
+            continue
+        if stream_logs.last_batch(log) < batch:
+            return f"{log} ends at batch {stream_logs.last_batch(log)}, its query has committed {batch}"
+        stream_logs.source_entries(log, batch)  # every line can be read
+    return None
+
+
+def _state_lost(state: Path, version: int) -> str | None:
+    """Every store has what its state is made of after the last commit: a file of that version."""
+    if version < 1 or not state.is_dir():
+        return None
+    for partition in sorted(state.glob("[0-9]*/[0-9]*")):
+        stores = [(folder, _versions(names)) for folder, _, names in os.walk(partition)]
+        found = [(folder, versions) for folder, versions in stores if versions]
+        for folder, versions in found or [(str(partition), set())]:
+            if version not in versions:
+                return f"the state in {folder} has no version {version}, which was committed"
+    return None
+
+
+def _versions(names: list[str]) -> set[int]:
+    return {int(match[1]) for name in names if (match := _VERSION.fullmatch(name))}
+
+
+def _numbers(folder: Path) -> set[int]:
+    names = os.listdir(folder) if folder.is_dir() else []
+    return {int(name) for name in names if name.isdigit()}
+
+
+def _absent(numbers: set[int]) -> list[int]:
+    """Of a log whose oldest entries are removed in order."""
+    return sorted(set(range(min(numbers), max(numbers))) - numbers) if numbers else []
+
+
+def _described(home: Path, newest: Path) -> str:
+    committed = max(_numbers(newest / "commits"), default=None)
+    planned = max(_numbers(newest / "offsets"), default=-1)
+    epoch = f"epoch {newest_number(home)}"
+    if committed is None:
+        return f"{epoch}, nothing committed yet"
+    in_doubt = f"; batch {planned} was planned and is done again" if planned > committed else ""
+    return f"{epoch}, {committed + 1} batches committed{in_doubt}"

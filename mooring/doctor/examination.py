@@ -1,0 +1,74 @@
+"""One look at everything that a project has stored, while it does not run. Nothing is changed, made or locked
+for longer than a look.
+"""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring.doctor.channels import look_at_channels
+from mooring.doctor.checkpoints import look_at_checkpoints
+from mooring.doctor.diagnosis import Diagnosis
+from mooring.doctor.run_records import look_at_journal, look_at_sessions
+from mooring.doctor.storage import look_at_root
+from mooring.doctor.stored_parts import StoredParts
+from mooring.errors import EngineError
+from mooring.spark.pipeline.project import Project, load_project
+from mooring.spark.runs.run_files import RunFiles
+
+
+@dataclass(frozen=True)
+class Examination:
+    project: Path
+    storage: Path
+    findings: tuple[Diagnosis, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is lost."""
+        return all(finding.state != "lost" for finding in self.findings)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "version": 1,
+            "project": str(self.project),
+            "storage": str(self.storage),
+            "sound": self.is_sound,
+            "findings": [finding.as_json() for finding in self.findings],
+        }
+
+
+def examine(folder: Path) -> Examination:
+    """`EngineError` if the project runs: what it writes would look torn, and be whole a moment later."""
+    project = load_project(folder)
+    pid = RunFiles(project.work_folder).running_pid()
+    if pid is not None:
+        raise EngineError(
+            f"the project runs, as process {pid}, and looks after its storage itself",
+            remedy="see `mooring status`; end it with `mooring stop` to have it looked at",
+        )
+    root = project.settings.storage
+    parts = StoredParts(root, project.work_folder)
+    findings = [*look_at_root(root)]
+    if root.is_dir():
+        findings += [*look_at_channels(parts), *look_at_checkpoints(parts)]
+    sites = [site.name for site in project.settings.sites]
+    findings += [*look_at_journal(parts), *look_at_sessions(parts, sites), *_settings(project)]
+    return Examination(project.folder, root, tuple(findings))
+
+
+def _settings(project: Project) -> list[Diagnosis]:
+    """A token that everybody on this machine can read."""
+    open_to_all = project.settings_file.stat().st_mode & stat.S_IROTH
+    told = [
+        site.name
+        for site in project.settings.sites
+        if site.connect is not None and (site.connect.address.token or site.connect.address.headers)
+    ]
+    if not (open_to_all and told):
+        return []
+    what = f"holds the token of {', '.join(told)}, and every user of this machine can read it"
+    remedy = "chmod 600 it, or use token_env or token_file"
+    return [Diagnosis("settings", project.settings_file.name, "pending", what, remedy)]

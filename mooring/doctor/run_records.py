@@ -1,0 +1,54 @@
+"""What runs leave behind beside the data: the journal, and sessions at sites that outlive them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+
+from mooring.controller.journal import FORWARD, Journal
+from mooring.doctor.diagnosis import Diagnosis, some
+from mooring.doctor.stored_parts import StoredParts
+from mooring.errors import EngineError
+
+
+def look_at_journal(parts: StoredParts) -> Iterator[Diagnosis]:
+    journal = Journal(parts.journal_folder, lambda: 0.0)
+    if not journal.file.exists():
+        return
+    try:
+        records, last, placement = journal.records(), journal.last_list(), journal.placement()
+    except (EngineError, OSError, KeyError, TypeError) as damage:
+        message = damage.message if isinstance(damage, EngineError) else f"{journal.file}: {damage!r}"
+        yield Diagnosis(
+            "journal", journal.file.name, "lost", message, "put it back from a copy, or remove it"
+        )
+        return
+    if last is not None and not last.ended:
+        what = f"a list of {len(last.moves)} moves was cut short after {last.done}"
+        remedy = "the next run finishes it" if FORWARD[last.state] else "the next run goes back"
+        yield Diagnosis("journal", last.id, "pending", what, remedy)
+    known = "no placement yet" if placement is None else f"the placement of {len(placement)} fragments"
+    yield Diagnosis("journal", journal.file.name, "sound", f"{len(records)} records, {known}")
+
+
+def look_at_sessions(parts: StoredParts, sites: Collection[str]) -> Iterator[Diagnosis]:
+    """`sites`: those of the project as it is now."""
+    file = parts.sessions
+    try:
+        noted = [(str(entry["site"]), str(entry["fragment"])) for entry in json.loads(file.read_text())]
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, KeyError, TypeError) as damage:
+        what = f"{file} cannot be read: {damage!r}"
+        remedy = "end what earlier runs left at existing endpoints, then remove the file"
+        yield Diagnosis("sessions", file.name, "lost", what, remedy)
+        return
+    for site in sorted({site for site, _ in noted}):
+        fragments = sorted(fragment for at, fragment in noted if at == site)
+        what = f"queries of {some(fragments)} may still run there, behind their fence"
+        known = (
+            "the next run ends them" if site in sites else "put the site back into mooring.yml to end them"
+        )
+        yield Diagnosis("sessions", site, "pending", what, known)
+    if not noted:
+        yield Diagnosis("sessions", file.name, "sound", "nothing was left running at existing endpoints")

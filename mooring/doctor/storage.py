@@ -1,0 +1,67 @@
+"""The storage root itself: whether it is there and can be used, its mark, its room, and what was left."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from mooring.doctor.diagnosis import Diagnosis, some
+from mooring.quantity import quantity
+from mooring.spark.running.health import LEAST_FREE_BYTES
+
+PART = "storage"
+MARK = "mooring-storage.json"
+
+
+def look_at_root(root: Path) -> Iterator[Diagnosis]:
+    if not root.exists():
+        yield Diagnosis(PART, "root", "sound", f"{root} is not there: nothing was ever stored")
+        return
+    if not root.is_dir() or not os.access(root, os.R_OK | os.X_OK):
+        yield Diagnosis(PART, "root", "lost", f"{root} cannot be read", "mount it, or mend its permissions")
+        return
+    yield from _mark(root)
+    free = shutil.disk_usage(root).free
+    if not os.access(root, os.W_OK):
+        yield Diagnosis(PART, "root", "pending", f"you may not write to {root}", "run as its owner")
+    else:
+        room = f"{quantity(free, 'B')} are left for {root}"
+        full = free < LEAST_FREE_BYTES
+        yield Diagnosis(PART, "root", "pending" if full else "sound", room, "make room" if full else None)
+    yield from _leftovers(root)
+
+
+def _mark(root: Path) -> Iterator[Diagnosis]:
+    """By it, sites know the root, and logs written over several mounts name their files."""
+    file = root / MARK
+    try:
+        mark = json.loads(file.read_text())
+        fit = isinstance(mark["name"], str) and isinstance(mark["viewfs"], bool)
+    except FileNotFoundError:
+        if (root / "channels").exists():
+            remedy = "put it back from a copy; a run would make one of another name"
+            yield Diagnosis(PART, MARK, "lost", f"{file} is missing, but there are channels", remedy)
+        return
+    except (OSError, ValueError, KeyError, TypeError):
+        fit = False
+    if fit:
+        yield Diagnosis(PART, MARK, "sound", f"names the root {mark['name']}")
+    else:
+        yield Diagnosis(PART, MARK, "lost", f"{file} is damaged", "put it back from a copy")
+
+
+def _leftovers(root: Path) -> Iterator[Diagnosis]:
+    """Hidden files of writes that a crash cut short, and queries that warmed a site up."""
+    hidden = [
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(root)
+        for name in names
+        if name.startswith(".") and name.endswith(".new")
+    ]
+    warming = [str(path) for path in sorted((root / "warming").glob("*"))]
+    if left := [os.path.relpath(path, root) for path in sorted([*hidden, *warming])]:
+        what = f"{len(left)} left by writes or warm-ups that were cut short: {some(left)}"
+        yield Diagnosis(PART, "leftovers", "pending", what, "they do no harm; remove them when nothing runs")

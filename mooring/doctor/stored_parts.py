@@ -1,0 +1,80 @@
+"""Where the parts of a storage lie, told by what lies there and not by the pipeline.
+
+Folders are named after flows and fragments, so everything that was ever stored is found, whether or not the
+project still defines it. A channel has the name of the fragment that writes it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring.spark.sites.file_name import file_name
+from mooring.spark.storage.fencing import current_epoch
+
+
+@dataclass(frozen=True)
+class StoredParts:
+    root: Path
+    """The storage root."""
+    work_folder: Path
+    """The project's own files."""
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.root / "checkpoints"
+
+    @property
+    def channels(self) -> Path:
+        return self.root / "channels"
+
+    @property
+    def links(self) -> Path:
+        return self.root / "links"
+
+    @property
+    def journal_folder(self) -> Path:
+        return self.work_folder
+
+    @property
+    def sessions(self) -> Path:
+        return self.work_folder / "sessions.json"
+
+    def checkpoint(self, fragment: str) -> Path:
+        """The newest epoch; not there if there is none."""
+        return current_epoch(self.checkpoints / file_name(fragment))
+
+    def fragment_note(self, name: str) -> Path:
+        return self.checkpoints / f".{name}.fragment.json"
+
+    def fragments(self) -> list[str]:
+        """Names of folders and notes of checkpoints."""
+        noted = [
+            name.removeprefix(".").removesuffix(".fragment.json")
+            for name in _names(self.checkpoints)
+            if name.startswith(".") and name.endswith(".fragment.json")
+        ]
+        return sorted({*noted, *(name for name in _names(self.checkpoints) if not name.startswith("."))})
+
+    def channel_folders(self) -> list[Path]:
+        """Those that are there, and those that a note says were."""
+        found: set[Path] = set()
+        for dataset in _names(self.channels):
+            for name in _names(self.channels / dataset):
+                if name.startswith(".") and name.endswith(".channel.json"):
+                    name = name.removeprefix(".").removesuffix(".channel.json")
+                elif name.startswith(".") or not (self.channels / dataset / name).is_dir():
+                    continue
+                found.add(self.channels / dataset / name)
+        return sorted(found)
+
+    def channel_note(self, folder: Path) -> Path:
+        return folder.parent / f".{folder.name}.channel.json"
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []

@@ -1,0 +1,241 @@
+"""What is sound is called so, every loss is found and named, and looking changes nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from mooring.controller.journal import Journal
+from mooring.deployment.moves import Move
+from mooring.doctor.examination import examine
+from mooring.errors import EngineError
+from mooring.placement.placement import FragmentSites
+
+if TYPE_CHECKING:
+    from tests.doctor.conftest import Damage, StoredProject
+
+
+def digest(folder: Path) -> str:
+    """Of every name, kind, mode, time and content below a folder."""
+    seen = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        info = os.lstat(path)
+        seen.update(f"{path} {info.st_mode} {info.st_mtime_ns} {info.st_ctime_ns} {info.st_ino}".encode())
+        if path.is_symlink():
+            seen.update(os.readlink(path).encode())
+        elif path.is_file():
+            seen.update(path.read_bytes())
+    return seen.hexdigest()
+
+
+def test_a_storage_that_is_whole_is_sound_part_by_part(stored: StoredProject) -> None:
+    seen = examine(stored.folder)
+    assert seen.is_sound
+    assert {finding.state for finding in seen.findings} == {"sound"}
+    found = {(finding.part, finding.name): finding.what for finding in seen.findings}
+    assert "totals has read all" in found["channel", "numbers"]
+    assert "kept as results" in found["channel", "totals"]
+    assert found["checkpoint", "totals"] == "epoch 2, 3 batches committed"
+
+
+def test_a_project_that_never_ran_is_sound(stored: StoredProject) -> None:
+    shutil.rmtree(stored.folder / ".mooring")
+    seen = examine(stored.folder)
+    assert seen.is_sound
+    assert not (stored.folder / ".mooring").exists()
+
+
+def remove(files: Iterable[Path]) -> None:
+    for file in files:
+        file.unlink()
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-3])
+
+
+LOSSES: dict[str, tuple[str, str, Damage]] = {
+    # the part and name it is found at, and what is done
+    "a file of a channel": ("channel", "numbers", lambda s: s.files("numbers")[1].unlink()),
+    "half a file": ("channel", "numbers", lambda s: cut(s.files("numbers")[1])),
+    "a channel's folder": ("channel", "numbers", lambda s: shutil.rmtree(s.channel("numbers"))),
+    "folder and note": ("channel", "numbers", lambda s: shutil.rmtree(s.channel("numbers").parent)),
+    "a channel's note": ("channel", "totals", lambda s: s.channel_note("totals").unlink()),
+    "half a note": ("channel", "totals", lambda s: cut(s.channel_note("totals"))),
+    "a note of something else": ("channel", "totals", lambda s: s.channel_note("totals").write_text("[]")),
+    "a link": ("channel", "totals", lambda s: (s.root / "links" / "totals").unlink()),
+    "an entry of a log": (
+        *("channel", "numbers"),
+        lambda s: (s.channel("numbers") / "_spark_metadata" / "1").unlink(),
+    ),
+    "the end of a log": (
+        *("channel", "numbers"),
+        lambda s: (s.channel("numbers") / "_spark_metadata" / "2").unlink(),
+    ),
+    "a line of a log": ("channel", "numbers", lambda s: cut(s.channel("numbers") / "_spark_metadata" / "1")),
+    "the newest batch of a writer": (
+        *("channel", "totals"),
+        lambda s: remove(s.checkpoint("totals") / part / "2" for part in ("offsets", "commits")),
+    ),
+    "a checkpoint": ("checkpoint", "totals", lambda s: shutil.rmtree(s.checkpoint("totals"))),
+    "all epochs": ("checkpoint", "totals", lambda s: shutil.rmtree(s.checkpoints("totals"))),
+    "an offset": ("checkpoint", "totals", lambda s: (s.checkpoint("totals") / "offsets" / "1").unlink()),
+    "a commit": ("checkpoint", "totals", lambda s: (s.checkpoint("totals") / "commits" / "1").unlink()),
+    "the query's id": ("checkpoint", "totals", lambda s: (s.checkpoint("totals") / "metadata").unlink()),
+    "an empty commit": (
+        *("checkpoint", "totals"),
+        lambda s: (s.checkpoint("totals") / "commits" / "2").write_text(""),
+    ),
+    "what a source has read": (
+        *("checkpoint", "totals"),
+        lambda s: shutil.rmtree(s.checkpoint("totals") / "sources" / "0"),
+    ),
+    "the newest state": (
+        *("checkpoint", "totals"),
+        lambda s: (s.checkpoint("totals") / "state" / "0" / "1" / "3.delta").unlink(),
+    ),
+    "a partition's state": (
+        *("checkpoint", "totals"),
+        lambda s: remove((s.checkpoint("totals") / "state" / "0" / "1").glob("*")),
+    ),
+    "half a fragment's note": ("checkpoint", "totals", lambda s: cut(s.fragment_note("totals"))),
+    "the root's mark": (
+        *("storage", "mooring-storage.json"),
+        lambda s: (s.root / "mooring-storage.json").unlink(),
+    ),
+    "half a mark": ("storage", "mooring-storage.json", lambda s: cut(s.root / "mooring-storage.json")),
+    "half the sessions": (
+        *("sessions", "sessions.json"),
+        lambda s: (s.root.parent / "sessions.json").write_text('[{"site": "a"'),
+    ),
+    "the middle of the journal": (
+        *("journal", "journal.jsonl"),
+        lambda s: (s.root.parent / "journal.jsonl").write_text('{"record": 1}\n{"record": 2}\n'),
+    ),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_is_found_and_named_and_nothing_is_changed(stored: StoredProject, loss: str) -> None:
+    part, name, damage = LOSSES[loss]
+    damage(stored)
+    before = digest(stored.folder)
+    seen = examine(stored.folder)
+    assert digest(stored.folder) == before
+    assert not seen.is_sound
+    lost = [finding for finding in seen.findings if finding.state == "lost"]
+    assert (part, name) in {(finding.part, finding.name) for finding in lost}
+    assert all(finding.remedy for finding in lost)
+
+
+def test_losses_are_told_all_at_once(stored: StoredProject) -> None:
+    for name in ("a link", "an offset", "half a mark"):
+        LOSSES[name][2](stored)
+    lost = {finding.part for finding in examine(stored.folder).findings if finding.state == "lost"}
+    assert lost == {"channel", "checkpoint", "storage"}
+
+
+def pending(stored: StoredProject) -> list[str]:
+    before = digest(stored.folder)
+    seen = examine(stored.folder)
+    assert digest(stored.folder) == before
+    assert seen.is_sound, [finding for finding in seen.findings if finding.state == "lost"]
+    return [f"{finding.what} ({finding.remedy})" for finding in seen.findings if finding.state == "pending"]
+
+
+def test_a_start_that_was_cut_short_is_no_loss(stored: StoredProject) -> None:
+    stored.checkpoint("totals").rename(stored.checkpoints("totals") / ".000002.ab12.taken")
+    (stored.checkpoints("totals") / "000002").write_text("closed")
+    (stored.checkpoints("totals") / ".000003.ab12.making").mkdir()
+    (said,) = pending(stored)
+    assert "cut short" in said
+    assert ".000002.ab12.taken" in said
+
+
+def test_epochs_that_are_open_again_are_told(stored: StoredProject) -> None:
+    (stored.checkpoints("totals") / "000001").unlink()
+    (said,) = pending(stored)
+    assert "nothing closes 000001" in said
+    (stored.checkpoints("totals") / "000001" / "offsets").mkdir(parents=True)
+    (said,) = pending(stored)
+    assert "made 000001 again" in said
+
+
+def test_a_batch_in_doubt_is_no_loss(stored: StoredProject) -> None:
+    """Its writer died after planning it, or after the sink noted it and before the checkpoint did."""
+    (stored.checkpoint("totals") / "commits" / "2").unlink()
+    assert pending(stored) == []
+
+
+def test_what_the_next_run_finishes_is_told(stored: StoredProject) -> None:
+    note = json.loads(stored.channel_note("numbers").read_text())
+    oldest = stored.root / "links" / "numbers" / "part-0.parquet"
+    stored.channel_note("numbers").write_text(json.dumps({**note, "start": 1, "trimming": [str(oldest)]}))
+    stored.files("numbers")[0].unlink()
+    (stored.root.parent / "sessions.json").write_text(
+        json.dumps([{"site": site, "fragment": "totals", "session": "1"} for site in ("here", "gone")])
+    )
+    journal = Journal(stored.root.parent, lambda: 1.0)
+    placed = FragmentSites({"totals": "here"})
+    journal.note_placement(placed, "a plan")
+    journal.begin_list(placed, [Move("totals", "here", "there")])
+    (stored.root / ".note.0123456789abcdef.new").touch()
+    said = "\n".join(pending(stored))
+    for expected in (
+        "1 files were being trimmed (the next run finishes it)",
+        "may still run there, behind their fence (the next run ends them)",
+        "put the site back into mooring.yml",
+        "cut short after 0 (the next run goes back)",
+        "1 left by writes or warm-ups",
+    ):
+        assert expected in said
+
+
+def test_a_pipeline_that_was_started_over_is_sound(stored: StoredProject) -> None:
+    for name in ("numbers", "totals"):
+        shutil.rmtree(stored.checkpoint(name))
+        (stored.checkpoints(name) / "000002").write_text("closed")
+        stored.fragment_note(name).unlink()
+    for part in ("channels", "links"):
+        shutil.rmtree(stored.root / part)
+    (stored.root / "mooring-storage.json").unlink()
+    assert pending(stored) == []
+
+
+def test_files_that_no_log_names_are_counted_and_no_loss(stored: StoredProject) -> None:
+    (stored.channel("numbers") / "part-orphan.parquet").write_text("rows")
+    whats = [f.what for f in examine(stored.folder).findings if (f.part, f.name) == ("channel", "numbers")]
+    assert "1 files of batches that never committed" in whats[0]
+
+
+def test_a_project_that_runs_is_left_alone(stored: StoredProject) -> None:
+    lock = stored.root.parent / "lock"
+    with lock.open("w") as held:
+        held.write("4711")
+        held.flush()
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(EngineError, match="runs, as process 4711"):
+            examine(stored.folder)
+
+
+def test_a_token_that_everybody_can_read_is_told_and_not_shown(stored: StoredProject) -> None:
+    settings = stored.folder / "mooring.yml"
+    settings.write_text(
+        settings.read_text().replace("{capacity: 2}", '{capacity: 2, connect: "sc://a/;token=hunter2"}')
+    )
+    settings.chmod(0o644)
+    (said,) = pending(stored)
+    assert "every user of this machine" in said
+    assert "hunter2" not in said
+    settings.chmod(0o600)
+    assert pending(stored) == []
