@@ -33,6 +33,8 @@ ROOMS = [
     "chunks",
     "chunks/data",
     "chunks/files",
+    "chunks/assignment",
+    "chunks/timing",
     "deployment",
     "protocols",
     "simulator/traces",

@@ -1,0 +1,1 @@
+"""Which site gets which chunk."""

@@ -1,0 +1,1 @@
+"""How long frames take: a compiled simulation of chunks, and what no chunk plan can undercut."""
