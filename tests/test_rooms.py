@@ -32,6 +32,7 @@ ROOMS = [
     "placement/resilient",
     "chunks",
     "chunks/data",
+    "chunks/scene",
     "chunks/files",
     "chunks/assignment",
     "chunks/timing",

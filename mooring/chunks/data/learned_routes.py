@@ -79,6 +79,9 @@ class LearnedRoutes:
     chunk_ms: float = 2.0
     """What a chunk costs beside its function: cut, sent, computed and gathered on its own. Keeps chunks from
     becoming finer than they are worth."""
+    job_ms: float = 0.0
+    """CPU that a node spends once on every frame of which it has a chunk: a slow node that pays more for this
+    than it takes off the others gets none."""
 
     def best(self, costs: CostMap, free_ms: Sequence[float] | None = None) -> Route:
         """For the next frame; `free_ms` says when each node will be through with what it has, from now."""
@@ -96,15 +99,16 @@ class LearnedRoutes:
     ) -> tuple[Route, float]:
         """Earliest finish for one partitioning, and when its last chunk would be done."""
         nodes, ends_ms = earliest_finish(
-            costs.chunk_ms(partitioning) + self.chunk_ms, self.speeds, list(free_ms)
+            costs.chunk_ms(partitioning) + self.chunk_ms, self.speeds, list(free_ms), self.job_ms
         )
         return Route(partitioning.parts, nodes), ends_ms
 
 
 def earliest_finish(
-    work_ms: Floats, speeds: Sequence[float], free_ms: list[float]
+    work_ms: Floats, speeds: Sequence[float], free_ms: list[float], job_ms: float = 0.0
 ) -> tuple[tuple[int, ...], float]:
-    """The node of every chunk, the largest placed first, each where it ends earliest; and the last end.
+    """The node of every chunk, the largest placed first, each where it ends earliest; and the last end. A
+    node spends `job_ms` before its first chunk.
 
     >>> earliest_finish(np.array([4.0, 3.0, 3.0, 2.0]), [1.0, 1.0], [0.0, 0.0])
     ((0, 1, 1, 0), 6.0)
@@ -112,11 +116,15 @@ def earliest_finish(
     ((0, 0, 1), 8.0)
     """
     nodes = [0] * len(work_ms)
+    first_ms = [job_ms] * len(speeds)
     last_ms = 0.0
     for chunk in np.argsort(-work_ms, kind="stable"):
-        ends = [free + work_ms[chunk] / speed for free, speed in zip(free_ms, speeds, strict=True)]
+        ends = [
+            free + (first + work_ms[chunk]) / speed
+            for free, first, speed in zip(free_ms, first_ms, speeds, strict=True)
+        ]
         node = min(range(len(ends)), key=ends.__getitem__)
-        nodes[chunk], free_ms[node] = node, float(ends[node])
+        nodes[chunk], free_ms[node], first_ms[node] = node, float(ends[node]), 0.0
         last_ms = max(last_ms, free_ms[node])
     return tuple(nodes), last_ms
 

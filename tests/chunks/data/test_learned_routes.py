@@ -64,6 +64,13 @@ def test_a_chunk_is_not_finer_than_it_is_worth() -> None:
     assert len(LearnedRoutes((1.0, 1.0), chunk_ms=1.0).best(costs).nodes) == 2
 
 
+def test_a_slow_node_that_costs_more_than_it_helps_gets_nothing() -> None:
+    costs = CostMap.unknown(SHAPE).learn(measured(equal_chunks(SHAPE, 2), np.full(SHAPE, 0.01)))
+    helps, costs_too_much = (LearnedRoutes((1.0, 0.1), job_ms=ms).best(costs) for ms in (0.0, 10.0))
+    assert set(helps.nodes) == {0, 1}
+    assert set(costs_too_much.nodes) == {0}
+
+
 def test_nodes_that_are_busy_get_less() -> None:
     costs = CostMap.unknown(SHAPE).learn(measured(equal_chunks(SHAPE, 2), np.full(SHAPE, 0.01)))
     route = LearnedRoutes((1.0, 1.0), chunk_ms=0.0).best(costs, free_ms=[1000.0, 0.0])

@@ -1,0 +1,1 @@
+"""A generated video whose busy region moves, and what is computed from it."""
