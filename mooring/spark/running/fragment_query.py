@@ -224,7 +224,7 @@ def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) 
         )
     if accept_edits or last is None or not note_file.exists():
         return
-    before = json.loads(note_file.read_text())["flows"]
+    before = _noted_flows(note_file)
     now = _fingerprints(layout, fragment)
     changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     if not changed:
@@ -243,6 +243,16 @@ def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) 
         remedy="undo the edit; or continue with the old state (--accept-edits, safe where no aggregation "
         "or join changed); or start the whole pipeline over (--fresh)",
     )
+
+
+def _noted_flows(file: Path) -> dict[str, str]:
+    try:
+        return dict(json.loads(file.read_text())["flows"])
+    except (OSError, ValueError, KeyError, TypeError) as damage:
+        raise EngineError(
+            f"{file} cannot be read: {damage!r}",
+            remedy="put it back from a copy, or use --accept-edits if no flow was edited since the last run",
+        ) from damage
 
 
 def write_note(layout: Layout, fragment: str, fingerprints: Mapping[str, str]) -> None:

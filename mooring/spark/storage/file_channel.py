@@ -231,8 +231,10 @@ class FileChannel(ChannelLog):
             self._write_note(note)
 
     def _refuse_outside(self, path: Path) -> None:
-        """Only files of this channel are ever deleted, whatever a log or note says."""
-        if path.parent not in (self.link, self.folder) or path.name in ("", ".", "..", _SINK_LOG):
+        """Only files of this channel are ever deleted, whatever logs and notes say, wherever links lead."""
+        named = path.parent in (self.link, self.folder) and path.name not in ("", ".", "..", _SINK_LOG)
+        own = os.path.join(os.path.realpath(self.folder.parent), self.folder.name)
+        if not named or os.path.realpath(path.parent) != own:
             raise EngineError(
                 f"the log of the channel {self.name} names {path}, which is no file of {self.folder}",
                 remedy="nothing was deleted; put the log back as Spark wrote it, or start over with --fresh",

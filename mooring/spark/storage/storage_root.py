@@ -137,9 +137,14 @@ def _root_above(log: Path) -> Path:
 def _read_mark(root: Path) -> dict[str, object] | None:
     try:
         mark: dict[str, object] = json.loads((root / _MARK).read_text())
+        found = mark.get("format", 1)
     except FileNotFoundError:
         return None
-    found = mark.get("format", 1)
+    except (OSError, ValueError, AttributeError) as damage:
+        raise EngineError(
+            f"{root / _MARK} cannot be read: {damage}",
+            remedy="put it back from a copy; sites know the storage by it",
+        ) from damage
     if found not in range(1, FORMAT + 1):
         raise InputError(
             f"found storage of format {found}, expected at most {FORMAT}: a newer Mooring wrote it",

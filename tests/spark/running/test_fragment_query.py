@@ -8,18 +8,25 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.deployment.fragments import Fragment
 from mooring.errors import EngineError, InputError
 from mooring.spark.pipeline.definitions import load_definitions
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.running.fragment_query import RunningFragment, flow_failure, prepare_fragment
+from mooring.spark.running.fragment_query import (
+    RunningFragment,
+    check_checkpoint,
+    flow_failure,
+    prepare_fragment,
+)
 from mooring.spark.runs.results import read_stored
 from mooring.spark.sites.endpoint import close_session
 from mooring.spark.storage import stream_logs
@@ -327,3 +334,15 @@ def test_a_channel_taken_away_is_not_made_again_so_that_no_reader_takes_its_file
     channel.folder.with_name("elsewhere").rename(channel.folder)
     again = [start(layout, "numbers"), start(layout, "kept")]
     wait_until(lambda: numbers_of(layout, "kept") == list(range(30)), *again)
+
+
+@pytest.mark.parametrize("note", ["", '{"flows": {"f": "a', "[]", '{"flows": 3}'])
+def test_a_torn_note_of_a_fragment_is_named(tmp_path: Path, note: str) -> None:
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "0").write_text("v1\n{}")
+    (tmp_path / "note").write_text(note)
+    stored = SimpleNamespace(
+        checkpoint=lambda name: tmp_path, fragment_note=lambda name: tmp_path / "note", channels={}
+    )
+    with pytest.raises(EngineError, match="note cannot be read"):
+        check_checkpoint(stored, Fragment("f", ("f",)), accept_edits=False)  # type: ignore[arg-type]

@@ -270,6 +270,27 @@ def test_nothing_outside_the_channel_is_deleted_whatever_its_log_says(tmp_path: 
     assert spark.log.is_dir()
 
 
+@pytest.mark.parametrize("diverted", ["link", "folder"])
+def test_nothing_is_deleted_where_a_diverted_link_leads(tmp_path: Path, diverted: str) -> None:
+    """Who can write into the storage cannot have Mooring delete what only Mooring may."""
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "part-0").touch()
+    channel = flow_channel(tmp_path)
+    channel.create()
+    note = {"start": 1, "trimming": [str(channel.link / "part-0")], "doubtful": {}, "readers": {}}
+    channel._note_file.write_text(json.dumps(note))
+    if diverted == "link":
+        channel.link.unlink()
+        channel.link.symlink_to(precious)
+    else:
+        channel.folder.rmdir()
+        channel.folder.symlink_to(precious)
+    with pytest.raises(EngineError, match="is no file of"):
+        channel.trim()
+    assert (precious / "part-0").exists()
+
+
 def test_a_torn_note_is_named(tmp_path: Path) -> None:
     channel = flow_channel(tmp_path)
     channel.create()

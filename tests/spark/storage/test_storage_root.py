@@ -168,3 +168,10 @@ def test_storage_that_cannot_work_is_refused_by_name(
     settings = "\n".join([*SETTINGS.splitlines()[:-1], f"storage: {storage}"])
     with pytest.raises(InputError, match=match):
         load_project(make_project(settings=settings))
+
+
+@pytest.mark.parametrize("mark", ["", '{"name": "moor', "[]"])
+def test_a_torn_mark_is_named(tmp_path: Path, mark: str) -> None:
+    (tmp_path / "mooring-storage.json").write_text(mark)
+    with pytest.raises(EngineError, match=r"mooring-storage\.json cannot be read"):
+        StorageRoot(tmp_path).create()
