@@ -58,6 +58,7 @@ class MoveListRun:
         """The record that ends the list, while it could not be written."""
         self._course: Course = "onward"
         self._cut_short = False
+        self._abandoned = False
         self._finished = False
         self._lock = threading.Lock()
 
@@ -79,6 +80,11 @@ class MoveListRun:
         with self._lock:
             self._course = "halt"
 
+    def abandon(self) -> None:
+        """The run is over before the move under way is: go no further, and write nothing more."""
+        with self._lock:
+            self._course, self._abandoned = "halt", True
+
     # Carrying it out
 
     def carry_out(self) -> Ending:
@@ -95,6 +101,8 @@ class MoveListRun:
         if not self._finished:
             self._cut_short = True
             return self._turned_back(len(self.moves), EngineError("aborted"))
+        if self._abandoned:
+            return self._left()
         self.close("done")
         return "done"
 
@@ -109,6 +117,8 @@ class MoveListRun:
         if at not in (None, move.from_site):
             raise EngineError(f"{move.fragment!r} went from {move.from_site!r} to {at!r} meanwhile")
         report = self.engine.move(move.fragment, move.to_site, reached)
+        if self._abandoned:
+            raise EngineError("the run is over")
         figures = {"pause_s": report.pause_s, "state_bytes": report.state_bytes}
         self.journal.append("step", list=self.name, step=step, stage="done", **figures)
         self.progress(step, move, "done", report)
@@ -118,7 +128,8 @@ class MoveListRun:
         """An abort ends a move at any stage. The end of the run does so only while nothing has stopped: from
         then on, starting the fragment at its target is the shortest way.
         """
-        if self._course == "back" or (self._course == "halt" and stage in ("begin", "prepared")):
+        early = stage in ("begin", "prepared")
+        if self._course == "back" or (self._course == "halt" and (early or self._abandoned)):
             self._cut_short = True
             raise EngineError("aborted" if self._course == "back" else "the run ends")
 
@@ -128,7 +139,7 @@ class MoveListRun:
         """The move of that step was not done. A journal that cannot be written now keeps nothing from going
         back: until it can, it says of the list what it said before, which is safe to go on from.
         """
-        if self._cut_short and self._course == "halt":
+        if self._abandoned or (self._cut_short and self._course == "halt"):
             return self._left()
         self._noted("turned back", why=failure.message)
         barred = self._take_back(step)

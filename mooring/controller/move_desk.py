@@ -113,6 +113,11 @@ class MoveDesk:
         if self._under_way is not None and self._under_way.run is not None:
             self._under_way.run.halt()
 
+    def abandon(self) -> None:
+        """The run is over: nothing more is heard of the list under way, nor written by it."""
+        if self._under_way is not None and self._under_way.run is not None:
+            self._under_way.run.abandon()
+
     # A list
 
     def _begin(self, request: MoveRequest) -> None:

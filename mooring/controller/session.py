@@ -249,6 +249,7 @@ class RunSession:
             self._show_list()
             self.clock.sleep(self._options.tick_s)
         if (left := self.desk.under_way()) is not None:
+            self.desk.abandon()
             what = f"the move of {left.get('fragment')} to {left.get('to')} is not waited for any longer"
             self._tell(Incident(self.clock.monotonic_s(), f"{what}: the next run decides by the journal"))
 

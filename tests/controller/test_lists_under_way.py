@@ -272,8 +272,10 @@ class Opening:
             listed.over.result(PATIENCE_S)
 
 
-def test_the_end_of_a_run_does_not_wait_for_ever(rig: Rig) -> None:
-    rig.ask(Move("f", "a", "b"), gate=("f", "prepared"))
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_end_of_a_run_does_not_wait_for_ever(rig: Rig, stage: Stage) -> None:
+    """And whatever becomes of the move writes nothing more: the journal may be another run's by then."""
+    rig.ask(Move("f", "a", "b"), gate=("f", stage))
     rig.run.session.run(lambda passed: True)
     assert any(
         "the move of f to b is not waited for any longer" in what for _, what in rig.run.book.incidents
@@ -281,10 +283,13 @@ def test_the_end_of_a_run_does_not_wait_for_ever(rig: Rig) -> None:
     listed = rig.run.session.desk._under_way
     assert listed is not None
     assert listed.over is not None
+    before = rig.journal.records()
     rig.engine.open.set()
     listed.over.result(PATIENCE_S)
+    assert rig.journal.records() == before
     found = resume(rig.journal)
     assert found is not None
+    assert found.placement == OLD
 
 
 @pytest.mark.parametrize("refused", [("turned back", "rolled back"), ("rolled back",), ("turned back",)])

@@ -7,6 +7,7 @@ the *channels* know their readers. Sites are asked over *calls* that never wait 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -72,7 +73,9 @@ class SparkEngine:
         )
         # Moves ask over lanes of their own: a long call of a move keeps nobody from asking how its sites are.
         self._move_calls = SiteCalls(chosen.silence_s)
-        self._mover = Mover(replace(self._lifecycle, calls=self._move_calls))
+        # What looks at checkpoints, or trims behind them, waits while a move carries one into a fresh folder.
+        self._fencing = threading.Lock()
+        self._mover = Mover(replace(self._lifecycle, calls=self._move_calls, fencing=self._fencing))
         self._health = Health(layout, sites, self.calls, self.roster)
         self._channels = ChannelReaders(layout)
         self._meters = RunMeters(layout, sites, queries, self.roster, self.progress.meters, time.time())
@@ -143,10 +146,12 @@ class SparkEngine:
         return self._channels.users_of(channel)
 
     def lost_channels(self) -> dict[str, str]:
-        return self._channels.lost()
+        with self._fencing:
+            return self._channels.lost()
 
     def trim(self) -> int:
-        return self._channels.trim()
+        with self._fencing:
+            return self._channels.trim()
 
     # Watching
 
@@ -174,7 +179,8 @@ class SparkEngine:
         """What happened since the last call."""
         for running in self.roster.running():
             self.progress.ask(running)
-        self._seen = self._meters.snapshot(time.time())
+        with self._fencing:
+            self._seen = self._meters.snapshot(time.time())
         return self._seen
 
     @property

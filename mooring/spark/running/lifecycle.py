@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 
 from pyspark.errors import PySparkException
 
@@ -34,6 +36,8 @@ class Lifecycle:
     progress: Progress
     warmth: Warmth
     accept_edits: bool
+    fencing: AbstractContextManager[object] = field(default_factory=contextlib.nullcontext)
+    """Held while a checkpoint changes its folder."""
 
     def start(self, fragment: str, site: str) -> None:
         """Run a fragment at a site, from where it last committed."""
@@ -41,7 +45,7 @@ class Lifecycle:
         prepared = self.prepare(fragment, site)
         # Fenced here rather than by the site's lane: a call that comes back late must not fence what was
         # started elsewhere in the meantime.
-        prepared.fence()
+        self.fence(prepared)
         self.roster.add(self.launch(prepared))
         self.warmth.note(site, self.sites.of(site).endpoint, stateful=self.is_stateful(fragment))
         self.progress.restarted(fragment)
@@ -76,6 +80,11 @@ class Lifecycle:
             START_PATIENCE_S,
             late=lambda prepared: prepared.discard(),  # or its session would stay open for good
         )
+
+    def fence(self, prepared: PreparedFragment) -> None:
+        """From now on no query of the fragment that was started before commits anything."""
+        with self.fencing:
+            prepared.fence()
 
     def launch(self, prepared: PreparedFragment) -> RunningFragment:
         """Start a query, after the fence; one that starts too late is ended with its session."""

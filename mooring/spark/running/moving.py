@@ -7,7 +7,6 @@ nothing. Loading the state is part of it. Spark's own stop-and-restart is measur
 
 from __future__ import annotations
 
-import contextlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,15 +69,19 @@ class Mover:
         """The fragment at the target, past its first batch."""
         run, name = self.lifecycle, prepared.fragment.name
         stages.reach("stopped")
-        prepared.fence()
+        run.fence(prepared)
         stages.reach("fenced")
         made = run.launch(prepared)
         commits = run.layout.checkpoint(name) / "commits"
-        failure = run.calls.ask(
-            prepared.site,
-            lambda: first_batch(made.query, commits),
-            FIRST_BATCH_PATIENCE_S + run.calls.silence_s,
-        )
+        try:
+            failure = run.calls.ask(
+                prepared.site,
+                lambda: first_batch(made.query, commits),
+                FIRST_BATCH_PATIENCE_S + run.calls.silence_s,
+            )
+        except SiteLostError:
+            run.roster.leave_behind(made)  # to be ended once the site answers
+            raise
         if failure is not None:
             raise flow_failure(run.layout, name, prepared.site, failure)
         stages.reach("started")
@@ -91,8 +94,12 @@ class Mover:
         Then do what the table of stages says.
         """
         run, name = self.lifecycle, old.name
-        with contextlib.suppress(EngineError):
+        try:
             run.calls.ask(prepared.site, prepared.discard)
+        except SiteLostError:
+            pass
+        except EngineError:  # the run is over, and this is the last that is asked of the site
+            prepared.discard()
         if stages.on_failure == "changes nothing":
             raise failure
         run.let_go(old)

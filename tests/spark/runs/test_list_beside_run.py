@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.controller.apply import resume
 from mooring.controller.placing import Wish
 from mooring.controller.session import RunSession, SessionOptions
 from mooring.controller.spark_run import SparkRun
@@ -110,7 +111,7 @@ def test_a_site_that_dies_while_moves_are_under_way_is_recovered_before_they_end
 
         wish = Wish("rod", placement=lambda problem: Placement.from_fragments(problem, BEGAN))
         run, mailbox = SparkRun(made, wish), FileMailbox(made.project.work_folder)
-        with run.started(pace=SessionOptions(look_s=0.5)) as (session, _):
+        with run.started(pace=SessionOptions(look_s=0.5, list_patience_s=0.5)) as (session, _):
             feed(folder, 0, 20)
             turn_until(session, lambda: rows("odd") == list(range(1, 20, 2)), "the first rows")
             name = mailbox.ask(session.engine.homes(), [("even", "a", "b")])
@@ -126,7 +127,18 @@ def test_a_site_that_dies_while_moves_are_under_way_is_recovered_before_they_end
             turn_until(session, lambda: (mailbox.answer(name) or {})["state"] == "done", "the move")
             turn_until(session, lambda: rows("even") == list(range(0, 40, 2)), "all even rows")
             homes = session.engine.homes()
+
+            # The run is ended in the midst of a move.
+            gate.clear()
+            arrived.clear()
+            mailbox.ask(homes, [("even", "b", "a")])
+            turn_until(session, arrived.is_set, "the move back to be under way")
+            session.run(lambda passed: True)
+        gate.set()
         run.end("over")
         assert homes["even"] == "b"
-        assert run.journal.placement() == homes
+        found = resume(run.journal)
+        assert found is not None
+        assert found.placement == homes
+        assert "cut short before its first was done" in found.why
         assert rows("odd") == list(range(1, 40, 2))
