@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -155,26 +156,25 @@ class UnderFire:
     # What happens to the storage
 
     def fill_disk(self) -> None:
-        """Full at a drawn moment, and again when something frees a little.
-
-        A move is asked for meanwhile: at once, so that it meets the full disk under way, or when it is known.
-        """
+        """Full at a drawn moment of a move, and again when something frees a little."""
+        asking = threading.Thread(target=self.moved_on_full_disk, args=(self.drawn_placement(),))
+        asking.start()
         self.pause()
-        placement, at_once = self.drawn_placement(), self.draw.choice([True, False])
         with full(self.storage.parent / "ballast") as fill_again:
 
             def noticed() -> bool:
                 fill_again()
                 return "No space left" in str(self.troubles())
 
-            if not at_once:
-                self.at.wait(noticed, "the full disk to be noticed")
-            asked = "carried out" if self.moved(placement) else "refused or failed"
-            self.counts[f"moves asked for on a full disk, {asked}"] += 1
             self.at.wait(noticed, "the full disk to be noticed")
+            asking.join()
             self.pause()
         self.counts["full disks"] += 1
         self.settle()
+
+    def moved_on_full_disk(self, placement: dict[str, str]) -> None:
+        came = "carried out" if self.moved(placement) else "refused or failed"
+        self.counts[f"moves asked for as a disk fills, {came}"] += 1
 
     # How it is done
 

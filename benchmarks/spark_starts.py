@@ -95,7 +95,7 @@ def give_rows(folder: Path) -> None:
 
 def commits(folder: Path) -> int:
     """Batches that fragments have committed, as far as their checkpoints still name them."""
-    return len(list((folder / ".mooring" / "storage" / "checkpoints").glob("*/*/commits/[0-9]*")))
+    return len(list((folder / ".mooring" / "storage").glob("**/commits/[0-9]*")))
 
 
 def by_command(number: int, project: Path, temporary: Path) -> dict[str, Value]:
