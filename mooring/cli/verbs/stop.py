@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.output.terminal import Terminal
+from mooring.errors import EngineError
 from mooring.spark.pipeline.project import work_folder_of
 from mooring.spark.runs.asker import this_asker
 from mooring.spark.runs.mailbox import FileMailbox
@@ -30,7 +31,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     files = RunFiles(work_folder_of(args.project))
     mailbox, notice = FileMailbox(files.folder), None
     if files.running_pid() is not None:
-        with contextlib.suppress(OSError):  # a full disk keeps nobody from stopping a run
+        with contextlib.suppress(EngineError):  # a full disk keeps nobody from stopping a run
             notice = mailbox.announce_stop(this_asker(" ".join(["mooring", *args.words])))
     try:
         stopped = files.stop_runner(PATIENCE_S, waiting_line(terminal))

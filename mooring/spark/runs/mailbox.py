@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from mooring.deployment.requests import AbortRequest, MoveRequest, Request, StopNotice
+from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
 from mooring.spark.sites.process_tree import is_alive
 from mooring.whole_files import write_whole
@@ -54,8 +55,14 @@ class FileMailbox:
         return self._put(StopNotice(uuid.uuid4().hex, time.time(), os.getpid(), asked_by))
 
     def _put(self, request: Request) -> str:
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_whole(self.folder / f"{request.id}.json", msgspec.json.encode(request))
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_whole(self.folder / f"{request.id}.json", msgspec.json.encode(request))
+        except OSError as failure:
+            raise EngineError(
+                f"the request cannot be put into {self.folder}: {failure.strerror or failure}",
+                remedy="make room, or see whose folder it is, and ask again; nothing was asked for",
+            ) from failure
         return request.id
 
     def answer(self, name: str) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.deployment.requests import AbortRequest, MoveRequest, StopNotice
+from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
 from mooring.spark.runs.asker import this_asker
 from mooring.spark.runs.mailbox import FileMailbox
@@ -54,6 +55,12 @@ def test_an_abort_and_a_stop_say_who_asks(tmp_path: Path) -> None:
     stop = box.take()
     assert isinstance(stop, StopNotice)
     assert stop.asked_by == "somebody"
+
+
+def test_a_request_that_cannot_be_written_is_an_error_of_the_engine(tmp_path: Path) -> None:
+    (tmp_path / "requests").write_text("a file where the box should be")
+    with pytest.raises(EngineError, match=r"the request cannot be put into .*requests: File exists"):
+        FileMailbox(tmp_path).ask(OLD, MOVES)
 
 
 def put(box: FileMailbox, content: bytes, name: str = "0" * 32) -> None:
