@@ -8,7 +8,7 @@ below.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from mooring.problem.files import load_data
 from mooring.problem.query import Query
 from mooring.problem.reading.fields import (
     Check,
+    boolean,
     fail,
     mapping,
     name,
@@ -183,12 +184,12 @@ def _read_settings(data: object, folder: Path) -> ProjectSettings:
 
 
 def _keep(raw: object, path: str) -> Keep:
-    fields = read_fields(raw, {"keep": read_keep}, path)
+    fields = read_fields(raw, {"keep": read_keep, "merge": boolean}, path)
     if "keep" not in fields:
         fail(f"{path}.keep", "all, read, or a duration such as 7d", None)
     keep = fields["keep"]
     assert isinstance(keep, Keep)
-    return keep
+    return replace(keep, merge=bool(fields.get("merge", True)))
 
 
 def _queries(section: Any, around: Surroundings) -> dict[str, Query]:

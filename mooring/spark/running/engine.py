@@ -29,6 +29,7 @@ from mooring.spark.running.channel_readers import ChannelReaders
 from mooring.spark.running.fragment_query import RunningFragment
 from mooring.spark.running.health import Health
 from mooring.spark.running.lifecycle import Lifecycle
+from mooring.spark.running.merging import Merging
 from mooring.spark.running.moving import Mover
 from mooring.spark.running.progress import Progress
 from mooring.spark.running.roster import Roster
@@ -78,6 +79,7 @@ class SparkEngine:
         self._mover = Mover(replace(self._lifecycle, calls=self._move_calls, fencing=self._fencing))
         self._health = Health(layout, sites, self.calls, self.roster)
         self._channels = ChannelReaders(layout)
+        self._merging = Merging(layout.channels)
         self._meters = RunMeters(layout, sites, queries, self.roster, self.progress.meters, time.time())
         self._seen: Snapshot | None = None
 
@@ -119,6 +121,7 @@ class SparkEngine:
         """Stop whatever still runs, at once, and ask no site anything more."""
         self._move_calls.close()
         self.stop_all(patience_s=0.0)
+        self._merging.close()
         self.calls.close()
 
     def move(self, fragment: str, to_site: str, reached: Reached = ignored) -> MoveReport:
@@ -151,7 +154,9 @@ class SparkEngine:
 
     def trim(self) -> int:
         with self._fencing:
-            return self._channels.trim()
+            freed = self._channels.trim()
+            self._merging.step()
+            return freed
 
     # Watching
 

@@ -30,6 +30,7 @@ from mooring.spark.pipeline.layout import Layout
 from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.fencing import drop_unfinished, take_epoch
+from mooring.spark.storage.merges import MAX_FILE_AGE_S
 from mooring.spark.storage.state_store import choose_store
 from mooring.whole_files import write_whole
 
@@ -171,6 +172,7 @@ def channel_stream(layout: Layout, dataset: str, session: SparkSession) -> DataF
     """Everything written into a dataset, by all its flows, as one stream."""
     schema = layout.pipeline.writers(dataset)[0].schema
     reader = session.readStream.schema(schema).option("maxFilesPerTrigger", MAX_FILES_PER_BATCH)
+    reader = reader.option("maxFileAge", f"{MAX_FILE_AGE_S}s")
     parts = [reader.parquet(layout.address(channel.link)) for channel in layout.writers_of(dataset)]
     return functools.reduce(DataFrame.unionByName, parts)
 

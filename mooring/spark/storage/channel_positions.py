@@ -9,12 +9,13 @@ from their beginning.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
 from mooring.spark.storage.followed_log import FollowedLog
+from mooring.spark.storage.merged_name import items_of
 from mooring.spark.storage.storage_root import local_path
 from mooring.spark.storage.stream_logs import LogEntry, LogLine, committed_source_batches, entry_of
 
@@ -30,7 +31,9 @@ class _Source:
 
     log: FollowedLog
     position: int
-    """Files of the channel, from the oldest on, that it has committed without a gap."""
+    """How far it has committed the channel's files without a gap."""
+    next: int = 0
+    """Number of entries that make up to there."""
     committed: int = -1
     """The last batch of its log that its query has committed."""
     here: bool | None = None
@@ -56,6 +59,8 @@ class ChannelPositions:
     def _clear(self, start: int, gone: frozenset[str]) -> None:
         self.start = self.end = start
         """Position of the oldest file that is stored, and after the newest."""
+        self.entries = 0
+        """What is stored; less than the positions where files were merged."""
         self.stored_bytes = 0
         self.first: LogEntry | None = None
         self.last: LogEntry | None = None
@@ -64,20 +69,21 @@ class ChannelPositions:
         self._sources: dict[tuple[str, Path], _Source] = {}
         self._recent: deque[LogLine] = deque(maxlen=_RECENT)
         self._names: list[str] = []
-        """Of the files up to `end`: the newest, as many as some source has not committed."""
+        """Of the newest entries, as many as some source has not committed."""
         self._outside: set[str] = set()
         """Names that are no file of the channel's folder. There are none unless somebody changed the log."""
 
-    def refresh(self, start: int, gone: Iterable[Path], readers: Iterable[str]) -> None:
+    def refresh(self, start: int, gone: Iterable[Path], readers: Mapping[str, int]) -> None:
         """Take in what the logs tell beyond the last call.
 
-        `gone`: files that were taken out of the sink's log, and may be back in it for a while.
+        `gone`: files that were taken out of the sink's log, and may be back in it for a while. `readers`:
+        each with a position up to which it has committed everything, whatever its logs still name.
         """
         hidden = frozenset(path.name if path.parent in self._folders else str(path) for path in gone)
         committed = self._committed_batches(readers)
         if not (start == self.start and hidden <= self._gone and self._read_on(committed)):
             self._clear(start, hidden)
-            self._read_all(committed)
+            self._read_all(committed, readers)
         self._gone = hidden
 
     def committed(self, reader: str) -> int:
@@ -87,11 +93,13 @@ class ChannelPositions:
 
     def entries_from(self, position: int) -> list[LogEntry] | None:
         """Files from a position on; None if it lies too far back to be remembered."""
-        wanted = max(0, self.end - max(position, self.start))
-        if wanted > len(self._recent):
-            return None
-        recent = list(self._recent)
-        return [entry_of(line, self._sink_log) for line in recent[len(recent) - wanted :]]
+        found, at = list[LogEntry](), self.end
+        for line in reversed(self._recent):
+            if at <= max(position, self.start):
+                break
+            found.append(entry_of(line, self._sink_log))
+            at -= found[-1].items
+        return found[::-1] if at <= max(position, self.start) else None
 
     def _committed_batches(self, readers: Iterable[str]) -> dict[tuple[str, Path], int]:
         """Of the sources that have committed anything from files."""
@@ -119,11 +127,12 @@ class ChannelPositions:
         self._let_go()
         return True
 
-    def _read_all(self, committed: dict[tuple[str, Path], int]) -> None:
+    def _read_all(self, committed: dict[tuple[str, Path], int], readers: Mapping[str, int]) -> None:
         self._append(self._sink.news().lines)
         stored = set(self._names)
         for key, batch in committed.items():
             source = self._sources[key] = _Source(FollowedLog(key[1]), self.start)
+            self._pass(source, readers[key[0]])
             self._advance(source, source.log.news().lines, batch)
             source.ahead &= stored  # the rest was trimmed before
         self._let_go()
@@ -140,7 +149,8 @@ class ChannelPositions:
             self._names.append(name)
             self._recent.append(line)
             self.stored_bytes += line.size
-            self.end += 1
+            self.entries += 1
+            self.end += items_of(name)
         if self._recent:
             self.last = entry_of(self._recent[-1], self._sink_log)
 
@@ -155,15 +165,24 @@ class ChannelPositions:
         source.planned = [(batch, name) for batch, name in source.planned if batch > committed]
         if not source.here:
             return
-        base = self.end - len(self._names)
-        while source.position < self.end and (name := self._names[source.position - base]) in source.ahead:
+        base = self.entries - len(self._names)
+        while source.next < self.entries and (name := self._names[source.next - base]) in source.ahead:
             source.ahead.remove(name)
-            source.position += 1
+            source.position += items_of(name)
+            source.next += 1
+
+    def _pass(self, source: _Source, position: int) -> None:
+        """A merged file stands for files that the source has committed under their own names."""
+        for name in self._names:
+            if source.position >= position:
+                break
+            source.position += items_of(name)
+            source.next += 1
 
     def _let_go(self) -> None:
         """Forget the names that every source here has committed, and all where there is no such source."""
-        needed = min((s.position for s in self._sources.values() if s.here is not False), default=self.end)
-        del self._names[: len(self._names) - (self.end - needed)]
+        needed = min((s.next for s in self._sources.values() if s.here is not False), default=self.entries)
+        del self._names[: len(self._names) - (self.entries - needed)]
 
     def _name(self, line: LogLine) -> str:
         """A file's name; its whole path if it lies outside the channel."""

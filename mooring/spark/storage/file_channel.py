@@ -17,11 +17,12 @@ files, takes them for deleted on purpose, and commits its batch without their ro
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from mooring.errors import EngineError
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.channel_positions import ChannelPositions
 from mooring.spark.storage.keep import ALL, Keep
+from mooring.spark.storage.merges import MergePlan, Merges
 from mooring.whole_files import write_whole
 
 _SINK_LOG = "_spark_metadata"
@@ -58,6 +60,10 @@ class FileChannel(ChannelLog):
         self._keep, self._results = keep, results
         self._note_file = folder.parent / f".{folder.name}.channel.json"
         self._positions = ChannelPositions(self.sink_log, (folder, link), checkpoint_of)
+        self.merges = Merges(
+            folder, self.sink_log, folder.parent / f".{folder.name}.merges", self._write_note
+        )
+        self._entries_when_planned = 0
 
     @property
     def sink_log(self) -> Path:
@@ -91,6 +97,7 @@ class FileChannel(ChannelLog):
         """A reader registered once stays registered across runs; a new one starts at what is stored now."""
         note = self._note()
         if reader not in note["readers"]:
+            self.merges.give_up(note)
             note["readers"][reader] = note["start"]
             self._write_note(note)
 
@@ -134,33 +141,70 @@ class FileChannel(ChannelLog):
         bound_s = min(last.modified_s, time.time()) - age_s
         if first.modified_s > bound_s - age_s * _LATE:
             return 0
-        young = (at for at, entry in enumerate(self._stored(note)) if entry.modified_s > bound_s)
-        return next(young, 0)
+        old = itertools.takewhile(lambda entry: entry.modified_s <= bound_s, self._stored(note))
+        return sum(entry.items for entry in old)
 
     def trim(self) -> Trimmed:
         note = self._note()
+        self.merges.settle(note)
         self._finish(note)
+        if merged := self.merges.outlived(note):
+            self._delete(note, merged)
+        if self.merges.under_way(note):
+            return Trimmed(0, 0)  # what is trimmed must not come back under its older names
         state = self._state(note)
-        due = state.trim_to() - state.start
-        doomed = self._stored(note)[:due] if due > 0 else []
+        doomed = self._stored_until(note, state.trim_to()) if state.trim_to() > state.start else []
         for entry in doomed:
             self._refuse_outside(entry.path)
         if doomed:
-            note["trimming"] = [str(entry.path) for entry in doomed]
-            note["start"] += len(doomed)
+            note["start"] += sum(entry.items for entry in doomed)
             if self._keep.age_s is not None:
                 aged = note.setdefault("aged", {"items": 0, "bytes": 0})
-                aged["items"] += len(doomed)
+                aged["items"] += sum(entry.items for entry in doomed)
                 aged["bytes"] += sum(entry.size for entry in doomed)
-            self._write_note(note)
-            self._finish(note)
-        return Trimmed(len(doomed), sum(entry.size for entry in doomed))
+            self._delete(note, [entry.path for entry in doomed])
+        return Trimmed(sum(entry.items for entry in doomed), sum(entry.size for entry in doomed))
+
+    def merge_plan(self) -> MergePlan | None:
+        """Files of a kept table that would better be one, if there are such behind all readers."""
+        note = self._note()
+        positions = self._refreshed(note)
+        options, grown = self.merges.options, positions.entries - self._entries_when_planned
+        if grown < 0:
+            self._entries_when_planned, grown = 0, positions.entries
+        # Planning takes reading the whole log, so only when there is something new to plan.
+        if not (self._keep.for_good and self._keep.merge) or 2 * grown < options.fan:
+            return None
+        if self.merges.under_way(note) or note["trimming"] or _SINK_LOG in note["doubtful"]:
+            return None
+        plan = self.merges.plan(note, self._behind(note))
+        if plan is None:
+            self._entries_when_planned = positions.entries
+        return plan
+
+    def adopt(self, plan: MergePlan, count: int) -> None:
+        """Let a merged file, written as planned, take the place of the first `count` of its files. It is
+        dropped if a reader has come that has not committed them.
+        """
+        note = self._note()
+        end = plan.first + sum(entry.items for entry in plan.files[:count])
+        if plan.first < note["start"] or self._behind(note) < end + self.merges.options.spared:
+            plan.hidden.unlink(missing_ok=True)
+            return
+        readers = [reader for reader in note["readers"] if reader != self._results]
+        self.merges.adopt(note, plan, count, readers)
+
+    def _behind(self, note: dict[str, Any]) -> int:
+        """The position up to which every reader within the pipeline has committed."""
+        state = self._state(note)
+        inside = [at for reader, at in state.committed.items() if reader != self._results]
+        return min(inside, default=state.end)
 
     def appended_since(self, position: int) -> list[stream_logs.LogEntry]:
         """Files appended from `position` on, as far as they are still stored."""
         note = self._note()
         recent = self._refreshed(note).entries_from(position)
-        return self._stored(note)[max(0, position - note["start"]) :] if recent is None else recent
+        return self._stored(note)[len(self._stored_until(note, position)) :] if recent is None else recent
 
     def goes_beyond(self, planned_batch: int) -> bool:
         """Whether the sink's log goes beyond the last batch that its writer has planned (-1: none), as after
@@ -230,6 +274,12 @@ class FileChannel(ChannelLog):
         if json.dumps(note) != before:
             self._write_note(note)
 
+    def _delete(self, note: dict[str, Any], files: Sequence[Path]) -> None:
+        """With their entries in all logs, and resumed after a crash: the note names them beforehand."""
+        note["trimming"] = [str(path) for path in files]
+        self._write_note(note)
+        self._finish(note)
+
     def _refuse_outside(self, path: Path) -> None:
         """Only files of this channel are ever deleted, whatever logs and notes say, wherever links lead."""
         named = path.parent in (self.link, self.folder) and path.name not in ("", ".", "..", _SINK_LOG)
@@ -244,6 +294,15 @@ class FileChannel(ChannelLog):
         """Every entry of the sink's log, read anew: for what is done to files, not for every look."""
         gone = _gone(note)
         return [entry for entry in stream_logs.sink_entries(self.sink_log) if entry.path not in gone]
+
+    def _stored_until(self, note: dict[str, Any], position: int) -> list[stream_logs.LogEntry]:
+        found, at = list[stream_logs.LogEntry](), note["start"]
+        for entry in self._stored(note):
+            at += entry.items
+            if at > position:
+                break
+            found.append(entry)
+        return found
 
     def _refreshed(self, note: dict[str, Any]) -> ChannelPositions:
         self._positions.refresh(note["start"], _gone(note), note["readers"])

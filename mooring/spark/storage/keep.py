@@ -21,6 +21,8 @@ class Keep:
     """Rows stay when all readers have them: the table is a result."""
     age_s: float | None = None
     """They go when their file is this much older than the newest one; None: never."""
+    merge: bool = True
+    """Its small files may be merged; of no account where rows do not stay."""
 
 
 ALL = Keep(for_good=True)

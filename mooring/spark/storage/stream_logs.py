@@ -16,15 +16,19 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 import msgspec
 
 from mooring.errors import EngineError
+from mooring.spark.storage.merged_name import items_of, read_name
 from mooring.spark.storage.storage_root import local_path
 from mooring.whole_files import write_whole
 
 VERSION = b"v1"
 """The first line of every log file."""
+_USUAL_INTERVAL = 10
+"""Spark's default; the first compacted file of a log is at most so far in."""
 _NUMBERED = re.compile(r"(\d+)(\.compact)?")
 
 
@@ -59,7 +63,12 @@ class LogEntry:
     batch: int
     """Only sources note it; -1 in a sink's log."""
     modified_s: float = 0.0
-    """When it was written, in seconds since 1970."""
+    """When its youngest rows were written, in seconds since 1970."""
+
+    @property
+    def items(self) -> int:
+        """Files, as a flow wrote them, that it stands for."""
+        return items_of(self.path.name)
 
 
 def sink_entries(log: Path) -> list[LogEntry]:
@@ -150,6 +159,37 @@ def drop_entries(log: Path, dropped: Collection[Path], *, spare_newest: bool = F
     return found
 
 
+def replace_entries(file: Path, names: Collection[str], into: str, size: int, modified_ms: int) -> None:
+    """Let one entry of a log file take the place of others, in one rename."""
+    content = file.read_bytes()
+    doomed, lines, placed = set(names), list[bytes](), False
+    raw = [line for line in content.split(b"\n")[1:] if line.strip()]
+    for text, line in zip(raw, parse_lines(content, file), strict=True):
+        folder, _, name = line.path.rpartition("/")
+        if unquote(name) not in doomed:
+            lines.append(text)
+        elif not placed:
+            entry = {"path": f"{folder}/{into}", "size": size, "modificationTime": modified_ms}
+            lines.append(json.dumps({**json.loads(text), **entry}, separators=(",", ":")).encode())
+            placed = True
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    write_whole(file, b"\n".join([VERSION, *lines]), on_disk=True)
+
+
+def read_lines(file: Path) -> list[LogLine]:
+    """Of one file of a log; none if it was retired a moment ago."""
+    return parse_lines(_content(file) or VERSION, file)
+
+
+def compact_interval(log: Path) -> int | None:
+    """Batches from one compacted file to the next; None while that cannot be told."""
+    names = os.listdir(log) if log.is_dir() else []
+    numbers = sorted(int(match[1]) for name in names if (match := _NUMBERED.fullmatch(name)) and match[2])
+    if len(numbers) > 1:
+        return numbers[-1] - numbers[-2]
+    return numbers[0] + 1 if numbers and numbers[0] < _USUAL_INTERVAL else None
+
+
 def parse_lines(content: bytes, file: Path) -> list[LogLine]:
     """The lines of a log file after its version."""
     version, _, lines = content.partition(b"\n")
@@ -170,8 +210,10 @@ def parse_lines(content: bytes, file: Path) -> list[LogLine]:
 
 def entry_of(line: LogLine, log: Path) -> LogEntry:
     """A line with its path as Mooring sees it."""
-    modified_ms = line.modified_ms or line.seen_ms
-    return LogEntry(local_path(line.path, log), line.size, line.batch, modified_ms / 1000)
+    path = local_path(line.path, log)
+    merged = read_name(path.name)
+    modified_ms = line.modified_ms or line.seen_ms if merged is None else merged.newest_ms
+    return LogEntry(path, line.size, line.batch, modified_ms / 1000)
 
 
 def _entries(log: Path) -> Iterator[LogEntry]:
@@ -183,8 +225,7 @@ def _entries(log: Path) -> Iterator[LogEntry]:
 
 def _newest_entry(log: Path) -> Path | None:
     for _, file in reversed(live_files(log)):
-        lines = parse_lines(_content(file) or VERSION, file)
-        if lines:
+        if lines := read_lines(file):
             return local_path(lines[-1].path, log)
     return None
 

@@ -1,0 +1,281 @@
+"""Small files of a kept table are merged behind all readers, so that files and logs grow with its rows and
+not with time.
+
+A merge is made beside the table and then takes the place of its files in the sink's log. They all stand in
+one file of that log, the newest compacted one, which is replaced in one rename: whoever reads the log finds
+the old files or the new one, never both, never neither. Spark may be compacting from what it read before,
+and so bring the old files back; they are still there, and are replaced again. Only when a later compacted
+file names the merged one are they on their way out, and they stay for some time even then, for those who
+have listed them.
+
+No streaming reader takes a merged file for a new one: its entry says that it was written in 1970, and Spark
+ignores files that are a week older than the newest one it has seen. A reader that has seen none, as one that
+was added later, takes the merged files first and in order. So nothing is merged until every reader has
+committed some files as they were written (docs/decisions/0027-small-files-are-merged.md).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from mooring.errors import EngineError
+from mooring.spark.storage.merged_name import MergedName
+from mooring.spark.storage.storage_root import local_path
+from mooring.spark.storage.stream_logs import (
+    LogEntry,
+    compact_interval,
+    entry_of,
+    last_batch,
+    live_files,
+    read_lines,
+    replace_entries,
+)
+from mooring.whole_files import write_whole
+
+MAX_FILE_AGE_S = 7 * 86400
+"""Spark's file source ignores what is so much older than the newest file it has seen (`maxFileAge`)."""
+_HIDDEN = re.compile(r"\.merging-[0-9a-f]{16}")
+
+
+@dataclass(frozen=True)
+class MergeOptions:
+    fan: int = 50
+    """Files of about the same size that are merged into one. Rows are written anew whenever the number of
+    their files grows by this factor."""
+    spared: int = 20
+    """Newest files, committed by all readers, that are left as they were written."""
+    after_s: float = 3600.0
+    """Files younger than this, by the newest one, are left: readers outside the pipeline may be behind."""
+    target_bytes: float = 64e6
+    """Files of this size are large enough."""
+    most_files: int = 2000
+    """In one merge."""
+    grace_s: float = 3600.0
+    """How long files that were merged stay for those who have listed them."""
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    first: int
+    """Position of the first file."""
+    files: tuple[LogEntry, ...]
+    hidden: Path
+    """Where the merged file is written."""
+
+
+class Merges:
+    """Of one channel. What is under way is in the channel's note, under `merges`; the files of each, which
+    may be many, in a list of its own.
+    """
+
+    def __init__(
+        self, folder: Path, sink_log: Path, lists: Path, write_note: Callable[[dict[str, Any]], None]
+    ) -> None:
+        self._folder, self._sink_log, self._lists = folder, sink_log, lists
+        self._write_note = write_note
+        self.options = MergeOptions()
+
+    def under_way(self, note: dict[str, Any]) -> bool:
+        """Whether the old files might still come back into the log."""
+        return any(merge["due_s"] is None for merge in note.get("merges", ()))
+
+    def plan(self, note: dict[str, Any], behind: int) -> MergePlan | None:
+        """What to merge next; `behind`: the position that every reader has committed."""
+        self._remove_strays(note)
+        live = live_files(self._sink_log)
+        if not live or live[0][1].suffix != ".compact":
+            return None
+        compacted = len(read_lines(live[0][1]))
+        lines = [line for _, file in live for line in read_lines(file)]
+        entries = [entry_of(line, self._sink_log) for line in lines]
+        ends, position = [], int(note["start"])
+        for entry in entries:
+            position += entry.items
+            ends.append(position)
+        if not self._guarded(entries, ends, behind, [line.modified_ms for line in lines]):
+            return None
+        youngest_s = max(entry.modified_s for entry in entries) - self.options.after_s
+        last = behind - self.options.spared
+        ready = [
+            (end - entry.items, entry)
+            for entry, end in zip(entries[:compacted], ends, strict=False)
+            if end <= last and entry.modified_s <= youngest_s
+        ]
+        chosen = self._choose(ready)
+        if not chosen:
+            return None
+        hidden = self._folder / f".merging-{secrets.token_hex(8)}"
+        return MergePlan(chosen[0][0], tuple(entry for _, entry in chosen), hidden)
+
+    def _guarded(
+        self, entries: Sequence[LogEntry], ends: Sequence[int], behind: int, stamps: Sequence[int]
+    ) -> bool:
+        """Whether all readers have seen files, not merged ones, beside which any merged file is too old."""
+        spared = [
+            stamp / 1000 - MAX_FILE_AGE_S > behind / 1000 and entry.items == 1
+            for entry, end, stamp in zip(entries, ends, stamps, strict=True)
+            if behind - self.options.spared < end <= behind
+        ]
+        return len(spared) == self.options.spared and all(spared)
+
+    def _choose(self, ready: list[tuple[int, LogEntry]]) -> list[tuple[int, LogEntry]]:
+        """A run of files that stand for about as many each, the smallest first."""
+        options = self.options
+
+        def level(item: tuple[int, LogEntry]) -> int:
+            if item[1].size >= options.target_bytes:
+                return -1
+            found, items = 0, item[1].items
+            while items >= options.fan:
+                found, items = found + 1, items // options.fan
+            return found
+
+        runs = [(key, list(run)) for key, run in groupby(ready, level)]
+        for _, run in sorted((each for each in runs if each[0] >= 0), key=lambda each: each[0]):
+            if len(run) < options.fan:
+                continue
+            chosen, size = list[tuple[int, LogEntry]](), 0
+            for item in run[: options.most_files]:
+                size += item[1].size
+                if chosen and size > options.target_bytes:
+                    break
+                chosen.append(item)
+            if len(chosen) > 1:
+                return chosen
+        return []
+
+    def adopt(self, note: dict[str, Any], plan: MergePlan, count: int, readers: Sequence[str]) -> None:
+        """Let the merged file take the place of the first `count` files of its plan. `readers` have committed
+        them: they stand behind it from now on, whatever their logs go on to name.
+        """
+        files = plan.files[:count]
+        end = plan.first + sum(entry.items for entry in files)
+        newest_ms = max(round(entry.modified_s * 1000) for entry in files)
+        merge = {"id": secrets.token_hex(8), "into": MergedName(plan.first, end, newest_ms).make()}
+        content = {
+            "hidden": plan.hidden.name,
+            "size": plan.hidden.stat().st_size,
+            "modified_ms": end,
+            "files": [str(entry.path) for entry in files],
+        }
+        self._lists.mkdir(exist_ok=True)
+        write_whole(self._list(merge), json.dumps(content), on_disk=True)
+        note.setdefault("merges", []).append({**merge, "at": None, "due_s": None})
+        for reader in readers:
+            note["readers"][reader] = max(note["readers"][reader], end)
+        self._write_note(note)
+        self.settle(note)
+
+    def settle(self, note: dict[str, Any]) -> None:
+        """Carry on with what was adopted, from wherever an earlier attempt stopped."""
+        if not note.get("merges"):
+            return
+        before = json.dumps(note)
+        note["merges"] = [merge for merge in note["merges"] if self._goes_on(merge)]
+        if json.dumps(note) != before:
+            self._write_note(note)
+
+    def give_up(self, note: dict[str, Any]) -> None:
+        """Drop merges whose files still stand in the log, before a reader comes that may take in some of them
+        under their own names; the caller writes the note.
+        """
+        for merge in list(note.get("merges", ())):
+            if merge["due_s"] is None and merge["into"] not in self._names_compacted():
+                for name in (merge["into"], self._listed(merge)["hidden"]):
+                    (self._folder / name).unlink(missing_ok=True)
+                note["merges"].remove(merge)
+
+    def _names_compacted(self) -> set[str]:
+        """Files that the newest compacted file of the sink's log names; merged ones stand in no other."""
+        live = live_files(self._sink_log)
+        if not live or live[0][1].suffix != ".compact":
+            return set()
+        return {local_path(line.path, self._sink_log).name for line in read_lines(live[0][1])}
+
+    def outlived(self, note: dict[str, Any]) -> list[Path]:
+        """Files that a merged one stands for and that nobody can be reading any more; to be deleted by the
+        caller, who writes the note.
+        """
+        now_s, due = time.time(), list[Path]()
+        for merge in list(note.get("merges", ())):
+            if merge["due_s"] is not None and merge["due_s"] <= now_s:
+                due += [Path(path) for path in self._listed(merge)["files"]]
+                note["merges"].remove(merge)
+        return due
+
+    def _goes_on(self, merge: dict[str, Any]) -> bool:
+        """False once nothing is left to do for a merge."""
+        if merge["due_s"] is not None:
+            return True
+        listed, live = self._listed(merge), live_files(self._sink_log)
+        if not live or live[0][1].suffix != ".compact":
+            return True
+        number, compact = live[0]
+        names = {local_path(line.path, self._sink_log).name for line in read_lines(compact)}
+        files = {Path(path).name for path in listed["files"]}
+        old = names & files
+        if merge["into"] in names and not old:
+            if merge["at"] is None:
+                merge["at"] = number
+            elif number > merge["at"]:
+                merge["due_s"] = time.time() + self.options.grace_s
+            return True
+        if merge["into"] not in names and not old:
+            return False
+        if merge["into"] in names or old != files:
+            raise EngineError(
+                f"{compact} names some of the files that {merge['into']} stands for",
+                remedy="nothing more is merged or trimmed there; put the log back from a copy",
+            )
+        if not self._put_in_place(merge, listed):
+            return False
+        if self._no_compaction_is_near(number):
+            replace_entries(compact, files, merge["into"], listed["size"], listed["modified_ms"])
+            merge["at"] = number
+        return True
+
+    def _put_in_place(self, merge: dict[str, Any], listed: dict[str, Any]) -> bool:
+        made, hidden = self._folder / merge["into"], self._folder / listed["hidden"]
+        if not made.exists() and hidden.exists():
+            os.rename(hidden, made)
+        return made.exists()
+
+    def _no_compaction_is_near(self, compacted: int) -> bool:
+        """Spark reads the log for the next compacted file once the batch before it is noted. Two batches
+        earlier it cannot be at it.
+        """
+        interval = compact_interval(self._sink_log)
+        return interval is not None and last_batch(self._sink_log) <= max(compacted, compacted + interval - 3)
+
+    def _list(self, merge: dict[str, Any]) -> Path:
+        return self._lists / f"{merge['id']}.json"
+
+    def _listed(self, merge: dict[str, Any]) -> dict[str, Any]:
+        try:
+            listed: dict[str, Any] = json.loads(self._list(merge).read_text())
+        except (OSError, ValueError) as damage:
+            raise EngineError(
+                f"{self._list(merge)} cannot be read, which says what {merge['into']} stands for: {damage}",
+                remedy="put it back from a copy",
+            ) from damage
+        return listed
+
+    def _remove_strays(self, note: dict[str, Any]) -> None:
+        """What a merge left that was cut short before it was adopted, or after it was over."""
+        needed = {self._list(merge).name for merge in note.get("merges", ())}
+        hidden = {self._listed(merge)["hidden"] for merge in note.get("merges", ())}
+        for name in os.listdir(self._lists) if self._lists.is_dir() else ():
+            if name not in needed:
+                (self._lists / name).unlink(missing_ok=True)
+        for name in os.listdir(self._folder):
+            if _HIDDEN.fullmatch(name) and name not in hidden:
+                (self._folder / name).unlink(missing_ok=True)

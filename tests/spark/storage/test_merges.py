@@ -1,0 +1,371 @@
+"""Merging small files shows every reader each row once, whatever comes between (no Spark needed)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+import pyarrow
+import pyarrow.parquet
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.errors import EngineError
+from mooring.spark.storage.file_channel import FileChannel
+from mooring.spark.storage.keep import ALL, Keep
+from mooring.spark.storage.merged_file import write_merged
+from mooring.spark.storage.merged_name import read_name
+from mooring.spark.storage.merges import MAX_FILE_AGE_S, MergeOptions, Merges
+from mooring.spark.storage.stream_logs import live_files, read_lines, sink_entries
+from tests.spark.storage.test_file_channel import FakeSpark
+
+SMALL = MergeOptions(fan=3, spared=2, after_s=0, most_files=5, grace_s=0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_power_failures() -> Iterator[None]:
+    """Nothing here claims to survive one, and waiting for a disk takes most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
+class Writer(FakeSpark):
+    """Also writes rows: one file per batch with one row, its number; a batch every five seconds."""
+
+    def append(self) -> None:
+        self.now_ms = 1_700_000_000_000 + 5000 * (self.batch + 1)
+        super().append()
+        part = self.log.parent / f"part-{self.batch}"
+        pyarrow.parquet.write_table(pyarrow.table({"row": [self.batch]}), part)
+
+
+class Reader:
+    """Takes in files as Spark's file source does: the oldest first, none that it has seen, and none that is a
+    week older than the newest it has seen. At a restart its log is what it has seen.
+    """
+
+    def __init__(self, channel: Path, checkpoint: Path) -> None:
+        self.channel, self.checkpoint = channel, checkpoint
+        self.log = checkpoint / "sources" / "0"
+        self.batch = -1
+        self.rows: list[int] = []
+        self.restart()
+
+    def restart(self) -> None:
+        lines = [line for _, file in live_files(self.log) for line in read_lines(file)]
+        self.seen = {line.path: line.seen_ms for line in lines}
+        self.latest_ms = max(self.seen.values(), default=0)
+        self._purge()
+
+    def _purge(self) -> None:
+        self.purged_ms = self.latest_ms - MAX_FILE_AGE_S * 1000
+        self.seen = {path: at for path, at in self.seen.items() if at >= self.purged_ms}
+
+    def read(self) -> None:
+        listed = [
+            line for _, file in live_files(self.channel / "_spark_metadata") for line in read_lines(file)
+        ]
+        new = [
+            line
+            for line in sorted(listed, key=lambda line: line.modified_ms)
+            if line.modified_ms >= self.purged_ms and line.path not in self.seen
+        ][:4]
+        if not new:
+            return
+        self.batch += 1
+        for line in new:
+            self.rows += pyarrow.parquet.read_table(line.path.removeprefix("file://"))["row"].to_pylist()
+            self.seen[line.path] = line.modified_ms
+            self.latest_ms = max(self.latest_ms, line.modified_ms)
+        self._purge()
+        self._note([(line.path, line.modified_ms) for line in new])
+
+    def _note(self, files: list[tuple[str, int]]) -> None:
+        for part in ("sources/0", "offsets", "commits"):
+            (self.checkpoint / part).mkdir(parents=True, exist_ok=True)
+        lines = [json.dumps({"path": path, "timestamp": at, "batchId": self.batch}) for path, at in files]
+        name = str(self.batch)
+        if self.batch % 3 == 2:
+            before = [text for _, file in live_files(self.log) for text in file.read_text().split("\n")[1:]]
+            name, lines = f"{name}.compact", [*before, *lines]
+        (self.log / name).write_text("\n".join(["v1", *lines]))
+        offsets = ["v1", "{}", json.dumps({"logOffset": self.batch})]
+        (self.checkpoint / "offsets" / str(self.batch)).write_text("\n".join(offsets))
+        (self.checkpoint / "commits" / str(self.batch)).write_text("v1\n{}")
+
+
+class Table:
+    """A kept table with a writer, readers, and what Mooring does to it."""
+
+    def __init__(self, folder: Path, keep: Keep = ALL) -> None:
+        self.folder, self.keep = folder, keep
+        self.writer = Writer(folder)
+        self.readers: dict[str, Reader] = {}
+        self.reopen()
+        self.channel.create()
+        self.channel.register("results")
+
+    def reopen(self) -> None:
+        """As a run that is started again does."""
+        self.channel = FileChannel(
+            "c", self.folder / "channel", self.folder / "link", lambda name: self.folder / name, self.keep
+        )
+        self.channel.merges.options = SMALL
+
+    def join(self, name: str) -> None:
+        if name not in self.readers:
+            self.channel.register(name)
+            self.readers[name] = Reader(self.folder / "channel", self.folder / name)
+
+    def append(self) -> None:
+        self.writer.append()
+
+    def start_compaction(self) -> None:
+        self.writer.start_compaction()
+
+    def trim(self) -> None:
+        self.channel.trim()
+
+    def merge(self) -> None:
+        if (plan := self.channel.merge_plan()) is not None:
+            self.channel.adopt(plan, write_merged([entry.path for entry in plan.files], plan.hidden))
+
+    def early_joins(self) -> None:
+        self.join("early")
+
+    def late_joins(self) -> None:
+        self.join("late")
+
+    def early_reads(self) -> None:
+        self._reader("read", "early")
+
+    def late_reads(self) -> None:
+        self._reader("read", "late")
+
+    def early_restarts(self) -> None:
+        self._reader("restart", "early")
+
+    def late_restarts(self) -> None:
+        self._reader("restart", "late")
+
+    def _reader(self, step: str, name: str) -> None:
+        if name in self.readers:
+            getattr(self.readers[name], step)()
+
+    def visible(self) -> list[int]:
+        """What a batch reader finds now."""
+        return [
+            row
+            for entry in sink_entries(self.writer.log)
+            for row in pyarrow.parquet.ParquetFile(entry.path).read()["row"].to_pylist()
+        ]
+
+    def check(self) -> None:
+        assert self.visible() == list(range(self.writer.batch + 1))
+        for reader in self.readers.values():
+            assert max(Counter(reader.rows).values(), default=1) == 1, "a reader was given a row twice"
+        state = self.channel.state()
+        assert (state.start, state.end) == (0, self.writer.batch + 1)
+        for name, reader in self.readers.items():
+            assert state.committed[name] == len(reader.rows), "a reader's position is not what it has read"
+
+    def go_on(self, batches: int = 12) -> None:
+        for _ in range(batches):
+            self.append()
+            for reader in self.readers.values():
+                reader.read()
+            self.merge()
+            self.trim()
+            self.check()
+
+    def check_over(self) -> None:
+        """All rows are with all readers, and neither files nor logs are many."""
+        for reader in self.readers.values():
+            for _ in range(self.writer.batch):
+                reader.read()
+            assert sorted(reader.rows) == list(range(self.writer.batch + 1))
+        self.check()
+        assert any(read_name(entry.path.name) for entry in sink_entries(self.writer.log))
+
+
+STEPS = [
+    *("append", "append", "append", "start_compaction", "trim", "merge", "merge", "reopen"),
+    *(
+        "early_joins",
+        "early_reads",
+        "early_reads",
+        "early_restarts",
+        "late_joins",
+        "late_reads",
+        "late_restarts",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(STEPS), max_size=50))
+@settings(max_examples=25, deadline=None)
+def test_every_reader_gets_every_row_once_and_a_batch_finds_them_all(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str]
+) -> None:
+    table = Table(tmp_path_factory.mktemp("table"))
+    for step in steps:
+        getattr(table, step)()
+        table.check()
+    table.late_joins()
+    table.go_on()
+    table.late_restarts()
+    table.go_on()
+    table.check_over()
+
+
+@given(st.lists(st.sampled_from([step for step in STEPS if "late" not in step]), max_size=50))
+@settings(max_examples=12, deadline=None)
+def test_a_compaction_from_before_the_swap_brings_back_the_old_files_and_nothing_else(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str]
+) -> None:
+    """As with a listing that is stale: the swap comes while Spark compacts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Merges, "_no_compaction_is_near", lambda self, compacted: True)
+        table = Table(tmp_path_factory.mktemp("table"))
+        table.early_joins()
+        for step in ["append"] * 7 + ["early_reads", "early_reads", "start_compaction", "merge", *steps]:
+            getattr(table, step)()
+            table.check()
+        table.go_on()
+        table.check_over()
+
+
+def test_files_and_entries_grow_with_rows_and_not_with_batches(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    table.channel.merges.options = replace(SMALL, fan=8, most_files=8)
+    table.join("early")
+    table.go_on(120)
+    table.check_over()
+    assert any(entry.items == 64 for entry in sink_entries(table.writer.log))
+    assert len(sink_entries(table.writer.log)) < 35
+    assert len(list(table.channel.folder.glob("*"))) < 50
+    assert len([line for _, file in live_files(table.readers["early"].log) for line in read_lines(file)]) < 35
+
+
+class Killed(BaseException):
+    """As by kill -9."""
+
+
+@contextmanager
+def killed_at(number: int, *, afterwards: bool) -> Iterator[None]:
+    """The process ends before or after its `number`th change of a name, and changes nothing any more."""
+    done = 0
+
+    def deadly(real: Any) -> Any:
+        def change(*args: Any, **named: Any) -> Any:
+            nonlocal done
+            done += 1
+            if done > number or (done == number and not afterwards):
+                raise Killed
+            result = real(*args, **named)
+            if done == number:
+                raise Killed
+            return result
+
+        return change
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("replace", "rename", "unlink"):
+            patch.setattr(os, name, deadly(getattr(os, name)))
+        yield
+
+
+@pytest.mark.parametrize("afterwards", [False, True])
+def test_a_merge_can_be_killed_at_any_point(tmp_path: Path, afterwards: bool) -> None:
+    """At each change of a file's name, from planning the merge to the last of its files deleted."""
+    number, unharmed = 0, False
+    while not unharmed:
+        number += 1
+        shutil.rmtree(tmp_path)
+        tmp_path.mkdir()
+        table = Table(tmp_path)
+        table.join("early")
+        for _ in range(6):
+            table.append()
+            table.readers["early"].read()
+        try:
+            for _ in range(6):
+                table.append()
+                table.readers["early"].read()
+                with killed_at(number, afterwards=afterwards):
+                    table.merge()
+                    table.trim()
+            unharmed = True
+        except Killed:
+            table.check()
+            table.reopen()
+            table.check()
+            table.early_restarts()
+        table.late_joins()
+        table.go_on(6)
+        table.check_over()
+        assert not list(table.channel.folder.glob(".*")), "hidden files were left"
+    assert number > 5
+
+
+def test_what_is_kept_for_a_while_goes_with_its_age_though_it_was_merged(tmp_path: Path) -> None:
+    table = Table(tmp_path, Keep(for_good=True, age_s=100))
+    for _ in range(60):
+        table.append()
+        table.merge()
+        table.trim()
+        rows = table.visible()
+        assert rows == list(range(rows[0], table.writer.batch + 1))
+        assert len(rows) >= min(table.writer.batch + 1, 20)
+    assert len(rows) < 40
+    assert any(read_name(entry.path.name) for entry in sink_entries(table.writer.log))
+    assert table.channel.state().aged_items == rows[0] == table.channel.state().start
+
+
+def test_nothing_is_merged_before_a_new_reader_has_seen_files_as_they_were_written(tmp_path: Path) -> None:
+    """Its newest file is one of 1970 until then, and a merged one would be as new to it as any."""
+    table = Table(tmp_path)
+    table.go_on(40)
+    table.join("late")
+    table.late_reads()
+    before = sink_entries(table.writer.log)
+    assert read_name(before[0].path.name) is not None
+    for _ in range(3):
+        table.append()
+        table.merge()
+        table.trim()
+    assert sink_entries(table.writer.log)[: len(before)] == before
+
+
+def test_tables_that_are_not_kept_or_not_to_be_merged_stay_as_they_are(tmp_path: Path) -> None:
+    table = Table(tmp_path, Keep(for_good=True, merge=False))
+    table.go_on(20)
+    assert table.channel.merge_plan() is None
+    assert len(sink_entries(table.writer.log)) == 20
+
+
+def test_a_log_that_names_half_of_what_was_merged_is_named(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    for _ in range(9):
+        table.append()
+    table.merge()
+    compact = live_files(table.writer.log)[0][1]
+    lines = compact.read_text().split("\n")
+    merged = table.channel._note()["merges"][0]
+    listed = json.loads((tmp_path / ".channel.merges" / f"{merged['id']}.json").read_text())
+    half = json.dumps({"path": f"file://{listed['files'][0]}", "size": 4})
+    compact.write_text("\n".join([*lines, half]))
+    with pytest.raises(EngineError, match="names some of the files"):
+        table.trim()
