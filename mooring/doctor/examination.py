@@ -11,6 +11,7 @@ from pathlib import Path
 from mooring.doctor.channels import look_at_channels
 from mooring.doctor.checkpoints import look_at_checkpoints
 from mooring.doctor.diagnosis import Diagnosis
+from mooring.doctor.pipeline import look_at_record
 from mooring.doctor.run_records import look_at_journal, look_at_sessions
 from mooring.doctor.storage import look_at_root
 from mooring.doctor.stored_parts import StoredParts
@@ -53,7 +54,7 @@ def examine(folder: Path) -> Examination:
     parts = StoredParts(root, project.work_folder)
     findings = [*look_at_root(root)]
     if root.is_dir():
-        findings += [*look_at_channels(parts), *look_at_checkpoints(parts)]
+        findings += [*look_at_record(parts), *look_at_channels(parts), *look_at_checkpoints(parts)]
     sites = [site.name for site in project.settings.sites]
     findings += [*look_at_journal(parts), *look_at_sessions(parts, sites), *_settings(project)]
     return Examination(project.folder, root, tuple(findings))

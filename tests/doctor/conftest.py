@@ -78,10 +78,21 @@ def write_checkpoint(project: StoredProject, name: str, reads: Path, *, stateful
 
 @pytest.fixture
 def stored(tmp_path: Path) -> StoredProject:
+    from mooring.spark.storage.pipeline_record import FlowRecord, PipelineRecord, write_record
+    from mooring.spark.storage.storage_root import FORMAT
+
     project = StoredProject(tmp_path / "project")
     written(project.folder / "spark-pipeline.yml", SPEC)
     written(project.folder / "mooring.yml", SETTINGS)
-    written(project.root / "mooring-storage.json", '{"name": "mooring-0", "viewfs": false}')
+    mark = {"name": "mooring-0", "viewfs": False, "format": FORMAT}
+    written(project.root / "mooring-storage.json", json.dumps(mark))
+    flows = {
+        name: FlowRecord(name, "table", "fingerprint", name == "totals") for name in ("numbers", "totals")
+    }
+    record = PipelineRecord(
+        {name: (name,) for name in flows}, flows, {"totals": ("numbers",)}, {"totals": "unread"}
+    )
+    write_record(project.root, record)
     write_channel(project, "numbers", ["totals"])
     write_channel(project, "totals", ["results totals"])
     write_checkpoint(project, "numbers", Path("/input"), stateful=False)

@@ -18,7 +18,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.controller.journal import Journal
 from mooring.deployment.moves import Move
 from mooring.doctor.examination import examine
-from mooring.errors import EngineError
+from mooring.errors import EngineError, InputError
 from mooring.placement.placement import FragmentSites
 
 if TYPE_CHECKING:
@@ -55,9 +55,12 @@ def test_a_project_that_never_ran_is_sound(stored: StoredProject) -> None:
     assert not (stored.folder / ".mooring").exists()
 
 
-def remove(files: Iterable[Path]) -> None:
-    for file in files:
-        file.unlink()
+def remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def cut(file: Path) -> None:
@@ -113,6 +116,18 @@ LOSSES: dict[str, tuple[str, str, Damage]] = {
         *("storage", "mooring-storage.json"),
         lambda s: (s.root / "mooring-storage.json").unlink(),
     ),
+    "all of a channel": (
+        *("channel", "totals"),
+        lambda s: remove([s.channel("totals").parent, s.root / "links" / "totals"]),
+    ),
+    "a reader": (
+        *("channel", "numbers"),
+        lambda s: s.channel_note("numbers").write_text(
+            json.dumps({"start": 1, "trimming": [], "doubtful": {}, "readers": {}})
+        ),
+    ),
+    "the pipeline record": ("pipeline", "pipeline.json", lambda s: (s.root / "pipeline.json").unlink()),
+    "half a record": ("pipeline", "pipeline.json", lambda s: cut(s.root / "pipeline.json")),
     "half a mark": ("storage", "mooring-storage.json", lambda s: cut(s.root / "mooring-storage.json")),
     "half the sessions": (
         *("sessions", "sessions.json"),
@@ -208,8 +223,27 @@ def test_a_pipeline_that_was_started_over_is_sound(stored: StoredProject) -> Non
         stored.fragment_note(name).unlink()
     for part in ("channels", "links"):
         shutil.rmtree(stored.root / part)
-    (stored.root / "mooring-storage.json").unlink()
+    for file in ("mooring-storage.json", "pipeline.json"):
+        (stored.root / file).unlink()
     assert pending(stored) == []
+
+
+def test_an_edit_that_was_cut_short_and_an_older_format_are_no_losses(stored: StoredProject) -> None:
+    file = stored.root / "pipeline.json"
+    record = json.loads(file.read_text())
+    file.write_text(json.dumps({**record, "unfinished": {"retire": ["totals"], "delete": {}, "carried": {}}}))
+    (said,) = pending(stored)
+    assert "decided and not finished, of totals (the next run finishes it)" in said
+    file.unlink()
+    (stored.root / "mooring-storage.json").write_text('{"name": "mooring-0", "viewfs": false}')
+    (said,) = pending(stored)
+    assert "format 1" in said
+
+
+def test_of_a_storage_that_a_newer_mooring_wrote_nothing_is_said(stored: StoredProject) -> None:
+    (stored.root / "mooring-storage.json").write_text('{"name": "m", "viewfs": false, "format": 99}')
+    with pytest.raises(InputError, match="newer Mooring"):
+        examine(stored.folder)
 
 
 def test_files_that_no_log_names_are_counted_and_no_loss(stored: StoredProject) -> None:
