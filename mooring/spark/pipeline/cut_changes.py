@@ -1,17 +1,20 @@
-"""Fragments whose cut became finer, and whether their checkpoint can be carried over to their parts.
+"""Fragments whose cut became finer or whose sources changed, and how their checkpoint is carried over.
 
 A checkpoint holds how far each source was read, the state of the one stateful flow, and a batch number that
 the channel's log goes by too. When a fragment becomes several, all of it has one place to go to, provided
-that one of the parts, the *head*, reads everything that the fragment read, and each of the others reads one
-channel that did not exist before:
+that one of the parts, the *head*, reads everything that the fragment read, and each of the others reads only
+channels that did not exist before:
 
 - the head goes on where the fragment's sources were left;
-- every other part begins with an empty channel, since all earlier rows have passed through it already;
+- every other part begins with empty channels, since all earlier rows have passed through it already;
 - the state goes with the flow that keeps it, and every part goes on counting batches.
 
-That holds only between two batches. A fragment that was interrupted inside one is drained first: the old cut
-runs to the end of its input. Everything else is refused: Spark numbers sources by their order in the query,
-and which number would be whose cannot be told.
+Spark numbers sources by their order in the query. That order is known where all of them stay, and where they
+are the channels of one table, which are read in an order of our own; so a table may also gain and lose
+writers. Where it is not known, a change is refused.
+
+All of it holds only between two batches, and once the rows of a writer that has gone were read. A fragment
+that is not there yet is drained first: the old cut runs to the end of its input.
 """
 
 from __future__ import annotations
@@ -22,20 +25,30 @@ from mooring.spark.pipeline.layout import Layout
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.checkpoint_parts import source_count
 
+Sources = tuple[int | None, ...] | None
+"""Of a part, in order: the number that each had, None for one of which nothing was read. None instead of all:
+just as they were.
+"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A fragment that goes on with something of the checkpoint of another one, or of its own."""
+
+    fragment: str
+    sources: Sources
+    state: bool
+    """It goes on with the state."""
+
 
 @dataclass(frozen=True)
 class CutChange:
-    """A fragment that becomes several."""
+    """A fragment that becomes several, or reads other channels than it did."""
 
     fragment: str
-    flows: tuple[str, ...]
-    """That it had."""
-    parts: tuple[str, ...]
-    """Fragments that its flows run in now."""
-    head: str
-    """The part that goes on with its sources."""
-    stateful: str | None
-    """The part that goes on with its state."""
+    parts: tuple[Part, ...]
+    site: str | None
+    """Where its sources must be read; None: anywhere."""
 
 
 def cut_changes(layout: Layout) -> tuple[tuple[CutChange, ...], list[str]]:
@@ -45,47 +58,41 @@ def cut_changes(layout: Layout) -> tuple[tuple[CutChange, ...], list[str]]:
         left = [flow for flow in flows if flow in layout.pipeline.flows]
         if not left or stream_logs.last_batch(layout.checkpoint(name) / "offsets") < 0:
             continue
-        parts = tuple(dict.fromkeys(layout.home[flow] for flow in left))
-        if parts == (name,) and len(left) == len(flows):
-            if (why := _sources_differ(layout, name, name)) is not None:
-                problems.append(f"the fragment {name!r} cannot go on with its checkpoint: {why}")
+        parts = list(dict.fromkeys(layout.home[flow] for flow in left))
+        if len(left) == len(flows) and parts == [name] and layout.reads_of(name) == layout.before.reads[name]:
             continue
-        change = _change(layout, name, parts)
-        if isinstance(change, str):
-            problems.append(f"the fragment {name!r} would become {', '.join(map(repr, parts))}, but {change}")
-        else:
+        change = _change(layout, name, left, parts)
+        if isinstance(change, CutChange):
             changes.append(change)
+        else:
+            now = f" as {', '.join(map(repr, parts))}" if parts != [name] else ""
+            problems.append(f"the fragment {name!r} cannot go on{now}: {change}")
     return tuple(changes), problems
 
 
-def _change(layout: Layout, name: str, parts: tuple[str, ...]) -> CutChange | str:
+def _change(layout: Layout, name: str, left: list[str], parts: list[str]) -> CutChange | str:
     """The change, or why its checkpoint cannot be carried over."""
-    before, flows = layout.before, layout.before.fragments[name]
-    now = layout.pipeline.flows
-    left = [flow for flow in flows if flow in now]
+    before, now = layout.before, layout.pipeline.flows
     if edited := [flow for flow in left if now[flow].fingerprint != before.flows[flow].fingerprint]:
-        return f"{edited[0]!r} was edited too: change the cut first, run, and edit the flow then"
-    heads = [part for part in parts if _reads_from_elsewhere(layout, part, flows)]
-    if len(heads) != 1:
-        return f"its sources would be divided between {' and '.join(map(repr, heads))}"
-    (head,) = heads
-    for part in parts:
-        if part != head and len(layout.reads_of(part)) != 1:
-            return f"{part!r} would read several channels"
-    if (why := _sources_differ(layout, name, head)) is not None:
-        return why
-    checkpoint = layout.checkpoint(name)
-    found = source_count(checkpoint)
+        return f"{edited[0]!r} was edited too: undo that, run once, and edit it then"
+    found = source_count(layout.checkpoint(name))
     expected = len(before.reads[name]) + sum(now[flow].outside for flow in left)
     if found != expected:
         return f"its checkpoint has {found} sources where {expected} are known, so they cannot be told apart"
-    if len(left) < len(flows) and interrupted(layout, name):
-        gone = next(flow for flow in flows if flow not in now)
-        return (
-            f"it was interrupted inside a batch: run once more with {gone!r}, and stop it with `mooring stop`"
-        )
-    keeps = [layout.home[flow] for flow in left if before.flows[flow].stateful]
-    return CutChange(name, flows, parts, head, keeps[0] if keeps else None)
+    heads = [part for part in parts if _goes_on(layout, name, part)]
+    if len(heads) > 1:
+        return f"its sources would be divided between {' and '.join(map(repr, heads))}"
+    made = []
+    for part in parts:
+        sources = _sources(layout, name, part)
+        if isinstance(sources, str):
+            return sources
+        state = any(before.flows[flow].stateful for flow in layout.fragments[part].operators)
+        made.append(Part(part, sources, state))
+    gone = [flow for flow in before.fragments[name] if flow not in now]
+    if gone and interrupted(layout, name):
+        return f"it was interrupted inside a batch: run once more with {gone[0]!r}, then `mooring stop`"
+    return CutChange(name, tuple(made), layout.fragments[[*heads, *parts][0]].site)
 
 
 def interrupted(layout: Layout, fragment: str) -> bool:
@@ -94,21 +101,39 @@ def interrupted(layout: Layout, fragment: str) -> bool:
     return stream_logs.last_batch(checkpoint / "offsets") != stream_logs.last_batch(checkpoint / "commits")
 
 
-def _reads_from_elsewhere(layout: Layout, part: str, flows: tuple[str, ...]) -> bool:
-    inside = layout.fragments[part].operators
-    outside = any(layout.pipeline.flows[flow].outside for flow in inside)
-    return outside or not set(layout.reads_of(part)) <= set(flows)
+def unread(layout: Layout, fragment: str) -> list[str]:
+    """Writers that have gone, of whose rows the fragment has not read all."""
+    found = []
+    for flow in layout.before.reads[fragment]:
+        if flow not in layout.pipeline.flows:
+            state = layout.channel_of(flow, layout.before.flows[flow].dataset).state()
+            if state.committed.get(fragment, state.start) < state.end:
+                found.append(flow)
+    return found
 
 
-def _sources_differ(layout: Layout, before: str, now: str) -> str | None:
-    """Why a fragment cannot go on with the sources that one had before; None if it can."""
-    had, has = layout.before.reads[before], layout.reads_of(now)
-    if had == has:
+def _goes_on(layout: Layout, name: str, part: str) -> bool:
+    """Whether a part reads what the fragment read."""
+    outside = any(layout.pipeline.flows[flow].outside for flow in layout.fragments[part].operators)
+    return outside or bool(set(layout.reads_of(part)) & set(layout.before.reads[name]))
+
+
+def _sources(layout: Layout, name: str, part: str) -> Sources | str:
+    """Where each source of a part comes from, or why that is not known."""
+    had, has = layout.before.reads[name], layout.reads_of(part)
+    outside = [flow for flow in layout.before.fragments[name] if _is_outside(layout, flow)]
+    own = [flow for flow in layout.fragments[part].operators if _is_outside(layout, flow)]
+    if (has, own) == (had, outside):
         return None
-    more = [flow for flow in has if flow not in had]
-    fewer = [flow for flow in had if flow not in has]
-    if more or fewer:
-        said = [f"it would read {', '.join(map(repr, more))} too"] * bool(more)
-        said += [f"it would no longer read {', '.join(map(repr, fewer))}"] * bool(fewer)
-        return f"{' and '.join(said)}, and Spark knows sources by their number only"
-    return "its sources are in another order"
+    tables = {layout.pipeline.flows[flow].dataset for flow in has}
+    if _goes_on(layout, name, part):
+        tables |= {layout.before.flows[flow].dataset for flow in had}
+    if len(tables) == 1 and not own:
+        return tuple(had.index(flow) if flow in had else None for flow in has)
+    more = [f"it would read {flow!r} too" for flow in has if flow not in had]
+    fewer = [f"it would no longer read {flow!r}" for flow in had if flow not in has]
+    return " and ".join([*more, *fewer]) + ", and which of its sources has which number cannot be told"
+
+
+def _is_outside(layout: Layout, flow: str) -> bool:
+    return flow in layout.pipeline.flows and layout.pipeline.flows[flow].outside

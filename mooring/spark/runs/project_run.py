@@ -28,10 +28,11 @@ from mooring.spark.runs.settling import finish, settle
 from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.endpoint import close_session, open_session
+from mooring.spark.sites.site_calls import SiteCalls
 from mooring.spark.sites.sites import SiteHandle, SiteHandles, running_sites
 from mooring.spark.storage.fencing import retire
 from mooring.spark.storage.pipeline_record import forget_record
-from mooring.spark.storage.storage_root import StorageRoot, forget_mark
+from mooring.spark.storage.storage_root import StorageRoot, forget_mark, format_of
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class PreparedRun:
         """An engine over the sites; whatever still runs when the block ends is stopped."""
         by_operator = {operator.name: operator.fragment for operator in self.problem.operators}
         queries = {query.name: str(by_operator[query.reads]) for query in self.problem.queries}
-        settle(self.edits, lambda change: drain(self.layout, change, self.sites))
+        self._settle(options or EngineOptions())
         engine = SparkEngine(
             self.layout,
             self.sites,
@@ -64,6 +65,13 @@ class PreparedRun:
             yield engine
         finally:
             engine.close()
+
+    def _settle(self, options: EngineOptions) -> None:
+        calls = SiteCalls(options.silence_s)
+        try:
+            settle(self.edits, lambda change: drain(self.layout, change, self.sites, calls))
+        finally:
+            calls.close()
 
     @property
     def mailbox(self) -> FileMailbox:
@@ -107,12 +115,12 @@ def _prepared(
     project: Project, sites: SiteHandles, files: RunFiles, accepted: AcceptedEdits | None, *, fresh: bool
 ) -> Iterator[PreparedRun]:
     ended = files.end_leftovers(sites)
+    if (fresh or (accepted is not None and accepted.drop)) and (left := files.leftovers()):
+        raise EngineError(
+            f"queries of an earlier run may still write at {', '.join(left)}, which cannot be asked",
+            remedy="bring the site back, or put it back into mooring.yml, and run this again",
+        )
     if fresh:
-        if left := files.leftovers():
-            raise EngineError(
-                f"queries of an earlier run may still write at {', '.join(left)}, which cannot be asked",
-                remedy="bring the site back, or put it back into mooring.yml, and run with --fresh again",
-            )
         forget_everything(project)
     check_storage(project, sites)
     layout = read_layout(project, next(iter(sites.values())))
@@ -186,6 +194,7 @@ def forget_everything(project: Project) -> None:
     a storage is neither a fresh start nor a resumed one.
     """
     storage = project.settings.storage
+    format_of(storage)  # a newer one is refused: it may keep what we know nothing of
     try:
         # First: should the rest be cut short, the next run finds checkpoints without a record, and says so.
         forget_record(storage)

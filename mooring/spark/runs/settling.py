@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from mooring.errors import EngineError
-from mooring.spark.pipeline.cut_changes import CutChange, interrupted
+from mooring.spark.pipeline.cut_changes import CutChange, interrupted, unread
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.project_edits import ProjectEdits
 from mooring.spark.running.fragment_query import fence, write_note
@@ -103,24 +103,25 @@ def _make_parts(edits: ProjectEdits, drain: Drain) -> dict[str, int]:
         for part in change.parts:
             make_part(
                 checkpoint,
-                _aside(layout, part),
-                sources=part == change.head,
-                state=part == change.stateful,
-                query=part == change.fragment,
+                _aside(layout, part.fragment),
+                sources=part.sources,
+                state=part.state,
+                query=part.fragment == change.fragment,
             )
-            carried[part] = stream_logs.last_batch(checkpoint / "offsets")
+            carried[part.fragment] = stream_logs.last_batch(checkpoint / "offsets")
     return carried
 
 
 def _standing(layout: Layout, change: CutChange, drain: Drain) -> Path:
-    """The checkpoint of a fragment, fenced off from whatever ran before, between two batches."""
+    """The checkpoint of a fragment, fenced off from whatever ran before, with nothing left to finish."""
     name = change.fragment
-    if interrupted(layout, name):
+    if interrupted(layout, name) or unread(layout, name):
         drain(change)
     checkpoint = fence(layout, name)
     channel = layout.channels.get(name)
     stands = stream_logs.last_batch(checkpoint / "offsets")
-    if interrupted(layout, name) or (channel is not None and channel.goes_beyond(stands)):
+    beyond = channel is not None and channel.goes_beyond(stands)
+    if interrupted(layout, name) or unread(layout, name) or beyond:
         raise EngineError(
             f"the fragment {name!r} was interrupted inside a batch, and draining it did not end that",
             remedy="undo the edit, run the project until it is stopped by `mooring stop`, and edit it then",

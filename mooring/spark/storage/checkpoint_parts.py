@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 from mooring.errors import EngineError
@@ -32,11 +33,14 @@ def source_count(checkpoint: Path) -> int:
     return len(_newest_offsets(checkpoint)[2:])
 
 
-def make_part(checkpoint: Path, aside: Path, *, sources: bool, state: bool, query: bool) -> None:
+def make_part(
+    checkpoint: Path, aside: Path, *, sources: Sequence[int | None] | None, state: bool, query: bool
+) -> None:
     """Make a checkpoint at `aside` that goes on where `checkpoint` stands, between two batches.
 
-    `sources`: with the same sources; otherwise with one of which nothing was read. `state`: with its state.
-    `query`: as the same query; two that run side by side need names of their own.
+    `sources`: which of the old ones each of its sources goes on with, None for one of which nothing was read;
+    None instead of all: just as they are. `state`: with its state. `query`: as the same query; two that run
+    side by side need names of their own.
     """
     shutil.rmtree(aside, ignore_errors=True)
     aside.parent.mkdir(parents=True, exist_ok=True)
@@ -45,11 +49,24 @@ def make_part(checkpoint: Path, aside: Path, *, sources: bool, state: bool, quer
         _replace(aside / "metadata", json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":")))
     if not state:
         shutil.rmtree(aside / "state", ignore_errors=True)
-    if not sources:
-        shutil.rmtree(aside / "sources", ignore_errors=True)
-        for file in sorted((aside / "offsets").iterdir()):
-            if file.name.isdigit():
-                _replace(file, "\n".join([*file.read_text().splitlines()[:2], _NOTHING_READ]))
+    if sources is not None:
+        _renumber(aside, sources)
+
+
+def _renumber(checkpoint: Path, sources: Sequence[int | None]) -> None:
+    logs, old_logs = checkpoint / "sources", checkpoint / ".sources"
+    if logs.is_dir():
+        logs.rename(old_logs)
+        logs.mkdir()
+        for number, old in enumerate(sources):
+            if old is not None and (old_logs / str(old)).is_dir():
+                (old_logs / str(old)).rename(logs / str(number))
+        shutil.rmtree(old_logs)
+    newest = stream_logs.last_batch(checkpoint / "offsets")
+    for file in (checkpoint / "offsets" / str(batch) for batch in range(max(0, newest - 1), newest + 1)):
+        version, settings, *offsets = file.read_text().splitlines()
+        lines = [_NOTHING_READ if old is None else offsets[old] for old in sources]
+        _replace(file, "\n".join([version, settings, *lines]))
 
 
 def _replace(file: Path, content: str) -> None:

@@ -83,12 +83,15 @@ class FileChannel(ChannelLog):
                 remedy="put the note back from a copy, or start over with --fresh",
             )
         self.folder.mkdir(parents=True, exist_ok=True)
+        if self.link.is_symlink() and self.link.resolve() != self.folder.resolve():
+            self.link.unlink()  # of a flow of this name that wrote into another table and was given up
         self._point_link()
         self._write_note({"start": 0, "trimming": [], "doubtful": {}, "readers": {}})
 
     def delete(self) -> None:
-        """Remove all there is of it; safe to interrupt and to repeat."""
-        self.link.unlink(missing_ok=True)
+        """Remove the rows; safe to interrupt and to repeat. The link stays and leads nowhere: where it is, a
+        query that was left behind can make no folder.
+        """
         if self.folder.is_dir():
             shutil.rmtree(self.folder)
         self._note_file.unlink(missing_ok=True)

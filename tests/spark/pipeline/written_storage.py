@@ -16,6 +16,7 @@ from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.pipeline.project_edits import AcceptedEdits, project_edits
+from mooring.spark.running.draining import old_cut
 from mooring.spark.running.fragment_query import fence, write_note
 from mooring.spark.runs.settling import finish, settle
 from mooring.spark.storage import stream_logs
@@ -136,7 +137,5 @@ def _append(folder: Path, batch: int) -> None:
 
 
 def _drain(layout: Layout, change: CutChange) -> None:
-    """Commits the batch that the fragment was interrupted in."""
-    checkpoint = layout.checkpoint(change.fragment)
-    planned = stream_logs.last_batch(checkpoint / "offsets")
-    (checkpoint / "commits" / str(planned)).write_text("v1\n{}")
+    """A batch of the old cut, the one that was interrupted if there is one, in which it reads everything."""
+    run_fragment(old_cut(layout), change.fragment, 1)

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from tests.spark.conftest import ProjectMaker
     from tests.spark.runs.conftest import WaitUntil
 
+SETTINGS = """\
+sites: {here: {capacity: 2}}
+streams: {numbers: {site: here, rate: 100}, others: {site: here, rate: 100}}
+trigger_s: 0.2
+"""
 CLEAN = """
 from pyspark import pipelines as dp
 
@@ -43,6 +48,17 @@ def windows():
     found = rows.groupBy(F.window("at", "10 seconds")).agg(F.sum("n").alias("n"))
     return found.selectExpr("window.start AS start", "n")
 """
+MORE = """
+from pyspark import pipelines as dp
+
+@dp.table
+def others():
+    return spark.readStream.schema("n long, at timestamp").json("INPUT-2")
+
+@dp.append_flow(target="clean")
+def more():
+    return spark.readStream.table("others")
+"""
 ODD = """
 from pyspark import pipelines as dp
 
@@ -52,12 +68,12 @@ def odd():
 """
 
 
-def feed(folder: Path, seconds: range) -> None:
+def feed(folder: Path, seconds: range, into: str = "input") -> None:
     """A row per second of event time; rows of ten seconds make a window."""
     lines = [json.dumps({"n": n, "at": f"2020-01-01T00:{n // 60:02d}:{n % 60:02d}Z"}) for n in seconds]
-    hidden = folder / "input" / f".{seconds.start}"
+    hidden = folder / into / f".{seconds.start}"
     hidden.write_text("\n".join(lines))
-    hidden.rename(folder / "input" / f"f{seconds.start}.json")
+    hidden.rename(folder / into / f"f{seconds.start}.json")
 
 
 def sums(storage: Path) -> list[int]:
@@ -82,7 +98,7 @@ def test_a_fragment_with_an_open_window_is_cut_in_two_and_no_row_is_lost_or_doub
     make_project: ProjectMaker, site: EmbeddedSite, wait_until: WaitUntil
 ) -> None:
     """The second reader of `clean` cuts it off from `windows`, whose last window is half full. The run before
-    ended as if killed inside a batch, so the old cut is drained first.
+    ended as if killed inside a batch, so the old cut is drained first. Then `clean` gets a second writer.
     """
     sites = SiteHandles([SiteHandle("here", 2.0, site.endpoint, site)])
     folder = make_project(clean_py=CLEAN, windows_py=WINDOWS)
@@ -121,7 +137,12 @@ def test_a_fragment_with_an_open_window_is_cut_in_two_and_no_row_is_lost_or_doub
     second = run_until(lambda: len(sums(storage)) >= 7, "the windows of both cuts", late)
     assert set(second.layout.fragments) == {"numbers", "clean", "windows", "odd"}
     assert sums(storage) == sums_before(75)
-    feed(folder, range(75, 95))
-    run_until(lambda: len(sums(storage)) >= 9 and len(odd(storage)) >= 25, "what comes after another start")
+
+    make_project(SETTINGS, clean_py=CLEAN, windows_py=WINDOWS, odd_py=ODD, more_py=MORE)
+    (folder / "input-2").mkdir()
+    feed(folder, range(75, 85))
+    feed(folder, range(85, 95), "input-2")
+    third = run_until(lambda: len(sums(storage)) >= 9 and len(odd(storage)) >= 25, "the rows of both writers")
+    assert third.layout.reads_of("windows") == ("clean", "more")
     assert sums(storage) == sums_before(95)
     assert odd(storage) == [n for n in range(45, 95) if n % 2]

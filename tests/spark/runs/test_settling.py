@@ -52,10 +52,15 @@ def offsets(layout: Layout, fragment: str) -> list[str]:
     return (log / str(stream_logs.last_batch(log))).read_text().splitlines()[2:]
 
 
-def read_by(layout: Layout, fragment: str) -> list[str]:
-    """Names of the files that the fragment has taken in from its first source."""
-    log = layout.checkpoint(fragment) / "sources" / "0"
+def read_by(layout: Layout, fragment: str, source: int = 0) -> list[str]:
+    """Names of the files that the fragment has taken in from a source."""
+    log = layout.checkpoint(fragment) / "sources" / str(source)
     return [entry.path.name for entry in stream_logs.source_entries(log, 1000)]
+
+
+def folders_read_by(layout: Layout, fragment: str) -> list[str]:
+    log = layout.checkpoint(fragment) / "sources" / "0"
+    return [entry.path.parent.name for entry in stream_logs.source_entries(log, 1000)]
 
 
 def query_id(layout: Layout, fragment: str) -> str:
@@ -161,6 +166,55 @@ def test_a_change_that_is_not_certain_to_be_right_is_refused_with_the_reason(
     storage.run(before)
     with pytest.raises(InputError, match=why):
         storage.begin(after, accepted=LATE)
+
+
+def union(*writers: str, stateful: bool = True) -> Sequence[Flow]:
+    """Flows into one table, and a flow that reads it."""
+    into = (Flow(name, ("packets",), into="both") for name in writers)
+    return (PACKETS, *into, Flow("sums", ("both",), stateful=stateful))
+
+
+def test_a_table_gains_a_writer_and_its_reader_goes_on_with_the_others(storage: WrittenStorage) -> None:
+    state = state_of(storage.run(union("even", "odd")), "sums")
+    after = storage.run(
+        union("third", "odd", "even"), accepted=AcceptedEdits(join_late=("third",)), batches=1
+    )
+    assert after.reads_of("sums") == ("even", "odd", "third")
+    assert len(read_by(after, "sums", 0)) == len(read_by(after, "sums", 1)) == 4
+    assert read_by(after, "sums", 2) == ["part-0.parquet"]
+    assert set(state) < set(state_of(after, "sums"))
+
+
+def test_a_table_inside_a_fragment_gains_a_writer(storage: WrittenStorage) -> None:
+    before = storage.run(union("even"))
+    assert before.fragments["sums"].operators == ("packets", "even", "sums")
+    after = storage.begin(union("even", "odd"), accepted=AcceptedEdits(join_late=("odd",)))
+    assert offsets(after, "packets") == ['{"logOffset": 2}']
+    assert offsets(after, "even") == ["-"]
+    assert offsets(after, "sums") == ["-", "-"]
+    assert state_of(after, "sums") != []
+
+
+def test_a_table_loses_a_writer_once_its_readers_have_read_it_all(storage: WrittenStorage) -> None:
+    before = storage.run(union("even", "odd"))
+    run_fragment(before, "even", 1)
+    query = query_id(before, "sums")
+    after = storage.begin(union("odd"), accepted=AcceptedEdits(drop=("even",)))
+    assert stream_logs.last_batch(after.checkpoint("sums") / "commits") == 3, "drained"
+    assert offsets(after, "sums") == ['{"logOffset": 3}']
+    assert all(path.startswith("odd") for path in folders_read_by(after, "sums"))
+    assert query_id(after, "sums") == query
+
+
+def test_readers_of_several_tables_are_refused_another_writer(storage: WrittenStorage) -> None:
+    """Which of their sources comes first is Spark's affair."""
+
+    def flows(*writers: str) -> Sequence[Flow]:
+        return (*union(*writers), OTHER, Flow("pairs", ("both", "other"), stateful=True))
+
+    storage.run(flows("even"))
+    with pytest.raises(InputError, match=r"'pairs' cannot go on: it would read 'odd' too, and which"):
+        storage.begin(flows("even", "odd"), accepted=AcceptedEdits(join_late=("odd",)))
 
 
 def test_a_checkpoint_with_more_sources_than_are_known_is_not_divided(storage: WrittenStorage) -> None:
