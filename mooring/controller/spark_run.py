@@ -86,7 +86,10 @@ class SparkRun:
                 )
                 session.start(self.beginning.placement, self.beginning.policy)
                 self.record.sites = {name: site.note for name, site in prepared.sites.items()}
-                yield session, book
+                try:
+                    yield session, book
+                finally:
+                    session.desk.abandon()
                 self.stopped_by = session.desk.stopped_by
                 revival.close()
                 engine.stop_all(patience_s=2 * project.settings.trigger_s + 5)

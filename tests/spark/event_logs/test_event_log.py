@@ -167,27 +167,27 @@ def test_memory_stays_bounded_over_a_hundred_thousand_batches() -> None:
 
 def test_memory_is_shared_by_all_queries_of_all_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are; what each did is known all the same."""
-    monkeypatch.setattr(event_log, "MOST_SAMPLES_OF_ALL", 2_000)
+    monkeypatch.setattr(event_log, "MOST_SAMPLES_OF_ALL", 800)
     monkeypatch.setattr(event_log, "MOST_QUERIES", 40)
     samples = SharedSamples()
     applications: list[LoggedApplication] = []
     for application in range(5):
         reader = EventLogReader(samples)
         for query in range(10):
-            for batch in range(300):
+            for batch in range(120):
                 reader.take(json.dumps(progress(batch, 10, query=f"{application}-{query}")).encode())
             kept = [each for one in [*applications, reader.application] for each in one.queries.values()]
-            assert sum(len(each.batches) for each in kept) <= 2_000
-            assert sum(len(each.rows_in_bin) for each in kept) <= 2_000
+            assert sum(len(each.batches) for each in kept) <= 800
+            assert sum(len(each.rows_in_bin) for each in kept) <= 800
         applications.append(reader.application)
     assert [len(application.queries) for application in applications] == [10, 10, 10, 10, 0]
-    assert {each.count for each in samples.queries} == {300}
-    assert {sum(each.rows_in_bin.values()) for each in samples.queries} == {3_000}
-    assert [application.left_out for application in applications] == [0, 0, 0, 0, 3_000]
+    assert {each.count for each in samples.queries} == {120}
+    assert {sum(each.rows_in_bin.values()) for each in samples.queries} == {1_200}
+    assert [application.left_out for application in applications] == [0, 0, 0, 0, 1_200]
     imported = import_applications([each for each in applications if each.queries])
     assert {round(each.rate, 1) for each in imported.estimates} == {2.0}
     everything = import_applications(applications)
-    assert any("3000 batches belong to queries beyond the first" in note for note in everything.notes)
+    assert any("1200 batches belong to queries beyond the first" in note for note in everything.notes)
 
 
 def test_an_event_that_is_too_long_to_decode_is_skipped_and_counted() -> None:
