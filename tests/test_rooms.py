@@ -36,6 +36,7 @@ ROOMS = [
     "chunks/files",
     "chunks/assignment",
     "chunks/timing",
+    "chunks/search",
     "deployment",
     "protocols",
     "simulator/traces",
