@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from mooring.errors import InputError
@@ -24,6 +26,9 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return "Connection(...)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
 
     @property
     def address(self) -> Address:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.pretty import pretty_repr
 
 from mooring.errors import InputError
 from mooring.problem.reading.address import read_address
-from mooring.problem.site import Connection, check_connection
+from mooring.problem.site import Connection, Site, check_connection
 
 SECRET = "hunter2hunter2"
 
@@ -64,7 +65,9 @@ def test_any_text_is_an_address_or_an_input_error(text: str) -> None:
 def test_no_parameter_is_shown_whatever_its_name_and_however_it_is_written(name: str, value: str) -> None:
     connection = Connection(url=f"sc://oslo:1/;use_ssl=true;{name}={value}")
     address = connection.address
-    for shown in (str(address), repr(address), repr(connection), str(connection)):
+    site = Site(name="oslo", capacity=1.0, connect=connection)
+    texts = [form(each) for form in (str, repr, pretty_repr) for each in (address, connection, site)]
+    for shown in texts:
         assert SECRET not in shown
         assert value not in shown
     assert (address.token or next(iter(address.headers.values()))).startswith(SECRET)

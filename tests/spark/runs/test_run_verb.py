@@ -163,6 +163,10 @@ def test_control_c_ends_a_run_cleanly_and_an_edit_is_noticed_next_time(
     document = json.loads(out)
     assert document["ended"] == "stopped by SIGINT"
     assert document["totals"]["queries"]["kept"]["rows"] == 5
+    token = up_already.split("token=")[1].split('"')[0]
+    assert token not in out + err
+    files = [file for file in (folder / ".mooring").rglob("*") if file.is_file()]
+    assert not [file for file in files if token.encode() in file.read_bytes()]
     assert outside(folder, homes) == before
     kept = folder / "transformations" / "kept.py"
     kept.write_text(kept.read_text().replace("% 2", "% 3"))
