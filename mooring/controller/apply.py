@@ -120,7 +120,8 @@ class MoveListRun:
         if self._abandoned:
             raise EngineError("the run is over")
         figures = {"pause_s": report.pause_s, "state_bytes": report.state_bytes}
-        self.journal.append("step", list=self.name, step=step, stage="done", **figures)
+        # It is done, written or not: should the journal have no room, the next step finds out.
+        self._noted("step", step=step, stage="done", **figures)
         self.progress(step, move, "done", report)
         return report
 

@@ -4,6 +4,7 @@ and never do two of a fragment commit.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.controller.apply import apply_list, inverse_of_last, resume, settle
+from mooring.controller.apply import MoveListRun, apply_list, inverse_of_last, resume, settle
 from mooring.controller.journal import Journal
 from mooring.deployment.carry_out import carry_out
 from mooring.deployment.engine import Channel, Measurement, MoveReport
@@ -79,22 +80,30 @@ class Double:
 
     def move(self, fragment: str, to_site: str, reached: Reached = ignored) -> MoveReport:
         from_site = self.running[fragment]
-        for stage in STAGES:
-            try:
+        try:
+            for stage in STAGES:
                 self.at(fragment, stage)
-            except EngineError:
-                if fragment not in self.running:
-                    self.start(fragment, from_site)
-                raise
-            if stage == "stopped":
-                self.stop(fragment)
-            elif stage == "started":
-                self.start(fragment, to_site)
-            reached(stage)
+                if stage == "stopped":
+                    self.stop(fragment)
+                elif stage == "started":
+                    self.start(fragment, to_site)
+                reached(stage)
+        except EngineError:
+            if self.running.pop(fragment, None) != from_site:
+                self.start(fragment, from_site)
+            else:
+                self.running[fragment] = from_site
+            raise
         return MoveReport(fragment, from_site, to_site, 0.1)
 
     def measure(self) -> Measurement:
         return Measurement(0.0, 0.0)
+
+
+@pytest.fixture
+def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that write much and in which no power fails."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
 def running_double(storage: Storage, placement: FragmentSites, **options: Any) -> Double:
@@ -246,6 +255,77 @@ def test_a_crash_while_taking_back_ends_in_the_old_placement(tmp_path: Path) -> 
     assert found is not None
     assert found.placement == OLD
     assert "had failed" in found.why
+
+
+@pytest.mark.parametrize("stage", ["prepared", "fenced", "started"])
+@pytest.mark.parametrize("step", [0, 2])
+@pytest.mark.usefixtures("no_fsync")
+def test_an_aborted_list_cut_after_every_record_goes_back_once_the_abort_is_written(
+    tmp_path: Path, step: int, stage: str
+) -> None:
+    def abort(fragment: str, reached: str) -> None:
+        if (fragment, reached) == (MOVES[step].fragment, stage):
+            run.abort("bob")
+
+    journal = journal_in(tmp_path / "whole")
+    journal.note_placement(OLD, "planned")
+    engine = running_double(Storage(), OLD, at=abort)
+    run = MoveListRun(engine, journal, OLD, MOVES, asked_by="ann")
+    assert run.carry_out() == "aborted"
+    assert engine.running == OLD == journal.placement()
+    assert not run.owed
+    kinds = [record["kind"] for record in journal.records()]
+    lines = journal.file.read_bytes().splitlines(keepends=True)
+    for end in range(1, len(lines) + 1):
+        cut = journal_in(tmp_path / str(end))
+        cut.file.parent.mkdir()
+        cut.file.write_bytes(b"".join(lines[:end]))
+        found = resume(cut)
+        assert found is not None
+        assert found.placement in ((OLD,) if "abort" in kinds[:end] else (OLD, NEW))
+
+
+class FullDisk(Journal):
+    """A journal that takes so many records, and no more until it is mended."""
+
+    room = 0
+
+    def append(self, kind: str, **fields: object) -> None:
+        if self.room == 0:
+            raise EngineError("the journal cannot be written: No space left on device")
+        self.room -= 1
+        super().append(kind, **fields)
+
+
+@pytest.mark.parametrize("mended", [False, True])
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("room", range(2, 2 + 3 * 6 + 2))
+@pytest.mark.usefixtures("no_fsync")
+def test_a_disk_that_fills_at_any_record_leaves_the_old_placement_or_the_new_one(
+    tmp_path: Path, room: int, fails: bool, mended: bool
+) -> None:
+    """Running, and in the journal, whether it is mended or Mooring crashes; the last move may fail too."""
+
+    def fail(fragment: str, reached: str) -> None:
+        if fails and (fragment, reached) == ("g", "fenced"):
+            raise EngineError("the target is full")
+
+    storage, journal = Storage(), FullDisk(tmp_path, lambda: 0.0)
+    journal.room = room
+    journal.note_placement(OLD, "planned")
+    engine = running_double(storage, OLD, at=fail)
+    run = MoveListRun(engine, journal, OLD, MOVES)
+    ending = run.carry_out()
+    assert engine.running == (NEW if ending == "done" else OLD)
+    written_up_to_the_last_start = room >= 2 + 3 * 6 - 1
+    assert ending == ("done" if written_up_to_the_last_start and not fails else "failed")
+    if mended:
+        journal.room = 1
+        if run.owed:
+            run.close(run.owed)
+        assert not run.owed
+        assert journal.placement() == engine.homes()
+    assert resumed(tmp_path, storage).running in (OLD, NEW)
 
 
 def test_a_list_that_does_not_start_where_things_are_is_refused_before_it_is_written(tmp_path: Path) -> None:
