@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from mooring.errors import EngineError
-from mooring.spark.storage.merged_name import MergedName
+from mooring.spark.storage.merged_name import MergedName, read_name
 from mooring.spark.storage.storage_root import local_path
 from mooring.spark.storage.stream_logs import (
     LogEntry,
@@ -260,9 +260,12 @@ class Merges:
         return self._lists / f"{merge['id']}.json"
 
     def _listed(self, merge: dict[str, Any]) -> dict[str, Any]:
+        """Names of files that are moved or removed are such as only merges have, whatever a list says."""
         try:
             listed: dict[str, Any] = json.loads(self._list(merge).read_text())
-        except (OSError, ValueError) as damage:
+            if not _HIDDEN.fullmatch(listed["hidden"]) or read_name(merge["into"]) is None:
+                raise ValueError("it names files that no merge made")
+        except (OSError, ValueError, KeyError, TypeError) as damage:
             raise EngineError(
                 f"{self._list(merge)} cannot be read, which says what {merge['into']} stands for: {damage}",
                 remedy="put it back from a copy",

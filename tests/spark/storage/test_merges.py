@@ -369,3 +369,28 @@ def test_a_log_that_names_half_of_what_was_merged_is_named(tmp_path: Path) -> No
     compact.write_text("\n".join([*lines, half]))
     with pytest.raises(EngineError, match="names some of the files"):
         table.trim()
+
+
+@pytest.mark.parametrize("name", ["hidden", "into"])
+def test_nothing_outside_the_table_is_removed_or_moved_whatever_a_list_of_a_merge_says(
+    tmp_path: Path, name: str
+) -> None:
+    table = Table(tmp_path)
+    table.append()
+    precious = tmp_path / "precious"
+    precious.write_text("not the table's")
+    names = {
+        "into": f"merged-0-1-1-{'0' * 16}.parquet",
+        "hidden": f".merging-{'0' * 16}",
+        name: "../precious",
+    }
+    note = table.channel._note()
+    note["merges"] = [{"id": "0" * 16, "into": names["into"], "at": None, "due_s": None}]
+    table.channel._write_note(note)
+    lists = table.channel.merges._lists
+    lists.mkdir(exist_ok=True)
+    listed = {"hidden": names["hidden"], "size": 4, "modified_ms": 1, "files": []}
+    (lists / f"{'0' * 16}.json").write_text(json.dumps(listed))
+    with pytest.raises(EngineError, match="that no merge made"):
+        table.channel.register("another")
+    assert precious.read_text() == "not the table's"
