@@ -98,8 +98,8 @@ def _run_prepared(
 ) -> RunRecord:
     for fragment in prepared.ended_leftovers:
         terminal.note(f"ended {fragment}, which an earlier run had left running")
-    for name, what in prepared.edits.dropped.items():
-        terminal.note(f"dropping {name}: {what}")
+    for note in prepared.edits.notes:
+        terminal.note(note)
     run = SparkRun(
         prepared, _wish(args, prepared), say=lambda line: terminal.print(escape(line)), note=terminal.note
     )

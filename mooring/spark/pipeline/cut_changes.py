@@ -23,7 +23,8 @@ from dataclasses import dataclass
 
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.storage import stream_logs
-from mooring.spark.storage.checkpoint_parts import source_count
+from mooring.spark.storage.checkpoint_parts import has_state, source_count
+from mooring.spark.storage.fragment_note import read_fragment_note
 
 Sources = tuple[int | None, ...] | None
 """Of a part, in order: the number that each had, None for one of which nothing was read. None instead of all:
@@ -73,12 +74,18 @@ def cut_changes(layout: Layout) -> tuple[tuple[CutChange, ...], list[str]]:
 def _change(layout: Layout, name: str, left: list[str], parts: list[str]) -> CutChange | str:
     """The change, or why its checkpoint cannot be carried over."""
     before, now = layout.before, layout.pipeline.flows
-    if edited := [flow for flow in left if now[flow].fingerprint != before.flows[flow].fingerprint]:
+    ran = read_fragment_note(layout.fragment_note(name))
+    if edited := [flow for flow in left if now[flow].fingerprint != ran.get(flow)]:
+        if parts == [name]:
+            return f"{edited[0]!r} reads other tables now: give it another name, and the old one up (--drop)"
         return f"{edited[0]!r} was edited too: undo that, run once, and edit it then"
     found = source_count(layout.checkpoint(name))
     expected = len(before.reads[name]) + sum(now[flow].outside for flow in left)
     if found != expected:
         return f"its checkpoint has {found} sources where {expected} are known, so they cannot be told apart"
+    keeps_state = any(before.flows[flow].stateful for flow in before.fragments[name])
+    if len(parts) > 1 and not keeps_state and has_state(layout.checkpoint(name)):
+        return "its checkpoint has state, and which of its flows keeps it cannot be told"
     heads = [part for part in parts if _goes_on(layout, name, part)]
     if len(heads) > 1:
         return f"its sources would be divided between {' and '.join(map(repr, heads))}"

@@ -19,6 +19,7 @@ _STATEFUL = {
     "Aggregate",
     "Deduplicate",
     "Join",
+    "Limit",
     "GroupMap",
     "CoGroupMap",
     "ApplyInPandasWithState",

@@ -21,6 +21,8 @@ from mooring.spark.storage import stream_logs
 from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, FlowRecord, PipelineRecord, Unfinished
 from mooring.spark.storage.storage_root import FORMAT, format_of
 
+_HELD = "it has a reader now, and what to keep of it can be said under `tables`"
+
 
 @dataclass(frozen=True)
 class AcceptedEdits:
@@ -42,6 +44,15 @@ class ProjectEdits:
     """Fragments that become several."""
     dropped: Mapping[str, str] = field(default_factory=dict)
     """Name -> what of it goes."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What to know before it starts."""
+        said = [f"dropping {name}: {what}" for name, what in self.dropped.items()]
+        for change in self.changes:
+            parts = ", ".join(part.fragment for part in change.parts)
+            said.append(f"{change.fragment} goes on as {parts}, with its progress and state")
+        return [*said, *(f"{name} goes on being kept: {_HELD}" for name in _newly_read(self.layout))]
 
     @property
     def record(self) -> PipelineRecord:
@@ -110,6 +121,13 @@ def project_edits(layout: Layout, accepted: AcceptedEdits | None = None) -> Proj
         )
     dropped = {name: _stored(layout, name) for name in accepted.drop if name in _droppable(layout)}
     return ProjectEdits(settled, changes, dropped)
+
+
+def _newly_read(layout: Layout) -> list[str]:
+    """Tables that are kept since nobody read them, and are read for the first time."""
+    read = {layout.before.flows[flow].dataset for flows in layout.before.reads.values() for flow in flows}
+    held = [name for name, why in layout.before.results.items() if why == "unread" and name not in read]
+    return [name for name in held if layout.readers_of(name) and not layout.is_asked(name)]
 
 
 def _refuse_lost(layout: Layout) -> None:

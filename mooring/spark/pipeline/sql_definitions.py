@@ -164,12 +164,12 @@ def _as_reads(found: list[str]) -> list[TableRead]:
 
 
 def keeps_state(query: str) -> bool:
-    """Whether the query groups, joins, deduplicates or sets a watermark, so that Spark keeps state for it."""
+    """Whether the query groups, joins, deduplicates or limits, so that Spark keeps state for it."""
     try:
         tree = sqlglot.parse_one(_plain(query), dialect="spark")
     except SqlglotError:
         return True
-    return tree.find(exp.Group, exp.Join, exp.Distinct, exp.AggFunc) is not None
+    return tree.find(exp.Group, exp.Join, exp.Distinct, exp.Limit, exp.AggFunc) is not None
 
 
 def normalised(query: str) -> str:

@@ -8,11 +8,10 @@ SQL run as they are, at whichever site.
 from __future__ import annotations
 
 import functools
-import json
 import math
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,9 +29,9 @@ from mooring.spark.pipeline.layout import Layout
 from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.fencing import drop_unfinished, take_epoch
+from mooring.spark.storage.fragment_note import read_fragment_note, write_fragment_note
 from mooring.spark.storage.merges import MAX_FILE_AGE_S
 from mooring.spark.storage.state_store import choose_store
-from mooring.whole_files import write_whole
 
 MAX_FILES_PER_BATCH = 200
 """Bounds the batch with which a late reader catches up."""
@@ -75,7 +74,9 @@ class PreparedFragment:
             check_checkpoint(self.layout, self.fragment, accept_edits=self.accept_edits)
             self._checkpoint = fence(self.layout, self.fragment.name)
             # After the fence: a note without a checkpoint means that one was lost.
-            write_note(self.layout, self.fragment.name, _fingerprints(self.layout, self.fragment))
+            name = self.fragment.name
+            note = self.layout.fragment_note(name)
+            write_fragment_note(note, name, _fingerprints(self.layout, self.fragment))
         except Exception:
             self.discard()
             raise
@@ -226,7 +227,7 @@ def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) 
         )
     if accept_edits or last is None or not note_file.exists():
         return
-    before = _noted_flows(note_file)
+    before = read_fragment_note(note_file)
     now = _fingerprints(layout, fragment)
     changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     if not changed:
@@ -245,30 +246,6 @@ def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) 
         remedy="undo the edit; or continue with the old state (--accept-edits, safe where no aggregation "
         "or join changed); or start the whole pipeline over (--fresh)",
     )
-
-
-def _noted_flows(file: Path) -> dict[str, str]:
-    try:
-        return dict(json.loads(file.read_text())["flows"])
-    except (OSError, ValueError, KeyError, TypeError) as damage:
-        raise EngineError(
-            f"{file} cannot be read: {damage!r}",
-            remedy="put it back from a copy, or use --accept-edits if no flow was edited since the last run",
-        ) from damage
-
-
-def write_note(layout: Layout, fragment: str, fingerprints: Mapping[str, str]) -> None:
-    """Which flows the fragment's checkpoint belongs to, and which version of each."""
-    file = layout.fragment_note(fragment)
-    note = {"fragment": fragment, "flows": dict(fingerprints)}
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, json.dumps(note), on_disk=True)
-    except OSError as failure:
-        raise EngineError(
-            f"{file} cannot be written: {failure}",
-            remedy="see that the storage root is there, writable and not full; nothing was started",
-        ) from failure
 
 
 def _fingerprints(layout: Layout, fragment: Fragment) -> dict[str, str]:

@@ -7,7 +7,8 @@ done, by this run or the next.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,11 +19,13 @@ from mooring.errors import EngineError
 from mooring.spark.pipeline.cut_changes import CutChange, interrupted, unread
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.project_edits import ProjectEdits
-from mooring.spark.running.fragment_query import fence, write_note
+from mooring.spark.running.fragment_query import fence
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.checkpoint_parts import begin_sink_log, make_part
 from mooring.spark.storage.fencing import replace_checkpoint, retire
+from mooring.spark.storage.fragment_note import write_fragment_note
 from mooring.spark.storage.pipeline_record import (
+    Carried,
     Dropped,
     PipelineRecord,
     Unfinished,
@@ -37,7 +40,7 @@ Drain = Callable[[CutChange], None]
 def settle(edits: ProjectEdits, drain: Drain) -> None:
     """Bring the storage to what the project is now, and write that down."""
     layout = edits.layout
-    try:
+    with _named_trouble(layout):
         found = read_record(layout.root)
         if found is None or not _alike(found, edits.record):
             carried = {} if found is None else _make_parts(edits, drain)
@@ -46,6 +49,12 @@ def settle(edits: ProjectEdits, drain: Drain) -> None:
             finish(layout, record)
         layout.create()
         layout.forget_strangers()
+
+
+@contextlib.contextmanager
+def _named_trouble(layout: Layout) -> Iterator[None]:
+    try:
+        yield
     except OSError as failure:
         raise EngineError(
             f"the storage {layout.root} cannot be brought to the edited project: {failure}",
@@ -59,7 +68,7 @@ def _alike(found: PipelineRecord, wanted: PipelineRecord) -> bool:
     )
 
 
-def _decided(edits: ProjectEdits, carried: dict[str, int]) -> PipelineRecord:
+def _decided(edits: ProjectEdits, carried: dict[str, Carried]) -> PipelineRecord:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     given_up = tuple(Dropped(name, what, now) for name, what in edits.dropped.items())
     return msgspec.structs.replace(
@@ -76,28 +85,37 @@ def finish(layout: Layout, record: PipelineRecord) -> Layout:
     todo = record.unfinished
     if not todo:
         return layout
-    for name, batch in todo.carried.items():
-        replace_checkpoint(layout.checkpoints(name), _aside(layout, name))
-        flow = record.flows[name]
-        if flow.kind == "table":
-            channel = layout.channel_of(name, flow.dataset)
-            channel.create()
-            begin_sink_log(channel.sink_log, batch)
-        marks = {member: record.flows[member].fingerprint for member in record.fragments[name]}
-        write_note(layout, name, marks)
-    for name in todo.retire:
-        _retire(layout, name)
-    for name, dataset in todo.delete.items():
-        layout.channel_of(name, dataset).delete()
-    done = msgspec.structs.replace(record, unfinished=Unfinished())
-    write_record(layout.root, done)
+    with _named_trouble(layout):
+        for name, carried in todo.carried.items():
+            _put_in_place(layout, record, name, carried)
+        for name in todo.retire:
+            _retire(layout, name)
+        for name, dataset in todo.delete.items():
+            layout.channel_of(name, dataset).delete()
+        done = msgspec.structs.replace(record, unfinished=Unfinished())
+        write_record(layout.root, done)
     return replace(layout, before=done)
 
 
-def _make_parts(edits: ProjectEdits, drain: Drain) -> dict[str, int]:
-    """Part -> the batch that its checkpoint stands at."""
+def _put_in_place(layout: Layout, record: PipelineRecord, name: str, carried: Carried) -> None:
+    replace_checkpoint(layout.checkpoints(name), _aside(layout, name))
+    flow = record.flows[name]
+    if flow.kind == "table":
+        channel = layout.channel_of(name, flow.dataset)
+        channel.create()
+        begin_sink_log(channel.sink_log, carried.batch)
+    for writer in record.reads[name]:
+        read = layout.channel_of(writer, record.flows[writer].dataset)
+        read.create()
+        read.inherit(name, carried.of)
+    marks = {member: record.flows[member].fingerprint for member in record.fragments[name]}
+    write_fragment_note(layout.fragment_note(name), name, marks)
+
+
+def _make_parts(edits: ProjectEdits, drain: Drain) -> dict[str, Carried]:
+    """The parts whose checkpoint was made aside."""
     layout = edits.layout
-    carried: dict[str, int] = {}
+    carried: dict[str, Carried] = {}
     for change in edits.changes:
         checkpoint = _standing(layout, change, drain)
         for part in change.parts:
@@ -108,7 +126,8 @@ def _make_parts(edits: ProjectEdits, drain: Drain) -> dict[str, int]:
                 state=part.state,
                 query=part.fragment == change.fragment,
             )
-            carried[part.fragment] = stream_logs.last_batch(checkpoint / "offsets")
+            stands = stream_logs.last_batch(checkpoint / "offsets")
+            carried[part.fragment] = Carried(change.fragment, stands)
     return carried
 
 

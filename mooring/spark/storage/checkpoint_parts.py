@@ -33,6 +33,10 @@ def source_count(checkpoint: Path) -> int:
     return len(_newest_offsets(checkpoint)[2:])
 
 
+def has_state(checkpoint: Path) -> bool:
+    return any((checkpoint / "state").glob("*"))
+
+
 def make_part(
     checkpoint: Path, aside: Path, *, sources: Sequence[int | None] | None, state: bool, query: bool
 ) -> None:

@@ -60,9 +60,8 @@ class FileChannel(ChannelLog):
         self._keep, self._results = keep, results
         self._note_file = folder.parent / f".{folder.name}.channel.json"
         self._positions = ChannelPositions(self.sink_log, (folder, link), checkpoint_of)
-        self.merges = Merges(
-            folder, self.sink_log, folder.parent / f".{folder.name}.merges", self._write_note
-        )
+        self._merge_lists = folder.parent / f".{folder.name}.merges"
+        self.merges = Merges(folder, self.sink_log, self._merge_lists, self._write_note)
         self._entries_when_planned = 0
 
     @property
@@ -92,8 +91,9 @@ class FileChannel(ChannelLog):
         """Remove the rows; safe to interrupt and to repeat. The link stays and leads nowhere: where it is, a
         query that was left behind can make no folder.
         """
-        if self.folder.is_dir():
-            shutil.rmtree(self.folder)
+        for folder in (self.folder, self._merge_lists):
+            if folder.is_dir():
+                shutil.rmtree(folder)
         self._note_file.unlink(missing_ok=True)
 
     def register(self, reader: str) -> None:
@@ -104,9 +104,18 @@ class FileChannel(ChannelLog):
             note["readers"][reader] = note["start"]
             self._write_note(note)
 
+    def inherit(self, reader: str, of: str) -> None:
+        """A reader that goes on with the checkpoint of another one has read what that one has."""
+        note = self._note()
+        if of in note["readers"] and reader not in note["readers"]:
+            note["readers"][reader] = note["readers"][of]
+            self._write_note(note)
+
     def forget(self, reader: str) -> None:
         note = self._note()
         if note["readers"].pop(reader, None) is not None:
+            doubtful = note["doubtful"].items()
+            note["doubtful"] = {log: left for log, left in doubtful if not log.endswith(f" of {reader}")}
             self._write_note(note)
 
     def readers(self) -> list[str]:

@@ -46,6 +46,14 @@ class Dropped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """When, in UTC."""
 
 
+class Carried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A checkpoint that was made aside, of that of a fragment which it is for a part of."""
+
+    of: str
+    batch: int
+    """The last that is committed in it."""
+
+
 class Unfinished(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is left to do of an edit that is decided. Every step can be repeated."""
 
@@ -53,10 +61,8 @@ class Unfinished(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Fragments whose checkpoint is given up."""
     delete: dict[str, str] = {}
     """Flow whose channel is given up -> its dataset."""
-    carried: dict[str, int] = {}
-    """Fragment -> the last batch of the checkpoint that was made aside for it, from that of the fragment
-    which it was a part of.
-    """
+    carried: dict[str, Carried] = {}
+    """By fragment."""
 
     def __bool__(self) -> bool:
         return bool(self.retire or self.delete or self.carried)

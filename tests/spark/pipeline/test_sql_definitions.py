@@ -45,9 +45,10 @@ def test_tables_are_read_off_the_query(query: str, reads: list[TableRead]) -> No
     assert sorted(tables_read(query), key=lambda read: read.name) == reads
 
 
-def test_state_is_seen_in_grouping_and_joining_only() -> None:
+def test_state_is_seen_in_grouping_joining_and_limiting_only() -> None:
     assert keeps_state("SELECT window(t, '1 minute'), count(*) FROM STREAM a GROUP BY window(t, '1 minute')")
     assert keeps_state("SELECT * FROM STREAM a JOIN STREAM b ON a.i = b.i")
+    assert keeps_state("SELECT * FROM STREAM a LIMIT 5")
     assert not keeps_state("SELECT x + 1 FROM STREAM a WHERE x > 3")
 
 

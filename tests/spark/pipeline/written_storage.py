@@ -17,9 +17,10 @@ from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.pipeline.project_edits import AcceptedEdits, project_edits
 from mooring.spark.running.draining import old_cut
-from mooring.spark.running.fragment_query import fence, write_note
+from mooring.spark.running.fragment_query import fence
 from mooring.spark.runs.settling import finish, settle
 from mooring.spark.storage import stream_logs
+from mooring.spark.storage.fragment_note import write_fragment_note
 
 if TYPE_CHECKING:
     from tests.spark.conftest import ProjectMaker
@@ -94,7 +95,8 @@ def run_fragment(layout: Layout, name: str, batches: int, *, interrupted: bool =
     """What a query of Spark's would leave in its checkpoint and its channel: a file per batch and source."""
     operators, flows = layout.fragments[name].operators, layout.pipeline.flows
     checkpoint = fence(layout, name)
-    write_note(layout, name, {flow: flows[flow].fingerprint for flow in operators})
+    marks = {flow: flows[flow].fingerprint for flow in operators}
+    write_fragment_note(layout.fragment_note(name), name, marks)
     for log in ("offsets", "commits", "sources"):
         (checkpoint / log).mkdir(exist_ok=True)
     if not (checkpoint / "metadata").exists():

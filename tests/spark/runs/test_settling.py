@@ -226,6 +226,43 @@ def test_a_checkpoint_with_more_sources_than_are_known_is_not_divided(storage: W
         storage.begin(AFTER, accepted=LATE)
 
 
+def test_state_that_no_flow_is_known_to_keep_is_not_left_behind(storage: WrittenStorage) -> None:
+    flows = (PACKETS, OTHER, CLEAN, Flow("large", ("clean",)))
+    before = storage.run(flows)
+    (before.checkpoint("large") / "state" / "0").mkdir(parents=True)
+    with pytest.raises(InputError, match="has state, and which of its flows keeps it cannot be told"):
+        storage.begin((*flows, ODD), accepted=LATE)
+
+
+def test_an_edit_that_was_refused_is_still_one_when_the_cut_changes(storage: WrittenStorage) -> None:
+    """A start that was refused leaves its record, and the checkpoint of the version before."""
+    storage.run(BEFORE)
+    edited = (PACKETS, OTHER, CLEAN, EDITED)
+    storage.begin(edited)
+    with pytest.raises(InputError, match="'windows' was edited too"):
+        storage.begin((*edited, ODD), accepted=LATE)
+
+
+def test_a_part_has_read_what_the_fragment_had_even_of_files_that_were_merged(
+    storage: WrittenStorage,
+) -> None:
+    """A merged file stands in no reader's log; how far they were is noted in the channel."""
+    before = storage.run(BEFORE, "queries: {packets: {site: here}}")
+    channel = before.channels["packets"]
+    log = channel.sink_log
+    for batch in range(2):
+        (log / str(batch)).write_text("v1")
+    merged = channel.link / "merged.parquet"
+    merged.write_text("rows")
+    (log / "1").write_text("v1\n" + json.dumps({"path": f"file://{merged}", "size": 4}))
+    note = json.loads((channel.folder.parent / ".packets.channel.json").read_text())
+    note["readers"] = dict.fromkeys(note["readers"], 1)
+    (channel.folder.parent / ".packets.channel.json").write_text(json.dumps(note))
+    assert before.channels["packets"].state().lag("windows") == 0
+    after = storage.begin(AFTER, "queries: {packets: {site: here}}", LATE)
+    assert after.channels["packets"].state().lag("clean") == 0
+
+
 def test_a_fragment_that_never_planned_a_batch_may_be_cut_at_will(storage: WrittenStorage) -> None:
     storage.begin(BEFORE)
     layout = storage.run(AFTER)
@@ -236,7 +273,7 @@ class Crash(BaseException):
     """The process ends here."""
 
 
-STEPS = ("make_part", "write_record", "replace_checkpoint", "begin_sink_log", "write_note", "retire")
+STEPS = ("make_part", "write_record", "replace_checkpoint", "begin_sink_log", "write_fragment_note", "retire")
 """Of settling, each of which changes something."""
 DROPPED = ((PACKETS, OTHER, CLEAN), AcceptedEdits(drop=("windows",)))
 
