@@ -9,13 +9,13 @@ from their beginning.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
 from mooring.spark.storage.followed_log import FollowedLog
-from mooring.spark.storage.merged_name import items_of
+from mooring.spark.storage.merged_name import items_of, read_name
 from mooring.spark.storage.storage_root import local_path
 from mooring.spark.storage.stream_logs import LogEntry, LogLine, committed_source_batches, entry_of
 
@@ -42,6 +42,9 @@ class _Source:
     """Batch and name of files that it took in and has not committed."""
     ahead: set[str] = field(default_factory=set)
     """Committed, but not next in the order of the channel."""
+    past_merged: bool = False
+    """It has committed a file as it was written, and so everything that was merged (see merges.py): under the
+    names of the merged files, or under those of the files they stand for, which its log need not name."""
 
 
 class ChannelPositions:
@@ -73,17 +76,16 @@ class ChannelPositions:
         self._outside: set[str] = set()
         """Names that are no file of the channel's folder. There are none unless somebody changed the log."""
 
-    def refresh(self, start: int, gone: Iterable[Path], readers: Mapping[str, int]) -> None:
+    def refresh(self, start: int, gone: Iterable[Path], readers: Iterable[str]) -> None:
         """Take in what the logs tell beyond the last call.
 
-        `gone`: files that were taken out of the sink's log, and may be back in it for a while. `readers`:
-        each with a position up to which it has committed everything, whatever its logs still name.
+        `gone`: files that were taken out of the sink's log, and may be back in it for a while.
         """
         hidden = frozenset(path.name if path.parent in self._folders else str(path) for path in gone)
         committed = self._committed_batches(readers)
         if not (start == self.start and hidden <= self._gone and self._read_on(committed)):
             self._clear(start, hidden)
-            self._read_all(committed, readers)
+            self._read_all(committed)
         self._gone = hidden
 
     def committed(self, reader: str) -> int:
@@ -127,12 +129,11 @@ class ChannelPositions:
         self._let_go()
         return True
 
-    def _read_all(self, committed: dict[tuple[str, Path], int], readers: Mapping[str, int]) -> None:
+    def _read_all(self, committed: dict[tuple[str, Path], int]) -> None:
         self._append(self._sink.news().lines)
         stored = set(self._names)
         for key, batch in committed.items():
             source = self._sources[key] = _Source(FollowedLog(key[1]), self.start)
-            self._pass(source, readers[key[0]])
             self._advance(source, source.log.news().lines, batch)
             source.ahead &= stored  # the rest was trimmed before
         self._let_go()
@@ -161,21 +162,18 @@ class ChannelPositions:
             source.here = bool(mine)
         source.planned += mine
         source.committed = committed
-        source.ahead.update(name for batch, name in source.planned if batch <= committed)
+        fresh = [name for batch, name in source.planned if batch <= committed]
+        source.ahead.update(fresh)
+        source.past_merged = source.past_merged or any(read_name(name) is None for name in fresh)
         source.planned = [(batch, name) for batch, name in source.planned if batch > committed]
         if not source.here:
             return
         base = self.entries - len(self._names)
-        while source.next < self.entries and (name := self._names[source.next - base]) in source.ahead:
-            source.ahead.remove(name)
-            source.position += items_of(name)
-            source.next += 1
-
-    def _pass(self, source: _Source, position: int) -> None:
-        """A merged file stands for files that the source has committed under their own names."""
-        for name in self._names:
-            if source.position >= position:
+        while source.next < self.entries:
+            name = self._names[source.next - base]
+            if name not in source.ahead and not (source.past_merged and read_name(name)):
                 break
+            source.ahead.discard(name)
             source.position += items_of(name)
             source.next += 1
 

@@ -203,8 +203,7 @@ class FileChannel(ChannelLog):
         if plan.first < note["start"] or self._behind(note) < end + self.merges.options.spared:
             plan.hidden.unlink(missing_ok=True)
             return
-        readers = [reader for reader in note["readers"] if reader != self._results]
-        self.merges.adopt(note, plan, count, readers)
+        self.merges.adopt(note, plan, count)
 
     def _behind(self, note: dict[str, Any]) -> int:
         """The position up to which every reader within the pipeline has committed."""

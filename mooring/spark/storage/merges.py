@@ -153,10 +153,8 @@ class Merges:
                 return chosen
         return []
 
-    def adopt(self, note: dict[str, Any], plan: MergePlan, count: int, readers: Sequence[str]) -> None:
-        """Let the merged file take the place of the first `count` files of its plan. `readers` have committed
-        them: they stand behind it from now on, whatever their logs go on to name.
-        """
+    def adopt(self, note: dict[str, Any], plan: MergePlan, count: int) -> None:
+        """Let the merged file take the place of the first `count` files of its plan."""
         files = plan.files[:count]
         end = plan.first + sum(entry.items for entry in files)
         newest_ms = max(round(entry.modified_s * 1000) for entry in files)
@@ -170,8 +168,6 @@ class Merges:
         self._lists.mkdir(exist_ok=True)
         write_whole(self._list(merge), json.dumps(content), on_disk=True)
         note.setdefault("merges", []).append({**merge, "at": None, "due_s": None})
-        for reader in readers:
-            note["readers"][reader] = max(note["readers"][reader], end)
         self._write_note(note)
         self.settle(note)
 
