@@ -29,6 +29,8 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     """CPU microseconds per input tuple; per pair for a join."""
     selectivity: float = 1.0
     """Output tuples per input tuple; per pair for a join."""
+    variability: float = 0.0
+    """Squared coefficient of variation of the time that a tuple takes: 0 constant, 1 exponential."""
     per_input: dict[str, InputStatistics] | None = None
     window_s: float | None = None
     """Joins: a tuple meets the other side's within half of this before or after. Aggregates: the window."""

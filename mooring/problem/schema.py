@@ -80,6 +80,7 @@ OPERATOR_FIELDS: dict[str, Check] = {
     "kind": one_of(*KINDS),
     "cost_us": number,
     "selectivity": number,
+    "variability": number,
     "per_input": _per_input,
     "window_s": positive,
     "variable": boolean,

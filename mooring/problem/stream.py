@@ -15,6 +15,10 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     """The rate never falls below this (section 6.1 of the ROD paper)."""
     max_rate: float | None = None
     """The rate never rises above this; None: not known."""
+    variability: float | None = None
+    """Squared coefficient of variation of the time between tuples: 0 even, 1 as by chance (Poisson), above
+    it bursts; None: not stated.
+    """
     bytes: float | None = None
     """Bytes per tuple; None: not known."""
     rates: str | None = None

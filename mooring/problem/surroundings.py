@@ -58,6 +58,7 @@ STREAM_FIELDS: dict[str, Check] = {
     "rate": number,
     "min_rate": number,
     "max_rate": number,
+    "variability": number,
     "bytes": number,
     "rates": name,
 }

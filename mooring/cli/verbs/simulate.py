@@ -17,6 +17,7 @@ from mooring.cli.output.terminal import Terminal
 from mooring.errors import InputError
 from mooring.problem.fingerprint import fingerprint
 from mooring.problem.problem import Problem
+from mooring.simulator.data_plane.binding import Behaviour
 from mooring.simulator.data_plane.figure import draw_report
 from mooring.simulator.data_plane.report import SimulationReport
 from mooring.simulator.data_plane.simulate import simulate
@@ -44,6 +45,11 @@ def add_options(parser: Parser) -> None:
         help="a trace file or bc-paug89-extract, worldcup98-extract; cut into sub-streams, or for one stream",
     )
     parser.add_argument("--batch", type=positive_count, default=1, help="tuples per event (default 1)")
+    parser.add_argument(
+        "--to-completion",
+        action="store_true",
+        help="a tuple passes all operators of a site before the next one begins",
+    )
     parser.add_argument("--figure", type=Path, metavar="OUT.png", help="draw latency and queues over time")
 
 
@@ -63,6 +69,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             trace=_trace(args.trace or (), problem),
             multiplier=args.multiplier,
             batch=args.batch,
+            behaviour=Behaviour(to_completion=args.to_completion),
             progress=progress,
         )
     if args.figure is not None:
@@ -73,6 +80,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         "multiplier": args.multiplier,
         "arrivals": args.arrivals,
         "trace": args.trace,
+        "to_completion": args.to_completion,
     }
     terminal.document(
         {"version": 1, "problem": fingerprint(problem), "settings": settings, **report.as_json()}

@@ -25,9 +25,10 @@ from mooring.simulator.data_plane.model import Model, OperatorPart, Reader, Site
 class Behaviour:
     """What a problem file leaves open about how tuples behave."""
 
-    service_scv: float = 0.0  # squared coefficient of variation of service times; 0: cost_us exactly
+    service_scv: float = 0.0  # variability of service times where the problem states none; 0: cost_us exactly
     drawn: bool = False  # selectivities drawn per tuple; False: spread evenly
     oldest_first: bool = False  # sites serve by age; False: first come, first served
+    to_completion: bool = False  # a tuple passes all operators of a site before the next one begins
     slide_s: Mapping[str, float] | None = None  # aggregates (by name) whose windows slide by this much
     capacity_changes: tuple[tuple[float, str, float], ...] = ()  # (instant in s, site, cores from then on)
 
@@ -282,7 +283,10 @@ class Binding:
 
     def model(self, sites: Sequence[int], arrivals: Sequence[Arrivals]) -> Model:
         """The data plane under a placement (site per operator), fed by one arrival process per stream."""
-        parts = [SitePart(site.capacity, self.behaviour.oldest_first) for site in self.problem.sites]
+        parts = [
+            SitePart(site.capacity, self.behaviour.oldest_first, self.behaviour.to_completion)
+            for site in self.problem.sites
+        ]
         model = Model(sites=parts, sources=list(arrivals), queries=len(self.sinks))
         model.operators = [self._operator_part(j, sites) for j in range(self.operator_count)]
         for relay, site in enumerate(self.relay_sites, start=self.operator_count):
@@ -309,7 +313,7 @@ class Binding:
             kind=kind,
             window_s=operator.window_s or 0.0,
             slide_s=slides.get(operator.name, slides.get(operator.logical_name, 0.0)),
-            service_scv=self.behaviour.service_scv,
+            service_scv=operator.variability or self.behaviour.service_scv,
             drawn=self.behaviour.drawn or operator.variable,
             send_work_us=self.send_work_us(j, sites),
         )

@@ -109,7 +109,8 @@ def _sites(model: Model, queue_limit: float) -> Records:
     sites["capacity"] = [site.capacity_cores for site in model.sites]
     sites["oldest_first"] = [site.oldest_first for site in model.sites]
     sites["limit"] = queue_limit
-    for name in ("current", "head", "tail"):
+    sites["to_completion"] = [site.to_completion for site in model.sites]
+    for name in ("current", "head", "tail", "inner", "outbox_head", "outbox_tail"):
         sites[name] = NONE
     return sites
 

@@ -14,11 +14,15 @@ from mooring.errors import InputError
 from mooring.simulator.data_plane.arrivals import Arrivals, balanced_means
 from mooring.simulator.data_plane.kernels.records import CONSTANT, ERLANG, EXPONENTIAL, HYPEREXPONENTIAL, MAP
 
+MOST_PHASES = 1000
+"""A service of less variability than one in so many is drawn as constant by whoever needs it."""
+
 
 @dataclass(frozen=True)
 class SitePart:
     capacity_cores: float
     oldest_first: bool = False
+    to_completion: bool = False
     changes: tuple[tuple[float, float], ...] = ()  # (instant in s, capacity in cores from then on)
 
 
@@ -99,10 +103,15 @@ def service_parameters(scv: float) -> tuple[int, float, float, float]:
         return EXPONENTIAL, 0.0, 0.0, 0.0
     if scv > 1:
         return HYPEREXPONENTIAL, *balanced_means(scv)
-    phases = round(1 / scv) if 0 < scv < 1 else 0
-    if not phases or not math.isclose(phases * scv, 1, rel_tol=1e-9):
+    if not 0 < scv < 1 or scv * MOST_PHASES < 1:
         raise InputError(
-            f"a squared coefficient of variation of {scv!r} for service times was found",
-            remedy="use 0, 1/k for a whole k, or a number >= 1",
+            f"found a squared coefficient of variation of {scv!r} for service times",
+            remedy=f"use 0, or a number from {1 / MOST_PHASES:g} on",
         )
-    return ERLANG, float(phases), 0.0, 0.0
+    phases = round(1 / scv)
+    if math.isclose(phases * scv, 1, rel_tol=1e-9):
+        return ERLANG, float(phases), 0.0, float(phases)
+    # So many phases or, with chance b, one fewer; c of the phases make the mean (Tijms 1994).
+    phases = math.ceil(1 / scv)
+    fewer = (phases * scv - math.sqrt(phases * (1 + scv) - phases**2 * scv)) / (1 + scv)
+    return ERLANG, float(phases), fewer, phases - fewer

@@ -87,6 +87,21 @@ def single_queue(rho: float, service_scv: float, arrival_scv: float = 1.0) -> Mo
     return model
 
 
+def to_completion(rate: float, services_s: tuple[float, ...]) -> Model:
+    """Exponential services in a row at one site, each tuple through all of them: one service, their sum."""
+    model = Model()
+    site = model.site(1.0, to_completion=True)
+    operators = [model.operator(site, service_scv=1.0) for _ in services_s]
+    readers = [
+        Reader(operator=operator, cost_us=service * SECOND_US)
+        for operator, service in zip(operators, services_s, strict=True)
+    ]
+    model.from_source(model.source(Poisson(rate)), readers[0])
+    for operator, reader in zip(operators, [*readers[1:], Reader(query=model.query())], strict=True):
+        model.from_operator(operator, reader)
+    return model
+
+
 def tandem(rate: float, services_s: tuple[float, ...]) -> Model:
     """Exponential servers in a row, a network latency of one second between any two."""
     model = Model()
@@ -154,12 +169,16 @@ def cases() -> list[TheoryCase]:
     mm1, md1, mh2 = (
         float(mg1_wait_s(rho, 1.0, scv)) + 1 for rho, scv in ((0.6, 1.0), (0.7, 0.0), (0.5, 4.0))
     )
+    one_service = float(mg1_wait_s(0.4, 1.5, (1.0 + 0.25) / 1.5**2)) + 1.5
     in_a_row = float(mm1_sojourn_s(0.5, 1.0) + mm1_sojourn_s(0.5, 1.2)) + 1
     return [
         TheoryCase("M/M/1", lambda: single_queue(0.6, 1.0), 1.2e6, mean_sojourn_s, mm1),
         TheoryCase("M/D/1", lambda: single_queue(0.7, 0.0), 0.8e6, mean_sojourn_s, md1),
         TheoryCase("M/H2/1", lambda: single_queue(0.5, 4.0), 2.5e6, mean_sojourn_s, mh2),
         TheoryCase("tandem", lambda: tandem(0.5, (1.0, 1.2)), 0.8e6, mean_sojourn_s, in_a_row),
+        TheoryCase(
+            "M/G/1 to completion", lambda: to_completion(0.4, (1.0, 0.5)), 0.8e6, mean_sojourn_s, one_service
+        ),
         TheoryCase("Jackson with feedback", jackson, 1.0e6, mean_sojourn_s, jackson_sojourn_s()),
         TheoryCase("overlay of shared sites", overlay, 2.0e5, mean_sojourn_s, 4 / (1 - 0.6)),
         TheoryCase("Little's law", lambda: single_queue(0.7, 1.0), 2.0e5, little_ratio, 1.0),

@@ -10,12 +10,14 @@ import numpy as np
 from mooring.arrays import Floats
 from mooring.errors import InputError
 from mooring.problem.problem import Problem
+from mooring.problem.stream import Stream
 from mooring.simulator.data_plane.arrivals import (
     Arrivals,
     BinnedRates,
     Constant,
     OnOff,
     Poisson,
+    Renewal,
     Replay,
     SelfSimilar,
 )
@@ -56,10 +58,17 @@ def workload(
         raise InputError(
             f"found arrivals {arrivals!r}", field="arrivals", remedy=f"use one of {', '.join(PROCESSES)}"
         )
-    processes: list[Arrivals] = [PROCESSES[arrivals](stream.rate) for stream in problem.streams]
+    processes = [_process(stream, arrivals) for stream in problem.streams]
     for name, process in _traced(problem, trace, seed).items():
         processes[problem.stream_index[name]] = process
     return [process.scaled(multiplier) for process in processes]
+
+
+def _process(stream: Stream, arrivals: str) -> Arrivals:
+    """As asked for; by chance, unless the stream states how irregularly its tuples come."""
+    if arrivals != "poisson" or stream.variability is None:
+        return PROCESSES[arrivals](stream.rate)
+    return Renewal(stream.rate, stream.variability) if stream.variability > 0.0 else Constant(stream.rate)
 
 
 def _traced(problem: Problem, trace: TraceChoice | None, seed: int) -> dict[str, Arrivals]:

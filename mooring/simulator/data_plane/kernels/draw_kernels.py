@@ -41,10 +41,17 @@ def service_factor(operator: Records) -> float:
     if kind == EXPONENTIAL:
         return -math.log(uniform(operator))
     if kind == ERLANG:
+        phases = int(operator.service_a)
+        if operator.service_b > 0.0 and uniform(operator) <= operator.service_b:
+            phases -= 1
+        total = 0.0
         product = 1.0
-        for _ in range(int(operator.service_a)):
+        for phase in range(phases):
             product *= uniform(operator)
-        erlang: float = -math.log(product) / operator.service_a
+            if phase % 16 == 15:  # many small factors would vanish
+                total -= math.log(product)
+                product = 1.0
+        erlang: float = (total - math.log(product)) / operator.service_c
         return erlang
     # Hyperexponential: with probability a of mean b, otherwise of mean c.
     mean: float = operator.service_b if uniform(operator) <= operator.service_a else operator.service_c

@@ -5,7 +5,8 @@ looked at, changed (a move, a new capacity) and continued, and so that the compi
 Times are seconds of virtual time, work is core-seconds, capacities are cores.
 
 A *tuple* record is one tuple, or one batch of them (`weight`), and is in exactly one list at a time: free, in
-flight on an arc, queued at a site, held for an operator that is being moved, or kept in a join's window.
+flight on an arc, queued at a site (or part of what it serves to completion, or waiting there to be sent),
+held for an operator that is being moved, or kept in a join's window.
 """
 
 from __future__ import annotations
@@ -67,6 +68,10 @@ SITE = np.dtype(
         ("head", "i4"),  # queue: list head, or root of the heap by age
         ("tail", "i4"),
         ("oldest_first", "i4"),
+        ("to_completion", "i4"),  # 1: a tuple passes all operators here before the next one begins
+        ("inner", "i4"),  # to completion: what is left of the present one to serve here, the newest first
+        ("outbox_head", "i4"),  # to completion: what it sends elsewhere once it is finished
+        ("outbox_tail", "i4"),
     ],
     align=True,
 )
