@@ -19,6 +19,7 @@ ROOMS = [
     "problem",
     "network",
     "load",
+    "load/queued",
     "load/feasible",
     "load/measured",
     "placement",

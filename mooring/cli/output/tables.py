@@ -36,6 +36,7 @@ COMPARED = (
     ("bandwidth", "band-\nwidth", -1, "B/s"),
     ("network_usage", "in\nflight", -1, "B"),
     ("qos_met", "limits\nmet", +1, "{:.0%}"),
+    ("qos_queued_met", "met with\nqueues", +1, "{:.0%}"),
 )
 """The metrics that policies are compared by."""
 
@@ -53,6 +54,7 @@ DESCRIBED = {
     "network_usage": ("are in flight between sites", "B"),
     "delay_penalty": ("times the direct latency is added by the way over operators, on average", "{:.2f}"),
     "qos_met": ("of the latency limits are met", "{:.0%}"),
+    "qos_queued_met": ("of them are met with the time in queues", "{:.0%}"),
 }
 
 
@@ -143,13 +145,22 @@ def latency_table(metrics: Mapping[str, Any]) -> Table | None:
     table = Table(box=SIMPLE_HEAD, header_style="bold")
     table.add_column("query")
     table.add_column("latency ms", justify="right")
+    table.add_column("mean with queues", justify="right")
+    queued = metrics.get("latency_queued_ms", {})
     queries = list(latencies.items())
     shown = _largest([inf if latency is None else latency for _, latency in queries])
     for query, latency in (queries[place] for place in shown):
-        table.add_row(Text(query), "unknown" if latency is None else f"{latency:.4g}")
+        with_queues = (
+            "full" if query in queued and queued[query] is None else _milliseconds(queued.get(query))
+        )
+        table.add_row(Text(query), _milliseconds(latency), with_queues)
     if len(shown) < len(queries):
         table.add_row(Text(f"{len(queries) - len(shown)} more", style="dim"), Text("less", style="dim"))
     return table
+
+
+def _milliseconds(latency: float | None) -> str:
+    return "unknown" if latency is None else f"{latency:.4g}"
 
 
 def headroom_table(room: Mapping[str, Any]) -> Table:

@@ -17,6 +17,7 @@ from mooring.load.feasible.true_feasible_set import loading_streams, true_ratio
 from mooring.load.model import LoadModel
 from mooring.placement.judging.bounded_rates import log_ratio_below, ratio_below, upper_bounds
 from mooring.placement.judging.network_metrics import network_metrics
+from mooring.placement.judging.queued_metrics import queued_metrics
 from mooring.placement.placement import Placement
 
 EASY_DIMENSIONS = 5
@@ -38,6 +39,7 @@ def evaluate_placement(
     if placement.problem.history is not None:
         metrics["survived_share"] = survived_share(model, placement, placement.problem.history.rates)
     metrics.update(network_metrics(placement))
+    metrics.update(queued_metrics(placement))
     metrics["max_utilisation"] = float(np.max(utilisation(model, placement)))
     return metrics
 
