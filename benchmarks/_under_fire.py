@@ -20,6 +20,7 @@ from benchmarks._demo_project import FRAGMENTS, SITES, copy_example
 from benchmarks._user_run import UserRun
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.fencing import current_epoch
+from mooring.spark.storage.owned_folder import newest_owned
 from mooring.spark.storage.stream_logs import last_batch
 
 SILENCE_S = 10
@@ -201,7 +202,9 @@ class UnderFire:
 
     def standing(self, fragment: str) -> tuple[int, int, int]:
         """The newest batch begun, in the sink's log, and committed."""
-        checkpoint = current_epoch(self.storage / "checkpoints" / file_name(fragment))
+        owned = newest_owned(self.storage)
+        assert owned is not None, "it runs, so it has an owner"
+        checkpoint = current_epoch(owned.checkpoints / file_name(fragment))
         name = file_name(fragment)
         done = last_batch(checkpoint / "commits")
         sunk = last_batch(self.storage / "channels" / name / name / "_spark_metadata")

@@ -31,6 +31,7 @@ from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.java import find_java
 from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.keep import ALL
+from mooring.spark.storage.owned_folder import unowned
 
 TRIGGER_S = 5
 LENGTHS = {"an hour": 720, "a week": 120_960, "a month": 518_400}
@@ -150,7 +151,8 @@ def looks(folder: Path) -> ResultTable:
 def _channel(logs: Logs) -> FileChannel:
     checkpoints = logs.folder / "checkpoints"
     link = logs.folder / "links" / "flow"
-    channel = FileChannel("flow", logs.channel, link, checkpoints.joinpath, ALL, "results")
+    owned = unowned(logs.folder)
+    channel = FileChannel("flow", logs.channel, link, checkpoints.joinpath, owned, ALL, "results")
     if not channel._note_file.exists():
         link.parent.mkdir(parents=True)
         link.symlink_to(logs.channel)

@@ -68,3 +68,9 @@ class EngineError(MooringError):
 
 class SiteLostError(EngineError):
     """A site is gone or does not answer; what runs there can no longer be told to stop."""
+
+
+class OvertakenError(MooringError):
+    """Another process has taken over what this one ran; whatever it does from now on fails in storage."""
+
+    exit_code = EngineError.exit_code

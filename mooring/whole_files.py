@@ -16,10 +16,13 @@ _NAME_KEPT = 40
 """Characters of the file's name in the hidden one: enough to know it by after a crash, and not too long."""
 
 
-def write_whole(path: Path, content: str | bytes, *, on_disk: bool = False) -> None:
+def write_whole(
+    path: Path, content: str | bytes, *, on_disk: bool = False, through: Path | None = None
+) -> None:
     """Replace the file, or make it. A link at `path` is replaced too, and what it points to is left alone.
 
     A file that was there keeps its permissions; a new one gets what the process gives new files.
+    `through` is a folder for the hidden name on the same file system, where it is not that of `path`.
     `on_disk` waits until it would survive a power failure: for what announces a step that cannot be undone.
 
     >>> import tempfile
@@ -30,7 +33,7 @@ def write_whole(path: Path, content: str | bytes, *, on_disk: bool = False) -> N
     '{}'
     """
     data = content.encode() if isinstance(content, str) else content
-    hidden = path.with_name(f".{path.name[:_NAME_KEPT]}.{secrets.token_hex(8)}.new")
+    hidden = (through or path.parent) / f".{path.name[:_NAME_KEPT]}.{secrets.token_hex(8)}.new"
     handle = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
     try:
         with open(handle, "wb") as out:

@@ -33,13 +33,10 @@ Step = Mapping[str, Any]
 class MoveAsker:
     problem: Problem
     files: RunFiles
+    journal: Journal
     clock: Clock
     asked_by: str = ""
     """Who asks, in words, for the journal."""
-
-    @property
-    def journal(self) -> Journal:
-        return Journal(self.files.folder, self.clock.now_s)
 
     # What could be asked for
 

@@ -104,9 +104,11 @@ class RunSession:
         decider: Decider | None = None,
         options: SessionOptions | None = None,
         carrier: Carrier | None = None,
+        alive: Callable[[], None] = lambda: None,
     ) -> None:
         """`replan` places what is left of the problem when sites are lost; `carrier` carries out lists of
-        moves, at once if none is given.
+        moves, at once if none is given. `alive` is called with every turn, and ends the run by an error if it
+        is another one's by now.
         """
         self.problem, self.engine, self.clock = problem, engine, clock
         self.journal, self.book = journal, book
@@ -124,7 +126,7 @@ class RunSession:
         self.watchers: list[Callable[[Look], None]] = []
         self._evaluator = Evaluator(problem)
         self._options = options or SessionOptions()
-        self._reviver, self._replan = reviver, replan
+        self._reviver, self._replan, self._alive = reviver, replan, alive
         self._supervisor: Supervisor | None = None
         self._unnoted: dict[str, str] = {}
         """Fragments that were started elsewhere, while the journal does not know."""
@@ -158,6 +160,7 @@ class RunSession:
 
     def turn(self) -> None:
         """Apply what is asked for and what faults call for; look and trim when it is time to."""
+        self._alive()
         self._chore("answering requests", self._serve)
         self._show_list()
         now_s = self.clock.monotonic_s()
@@ -208,6 +211,7 @@ class RunSession:
         try:
             do()
         except (OSError, EngineError) as failure:
+            self._alive()  # nothing works for one that was overtaken, and that is all there is to say
             self.supervisor.failed(what, failure, self.clock.monotonic_s())
 
     def _replaced(self, sites: FragmentSites, lost: Collection[str]) -> FragmentSites:

@@ -11,7 +11,7 @@ from mooring.controller.carrying import InBackground
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Beginning, Wish, begin
 from mooring.controller.session import RunSession, SessionOptions
-from mooring.errors import EngineError, MooringError
+from mooring.errors import EngineError, MooringError, OvertakenError
 from mooring.problem.write import problem_to_json
 from mooring.spark.pipeline.statistics_used import statistics_notes
 from mooring.spark.running.engine import EngineOptions
@@ -44,7 +44,7 @@ class SparkRun:
 
     def __post_init__(self) -> None:
         prepared, problem = self.prepared, self.prepared.problem
-        self.journal = Journal(prepared.project.work_folder, prepared.clock.now_s)
+        self.journal = Journal(prepared.hold.owned.folder, prepared.clock.now_s)
         self.beginning = begin(problem, self.journal, self.wish, self.note)
         self.record = RunRecord(
             prepared.project.spec.name,
@@ -83,6 +83,7 @@ class SparkRun:
                     replan=self.wish.replan,
                     options=pace,
                     carrier=InBackground(),
+                    alive=prepared.hold.pulse.sign,
                 )
                 session.start(self.beginning.placement, self.beginning.policy)
                 self.record.sites = {name: site.note for name, site in prepared.sites.items()}
@@ -94,6 +95,8 @@ class SparkRun:
                 revival.close()
                 engine.stop_all(patience_s=2 * project.settings.trigger_s + 5)
                 engine.trim()
+        except OvertakenError:  # the report, like everything else, is somebody else's
+            raise
         except MooringError as failure:
             self.end(f"failed: {failure}")
             raise

@@ -42,7 +42,7 @@ def _look_at(parts: StoredParts, folder: Path) -> Iterator[Diagnosis]:
             yield Diagnosis(PART, name, "pending", "an empty folder without a note", "the next run makes it")
         return
     note = _note(note_file)
-    channel = FileChannel(name, folder, parts.links / name, parts.checkpoint)
+    channel = FileChannel(name, folder, parts.links / name, parts.checkpoint, parts.owned)
     if (lost := channel.lost()) is not None:
         yield Diagnosis(PART, name, "lost", lost, _FROM_A_COPY)
         return

@@ -12,12 +12,14 @@ from mooring.doctor.channels import look_at_channels
 from mooring.doctor.checkpoints import look_at_checkpoints
 from mooring.doctor.diagnosis import Diagnosis
 from mooring.doctor.pipeline import look_at_record
-from mooring.doctor.run_records import look_at_journal, look_at_sessions
+from mooring.doctor.run_records import look_at_journal, look_at_owner, look_at_sessions
 from mooring.doctor.storage import look_at_root
 from mooring.doctor.stored_parts import StoredParts
 from mooring.errors import EngineError
 from mooring.spark.pipeline.project import Project, load_project
-from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.found_run import find_run
+from mooring.spark.runs.system_clock import SystemClock
+from mooring.spark.storage.owned_folder import newest_owned
 
 
 @dataclass(frozen=True)
@@ -44,20 +46,21 @@ class Examination:
 def examine(folder: Path) -> Examination:
     """`EngineError` if the project runs: what it writes would look torn, and be whole a moment later."""
     project = load_project(folder)
-    pid = RunFiles(project.work_folder).running_pid()
-    if pid is not None:
+    found = find_run(folder, SystemClock())
+    if found.pid is not None or (found.elsewhere is not None and found.silent_s == 0.0):
+        where = f"as process {found.pid}" if found.elsewhere is None else str(found.elsewhere)
         raise EngineError(
-            f"the project runs, as process {pid}, and looks after its storage itself",
+            f"the project runs, {where}, and looks after its storage itself",
             remedy="see `mooring status`; end it with `mooring stop` to have it looked at",
         )
     root = project.settings.storage
-    parts = StoredParts(root, project.work_folder)
-    findings = [*look_at_root(root)]
-    if root.is_dir():
+    findings = [*look_at_root(root), *look_at_owner(root)]
+    if (owned := newest_owned(root)) is not None:
+        parts = StoredParts(root, owned)
+        sites = [site.name for site in project.settings.sites]
         findings += [*look_at_record(parts), *look_at_channels(parts), *look_at_checkpoints(parts)]
-    sites = [site.name for site in project.settings.sites]
-    findings += [*look_at_journal(parts), *look_at_sessions(parts, sites), *_settings(project)]
-    return Examination(project.folder, root, tuple(findings))
+        findings += [*look_at_journal(parts), *look_at_sessions(parts, sites)]
+    return Examination(project.folder, root, (*findings, *_settings(project)))
 
 
 def _settings(project: Project) -> list[Diagnosis]:

@@ -4,11 +4,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
+from pathlib import Path
 
 from mooring.controller.journal import FORWARD, Journal
 from mooring.doctor.diagnosis import Diagnosis, some
 from mooring.doctor.stored_parts import StoredParts
 from mooring.errors import EngineError
+from mooring.spark.ownership.owner import look
+from mooring.spark.storage.owned_folder import newest_owned
+
+
+def look_at_owner(root: Path) -> Iterator[Diagnosis]:
+    """Whether the last run let go of the storage."""
+    if newest_owned(root) is None:
+        if (root / "channels").exists():
+            what = "written before storage roots had owners"
+            yield Diagnosis(
+                "owner", "layout", "pending", what, "the next run carries it over; look again then"
+            )
+        return
+    try:
+        seen = look(root)
+    except EngineError as damage:
+        yield Diagnosis("owner", "record", "lost", damage.message, damage.remedy)
+        return
+    name = f"generation {seen.generation}"
+    if seen.state == "free":
+        yield Diagnosis("owner", name, "sound", "nobody's; the next run has it at once")
+    elif seen.state == "gone":
+        what = f"{seen.record} ended without a word"
+        yield Diagnosis("owner", name, "pending", what, "the next run goes on from there at once")
+    else:
+        what = f"{seen.record} has not let go of it, and nothing was heard of it"
+        yield Diagnosis("owner", name, "pending", what, "the next run takes over once its lease has run out")
 
 
 def look_at_journal(parts: StoredParts) -> Iterator[Diagnosis]:

@@ -10,20 +10,22 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from mooring.spark.runs.left_sessions import FILE_NAME as SESSIONS
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.fencing import current_epoch
+from mooring.spark.storage.owned_folder import OwnedFolder
 
 
 @dataclass(frozen=True)
 class StoredParts:
     root: Path
     """The storage root."""
-    work_folder: Path
-    """The project's own files."""
+    owned: OwnedFolder
+    """That of its last owner."""
 
     @property
     def checkpoints(self) -> Path:
-        return self.root / "checkpoints"
+        return self.owned.checkpoints
 
     @property
     def channels(self) -> Path:
@@ -35,11 +37,11 @@ class StoredParts:
 
     @property
     def journal_folder(self) -> Path:
-        return self.work_folder
+        return self.owned.folder
 
     @property
     def sessions(self) -> Path:
-        return self.work_folder / "sessions.json"
+        return self.owned.folder / SESSIONS
 
     def checkpoint(self, fragment: str) -> Path:
         """The newest epoch; not there if there is none."""
@@ -59,18 +61,26 @@ class StoredParts:
 
     def channel_folders(self) -> list[Path]:
         """Those that are there, and those that a note says were."""
-        found: set[Path] = set()
-        for dataset in _names(self.channels):
-            for name in _names(self.channels / dataset):
-                if name.startswith(".") and name.endswith(".channel.json"):
-                    name = name.removeprefix(".").removesuffix(".channel.json")
-                elif name.startswith(".") or not (self.channels / dataset / name).is_dir():
-                    continue
-                found.add(self.channels / dataset / name)
-        return sorted(found)
+        found = {
+            name: self.channels / dataset / name
+            for dataset in _names(self.channels)
+            for name in _names(self.channels / dataset)
+            if not name.startswith(".") and (self.channels / dataset / name).is_dir()
+        }
+        for note in self.owned.channel_notes():
+            name = note.name.removesuffix(".channel.json")
+            found.setdefault(name, self._linked(name))
+        return sorted(found.values())
+
+    def _linked(self, name: str) -> Path:
+        """Where the folder of a channel was, by its link, which is known to outlast it."""
+        try:
+            return Path(os.path.normpath(self.links / os.readlink(self.links / name)))
+        except OSError:
+            return self.channels / name / name
 
     def channel_note(self, folder: Path) -> Path:
-        return folder.parent / f".{folder.name}.channel.json"
+        return self.owned.channel_note(folder.name)
 
 
 def _names(folder: Path) -> list[str]:

@@ -24,20 +24,24 @@ class StoredProject:
     def root(self) -> Path:
         return self.folder / ".mooring" / "storage"
 
+    @property
+    def owned(self) -> Path:
+        return self.root / "owned" / "000001"
+
     def channel(self, name: str) -> Path:
         return self.root / "channels" / name / name
 
     def channel_note(self, name: str) -> Path:
-        return self.root / "channels" / name / f".{name}.channel.json"
+        return self.owned / "notes" / f"{name}.channel.json"
 
     def checkpoints(self, name: str) -> Path:
-        return self.root / "checkpoints" / name
+        return self.owned / "checkpoints" / name
 
     def checkpoint(self, name: str) -> Path:
         return self.checkpoints(name) / "000002"
 
     def fragment_note(self, name: str) -> Path:
-        return self.root / "checkpoints" / f".{name}.fragment.json"
+        return self.owned / "checkpoints" / f".{name}.fragment.json"
 
     def files(self, name: str) -> list[Path]:
         return sorted(self.channel(name).glob("*.parquet"))
@@ -78,6 +82,7 @@ def write_checkpoint(project: StoredProject, name: str, reads: Path, *, stateful
 
 @pytest.fixture
 def stored(tmp_path: Path) -> StoredProject:
+    from mooring.spark.storage.owned_folder import unowned
     from mooring.spark.storage.pipeline_record import FlowRecord, PipelineRecord, write_record
     from mooring.spark.storage.storage_root import FORMAT
 
@@ -92,7 +97,7 @@ def stored(tmp_path: Path) -> StoredProject:
     record = PipelineRecord(
         {name: (name,) for name in flows}, flows, {"totals": ("numbers",)}, {"totals": "unread"}
     )
-    write_record(project.root, record)
+    write_record(project.root, record, unowned(project.root))
     write_channel(project, "numbers", ["totals"])
     write_channel(project, "totals", ["results totals"])
     write_checkpoint(project, "numbers", Path("/input"), stateful=False)

@@ -131,11 +131,11 @@ LOSSES: dict[str, tuple[str, str, Damage]] = {
     "half a mark": ("storage", "mooring-storage.json", lambda s: cut(s.root / "mooring-storage.json")),
     "half the sessions": (
         *("sessions", "sessions.json"),
-        lambda s: (s.root.parent / "sessions.json").write_text('[{"site": "a"'),
+        lambda s: (s.owned / "sessions.json").write_text('[{"site": "a"'),
     ),
     "the middle of the journal": (
         *("journal", "journal.jsonl"),
-        lambda s: (s.root.parent / "journal.jsonl").write_text('{"record": 1}\n{"record": 2}\n'),
+        lambda s: (s.owned / "journal.jsonl").write_text('{"record": 1}\n{"record": 2}\n'),
     ),
 }
 
@@ -197,10 +197,10 @@ def test_what_the_next_run_finishes_is_told(stored: StoredProject) -> None:
     oldest = stored.root / "links" / "numbers" / "part-0.parquet"
     stored.channel_note("numbers").write_text(json.dumps({**note, "start": 1, "trimming": [str(oldest)]}))
     stored.files("numbers")[0].unlink()
-    (stored.root.parent / "sessions.json").write_text(
+    (stored.owned / "sessions.json").write_text(
         json.dumps([{"site": site, "fragment": "totals", "session": "1"} for site in ("here", "gone")])
     )
-    journal = Journal(stored.root.parent, lambda: 1.0)
+    journal = Journal(stored.owned, lambda: 1.0)
     placed = FragmentSites({"totals": "here"})
     journal.note_placement(placed, "a plan")
     journal.begin_list(placed, [Move("totals", "here", "there")])
@@ -221,6 +221,7 @@ def test_a_pipeline_that_was_started_over_is_sound(stored: StoredProject) -> Non
         shutil.rmtree(stored.checkpoint(name))
         (stored.checkpoints(name) / "000002").write_text("closed")
         stored.fragment_note(name).unlink()
+        stored.channel_note(name).unlink()
     for part in ("channels", "links"):
         shutil.rmtree(stored.root / part)
     for file in ("mooring-storage.json", "pipeline.json"):

@@ -16,13 +16,18 @@ from mooring.spark.runs.run_files import RunFiles
 _LOOK_S = 0.1
 
 
-def start_in_background(files: RunFiles, words: Sequence[str], terminal: Terminal) -> int:
-    """Run `mooring WORDS` in a process of its own, and wait until it runs or has failed."""
-    if (pid := files.running_pid()) is not None:
-        raise EngineError(f"the project already runs, as process {pid}", remedy="`mooring stop` ends it")
+def start_in_background(
+    files: RunFiles, words: Sequence[str], terminal: Terminal, *, standby: bool = False
+) -> int:
+    """Run `mooring WORDS` in a process of its own, and wait until it runs or has failed; a standby until it
+    has said what it waits for.
+    """
     files.folder.mkdir(exist_ok=True)
-    files.forget_status()
-    log = files.log
+    log = files.folder / "standby.log" if standby else files.log
+    if not standby:
+        if (pid := files.running_pid()) is not None:
+            raise EngineError(f"the project already runs, as process {pid}", remedy="`mooring stop` ends it")
+        files.forget_status()
     log.unlink(missing_ok=True)
     with log.open("ab") as out:  # for appending, so that it can be kept short
         child = subprocess.Popen(
@@ -32,11 +37,12 @@ def start_in_background(files: RunFiles, words: Sequence[str], terminal: Termina
             stderr=out,
             start_new_session=True,
         )
-    while files.read_status() is None:
+    while (log.stat().st_size == 0) if standby else (files.read_status() is None):
         if child.poll() is not None:
             said = log.read_text(errors="replace").strip()
             raise EngineError(f"the run ended at once: {said}", remedy=f"see {log}")
         time.sleep(_LOOK_S)
     terminal.document({"version": 1, "pid": child.pid, "log": str(log)})
-    terminal.print(f"runs in the background as process {child.pid}; log in {escape(str(log))}")
+    what = "waits" if standby else "runs"
+    terminal.print(f"{what} in the background as process {child.pid}; log in {escape(str(log))}")
     return 0

@@ -15,15 +15,15 @@ from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.input.problem_source import load_problem
 from mooring.cli.output.terminal import Terminal
 from mooring.controller.asking import MoveAsker, Step
+from mooring.controller.journal import Journal
 from mooring.controller.spark_run import PROBLEM_FILE_NAME
 from mooring.deployment.moves import Effect, MoveList
 from mooring.errors import EngineError, InputError, MooringError
 from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
 from mooring.quantity import quantity
-from mooring.spark.pipeline.project import work_folder_of
 from mooring.spark.runs.asker import this_asker
-from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.found_run import find_run
 from mooring.spark.runs.system_clock import SystemClock
 
 DESCRIPTION = (
@@ -49,26 +49,29 @@ def add_options(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    files = RunFiles(work_folder_of(args.project))
-    running = files.running_pid() is not None
-    if args.abort and (args.apply or not running):
+    clock = SystemClock()
+    found = find_run(args.project, clock)
+    if args.apply or args.abort:
+        found.refuse_elsewhere("ask for moves")
+    if args.abort and (args.apply or not found.runs):
         raise InputError(
             "there is nothing to apply" if args.apply else "the project does not run, so nothing is moved",
             field="--abort",
             remedy="give --abort alone, while a list is carried out",
         )
-    if args.to is None and not args.rollback and not running:
+    if args.to is None and not args.rollback and not found.runs:
         raise InputError(
             "the project does not run, so there are no measured rates to propose moves from",
             field="--to",
             remedy="give the placement to reach, or start it with `mooring run`",
         )
     asked_by = this_asker(" ".join(["mooring", *args.words]))
-    asker = MoveAsker(_problem(args.project, files.folder), files, SystemClock(), asked_by)
+    problem, journal = _problem(args.project, found.files.folder), Journal(found.record, clock.now_s)
+    asker = MoveAsker(problem, found.files, journal, clock, asked_by)
     if args.abort:
         return _abort(terminal, asker)
     wanted = _wanted(args, asker, asker.current())
-    document = {"version": 1, "running": running, **wanted.as_json(), "applied": None}
+    document = {"version": 1, "running": found.runs, **wanted.as_json(), "applied": None}
     terminal.print(_table(wanted))
     if not wanted.moves:
         terminal.print("nothing to move" if args.to or args.rollback else asker.why_nothing())

@@ -16,11 +16,13 @@ from mooring.cli.output.tables import metric_lines, sentences, site_table
 from mooring.cli.output.terminal import Terminal, plain
 from mooring.controller.placing import Wish
 from mooring.controller.spark_run import SparkRun
-from mooring.errors import EngineError
+from mooring.errors import EngineError, InputError
 from mooring.load.build import build_load_model
+from mooring.spark.ownership.owner import LEASE_S, SHORTEST_LEASE_S
 from mooring.spark.pipeline.project import Project, load_project
 from mooring.spark.pipeline.project_edits import AcceptedEdits
 from mooring.spark.running.engine import EngineOptions
+from mooring.spark.runs.holding import GivenUpError, HoldOptions
 from mooring.spark.runs.project_run import PreparedRun, prepared_run
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.run_report import RunRecord
@@ -58,6 +60,18 @@ def add_options(parser: Parser) -> None:
         help="a site that does not answer for so long counts as lost (default 20s)",
     )
     parser.add_argument("--detach", action="store_true", help="run in the background")
+    parser.add_argument(
+        "--standby",
+        action="store_true",
+        help="if the project runs already, wait, and take over when it ends or its lease has run out",
+    )
+    parser.add_argument(
+        "--lease",
+        type=duration,
+        metavar="TIME",
+        default=LEASE_S,
+        help="others may take over once nothing was heard of this run for so long (default 20s)",
+    )
     parser.add_argument("--fresh", action="store_true", help="forget checkpoints and channels, start over")
     parser.add_argument(
         "--accept-edits", action="store_true", help="resume checkpoints of flows that were edited since"
@@ -80,16 +94,32 @@ def add_options(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     project = load_project(args.project)
+    if args.standby and args.fresh:
+        raise InputError(
+            "found --standby with --fresh, which would forget what the other run has done",
+            field="--standby",
+            remedy="give one of the two",
+        )
+    if args.lease < SHORTEST_LEASE_S:
+        raise InputError(f"found {args.lease:g} s, expected at least {SHORTEST_LEASE_S:g} s", field="--lease")
     if args.detach:
         words = [word for word in args.words if word != "--detach"]
-        return start_in_background(RunFiles(project.work_folder), words, terminal)
+        return start_in_background(RunFiles(project.work_folder), words, terminal, standby=args.standby)
     if args.class_archive:
         _ensure_class_archive(terminal)
     with stop_signals() as stopping:
-        terminal.print(f"[dim]starting the sites of {escape(project.spec.name)}[/dim]")
+        stopping.gentle = args.standby  # it waits, and looks between two waits whether it is to end
+        holding = HoldOptions(args.standby, args.lease, terminal.note, lambda: stopping.asked)
         accepted = AcceptedEdits(tuple(args.drop), tuple(args.join_late))
-        with prepared_run(project, fresh=args.fresh, accepted=accepted) as prepared:
-            record = _run_prepared(args, terminal, prepared, stopping)
+        if not args.standby:
+            terminal.print(f"[dim]starting the sites of {escape(project.spec.name)}[/dim]")
+        try:
+            with prepared_run(project, fresh=args.fresh, accepted=accepted, holding=holding) as prepared:
+                record = _run_prepared(args, terminal, prepared, stopping)
+        except GivenUpError as ended:
+            terminal.document({"version": 1, "ended": ended.message})
+            terminal.print(ended.message)
+            return 0
     return _reported(terminal, project, record)
 
 

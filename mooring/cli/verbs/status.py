@@ -11,9 +11,9 @@ from rich.markup import escape
 from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.output.live_view import run_view
 from mooring.cli.output.terminal import Terminal
-from mooring.spark.pipeline.project import work_folder_of
 from mooring.spark.running.snapshot import snapshot_from_json
-from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.found_run import FoundRun, find_run
+from mooring.spark.runs.system_clock import SystemClock
 
 DESCRIPTION = "Shows how a running pipeline is doing."
 
@@ -23,18 +23,24 @@ def add_options(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    files = RunFiles(work_folder_of(args.project))
-    pid, status = files.running_pid(), files.read_status()
-    terminal.document({"version": 1, "running": pid is not None, "pid": pid, "last": status})
-    if pid is None:
-        terminal.print("does not run" + ("" if status is None else "; it last looked like this:"))
-    else:
-        terminal.print(f"runs as process {pid}" + ("" if status is not None else ", still starting"))
+    found = find_run(args.project, SystemClock())
+    status = found.files.read_status()
+    terminal.document(
+        {
+            "version": 1,
+            "running": found.runs,
+            "pid": found.pid,
+            "elsewhere": None if found.elsewhere is None else str(found.elsewhere),
+            "silent_s": found.silent_s,
+            "last": status,
+        }
+    )
+    _show_where(terminal, found, started=status is not None)
     if status is not None:
         terminal.print(run_view(snapshot_from_json(status), {}))
-        if pid is not None and (under_way := status.get("list")) and "fragment" in under_way:
+        if found.runs and (under_way := status.get("list")) and "fragment" in under_way:
             terminal.print(escape(_list_line(under_way)))
-        if pid is not None and (proposal := status.get("proposal")) and proposal["moves"]:
+        if found.runs and (proposal := status.get("proposal")) and proposal["moves"]:
             what = ", ".join(f"{move['fragment']} to {move['to']}" for move in proposal["moves"])
             terminal.print(
                 f"proposed: {escape(what)}, headroom x {proposal['headroom']:.2f} -> "
@@ -53,3 +59,17 @@ def _list_line(under_way: Mapping[str, Any]) -> str:
     what = "is being taken back" if under_way.get("aborting") else "is under way"
     line = f"move {step} of {of} {what}: {under_way['fragment']}, {under_way['from']} -> {under_way['to']}"
     return f"{line}: {under_way['reached']}" + (f" ({by})" if by else "")
+
+
+def _show_where(terminal: Terminal, found: FoundRun, *, started: bool) -> None:
+    if not found.runs:
+        terminal.print("does not run" + ("; it last looked like this:" if started else ""))
+        return
+    where = f"runs as process {found.pid}"
+    if found.elsewhere is not None:
+        where = f"runs elsewhere: {found.elsewhere}"
+    terminal.print(escape(where + ("" if started else ", still starting")))
+    if found.silent_s > 0.0:
+        terminal.note(
+            f"nothing was heard of it for {found.silent_s:.1f} s; if it has ended, `mooring run` takes over"
+        )

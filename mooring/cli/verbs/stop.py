@@ -13,10 +13,10 @@ from rich.markup import escape
 from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import EngineError
-from mooring.spark.pipeline.project import work_folder_of
 from mooring.spark.runs.asker import this_asker
+from mooring.spark.runs.found_run import find_run
 from mooring.spark.runs.mailbox import FileMailbox
-from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.system_clock import SystemClock
 
 DESCRIPTION = "Ends a running pipeline cleanly."
 PATIENCE_S = 120.0
@@ -28,9 +28,11 @@ def add_options(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    files = RunFiles(work_folder_of(args.project))
+    found = find_run(args.project, SystemClock())
+    found.refuse_elsewhere("`mooring stop` it")
+    files = found.files
     mailbox, notice = FileMailbox(files.folder), None
-    if files.running_pid() is not None:
+    if found.runs:
         with contextlib.suppress(EngineError):  # a full disk keeps nobody from stopping a run
             notice = mailbox.announce_stop(this_asker(" ".join(["mooring", *args.words])))
     try:

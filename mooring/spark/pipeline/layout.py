@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mooring.deployment.fragments import CutNode, Fragment, cut
-from mooring.errors import InputError
+from mooring.errors import EngineError, InputError
 from mooring.problem.reading.fields import nearest
 from mooring.spark.pipeline.definitions import sources_digest
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
@@ -17,6 +17,7 @@ from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.fencing import current_epoch
 from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.keep import ALL, READ, Keep, results_reader
+from mooring.spark.storage.owned_folder import OwnedFolder, unowned
 from mooring.spark.storage.pipeline_record import NOTHING_RECORDED, PipelineRecord, read_record
 
 
@@ -31,10 +32,16 @@ class Layout:
     """Digest of the definition files that the pipeline was read from."""
     before: PipelineRecord = NOTHING_RECORDED
     """What the last run over this storage wrote down; empty where none did."""
+    owner: OwnedFolder | None = None
+    """That of the run, which owns the storage root; None where the root is nobody else's business."""
 
     @cached_property
     def root(self) -> Path:
         return self.project.settings.storage
+
+    @cached_property
+    def owned(self) -> OwnedFolder:
+        return self.owner or unowned(self.root)
 
     @cached_property
     def home(self) -> dict[str, str]:
@@ -109,7 +116,7 @@ class Layout:
 
     def checkpoints(self, fragment: str) -> Path:
         """The folder with one epoch of the fragment's checkpoint per start."""
-        return self.root / "checkpoints" / file_name(fragment)
+        return self.owned.checkpoints / file_name(fragment)
 
     def fragment_note(self, fragment: str) -> Path:
         """Written when the fragment is started: which version of its flows its checkpoint belongs to."""
@@ -138,8 +145,17 @@ class Layout:
         """Make the folders, and register every reader before anything is written. Readers that are no longer
         there stay registered: who may be forgotten is for `project_edits.py` to say.
         """
+        try:
+            self._create()
+        except OSError as failure:
+            raise EngineError(
+                f"the storage {self.root} cannot be set up: {failure}",
+                remedy="see that it is there, writable and not full; nothing was started",
+            ) from failure
+
+    def _create(self) -> None:
         self.empty.mkdir(parents=True, exist_ok=True)
-        (self.root / "checkpoints").mkdir(exist_ok=True)
+        self.owned.make_parts()
         for channel in self.channels.values():
             channel.create()
             for reader in self.registered(channel):
@@ -160,7 +176,7 @@ class Layout:
         folder = self.root / "channels" / file_name(dataset) / file_name(flow)
         link = self.root / "links" / file_name(flow)
         keep, results = self.keep_of(dataset), results_reader(dataset)
-        return FileChannel(flow, folder, link, self.checkpoint, keep, results)
+        return FileChannel(flow, folder, link, self.checkpoint, self.owned, keep, results)
 
 
 def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:

@@ -244,7 +244,7 @@ def _refuse_unrecorded(layout: Layout) -> None:
     """Where there is no record, nothing ever ran; or it ran before there were records, and what its notes say
     must be what the project says now.
     """
-    ran = {path.name: path for path in (layout.root / "checkpoints").glob(".*.fragment.json")}
+    ran = {path.name: path for path in layout.owned.checkpoints.glob(".*.fragment.json")}
     if not ran:
         return
     if format_of(layout.root) == FORMAT:

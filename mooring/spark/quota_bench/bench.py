@@ -84,7 +84,7 @@ class Bench:
     @contextlib.contextmanager
     def deployed(self, site_of_operator: OperatorSites) -> Iterator[Deployment]:
         """A fresh start of the pipeline in a placement, on sites that stay warm from one to the next."""
-        forget_everything(self.prepared.project)
+        forget_everything(self.prepared.project, self.prepared.hold.owned)
         for name in roots(self.operators):
             shutil.rmtree(self.landing / name)
             (self.landing / name).mkdir()

@@ -146,7 +146,10 @@ def fence(layout: Layout, fragment: str) -> Path:
     """
     checkpoint = take_epoch(layout.checkpoints(fragment))
     if (channel := layout.channels.get(fragment)) is not None:
-        drop_unfinished(channel.sink_log)
+        try:
+            drop_unfinished(channel.sink_log, layout.owned.remove)
+        except OSError as failure:
+            raise EngineError(f"{channel.sink_log} cannot be fenced: {failure}") from failure
     return checkpoint
 
 

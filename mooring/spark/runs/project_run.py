@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -22,6 +21,8 @@ from mooring.spark.pipeline.project import Project, load_project
 from mooring.spark.pipeline.project_edits import AcceptedEdits, ProjectEdits, project_edits
 from mooring.spark.running.draining import drain
 from mooring.spark.running.engine import EngineOptions, SparkEngine
+from mooring.spark.runs.holding import Hold, HoldOptions, held_project
+from mooring.spark.runs.left_sessions import LeftSessions
 from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.settling import finish, settle
@@ -31,6 +32,7 @@ from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.site_calls import SiteCalls
 from mooring.spark.sites.sites import SiteHandle, SiteHandles, running_sites
 from mooring.spark.storage.fencing import retire
+from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.pipeline_record import forget_record
 from mooring.spark.storage.storage_root import StorageRoot, forget_mark, format_of
 
@@ -44,6 +46,8 @@ class PreparedRun:
     layout: Layout
     problem: Problem
     files: RunFiles
+    hold: Hold
+    sessions: LeftSessions
     ended_leftovers: list[str]
     edits: ProjectEdits
     """What was edited since the last run, and is carried out before anything starts."""
@@ -59,7 +63,7 @@ class PreparedRun:
             self.sites,
             queries,
             options,
-            note=lambda running: self.files.note_sessions(running, self.sites),
+            note=lambda running: self.sessions.note(running, self.sites),
         )
         try:
             yield engine
@@ -89,16 +93,17 @@ def prepared_run(
     fresh: bool = False,
     accepted: AcceptedEdits | None = None,
     options: EmbeddedOptions | None = None,
+    holding: HoldOptions | None = None,
 ) -> Iterator[PreparedRun]:
     """Own the project, start its sites, read its graph; everything ends with the block. What was edited since
     the last run is refused where it would lose something, unless it is `accepted`.
     """
     files = RunFiles(project.work_folder)
     with (
-        files.held(),
-        running_sites(project.settings.sites, project.work_folder / "sites", options) as sites,
+        held_project(project, files, holding) as hold,
+        running_sites(project.settings.sites, hold.sites_folder, options) as sites,
     ):
-        yield from _prepared(project, sites, files, accepted, fresh=fresh)
+        yield from _prepared(project, sites, files, hold, accepted, fresh=fresh)
 
 
 @contextlib.contextmanager
@@ -107,26 +112,34 @@ def prepared_on(
 ) -> Iterator[PreparedRun]:
     """The same over sites that are up already, and stay up."""
     files = RunFiles(project.work_folder)
-    with files.held():
-        yield from _prepared(project, sites, files, accepted, fresh=fresh)
+    with held_project(project, files) as hold:
+        yield from _prepared(project, sites, files, hold, accepted, fresh=fresh)
 
 
 def _prepared(
-    project: Project, sites: SiteHandles, files: RunFiles, accepted: AcceptedEdits | None, *, fresh: bool
+    project: Project,
+    sites: SiteHandles,
+    files: RunFiles,
+    hold: Hold,
+    accepted: AcceptedEdits | None,
+    *,
+    fresh: bool,
 ) -> Iterator[PreparedRun]:
-    ended = files.end_leftovers(sites)
-    if (fresh or (accepted is not None and accepted.drop)) and (left := files.leftovers()):
+    sessions = LeftSessions(hold.owned.folder)
+    ended = sessions.end_all(sites)
+    if (fresh or (accepted is not None and accepted.drop)) and (left := sessions.sites()):
         raise EngineError(
             f"queries of an earlier run may still write at {', '.join(left)}, which cannot be asked",
             remedy="bring the site back, or put it back into mooring.yml, and run this again",
         )
     if fresh:
-        forget_everything(project)
+        forget_everything(project, hold.owned)
     check_storage(project, sites)
-    layout = read_layout(project, next(iter(sites.values())))
+    layout = replace(read_layout(project, next(iter(sites.values()))), owner=hold.owned)
     edits = project_edits(finish(layout, layout.before), accepted)
-    yield PreparedRun(project, sites, edits.layout, problem_of(edits.layout), files, ended, edits)
-    files.note_sessions([], sites)
+    problem = problem_of(edits.layout)
+    yield PreparedRun(project, sites, edits.layout, problem, files, hold, sessions, ended, edits)
+    sessions.note([], sites)
 
 
 def read_layout(project: Project, site: SiteHandle) -> Layout:
@@ -187,7 +200,7 @@ def read_project(folder: Path) -> tuple[Layout, Problem]:
         return layout, problem_of(layout)
 
 
-def forget_everything(project: Project) -> None:
+def forget_everything(project: Project, owned: OwnedFolder) -> None:
     """Remove channels, links and checkpoints, so that the pipeline starts over from its sources.
 
     To be called when nothing of an earlier run can still write there. What cannot be removed is named: half
@@ -197,16 +210,16 @@ def forget_everything(project: Project) -> None:
     format_of(storage)  # a newer one is refused: it may keep what we know nothing of
     try:
         # First: should the rest be cut short, the next run finds checkpoints without a record, and says so.
-        forget_record(storage)
-        for home in sorted((storage / "checkpoints").glob("*")):
+        forget_record(storage, owned.remove)
+        for home in sorted(owned.checkpoints.glob("*")):
             if home.is_dir():
                 retire(home)
-        for note in (storage / "checkpoints").glob(".*.fragment.json"):
+        for note in owned.checkpoints.glob(".*.fragment.json"):
             note.unlink()
+        owned.forget_channels()
         for part in ("links", "channels"):
-            if (storage / part).exists():
-                shutil.rmtree(storage / part)
-        forget_mark(storage)
+            owned.remove(storage / part)
+        forget_mark(storage, owned.remove)
     except OSError as failure:
         raise EngineError(
             f"the storage {storage} cannot be cleared: {failure}",

@@ -1,4 +1,4 @@
-"""The files one run keeps in `.mooring/`: who runs the project, how it is doing, and its open sessions.
+"""The files one run keeps in `.mooring/`: which process runs the project from here, and how it is doing.
 
 One process at a time runs a project, held by a lock that the system releases when the process ends, however
 it ends. `mooring status` and `mooring stop` look here.
@@ -12,17 +12,15 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
-from mooring.spark.running.fragment_query import RunningFragment
+from mooring.spark.ownership.owner import OwnerRecord, look
 from mooring.spark.runs.run_report import RunRecord
-from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.sites.process_tree import is_alive
-from mooring.spark.sites.sites import SiteHandle
 from mooring.whole_files import write_whole
 
 
@@ -33,33 +31,64 @@ class RunFiles:
         """What a run in the background prints."""
         self._lock = folder / "lock"
         self._status = folder / "status.json"
-        self._sessions = folder / "sessions.json"
         self._statistics = folder / "statistics.json"
-        self._unreached: list[dict[str, str]] = []
-        """Sessions of earlier runs whose site could not be asked."""
+        self._storage = folder / "storage.path"
+        self._held: TextIO | None = None
+        self._status_copy: Path | None = None
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Own the project for the length of the block."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with self._lock.open("a+") as lock:
+        """Hold the project's folder for the length of the block."""
+        if not self.hold():
+            raise EngineError(
+                f"the project already runs, as process {self._owner()}",
+                remedy="see `mooring status`, or end it with `mooring stop`",
+            )
+        try:
+            yield
+        finally:
+            self.let_go()
+
+    def hold(self) -> bool:
+        """Hold the project's folder from now on, if nobody else does."""
+        if self._held is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = self._lock.open("a+")
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise EngineError(
-                    f"the project already runs, as process {self._owner()}",
-                    remedy="see `mooring status`, or end it with `mooring stop`",
-                ) from None
+                lock.close()
+                return False
             lock.truncate(0)
             lock.write(str(os.getpid()))
             lock.flush()
-            try:
-                yield
-            finally:
-                lock.truncate(0)
+            self._held = lock
+        return True
+
+    def let_go(self) -> None:
+        """Nothing happens if it is not held."""
+        if self._held is not None:
+            self._held.truncate(0)
+            self._held.close()
+            self._held = None
+
+    def note_storage(self, root: Path) -> None:
+        """Where this run keeps what outlives it, whatever `mooring.yml` says later."""
+        write_whole(self._storage, str(root))
+
+    def storage(self) -> Path | None:
+        """That of the last run from here; None if there was none."""
+        try:
+            return Path(self._storage.read_text())
+        except FileNotFoundError:
+            return None
 
     def running_pid(self) -> int | None:
-        """The process that runs the project now, or None."""
+        """The process that runs the project from this folder now, or None."""
+        if (root := self.storage()) is not None:
+            owner = look(root)
+            if owner.state == "here" and owner.record is not None and self._is_of(owner.record):
+                return owner.record.pid
         try:
             with self._lock.open("r") as lock:
                 try:
@@ -92,8 +121,16 @@ class RunFiles:
             time.sleep(0.1)
         return True
 
+    def copy_status_to(self, folder: Path) -> None:
+        """From now on whoever sees that folder can tell how the run is doing."""
+        self._status_copy = folder / self._status.name
+
     def write_status(self, status: dict[str, Any]) -> None:
-        write_whole(self._status, json.dumps(status))
+        content = json.dumps(status)
+        write_whole(self._status, content)
+        if self._status_copy is not None:
+            with contextlib.suppress(OSError):  # the storage may be full, which others notice
+                write_whole(self._status_copy, content)
 
     def read_status(self) -> dict[str, Any] | None:
         try:
@@ -138,68 +175,9 @@ class RunFiles:
     def forget_status(self) -> None:
         self._status.unlink(missing_ok=True)
 
-    def note_sessions(self, running: Sequence[RunningFragment], sites: Mapping[str, SiteHandle]) -> None:
-        """Remember sessions at sites that outlive us, so that the next run can end what they left running."""
-        lasting: list[dict[str, str]] = [
-            {"site": fragment.site, "fragment": fragment.name, "session": fragment.session_id}
-            for fragment in running
-            if sites[fragment.site].embedded is None
-        ]
-        write_whole(self._sessions, json.dumps([*self._unreached, *lasting]), on_disk=True)
-
-    def end_leftovers(self, sites: Mapping[str, SiteHandle]) -> list[str]:
-        """Stop queries that a killed run left at existing sites; returns their fragments.
-
-        Those of a site that is gone or does not answer stay noted: the fence holds them back until it can be
-        asked.
-        """
-        ended, left = [], []
-        for entry in self._noted_sessions():
-            site = sites.get(entry["site"])
-            outcome = None if site is None else _end_queries(site.endpoint, entry["session"])
-            if outcome is None:
-                left.append(entry)
-            elif outcome:
-                ended.append(entry["fragment"])
-        self._unreached = left
-        write_whole(self._sessions, json.dumps(left), on_disk=True)
-        return ended
-
-    def leftovers(self) -> list[str]:
-        """Sites at which queries of an earlier run may still be active."""
-        return sorted({entry["site"] for entry in self._noted_sessions()})
-
-    def _noted_sessions(self) -> list[dict[str, str]]:
-        try:
-            noted = json.loads(self._sessions.read_text())
-            return [{key: str(entry[key]) for key in ("site", "fragment", "session")} for entry in noted]
-        except FileNotFoundError:
-            return []
-        except (OSError, ValueError, KeyError, TypeError) as damage:
-            raise EngineError(
-                f"{self._sessions} cannot be read: {damage}",
-                remedy="end what an earlier run left at existing endpoints, then remove the file",
-            ) from damage
+    def _is_of(self, owner: OwnerRecord) -> bool:
+        return Path(owner.project) == self.folder.parent
 
     def _owner(self) -> int | None:
         text = self._lock.read_text().strip()
         return int(text) if text.isdigit() else None
-
-
-def _end_queries(endpoint: Endpoint, session_id: str) -> bool | None:
-    """Whether queries of that session still ran, and have been stopped; None if the site does not answer."""
-    try:
-        close_session(open_session(endpoint))
-    except EngineError:
-        return None
-    try:
-        session = open_session(endpoint, session_id)
-    except EngineError:  # the server closed that session, and so its queries
-        return False
-    try:
-        active = session.streams.active
-        for query in active:
-            query.stop()
-        return bool(active)
-    finally:
-        close_session(session)

@@ -45,7 +45,7 @@ def settle(edits: ProjectEdits, drain: Drain) -> None:
         if found is None or not _alike(found, edits.record):
             carried = {} if found is None else _make_parts(edits, drain)
             record = _decided(edits, carried)
-            write_record(layout.root, record)
+            write_record(layout.root, record, layout.owned)
             finish(layout, record)
         layout.create()
         layout.forget_strangers()
@@ -93,7 +93,7 @@ def finish(layout: Layout, record: PipelineRecord) -> Layout:
         for name, dataset in todo.delete.items():
             layout.channel_of(name, dataset).delete()
         done = msgspec.structs.replace(record, unfinished=Unfinished())
-        write_record(layout.root, done)
+        write_record(layout.root, done, layout.owned)
     return replace(layout, before=done)
 
 
@@ -103,7 +103,7 @@ def _put_in_place(layout: Layout, record: PipelineRecord, name: str, carried: Ca
     if flow.kind == "table":
         channel = layout.channel_of(name, flow.dataset)
         channel.create()
-        begin_sink_log(channel.sink_log, carried.batch)
+        begin_sink_log(channel.sink_log, carried.batch, layout.owned)
     for writer in record.reads[name]:
         read = layout.channel_of(writer, record.flows[writer].dataset)
         read.create()

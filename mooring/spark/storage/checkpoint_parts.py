@@ -18,6 +18,7 @@ from pathlib import Path
 from mooring.errors import EngineError
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.fresh_folder import carry_into
+from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.whole_files import write_whole
 
 _NOTHING_READ = "-"
@@ -79,19 +80,19 @@ def _replace(file: Path, content: str) -> None:
     write_whole(file, content)
 
 
-def begin_sink_log(log: Path, batch: int) -> None:
+def begin_sink_log(log: Path, batch: int, owned: OwnedFolder) -> None:
     """Let the log of a new channel stand at `batch`, without a file: its writer goes on counting from there,
     and Spark expects every batch since the last compacted one.
     """
     if stream_logs.last_batch(log) >= batch:
         return
-    log.mkdir(parents=True, exist_ok=True)
+    owned.make_folder(log)
     compacted = (batch + 1) // _SINK_LOG_COMPACTED_EVERY * _SINK_LOG_COMPACTED_EVERY - 1
     for earlier in (compacted - _SINK_LOG_COMPACTED_EVERY, compacted):
         if earlier >= 0:
-            write_whole(log / f"{earlier}.compact", _EMPTY)
+            owned.replace(log / f"{earlier}.compact", _EMPTY)
     for number in range(compacted + 1, batch + 1):
-        write_whole(log / str(number), _EMPTY)
+        owned.replace(log / str(number), _EMPTY)
 
 
 def _newest_offsets(checkpoint: Path) -> list[str]:

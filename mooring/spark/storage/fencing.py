@@ -15,6 +15,7 @@ import os
 import re
 import secrets
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from mooring.errors import EngineError
@@ -36,7 +37,7 @@ def current_epoch(home: Path) -> Path:
     # A folder beside it would have been made by the old query, in the moment between.
     for name in os.listdir(home) if newest > 0 else ():
         taken = _TAKEN.fullmatch(name)
-        if taken is not None and int(taken[1]) == newest and not (home / name).is_symlink():
+        if taken is not None and int(taken[1]) == newest and _is_folder(home / name):
             return home / name
     return _folder(home, max((n for n in _numbers(home) if _folder(home, n).is_dir()), default=0))
 
@@ -47,33 +48,46 @@ def newest_number(home: Path) -> int:
 
 
 def take_epoch(home: Path) -> Path:
-    """Carry the checkpoint under `home` into a new epoch; every query started before is fenced off.
-
-    Safe to interrupt and to repeat: `current_epoch` is the checkpoint, whatever lies beside it.
-    """
+    """Carry the checkpoint under `home` into a new epoch; every query started before is fenced off."""
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        newest = current_epoch(home)
-        fresh = _folder(home, newest_number(home) + 1)
-        old = newest
-        if _EPOCH.fullmatch(newest.name) and newest.is_dir():
-            old = home / f".{newest.name}.{secrets.token_hex(8)}.taken"
-            os.rename(newest, old)
-        for number in range(max(1, _number_of(newest) - 1), int(fresh.name)):
-            _bury(_folder(home, number))
-        making = home / f".{fresh.name}.{secrets.token_hex(8)}.making"
-        if old.is_dir():
-            carry_into(old, making)
-        else:
-            making.mkdir()
-        os.rename(making, fresh)
-        _sweep(home)
+        home.mkdir(exist_ok=True)
+        return take_next(home, _carried)
     except OSError as failure:
         raise EngineError(
             f"the checkpoint in {home} cannot be fenced: {failure}",
             remedy="see that the storage root is there, writable and not full; nothing was started",
         ) from failure
+
+
+def take_next(home: Path, finish: Callable[[Path, Path], Path], *, after: int | None = None) -> Path:
+    """The next epoch's folder, with the old one's name taken away from it for good.
+
+    `finish` is given the old folder (which is none before the first epoch) and a name for a new one, and
+    returns the folder that becomes the next epoch. Safe to interrupt and to repeat: `current_epoch` is what
+    counts, whatever lies beside it. Of several who take the epoch after number `after`, one gets it, and the
+    others an `OSError`.
+    """
+    newest, number = current_epoch(home), newest_number(home)
+    if after is not None and number != after:
+        raise FileExistsError(f"{home} is at {number} by now, no longer at {after}")
+    fresh = _folder(home, number + 1)
+    old = newest
+    if _EPOCH.fullmatch(newest.name) and newest.is_dir():
+        old = home / f".{newest.name}.{secrets.token_hex(8)}.taken"
+        os.rename(newest, old)
+    for number in range(max(1, _number_of(newest) - 1), int(fresh.name)):
+        _bury(_folder(home, number))
+    os.rename(finish(old, home / f".{fresh.name}.{secrets.token_hex(8)}.making"), fresh)
+    _sweep(home)
     return fresh
+
+
+def _carried(old: Path, making: Path) -> Path:
+    if old.is_dir():
+        carry_into(old, making)
+    else:
+        making.mkdir()
+    return making
 
 
 def retire(home: Path) -> None:
@@ -94,14 +108,14 @@ def replace_checkpoint(home: Path, made: Path) -> None:
         os.rename(made, _folder(home, newest_number(home) + 1))
 
 
-def drop_unfinished(sink_log: Path) -> list[str]:
+def drop_unfinished(sink_log: Path, remove: Callable[[Path], None]) -> list[str]:
     """Remove what an earlier writer had begun to add to a sink's log, so that it can no longer be put into
     place. To be called while no query is meant to write there.
     """
     dropped = []
     for name in os.listdir(sink_log) if sink_log.is_dir() else ():
         if UNFINISHED.fullmatch(name):
-            (sink_log / name).unlink(missing_ok=True)
+            remove(sink_log / name)
             dropped.append(name)
     return dropped
 
@@ -125,10 +139,15 @@ def _bury(folder: Path) -> None:
 
 def _remove(stray: Path) -> None:
     """What is left of it does no harm. A link goes, what it points to stays."""
-    if stray.is_symlink():
-        stray.unlink(missing_ok=True)
-    else:
+    if _is_folder(stray):
         shutil.rmtree(stray, ignore_errors=True)
+    else:
+        stray.unlink(missing_ok=True)
+
+
+def _is_folder(path: Path) -> bool:
+    """And no link to one."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def _sweep(home: Path) -> None:

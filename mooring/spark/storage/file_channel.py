@@ -20,7 +20,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -32,6 +31,7 @@ from mooring.spark.storage import stream_logs
 from mooring.spark.storage.channel_positions import ChannelPositions
 from mooring.spark.storage.keep import ALL, Keep
 from mooring.spark.storage.merges import MergePlan, Merges
+from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.whole_files import write_whole
 
 _SINK_LOG = "_spark_metadata"
@@ -40,7 +40,9 @@ _LATE = 0.01
 
 
 class FileChannel(ChannelLog):
-    """The log of one flow. `checkpoint_of` tells where a reader's checkpoint lies."""
+    """The log of one flow. `checkpoint_of` tells where a reader's checkpoint lies; what is changed of the
+    channel goes through the folder of the root's owner.
+    """
 
     def __init__(
         self,
@@ -48,6 +50,7 @@ class FileChannel(ChannelLog):
         folder: Path,
         link: Path,
         checkpoint_of: Callable[[str], Path],
+        owned: OwnedFolder,
         keep: Keep = ALL,
         results: str = "results",
     ) -> None:
@@ -57,11 +60,11 @@ class FileChannel(ChannelLog):
         self.link = link
         """What Spark is told; it lies outside the folders that a channel may lose."""
         self._checkpoint_of = checkpoint_of
+        self._owned = owned
         self._keep, self._results = keep, results
-        self._note_file = folder.parent / f".{folder.name}.channel.json"
+        self._note_file = owned.channel_note(folder.name)
         self._positions = ChannelPositions(self.sink_log, (folder, link), checkpoint_of)
-        self._merge_lists = folder.parent / f".{folder.name}.merges"
-        self.merges = Merges(folder, self.sink_log, self._merge_lists, self._write_note)
+        self.merges = Merges(folder, self.sink_log, owned, self._write_note)
         self._entries_when_planned = 0
 
     @property
@@ -81,9 +84,9 @@ class FileChannel(ChannelLog):
                 f"{self.folder} holds rows, but {self._note_file} is missing, which says who needs them",
                 remedy="put the note back from a copy, or start over with --fresh",
             )
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._owned.make_folder(self.folder)
         if self.link.is_symlink() and self.link.resolve() != self.folder.resolve():
-            self.link.unlink()  # of a flow of this name that wrote into another table and was given up
+            self._owned.remove(self.link)  # of a flow of this name that wrote into another table, given up
         self._point_link()
         self._write_note({"start": 0, "trimming": [], "doubtful": {}, "readers": {}})
 
@@ -91,9 +94,8 @@ class FileChannel(ChannelLog):
         """Remove the rows; safe to interrupt and to repeat. The link stays and leads nowhere: where it is, a
         query that was left behind can make no folder.
         """
-        for folder in (self.folder, self._merge_lists):
-            if folder.is_dir():
-                shutil.rmtree(folder)
+        self._owned.remove(self.folder)
+        self._owned.remove(self._owned.merge_lists(self.folder.name))
         self._note_file.unlink(missing_ok=True)
 
     def register(self, reader: str) -> None:
@@ -255,8 +257,8 @@ class FileChannel(ChannelLog):
                     f"{self.folder} was written by an older Mooring, which named its files differently",
                     remedy="finish with that one, or start the pipeline over with --fresh",
                 )
-            self.link.parent.mkdir(parents=True, exist_ok=True)
-            self.link.symlink_to(os.path.relpath(self.folder, self.link.parent), target_is_directory=True)
+            self._owned.make_folder(self.link.parent)
+            self._owned.make_link(self.link, os.path.relpath(self.folder, self.link.parent))
 
     def _finish(self, note: dict[str, Any]) -> None:
         """Carry out the trimming that was decided, from wherever an earlier attempt stopped."""
@@ -273,13 +275,13 @@ class FileChannel(ChannelLog):
         for name, log in logs.items():
             doubtful = note["doubtful"].setdefault(name, [])
             doubtful += [[stream_logs.last_batch(log), path] for path in note["trimming"]]
-            note["doubtful"][name] = _settle(log, doubtful, spare_newest=name != _SINK_LOG)
+            note["doubtful"][name] = _settle(log, doubtful, self._owned, spare_newest=name != _SINK_LOG)
             if name == _SINK_LOG:
                 for path in note["trimming"]:
                     self._refuse_outside(Path(path))
-                    Path(path).unlink(missing_ok=True)
+                    self._owned.remove(Path(path))
                     # What a checksummed file system keeps beside every file (see state_store.py).
-                    Path(path).with_name(f".{Path(path).name}.crc").unlink(missing_ok=True)
+                    self._owned.remove(Path(path).with_name(f".{Path(path).name}.crc"))
         note["doubtful"] = {name: left for name, left in note["doubtful"].items() if left}
         note["trimming"] = []
         if json.dumps(note) != before:
@@ -343,14 +345,18 @@ def _gone(note: dict[str, Any]) -> set[Path]:
     }
 
 
-def _settle(log: Path, doubtful: list[list[Any]], *, spare_newest: bool) -> list[list[Any]]:
+def _settle(
+    log: Path, doubtful: list[list[Any]], owned: OwnedFolder, *, spare_newest: bool
+) -> list[list[Any]]:
     """Take the doubtful entries out of a log; returns those that might still come back, with the batch of
     now.
 
     A reader's log keeps its newest entry until there is a newer one: by it, a source is known to read this
     channel, and a query that reads it twice is not taken to have read what one of its sources has.
     """
-    found = stream_logs.drop_entries(log, [Path(path) for _, path in doubtful], spare_newest=spare_newest)
+    found = stream_logs.drop_entries(
+        log, [Path(path) for _, path in doubtful], owned.replace, spare_newest=spare_newest
+    )
     latest = stream_logs.last_batch(log)
     left = []
     for batch, path in doubtful:

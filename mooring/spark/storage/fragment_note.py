@@ -24,7 +24,6 @@ def read_fragment_note(file: Path) -> dict[str, str]:
 def write_fragment_note(file: Path, fragment: str, fingerprints: Mapping[str, str]) -> None:
     """On disk when this returns."""
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
         note = {"fragment": fragment, "flows": dict(fingerprints)}
         write_whole(file, json.dumps(note), on_disk=True)
     except OSError as failure:

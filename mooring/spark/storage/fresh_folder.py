@@ -27,14 +27,19 @@ _OTHERS = 2
 _NO_LINKS = {errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 
-def carry_into(old: Path, fresh: Path, *, copied: Collection[str] = ()) -> None:
+def carry_into(
+    old: Path, fresh: Path, *, copied: Collection[str] = (), left_out: Collection[str] = ()
+) -> None:
     """Make `fresh` and put everything into it that `old` holds, but for what is unfinished.
 
-    Files directly in `old` that `copied` names are written to in place, and copied. So is everything where
-    there are no hard links, or none of another user's files. What is removed meanwhile is left out.
+    Of what lies directly in `old`, the files in `copied` are written to in place, and copied, and what is in
+    `left_out` stays behind. Everything is copied where there are no hard links, or none of another user's
+    files. What is removed meanwhile is left out.
     """
     _make_like(old, fresh)
     for entry in in_order(old):
+        if entry.name in left_out:
+            continue
         try:
             if entry.is_dir(follow_symlinks=False):
                 carry_into(Path(entry.path), fresh / entry.name)

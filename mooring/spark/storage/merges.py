@@ -23,12 +23,14 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from mooring.errors import EngineError
 from mooring.spark.storage.merged_name import MergedName, read_name
+from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.storage_root import local_path
 from mooring.spark.storage.stream_logs import (
     LogEntry,
@@ -78,9 +80,14 @@ class Merges:
     """
 
     def __init__(
-        self, folder: Path, sink_log: Path, lists: Path, write_note: Callable[[dict[str, Any]], None]
+        self,
+        folder: Path,
+        sink_log: Path,
+        owned: OwnedFolder,
+        write_note: Callable[[dict[str, Any]], None],
     ) -> None:
-        self._folder, self._sink_log, self._lists = folder, sink_log, lists
+        self._folder, self._sink_log, self._owned = folder, sink_log, owned
+        self._lists = owned.merge_lists(folder.name)
         self._write_note = write_note
         self.options = MergeOptions()
 
@@ -187,7 +194,7 @@ class Merges:
         for merge in list(note.get("merges", ())):
             if merge["due_s"] is None and merge["into"] not in self._names_compacted():
                 for name in (merge["into"], self._listed(merge)["hidden"]):
-                    (self._folder / name).unlink(missing_ok=True)
+                    self._owned.remove(self._folder / name)
                 note["merges"].remove(merge)
 
     def _names_compacted(self) -> set[str]:
@@ -235,7 +242,14 @@ class Merges:
         if not self._put_in_place(merge, listed):
             return False
         if self._no_compaction_is_near(number):
-            replace_entries(compact, files, merge["into"], listed["size"], listed["modified_ms"])
+            replace_entries(
+                compact,
+                files,
+                merge["into"],
+                listed["size"],
+                listed["modified_ms"],
+                partial(self._owned.replace, on_disk=True),
+            )
             merge["at"] = number
         return True
 
@@ -277,4 +291,4 @@ class Merges:
                 (self._lists / name).unlink(missing_ok=True)
         for name in os.listdir(self._folder):
             if _HIDDEN.fullmatch(name) and name not in hidden:
-                (self._folder / name).unlink(missing_ok=True)
+                self._owned.remove(self._folder / name)

@@ -12,14 +12,16 @@ interrupted.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from mooring.errors import EngineError
+from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.storage_root import stamp_format
-from mooring.whole_files import write_whole
 
 RECORD_FILE_NAME = "pipeline.json"
 
@@ -103,12 +105,12 @@ def read_record(root: Path) -> PipelineRecord | None:
         ) from damage
 
 
-def write_record(root: Path, record: PipelineRecord) -> None:
+def write_record(root: Path, record: PipelineRecord, owned: OwnedFolder) -> None:
     """On disk when this returns, and the storage is of the present format from then on."""
     try:
         content = msgspec.json.format(msgspec.json.encode(record), indent=1)
-        write_whole(root / RECORD_FILE_NAME, content + b"\n", on_disk=True)
-        stamp_format(root)
+        owned.replace(root / RECORD_FILE_NAME, content + b"\n", on_disk=True)
+        stamp_format(root, partial(owned.replace, on_disk=True))
     except OSError as failure:
         raise EngineError(
             f"{root / RECORD_FILE_NAME} cannot be written: {failure}",
@@ -116,5 +118,5 @@ def write_record(root: Path, record: PipelineRecord) -> None:
         ) from failure
 
 
-def forget_record(root: Path) -> None:
-    (root / RECORD_FILE_NAME).unlink(missing_ok=True)
+def forget_record(root: Path, remove: Callable[[Path], None]) -> None:
+    remove(root / RECORD_FILE_NAME)

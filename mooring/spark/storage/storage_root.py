@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -160,19 +160,19 @@ def format_of(root: Path) -> int:
     return _unmarked(root) if mark is None else int(str(mark.get("format", 1)))
 
 
-def stamp_format(root: Path) -> None:
+def stamp_format(root: Path, replace: Callable[[Path, str], None]) -> None:
     """The storage is of the present format from now on."""
     mark = _read_mark(root)
     if mark is not None and mark.get("format") != FORMAT:
-        write_whole(root / _MARK, json.dumps({**mark, "format": FORMAT}), on_disk=True)
+        replace(root / _MARK, json.dumps({**mark, "format": FORMAT}))
 
 
 def _unmarked(root: Path) -> int:
     return 1 if (root / "channels").exists() else FORMAT
 
 
-def forget_mark(root: Path) -> None:
+def forget_mark(root: Path, remove: Callable[[Path], None]) -> None:
     """With everything the root held; the next run makes another."""
     _root_above.cache_clear()
     _local_folder.cache_clear()
-    (root / _MARK).unlink(missing_ok=True)
+    remove(root / _MARK)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -23,7 +23,6 @@ import msgspec
 from mooring.errors import EngineError
 from mooring.spark.storage.merged_name import items_of, read_name
 from mooring.spark.storage.storage_root import local_path
-from mooring.whole_files import write_whole
 
 VERSION = b"v1"
 """The first line of every log file."""
@@ -133,8 +132,15 @@ def absent_batch(log: Path) -> int | None:
     return next((number for number in range(first, max(numbers, default=-1)) if number not in numbers), None)
 
 
-def drop_entries(log: Path, dropped: Collection[Path], *, spare_newest: bool = False) -> set[Path]:
-    """Rewrite a log without the given files and say which it held; each file of the log in one rename.
+def drop_entries(
+    log: Path,
+    dropped: Collection[Path],
+    replace: Callable[[Path, bytes], None],
+    *,
+    spare_newest: bool = False,
+) -> set[Path]:
+    """Rewrite a log without the given files and say which it held; `replace` puts each file of the log into
+    place in one rename.
 
     Spark may be compacting meanwhile from what it read before: the entries then come back with its next
     file, and have to be dropped again (see file_channel.py). `spare_newest` leaves the log's newest entry
@@ -155,12 +161,21 @@ def drop_entries(log: Path, dropped: Collection[Path], *, spare_newest: bool = F
             remaining = [line for line, path in zip(lines, paths, strict=True) if path not in doomed]
             # Clusters that keep checksum files beside others would find ours wrong.
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-            write_whole(file, b"\n".join([VERSION, *remaining]))
+            replace(file, b"\n".join([VERSION, *remaining]))
     return found
 
 
-def replace_entries(file: Path, names: Collection[str], into: str, size: int, modified_ms: int) -> None:
-    """Let one entry of a log file take the place of others, in one rename."""
+def replace_entries(
+    file: Path,
+    names: Collection[str],
+    into: str,
+    size: int,
+    modified_ms: int,
+    replace: Callable[[Path, bytes], None],
+) -> None:
+    """Let one entry of a log file take the place of others; `replace` puts the file into place in one
+    rename.
+    """
     content = file.read_bytes()
     doomed, lines, placed = set(names), list[bytes](), False
     raw = [line for line in content.split(b"\n")[1:] if line.strip()]
@@ -173,7 +188,7 @@ def replace_entries(file: Path, names: Collection[str], into: str, size: int, mo
             lines.append(json.dumps({**json.loads(text), **entry}, separators=(",", ":")).encode())
             placed = True
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-    write_whole(file, b"\n".join([VERSION, *lines]), on_disk=True)
+    replace(file, b"\n".join([VERSION, *lines]))
 
 
 def read_lines(file: Path) -> list[LogLine]:

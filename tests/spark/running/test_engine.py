@@ -131,7 +131,7 @@ def test_what_cannot_be_done_is_an_engine_error(engine: SparkEngine) -> None:
         engine.check()
 
 
-@pytest.mark.parametrize("gone", ["channels/numbers", "checkpoints/counted"])
+@pytest.mark.parametrize("gone", ["channels/numbers", "owned/000001/checkpoints/counted"])
 def test_nothing_is_started_while_something_of_the_storage_is_lost(engine: SparkEngine, gone: str) -> None:
     problem = problem_of(engine.layout)
     placement = Placement.from_dict(problem, {"numbers:ingest": "a", "counted": "b"})
@@ -142,6 +142,6 @@ def test_nothing_is_started_while_something_of_the_storage_is_lost(engine: Spark
     engine.stop_all()
     shutil.rmtree(engine.layout.root / gone)
     engine.layout.create()
-    with pytest.raises(EngineError, match=r"is lost: (numbers|counted): the (log|checkpoint) in"):
+    with pytest.raises(EngineError, match=r"is lost: (numbers|counted): the (folder|checkpoint in)"):
         carry_out(engine, placement)
     assert engine.homes() == {}

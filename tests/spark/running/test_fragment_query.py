@@ -240,7 +240,7 @@ def test_trimming_can_be_interrupted_at_any_point_and_done_again(
     wait_until(lambda: channel.state().end == 1 and channel.state().trim_to() == 1, *running)
     entry = stream_logs.sink_entries(channel.folder / "_spark_metadata")[0]
     # As after a crash between writing the intent and carrying it out.
-    note_file = channel.folder.parent / ".numbers.channel.json"
+    note_file = layout.owned.channel_note("numbers")
     note = json.loads(note_file.read_text())
     note_file.write_text(json.dumps(note | {"start": 1, "trimming": [str(entry.path)]}))
     assert (channel.state().start, channel.state().end) == (1, 1)

@@ -20,8 +20,10 @@ from mooring.deployment.engine import MoveReport
 from mooring.deployment.move_stages import Reached, ignored
 from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
+from mooring.spark.runs.found_run import find_run
 from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.system_clock import SystemClock
 
 if TYPE_CHECKING:
     from tests.spark.runs.conftest import EvenNumbersMaker, Verb
@@ -73,7 +75,7 @@ def test_moves_are_listed_applied_by_the_running_process_rolled_back_and_resumed
         mooring("stop", folder)
     asked = [
         (record["kind"], record["asked_by"].partition(": mooring ")[2])
-        for record in Journal(folder / ".mooring", time.time).records()
+        for record in Journal(find_run(folder, SystemClock()).record, time.time).records()
         if "asked_by" in record
     ]
     assert asked == [

@@ -18,10 +18,12 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
 from mooring.spark.pipeline.project import load_project
+from mooring.spark.runs.left_sessions import LeftSessions
 from mooring.spark.runs.project_run import prepared_on
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
+from mooring.spark.storage.owned_folder import newest_owned
 
 if TYPE_CHECKING:
     from mooring.spark.sites.embedded_site import EmbeddedSite
@@ -89,13 +91,13 @@ def test_queries_that_a_killed_client_left_running_are_ended_by_the_next_run(
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .start()
     )
-    files = RunFiles(tmp_path)
+    left = LeftSessions(tmp_path)
     (tmp_path / "sessions.json").write_text(
         json.dumps([{"site": "far", "fragment": "left", "session": session_id}])
     )
     sites = {"far": SiteHandle("far", 1.0, site.endpoint, None)}
-    assert files.end_leftovers(sites) == ["left"]
-    assert files.end_leftovers(sites) == []
+    assert left.end_all(sites) == ["left"]
+    assert left.end_all(sites) == []
     with pytest.raises(Exception, match=r"SESSION_CLOSED|INVALID_HANDLE"):
         _ = query.isActive
     close_session(lost)
@@ -120,7 +122,6 @@ def test_leftovers_at_a_site_that_is_gone_stay_noted_and_keep_a_fresh_start_wait
     make_project: ProjectMaker, site: EmbeddedSite
 ) -> None:
     project = load_project(make_project())
-    files = RunFiles(project.work_folder)
     project.work_folder.mkdir()
     noted = [{"site": "gone", "fragment": "numbers", "session": str(uuid.uuid4())}]
     (project.work_folder / "sessions.json").write_text(json.dumps(noted))
@@ -133,10 +134,12 @@ def test_leftovers_at_a_site_that_is_gone_stay_noted_and_keep_a_fresh_start_wait
     ):
         pass
     assert kept.is_dir()
-    assert files.leftovers() == ["gone"]
+    owned = newest_owned(project.settings.storage)
+    assert owned is not None
+    assert LeftSessions(owned.folder).sites() == ["gone"]
 
 
 def test_sessions_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "sessions.json").write_text('[{"site": "a"')
     with pytest.raises(EngineError, match="cannot be read"):
-        RunFiles(tmp_path).end_leftovers({})
+        LeftSessions(tmp_path).end_all({})

@@ -20,6 +20,7 @@ from mooring.spark.pipeline.project_edits import AcceptedEdits
 from mooring.spark.runs import settling
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.checkpoint_parts import begin_sink_log
+from mooring.spark.storage.owned_folder import unowned
 from mooring.spark.storage.pipeline_record import read_record
 from tests.spark.pipeline.written_storage import Flow, WrittenStorage, run_fragment
 
@@ -337,7 +338,7 @@ def _outcome(storage: WrittenStorage, flows: Sequence[Flow], accepted: AcceptedE
 @pytest.mark.parametrize("batch", [0, 3, 9, 12, 19, 25])
 def test_the_log_of_a_new_channel_has_every_batch_that_spark_looks_for(tmp_path: Path, batch: int) -> None:
     log = tmp_path / "_spark_metadata"
-    begin_sink_log(log, batch)
+    begin_sink_log(log, batch, unowned(tmp_path))
     assert stream_logs.last_batch(log) == batch
     assert stream_logs.absent_batch(log) is None
     assert stream_logs.sink_entries(log) == []

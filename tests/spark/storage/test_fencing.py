@@ -19,7 +19,7 @@ from mooring.spark.storage.fresh_folder import in_order
 
 
 def test_a_new_epoch_holds_what_the_old_one_held_and_the_old_name_is_closed(tmp_path: Path) -> None:
-    home = tmp_path / "checkpoints" / "f"
+    home = tmp_path / "f"
     assert not current_epoch(home).exists()
     first = take_epoch(home)
     (first / "offsets").mkdir()
@@ -80,9 +80,9 @@ def test_a_fence_that_cannot_be_set_is_an_error_before_anything_starts(tmp_path:
 def test_only_unfinished_entries_leave_the_sinks_log(tmp_path: Path) -> None:
     for name in ("0", "1", "9.compact", ".2.8a4e.tmp", ".1.mooring"):
         (tmp_path / name).touch()
-    assert drop_unfinished(tmp_path) == [".2.8a4e.tmp"]
+    assert drop_unfinished(tmp_path, Path.unlink) == [".2.8a4e.tmp"]
     assert sorted(os.listdir(tmp_path)) == [".1.mooring", "0", "1", "9.compact"]
-    assert drop_unfinished(tmp_path / "nowhere") == []
+    assert drop_unfinished(tmp_path / "nowhere", Path.unlink) == []
 
 
 def test_an_epoch_is_never_used_twice_even_after_everything_was_forgotten(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mooring.errors import EngineError
 from mooring.spark.storage.file_channel import FileChannel
+from mooring.spark.storage.owned_folder import unowned
 from mooring.spark.storage.stream_logs import committed_source_batches, sink_entries
 
 
@@ -120,6 +121,7 @@ def _channel(folder: Path) -> FileChannel:
         folder / "channel",
         folder / "link",
         lambda reader: next(folder.glob(f"{reader}*"), folder / reader),
+        unowned(folder),
     )
 
 
@@ -180,7 +182,11 @@ def test_a_reader_that_was_put_back_from_a_copy_has_not_read_what_it_had(tmp_pat
 def flow_channel(folder: Path) -> FileChannel:
     """One of a flow whose checkpoint, like every other, lies in `checkpoint`."""
     return FileChannel(
-        "flow", folder / "flow", folder / "links" / "flow", lambda reader: folder / "checkpoint"
+        "flow",
+        folder / "flow",
+        folder / "links" / "flow",
+        lambda reader: folder / "checkpoint",
+        unowned(folder),
     )
 
 
@@ -248,7 +254,9 @@ def test_files_named_without_the_link_are_refused_with_a_way_out(tmp_path: Path)
 @pytest.mark.parametrize("named", ["/outside/precious", "channel/../precious", "channel/_spark_metadata"])
 def test_nothing_outside_the_channel_is_deleted_whatever_its_log_says(tmp_path: Path, named: str) -> None:
     spark = FakeSpark(tmp_path)
-    channel = FileChannel("f", tmp_path / "channel", tmp_path / "channel", lambda reader: spark.reader)
+    channel = FileChannel(
+        "f", tmp_path / "channel", tmp_path / "channel", lambda reader: spark.reader, unowned(tmp_path)
+    )
     channel._note_file.write_text(
         json.dumps({"start": 0, "trimming": [], "doubtful": {}, "readers": {"reader": 0}})
     )

@@ -17,6 +17,7 @@ from mooring.errors import EngineError
 from mooring.spark.storage import followed_log, stream_logs
 from mooring.spark.storage.followed_log import FollowedLog
 from mooring.spark.storage.stream_logs import LogLine, drop_entries, live_files, sink_entries
+from mooring.whole_files import write_whole
 
 EVERY = 4
 """Batches from one compacted file to the next."""
@@ -57,7 +58,7 @@ class Log:
                 file.unlink()
 
     def shorten(self) -> None:
-        drop_entries(self.folder, [entry.path for entry in sink_entries(self.folder)[:2]])
+        drop_entries(self.folder, [entry.path for entry in sink_entries(self.folder)[:2]], write_whole)
 
     def go_back(self) -> None:
         for _, file in live_files(self.folder)[-1:]:

@@ -11,6 +11,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.errors import InputError
 from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.keep import ALL, READ, Keep, read_keep, results_reader
+from mooring.spark.storage.owned_folder import unowned
 from mooring.spark.storage.stream_logs import sink_entries
 from tests.spark.storage.test_file_channel import FakeSpark
 
@@ -51,7 +52,13 @@ def test_a_word_that_is_nearly_right_comes_with_the_right_one() -> None:
 def kept_channel(folder: Path, keep: Keep) -> FileChannel:
     results = results_reader("c")
     channel = FileChannel(
-        "c", folder / "channel", folder / "link", lambda reader: folder / reader, keep, results
+        "c",
+        folder / "channel",
+        folder / "link",
+        lambda reader: folder / reader,
+        unowned(folder),
+        keep,
+        results,
     )
     channel.create()
     channel.register(results)

@@ -28,6 +28,7 @@ from mooring.spark.storage.keep import ALL, Keep
 from mooring.spark.storage.merged_file import write_merged
 from mooring.spark.storage.merged_name import read_name
 from mooring.spark.storage.merges import MAX_FILE_AGE_S, MergeOptions, Merges
+from mooring.spark.storage.owned_folder import unowned
 from mooring.spark.storage.stream_logs import live_files, read_lines, sink_entries
 from tests.spark.storage.test_file_channel import FakeSpark
 
@@ -132,7 +133,12 @@ class Table:
     def reopen(self) -> None:
         """As a run that is started again does."""
         self.channel = FileChannel(
-            "c", self.folder / "channel", self.folder / "link", lambda name: self.folder / name, self.keep
+            "c",
+            self.folder / "channel",
+            self.folder / "link",
+            lambda name: self.folder / name,
+            unowned(self.folder),
+            self.keep,
         )
         self.channel.merges.options = SMALL
 
@@ -383,7 +389,7 @@ def test_a_log_that_names_half_of_what_was_merged_is_named(tmp_path: Path) -> No
     compact = live_files(table.writer.log)[0][1]
     lines = compact.read_text().split("\n")
     merged = table.channel._note()["merges"][0]
-    listed = json.loads((tmp_path / ".channel.merges" / f"{merged['id']}.json").read_text())
+    listed = json.loads((unowned(tmp_path).merge_lists("channel") / f"{merged['id']}.json").read_text())
     half = json.dumps({"path": f"file://{listed['files'][0]}", "size": 4})
     compact.write_text("\n".join([*lines, half]))
     with pytest.raises(EngineError, match="names some of the files"):

@@ -19,6 +19,7 @@ from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.merged_file import write_merged
 from mooring.spark.storage.merged_name import read_name
 from mooring.spark.storage.merges import MergeOptions
+from mooring.spark.storage.owned_folder import unowned
 from mooring.spark.storage.stream_logs import sink_entries
 
 if TYPE_CHECKING:
@@ -34,7 +35,11 @@ class Pipeline:
     def __init__(self, session: SparkSession, folder: Path) -> None:
         self.session, self.folder = session, folder
         self.channel = FileChannel(
-            "flow", folder / "channels" / "table" / "flow", folder / "links" / "flow", self.checkpoint
+            "flow",
+            folder / "channels" / "table" / "flow",
+            folder / "links" / "flow",
+            self.checkpoint,
+            unowned(folder),
         )
         self.channel.create()
         self.channel.register("results")

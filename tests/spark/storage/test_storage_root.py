@@ -20,6 +20,7 @@ from mooring.spark.runs.results import read_stored
 from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.java import find_java
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
+from mooring.spark.storage.owned_folder import unowned
 from mooring.spark.storage.storage_root import StorageRoot, local_path
 
 if TYPE_CHECKING:
@@ -141,7 +142,8 @@ def test_logs_that_name_plain_paths_are_not_given_site_paths_afterwards(
     with pytest.raises(InputError, match="--fresh"):
         differing.create()
     settings = SETTINGS.replace("STORAGE/real", str(tmp_path / "root")).replace("STORAGE", "/mnt")
-    forget_everything(load_project(make_project(settings=settings)))
+    project = load_project(make_project(settings=settings))
+    forget_everything(project, unowned(project.settings.storage))
     differing.create()
     address = differing.address(tmp_path / "root" / "channels" / "x")
     assert address.startswith("viewfs://mooring-")

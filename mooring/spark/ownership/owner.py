@@ -1,0 +1,239 @@
+"""Who owns a storage root: one process at a time, on whichever machine, for as long as it keeps its lease.
+
+An owner has a generation, a folder of that name for all it writes (`owned_folder.py`), and in it a record of
+who it is, a counter that it raises while its run is alive, and a file that it holds locked. From elsewhere
+it looks like one of these:
+
+| state     | how that is known                               | who comes next may have it        |
+| --------- | ----------------------------------------------- | --------------------------------- |
+| free      | there was none yet, or the record says released | at once                           |
+| gone      | it was on this machine, and the lock is free    | at once                           |
+| here      | it is on this machine, and holds the lock       | when the counter has stood still  |
+| elsewhere | the record names another machine or boot        | when the counter has stood still  |
+
+How long a counter has stood still is told by the watcher's own clock: clocks of two machines are never
+compared. Taking over gives the root's next generation to the new owner and takes the old one's folder away,
+so it does not matter whether the old owner is dead, frozen or only slow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import platform
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import msgspec
+
+from mooring.errors import EngineError, OvertakenError
+from mooring.spark.storage.fencing import current_epoch, newest_number, take_next
+from mooring.spark.storage.fresh_folder import carry_into
+from mooring.spark.storage.owned_folder import OWNED, OwnedFolder
+from mooring.whole_files import write_whole
+
+LEASE_S = 20.0
+"""Seconds after which an owner that does not raise its counter may be overtaken, where nothing else is said:
+ten times what a busy machine or a slow network file system holds a small write up for."""
+SHORTEST_LEASE_S = 2.0
+"""Below that, an owner is overtaken because its machine was busy for a moment."""
+_RECORD, _COUNTER, _LOCK = "owner.json", "beat", "lock"
+_OWN = (_RECORD, _COUNTER, _LOCK, "status.json", "out")
+"""What belongs to one owner and is never carried along."""
+_WRITTEN_IN_PLACE = ("journal.jsonl",)
+
+State = Literal["free", "gone", "here", "elsewhere"]
+
+
+class OwnerRecord(msgspec.Struct, frozen=True, kw_only=True):
+    host: str
+    boot: str
+    """Of the machine's kernel, new with every boot; empty where it cannot be told."""
+    pid: int
+    project: str
+    """The project's folder, as that machine sees it."""
+    lease_s: float
+    since: str
+    """For people: when it began, by that machine's clock."""
+    released: bool = False
+    version: Literal[1] = 1
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}, from {self.project}, since {self.since}"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A root's owner, or its last one, as seen from this process."""
+
+    state: State
+    generation: int
+    """0: there never was one."""
+    record: OwnerRecord | None = None
+    counter: bytes = b""
+
+    @property
+    def is_taken(self) -> bool:
+        return self.state in ("here", "elsewhere")
+
+
+class Ownership:
+    """A storage root that this process owns, until it lets go of it or is overtaken."""
+
+    def __init__(self, owned: OwnedFolder, record: OwnerRecord, lock: BinaryIO) -> None:
+        self.owned, self.record = owned, record
+        self._lock, self._count = lock, 0
+
+    @property
+    def generation(self) -> int:
+        return int(self.owned.folder.name)
+
+    def beat(self) -> None:
+        """Raise the counter; `OvertakenError` if the root belongs to somebody else by now.
+
+        In place: that needs no room on a full disk, and watchers on NFS see it as soon as they open the file.
+        """
+        self._count += 1
+        try:
+            with (self.owned.folder / _COUNTER).open("r+b", buffering=0) as counter:
+                counter.write(_digits(self._count))
+        except OSError as failure:
+            self.check()
+            raise EngineError(
+                f"the lease of {self.owned.folder} cannot be kept alive: {failure}",
+                remedy="see that the storage root is there and writable",
+            ) from failure
+
+    def check(self) -> None:
+        """`OvertakenError` if the root belongs to somebody else by now."""
+        home = self.owned.folder.parent
+        # Where not even the folder of generations is there, the storage is away, not somebody else's.
+        if newest_number(home) > self.generation or (home.is_dir() and not self.owned.folder.is_dir()):
+            by = look(home.parent).record
+            raise OvertakenError(
+                f"this run was overtaken: the storage {home.parent} now belongs to "
+                f"{'somebody else' if by is None else by}",
+                remedy="everything here was ended; see `mooring status`",
+            )
+
+    def release(self) -> None:
+        """Let the next owner begin at once. Nothing happens if there is one already."""
+        with contextlib.suppress(OSError):
+            _write_record(self.owned.folder, msgspec.structs.replace(self.record, released=True))
+        self._lock.close()
+
+
+def look(root: Path) -> Standing:
+    """Who owns the root now; changes nothing."""
+    home = root / OWNED
+    folder, generation = current_epoch(home), newest_number(home)
+    if not folder.is_dir():
+        return Standing("free", generation)
+    try:
+        record = msgspec.json.decode((folder / _RECORD).read_bytes(), type=OwnerRecord)
+        counter = (folder / _COUNTER).read_bytes()
+    except FileNotFoundError:  # nobody's yet, or being taken over at this moment
+        return Standing("free", generation)
+    except (msgspec.DecodeError, OSError) as damage:
+        raise EngineError(
+            f"{folder / _RECORD} cannot be read: {damage}",
+            remedy="see that nothing runs on this storage, on any machine; then remove the file",
+        ) from damage
+    if record.released:
+        return Standing("free", generation, record, counter)
+    if not record.boot or record.boot != _boot_id():
+        return Standing("elsewhere", generation, record, counter)
+    return Standing("here" if _is_locked(folder / _LOCK) else "gone", generation, record, counter)
+
+
+def take(root: Path, seen: Standing, project: Path, lease_s: float = LEASE_S) -> Ownership:
+    """Own the root from now on, given how it was last seen. `OSError` if somebody else was quicker.
+
+    An owner that ended is followed by giving its folder the next name. One that may still be there could have
+    it open, so what it holds is carried into a fresh one (`fresh_folder.py`).
+    """
+    home = root / OWNED
+    home.mkdir(parents=True, exist_ok=True)
+    record = OwnerRecord(
+        host=platform.node(),
+        boot=_boot_id(),
+        pid=os.getpid(),
+        project=str(project),
+        lease_s=lease_s,
+        since=time.strftime("%Y-%m-%d %H:%M:%S %z"),
+    )
+    locks: list[BinaryIO] = []
+    # What was left by a take-over cut short might still be in somebody's hands.
+    in_place = not seen.is_taken and current_epoch(home).name.isdigit()
+
+    def finish(old: Path, making: Path) -> Path:
+        if not old.is_dir():
+            if seen.generation > 0:
+                raise FileExistsError(f"{home} is being taken over by somebody else")
+            making.mkdir()
+        elif in_place:
+            making = old
+        else:
+            carry_into(old, making, copied=_WRITTEN_IN_PLACE, left_out=_OWN)
+        locks.append(_furnish(making, record))
+        return making
+
+    try:
+        folder = take_next(home, finish, after=seen.generation)
+    except OSError:
+        for lock in locks:
+            lock.close()
+        raise
+    return Ownership(OwnedFolder(folder), record, locks[0])
+
+
+def _furnish(folder: Path, record: OwnerRecord) -> BinaryIO:
+    """Make anew what belongs to one owner. The lock is held before the folder has its name."""
+    shutil.rmtree(folder / "out", ignore_errors=True)
+    for name in _OWN:
+        if name != "out":
+            (folder / name).unlink(missing_ok=True)
+    OwnedFolder(folder).make_parts()
+    (folder / _COUNTER).write_bytes(_digits(0))
+    lock = (folder / _LOCK).open("xb")
+    try:
+        # Where a file system has no locks, nobody can be told to be gone: the lease alone decides.
+        with contextlib.suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _write_record(folder, record)
+    except BaseException:
+        lock.close()
+        raise
+    return lock
+
+
+def _write_record(folder: Path, record: OwnerRecord) -> None:
+    write_whole(folder / _RECORD, msgspec.json.encode(record), on_disk=True)
+
+
+def _is_locked(file: Path) -> bool:
+    """Shared, so that those who only look are in nobody's way."""
+    try:
+        with file.open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _digits(count: int) -> bytes:
+    """Always as long, so that a counter is overwritten and never cut."""
+    return b"%020d" % count

@@ -1,0 +1,69 @@
+"""Where a project runs: from this folder, from another checkout on this machine, or on another machine.
+
+What runs is known by the owner of its storage root. On this machine its files can be read and its process
+asked; on another one there is the copy of its status in the storage, and the counter of its lease.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring.deployment.clock import Clock
+from mooring.errors import EngineError
+from mooring.spark.ownership.lease import LeaseWatch
+from mooring.spark.ownership.owner import OwnerRecord, look
+from mooring.spark.pipeline.project import WORK_FOLDER_NAME, load_project, work_folder_of
+from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.storage.owned_folder import newest_owned
+
+_LISTEN_S = 0.2
+_LISTENED_SHARE = 0.3
+"""Of a lease: three of the ten moments at which its counter is raised."""
+
+
+@dataclass(frozen=True)
+class FoundRun:
+    files: RunFiles
+    """Of the run, wherever it is; of the last one if there is none now."""
+    record: Path
+    """The folder with the journal of the run, or of the last one; the project's own if it never ran."""
+    pid: int | None
+    """On this machine; None if it runs elsewhere or not at all."""
+    elsewhere: OwnerRecord | None = None
+    """On another machine."""
+    silent_s: float = 0.0
+    """How long nothing was heard of it while we listened; 0 once something was."""
+
+    @property
+    def runs(self) -> bool:
+        return self.pid is not None or self.elsewhere is not None
+
+    def refuse_elsewhere(self, what: str) -> None:
+        """`EngineError` if the run is on a machine whose processes cannot be reached from here."""
+        if self.elsewhere is not None:
+            raise EngineError(
+                f"the project runs on another machine: {self.elsewhere}",
+                remedy=f"{what} there, in that folder",
+            )
+
+
+def find_run(project: Path, clock: Clock) -> FoundRun:
+    """Changes nothing, and takes some seconds only if the project runs on another machine."""
+    files = RunFiles(work_folder_of(project))
+    root = files.storage() or load_project(project).settings.storage
+    standing, owned = look(root), newest_owned(root)
+    record = files.folder if owned is None else owned.folder
+    if standing.record is None or not standing.is_taken:
+        return FoundRun(files, record, files.running_pid())
+    if standing.state == "here":
+        there = RunFiles(Path(standing.record.project) / WORK_FOLDER_NAME)
+        return FoundRun(there, record, standing.record.pid)
+    watch, silent_s = LeaseWatch(), 0.0
+    while not watch.moved and silent_s < _LISTENED_SHARE * standing.record.lease_s:
+        before_s = clock.monotonic_s()
+        silent_s = watch.stood_still_s(look(root), before_s)
+        if not watch.moved:
+            clock.sleep(_LISTEN_S)
+    silent_s = 0.0 if watch.moved else silent_s
+    return FoundRun(RunFiles(record), record, None, standing.record, silent_s)

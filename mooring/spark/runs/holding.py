@@ -1,0 +1,87 @@
+"""Holding a project for a run: its storage root, whose lease is kept alive, and the lock of its folder.
+
+The root is what counts: it has one owner, whatever checkouts and machines there are. The lock says which
+process runs the project from this folder, for those who ask on this machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mooring.deployment.clock import Clock
+from mooring.errors import MooringError
+from mooring.spark.ownership.earlier_layout import adopt
+from mooring.spark.ownership.lease import Claim
+from mooring.spark.ownership.owner import LEASE_S
+from mooring.spark.ownership.pulse import Pulse
+from mooring.spark.pipeline.project import Project
+from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.system_clock import SystemClock
+from mooring.spark.storage.owned_folder import OwnedFolder
+
+
+class GivenUpError(MooringError):
+    """Somebody asked a standby to end, and it has."""
+
+    exit_code = 0
+
+
+@dataclass(frozen=True)
+class HoldOptions:
+    standby: bool = False
+    """Wait until the project's owner lets go or is gone, instead of refusing to run beside it."""
+    lease_s: float = LEASE_S
+    tell: Callable[[str], None] = lambda line: None
+    """Called with what is waited for, and what was found."""
+    given_up: Callable[[], bool] = lambda: False
+    """Asked while waiting."""
+    clock: Clock = field(default_factory=SystemClock)
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A project that this process runs."""
+
+    owned: OwnedFolder
+    pulse: Pulse
+    sites_folder: Path
+    """For the embedded sites of this run, and of no other."""
+
+
+@contextlib.contextmanager
+def held_project(project: Project, files: RunFiles, options: HoldOptions | None = None) -> Iterator[Hold]:
+    """Own the project for the length of the block; `EngineError` if somebody else does."""
+    chosen = options or HoldOptions()
+    root, clock = project.storage_root, chosen.clock
+    with contextlib.ExitStack() as stack:
+        if not chosen.standby:
+            stack.enter_context(files.held())
+        own = Claim(
+            root.folder,
+            project.folder,
+            clock,
+            chosen.lease_s,
+            standby=chosen.standby,
+            tell=chosen.tell,
+            given_up=chosen.given_up,
+        ).settle()
+        if own is None:
+            raise GivenUpError("stopped while waiting for the project; nothing was started")
+        stack.callback(own.release)
+        stack.callback(files.let_go)
+        # One that was overtaken may still be there, frozen, with its sites: they keep their folder.
+        alone = files.hold()
+        sites = project.work_folder / ("sites" if alone else f"sites-{own.generation:06d}")
+        if not alone:
+            stack.callback(shutil.rmtree, sites, ignore_errors=True)
+        files.note_storage(root.folder)
+        files.copy_status_to(own.owned.folder)
+        pulse = Pulse(own, clock, also=files.hold)
+        stack.enter_context(pulse.kept())
+        if carried := adopt(root.folder, own.owned, project.work_folder):
+            chosen.tell(f"carried over from an earlier Mooring: {', '.join(carried)}")
+        yield Hold(own.owned, pulse, sites)
