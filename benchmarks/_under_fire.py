@@ -128,14 +128,13 @@ class UnderFire:
         """A standby at the other host takes over from an owner that is killed, or frozen and comes back."""
         owner, standby = self.hosts if self.at is self.hosts[0] else self.hosts[::-1]
         standby.forget_status()
-        waiting = standby.begin(
-            standby.folder.parent / "standby.log", "--standby", "--silence", f"{SILENCE_S}s"
-        )
+        waiting = standby.begin("--standby", "--silence", f"{SILENCE_S}s")
+        owner.wait(lambda: "waiting until it is released" in standby.said(), "the standby to wait")
         how = self.draw.choice(["owner killed", "owner frozen", "owner's host frozen"])
         pid = owner.pid()
         self.pause()
         if waiting.poll() is not None:
-            raise RuntimeError(f"the standby did not wait; see {standby.folder.parent / 'standby.log'}")
+            raise RuntimeError(f"the standby ended instead of waiting\n{standby.log_end()}")
         self.counts[f"take-overs, {how}"] += 1
         began = time.monotonic()
         if how == "owner killed":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ class UserRun:
 
     def __init__(self, folder: Path, environment: dict[str, str] | None = None) -> None:
         self.folder = folder
+        self._log = folder / ".mooring" / "run.log"
         self._environment = {**os.environ, **(environment or {})}
 
     def mooring(self, *words: str, patience_s: float = PATIENCE_S) -> dict[str, Any]:
@@ -43,10 +45,11 @@ class UserRun:
         self.mooring("run", str(self.folder), "--detach", *options)
         self.wait(lambda: len(self.status()["fragments"]) == fragments, f"{fragments} fragments to run")
 
-    def begin(self, log: Path, *options: str) -> subprocess.Popen[bytes]:
-        """The same command as a child of ours, which says what it has to say in a log."""
+    def begin(self, *options: str) -> subprocess.Popen[bytes]:
+        """The same command as a child of ours, which may have to wait before it runs."""
         command = [sys.executable, "-m", "mooring", "run", str(self.folder), *options]
-        with log.open("ab") as out:
+        self._log.parent.mkdir(exist_ok=True)
+        with self._log.open("wb") as out:
             return subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -97,9 +100,13 @@ class UserRun:
                 raise RuntimeError(f"waited {patience_s:g} s for {what}\n{self.log_end()}")
             time.sleep(every_s)
 
+    def said(self) -> str:
+        """All that the run has logged, its lines joined."""
+        return " ".join(self._log.read_text(errors="replace").split())
+
     def log_end(self) -> str:
         try:
-            return (self.folder / ".mooring" / "run.log").read_text(errors="replace")[-4000:]
+            return self._log.read_text(errors="replace")[-4000:]
         except FileNotFoundError:
             return "(no log)"
 
@@ -109,9 +116,9 @@ class UserRun:
 
     def server_of(self, site: str) -> int:
         """The Java of an embedded site."""
-        mark = f"{self.folder}/.mooring/sites/{site}/".encode()
+        mark = re.compile(re.escape(f"{self.folder}/.mooring/sites") + f"[^/]*/{site}/")
         for pid, words in command_lines():
-            if words.split(b"\0")[0].endswith(b"java") and mark in words:
+            if words.split(b"\0")[0].endswith(b"java") and mark.search(words.decode(errors="replace")):
                 return pid
         raise RuntimeError(f"the site {site} of {self.folder} does not run")
 

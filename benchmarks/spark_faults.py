@@ -1,7 +1,7 @@
 """Exactly once, under fire: the demo's pipeline while it is moved, killed, frozen, taken over, out of disk.
 
     python -m benchmarks.spark_faults [--rounds 1] [--moves 10] [--site-kills 5] [--mooring-kills 5]
-        [--freezes 1] [--take-overs 0] [--full-disks 1] [--seed 0] [--minutes 20] [--busy] [--add-to FILE]
+        [--freezes 1] [--take-overs 1] [--full-disks 1] [--seed 0] [--minutes 20] [--busy] [--add-to FILE]
 
 Every round runs the pipeline in the background as a user would, then moves fragments with `mooring moves`,
 kills sites and the runner itself with -9, freezes sites, has a standby at a second host (another checkout
@@ -163,7 +163,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--site-kills", type=int, default=5)
     parser.add_argument("--mooring-kills", type=int, default=5)
     parser.add_argument("--freezes", type=int, default=1)
-    parser.add_argument("--take-overs", type=int, default=0)
+    parser.add_argument("--take-overs", type=int, default=1)
     parser.add_argument("--full-disks", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0, help="of the first round; the next ones count on")
     parser.add_argument(
