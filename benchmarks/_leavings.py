@@ -32,6 +32,7 @@ EXPECTED = (
     "sites/*/server.log.*",
     "sites/*/log4j2.properties",
     "sites/*/*.jar",
+    "storage.path",
     "storage",
     "storage/*",
 )

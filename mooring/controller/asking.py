@@ -44,13 +44,23 @@ class MoveAsker:
         """Of the running process, or where the next run would resume."""
         status = self.files.read_status() if self.files.running_pid() is not None else None
         if status is not None:
-            return _sites(status)
+            return self._complete(_sites(status))
         found = resume(self.journal)
         if found is None:
             raise InputError(
                 "the project never ran, so there is nothing to move from", remedy="`mooring run` it"
             )
         return found.placement
+
+    def _complete(self, running: FragmentSites) -> FragmentSites:
+        """What runs, if that is everything: moves lead from one whole placement to another."""
+        if down := [name for name in self.problem.fragment_names if name not in running]:
+            verb = "does" if len(down) == 1 else "do"
+            raise EngineError(
+                f"of the project {', '.join(down)} {verb} not run at the moment",
+                remedy="see `mooring status` for the reason, and ask again when everything runs",
+            )
+        return running
 
     def to(self, goal: Placement, start: FragmentSites) -> MoveList:
         """The moves that lead to a placement."""
