@@ -25,6 +25,8 @@ from mooring.spark.storage.stream_logs import last_batch
 
 SILENCE_S = 10
 AIM_S = 30.0
+WAYS_TO_LOSE_AN_OWNER = ("owner killed", "owner frozen", "owner's host frozen")
+"""In turn, so that three rounds of one take-over each have all of them."""
 DISK_MB = 96
 """Of the storage's disk: several times what a part stores, and full in a moment."""
 
@@ -39,7 +41,7 @@ class UnderFire:
             copy_example(host.folder, self.landing, self.storage)
         self.at = self.hosts[0]
         """The host that runs the project now."""
-        self.draw = random.Random(seed)
+        self.seed, self.draw = seed, random.Random(seed)
         self.counts: Counter[str] = Counter()
         self.pauses_s: list[float] = []
         self.noticed_s: list[float] = []
@@ -130,7 +132,7 @@ class UnderFire:
         standby.forget_status()
         waiting = standby.begin("--standby", "--silence", f"{SILENCE_S}s")
         owner.wait(lambda: "waiting until it is released" in standby.said(), "the standby to wait")
-        how = self.draw.choice(["owner killed", "owner frozen", "owner's host frozen"])
+        how = WAYS_TO_LOSE_AN_OWNER[(self.seed + self.counts["take-overs"]) % 3]
         pid = owner.pid()
         self.pause()
         if waiting.poll() is not None:
