@@ -58,6 +58,9 @@ def _look_at(parts: StoredParts, folder: Path) -> Iterator[Diagnosis]:
     if note["trimming"]:
         what = f"{len(note['trimming'])} files were being trimmed"
         yield Diagnosis(PART, name, "pending", what, "the next run finishes it")
+    if channel.merges.under_way(note):
+        what = f"{len(channel.merges.replaced(note))} small files were being merged"
+        yield Diagnosis(PART, name, "pending", what, "the next run finishes it")
 
 
 def _note(file: Path) -> dict[str, Any]:
@@ -96,15 +99,15 @@ def _files_lost(channel: FileChannel, note: dict[str, Any]) -> str | None:
 
 
 def _described(channel: FileChannel, note: dict[str, Any]) -> str:
-    state = channel.state()
-    said = [f"{state.end - state.start} files, {quantity(state.stored_bytes, 'B')}"]
+    state, stored = channel.state(), _stored(channel, note)
+    said = [f"{len(stored)} files, {quantity(state.stored_bytes, 'B')}"]
     for reader, position in sorted(state.committed.items()):
         if reader.startswith("results "):
             said.append("kept as results")
         else:
             behind = state.end - position
             said.append(f"{reader} has read all" if not behind else f"{reader} has {behind} to read")
-    known = {entry.path.name for entry in _stored(channel, note)}
+    known = {entry.path.name for entry in stored} | channel.merges.replaced(note)
     files = [name for name in os.listdir(channel.folder) if not name.startswith((".", "_"))]
     if unlisted := len([name for name in files if name not in known]):
         said.append(f"{unlisted} files of batches that never committed, which nobody reads")

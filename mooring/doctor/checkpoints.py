@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mooring.doctor.diagnosis import Diagnosis, some
+from mooring.doctor.epochs import look_at_epochs
 from mooring.doctor.stored_parts import StoredParts
 from mooring.errors import EngineError
 from mooring.spark.storage import stream_logs
@@ -17,7 +18,6 @@ from mooring.spark.storage.fencing import current_epoch, newest_number
 PART = "checkpoint"
 _FROM_A_COPY = "put it back from a copy, or start the pipeline over with --fresh"
 _VERSION = re.compile(r"(\d+)(?:_[^.]+)?\.(?:delta|snapshot|zip|changelog)")
-_LEFT_BY_A_TAKE = (".taken", ".making")
 
 
 def look_at_checkpoints(parts: StoredParts) -> Iterator[Diagnosis]:
@@ -45,7 +45,7 @@ def _look_at(parts: StoredParts, name: str) -> Iterator[Diagnosis]:
         yield Diagnosis(PART, name, "lost", damage, _FROM_A_COPY)
     else:
         yield Diagnosis(PART, name, "sound", _described(home, newest))
-    yield from _fence(home, name, newest)
+    yield from look_at_epochs(home, PART, name)
     if not note_file.exists():
         what = f"{note_file} is missing, so that edits of its flows cannot be noticed"
         yield Diagnosis(PART, name, "pending", what, "the next start writes it")
@@ -60,21 +60,6 @@ def _note_damage(file: Path) -> str | None:
         return f"{file} cannot be read: {damage}"
     fit = isinstance(note, dict) and isinstance(note.get("flows"), dict)
     return None if fit else f"{file} does not say which flows the checkpoint belongs to"
-
-
-def _fence(home: Path, name: str, newest: Path) -> Iterator[Diagnosis]:
-    """Every older epoch is closed by a plain file."""
-    names = os.listdir(home)
-    if any(each.endswith(_LEFT_BY_A_TAKE) for each in names):
-        what = f"a start was cut short while it took the checkpoint along; it is {newest.name} now"
-        yield Diagnosis(PART, name, "pending", what, "the next start finishes it")
-    older = [f"{number:06d}" for number in range(1, newest_number(home)) if f"{number:06d}" != newest.name]
-    if strays := [each for each in older if (home / each).is_dir()]:
-        what = f"a query that was fenced off made {some(strays)} again"
-        yield Diagnosis(PART, name, "pending", what, "the next start closes the newest; remove older ones")
-    if opened := [each for each in older if not (home / each).exists()]:
-        what = f"nothing closes {some(opened)}: a query left behind there could go on"
-        yield Diagnosis(PART, name, "pending", what, f"make empty files of these names in {home}")
 
 
 def batches_lost(checkpoint: Path) -> str | None:

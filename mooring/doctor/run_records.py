@@ -1,4 +1,4 @@
-"""What runs leave behind beside the data: the journal, and sessions at sites that outlive them."""
+"""What runs leave behind beside the data: who owns the storage, the journal, and sessions left at sites."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ from pathlib import Path
 
 from mooring.controller.journal import FORWARD, Journal
 from mooring.doctor.diagnosis import Diagnosis, some
+from mooring.doctor.epochs import look_at_epochs
 from mooring.doctor.stored_parts import StoredParts
 from mooring.errors import EngineError
 from mooring.spark.ownership.owner import look
-from mooring.spark.storage.owned_folder import newest_owned
+from mooring.spark.storage.owned_folder import OWNED, newest_owned
 
 
 def look_at_owner(root: Path) -> Iterator[Diagnosis]:
     """Whether the last run let go of the storage."""
+    if is_earlier(root):
+        what = "written before storage roots had owners, or not yet carried over whole"
+        yield Diagnosis("owner", OWNED, "pending", what, "the next run carries it over; look again then")
+        return
     if newest_owned(root) is None:
         if (root / "channels").exists():
-            what = "written before storage roots had owners"
-            yield Diagnosis(
-                "owner", "layout", "pending", what, "the next run carries it over; look again then"
-            )
+            what = f"{root / OWNED} is missing, with all checkpoints, notes, the journal and open sessions"
+            remedy = "put it back from a copy, or start the pipeline over with --fresh"
+            yield Diagnosis("owner", OWNED, "lost", what, remedy)
         return
+    yield from look_at_epochs(root / OWNED, "owner", OWNED)
     try:
         seen = look(root)
     except EngineError as damage:
@@ -39,9 +44,17 @@ def look_at_owner(root: Path) -> Iterator[Diagnosis]:
         yield Diagnosis("owner", name, "pending", what, "the next run takes over once its lease has run out")
 
 
+def is_earlier(root: Path) -> bool:
+    """Whether checkpoints lie where an earlier Mooring kept them."""
+    return (root / "checkpoints").is_dir()
+
+
 def look_at_journal(parts: StoredParts) -> Iterator[Diagnosis]:
     journal = Journal(parts.journal_folder, lambda: 0.0)
     if not journal.file.exists():
+        if any(parts.checkpoint(name).is_dir() for name in parts.fragments()):
+            what = "there is none, so that nobody knows where fragments ran"
+            yield Diagnosis("journal", journal.file.name, "pending", what, "the next run places them anew")
         return
     try:
         records, last, placement = journal.records(), journal.last_list(), journal.placement()

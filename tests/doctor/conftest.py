@@ -82,6 +82,8 @@ def write_checkpoint(project: StoredProject, name: str, reads: Path, *, stateful
 
 @pytest.fixture
 def stored(tmp_path: Path) -> StoredProject:
+    from mooring.controller.journal import Journal
+    from mooring.placement.placement import FragmentSites
     from mooring.spark.storage.owned_folder import unowned
     from mooring.spark.storage.pipeline_record import FlowRecord, PipelineRecord, write_record
     from mooring.spark.storage.storage_root import FORMAT
@@ -102,6 +104,8 @@ def stored(tmp_path: Path) -> StoredProject:
     write_channel(project, "totals", ["results totals"])
     write_checkpoint(project, "numbers", Path("/input"), stateful=False)
     write_checkpoint(project, "totals", project.root / "links" / "numbers", stateful=True)
+    placed = FragmentSites({"numbers": "here", "totals": "here"})
+    Journal(project.owned, lambda: 1.0).note_placement(placed, "a plan")
     return project
 
 

@@ -20,6 +20,8 @@ from mooring.deployment.moves import Move
 from mooring.doctor.examination import examine
 from mooring.errors import EngineError, InputError
 from mooring.placement.placement import FragmentSites
+from mooring.spark.ownership.owner import look, take
+from mooring.spark.storage.owned_folder import OwnedFolder
 
 if TYPE_CHECKING:
     from tests.doctor.conftest import Damage, StoredProject
@@ -127,6 +129,7 @@ LOSSES: dict[str, tuple[str, str, Damage]] = {
         ),
     ),
     "the pipeline record": ("pipeline", "pipeline.json", lambda s: (s.root / "pipeline.json").unlink()),
+    "all that owners wrote": ("owner", "owned", lambda s: shutil.rmtree(s.root / "owned")),
     "half a record": ("pipeline", "pipeline.json", lambda s: cut(s.root / "pipeline.json")),
     "half a mark": ("storage", "mooring-storage.json", lambda s: cut(s.root / "mooring-storage.json")),
     "half the sessions": (
@@ -245,6 +248,50 @@ def test_of_a_storage_that_a_newer_mooring_wrote_nothing_is_said(stored: StoredP
     (stored.root / "mooring-storage.json").write_text('{"name": "m", "viewfs": false, "format": 99}')
     with pytest.raises(InputError, match="newer Mooring"):
         examine(stored.folder)
+
+
+def test_what_an_earlier_mooring_left_is_no_loss(stored: StoredProject) -> None:
+    """Nor is half of it: the next run carries the rest over."""
+    (stored.owned / "checkpoints" / "totals").rename(stored.root / "carried")
+    (stored.root / "checkpoints").mkdir()
+    (stored.root / "carried").rename(stored.root / "checkpoints" / "totals")
+    (said,) = pending(stored)
+    assert "the next run carries it over" in said
+
+
+def test_how_the_last_owner_left_is_told(stored: StoredProject) -> None:
+    own = take(stored.root, look(stored.root), stored.folder)
+    with pytest.raises(EngineError, match=f"runs, as process {os.getpid()}"):
+        examine(stored.folder)
+    own._lock.close()  # as if it had died
+    (said,) = pending(stored)
+    assert "ended without a word" in said
+    take(stored.root, look(stored.root), stored.folder).release()
+    assert pending(stored) == []
+    (stored.root / "owned" / "000001").unlink()
+    (said,) = pending(stored)
+    assert "nothing closes 000001" in said
+
+
+def test_without_a_journal_nothing_is_lost_but_the_placement(stored: StoredProject) -> None:
+    (stored.owned / "journal.jsonl").unlink()
+    (said,) = pending(stored)
+    assert "the next run places them anew" in said
+
+
+def test_a_merge_that_was_cut_short_is_no_loss_and_its_files_are_not_strangers(stored: StoredProject) -> None:
+    old, note_file = stored.channel("totals") / "part-old.parquet", stored.channel_note("totals")
+    old.write_text("rows")
+    merge = {"id": "0" * 16, "into": f"merged-0-1-1-{'0' * 16}.parquet", "at": None, "due_s": None}
+    note_file.write_text(json.dumps({**json.loads(note_file.read_text()), "merges": [merge]}))
+    assert "merges" in str([f.what for f in examine(stored.folder).findings if f.state == "lost"])
+    listed = {"hidden": f".merging-{'0' * 16}", "size": 1, "modified_ms": 1, "files": [str(old)]}
+    lists = OwnedFolder(stored.owned).merge_lists("totals")
+    lists.mkdir(parents=True)
+    (lists / f"{'0' * 16}.json").write_text(json.dumps(listed))
+    (said,) = pending(stored)
+    assert "1 small files were being merged (the next run finishes it)" in said
+    assert "never committed" not in str(examine(stored.folder).findings)
 
 
 def test_files_that_no_log_names_are_counted_and_no_loss(stored: StoredProject) -> None:

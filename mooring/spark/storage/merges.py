@@ -197,6 +197,10 @@ class Merges:
                     self._owned.remove(self._folder / name)
                 note["merges"].remove(merge)
 
+    def replaced(self, note: dict[str, Any]) -> set[str]:
+        """Names of files that merged ones stand for, or are to, and that are still there for a while."""
+        return {Path(path).name for merge in note.get("merges", ()) for path in self._listed(merge)["files"]}
+
     def _names_compacted(self) -> set[str]:
         """Files that the newest compacted file of the sink's log names; merged ones stand in no other."""
         live = live_files(self._sink_log)

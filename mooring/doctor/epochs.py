@@ -1,0 +1,26 @@
+"""Epochs of a checkpoint, and generations of a storage's owners: all but the newest closed by a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from mooring.doctor.diagnosis import Diagnosis, some
+from mooring.spark.storage.fencing import current_epoch, newest_number
+
+_LEFT_BY_A_TAKE = (".taken", ".making")
+
+
+def look_at_epochs(home: Path, part: str, name: str) -> Iterator[Diagnosis]:
+    newest, names = current_epoch(home), os.listdir(home)
+    if any(each.endswith(_LEFT_BY_A_TAKE) for each in names):
+        what = f"a start was cut short while it took everything along; it is in {newest.name} now"
+        yield Diagnosis(part, name, "pending", what, "the next start finishes it")
+    older = [f"{number:06d}" for number in range(1, newest_number(home)) if f"{number:06d}" != newest.name]
+    if strays := [each for each in older if (home / each).is_dir()]:
+        what = f"what was fenced off made {some(strays)} again"
+        yield Diagnosis(part, name, "pending", what, f"put empty files in their place in {home}")
+    if opened := [each for each in older if not (home / each).exists()]:
+        what = f"nothing closes {some(opened)}: what was fenced off there could go on"
+        yield Diagnosis(part, name, "pending", what, f"make empty files of these names in {home}")
