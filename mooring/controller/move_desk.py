@@ -147,11 +147,11 @@ class MoveDesk:
         answer: dict[str, Any] = {"state": "running", "steps": listed.steps}
 
         def progress(step: int, move: Move, reached: str, report: MoveReport | None) -> None:
-            if step == len(listed.steps):
-                listed.steps.append({"fragment": move.fragment, "from": move.from_site, "to": move.to_site})
+            told = {"fragment": move.fragment, "from": move.from_site, "to": move.to_site}
             figures = {} if report is None else {"pause_s": report.pause_s, "state_bytes": report.state_bytes}
-            # Replaced rather than changed: another thread may be reading it.
-            listed.steps[step] = {**listed.steps[step], "reached": reached, **figures}
+            before = listed.steps[step] if step < len(listed.steps) else {}
+            # A whole new entry each time: another thread may be reading them.
+            listed.steps[step : step + 1] = [{**before, **told, "reached": reached, **figures}]
             listed.at, listed.reached_at_s = step, self.now_s()
             with contextlib.suppress(OSError):  # a full disk is no reason to break off a move
                 self.mailbox.reply(listed.request.id, answer)
