@@ -249,6 +249,7 @@ class RunSession:
         self._chore("answering requests", self._serve)
         until_s = self.clock.monotonic_s() + self._options.list_patience_s
         while self.desk.busy and self.clock.monotonic_s() < until_s:
+            self._alive()
             self._chore("answering requests", self._serve)
             self._show_list()
             self.clock.sleep(self._options.tick_s)
