@@ -18,6 +18,7 @@ from mooring.doctor.stored_parts import StoredParts
 from mooring.errors import EngineError
 from mooring.spark.pipeline.project import Project, load_project
 from mooring.spark.runs.found_run import find_run
+from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.storage.owned_folder import newest_owned
 
@@ -54,7 +55,8 @@ def examine(folder: Path) -> Examination:
             remedy="see `mooring status`; end it with `mooring stop` to have it looked at",
         )
     root = project.settings.storage
-    findings = [*look_at_root(root), *look_at_owner(root)]
+    last = RunFiles(project.work_folder).storage()
+    findings = [*look_at_root(root, last), *look_at_owner(root)]
     if (owned := newest_owned(root)) is not None and not is_earlier(root):
         parts = StoredParts(root, owned)
         sites = [site.name for site in project.settings.sites]

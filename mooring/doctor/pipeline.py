@@ -59,8 +59,12 @@ def _vanished(parts: StoredParts, record: PipelineRecord) -> Iterator[Diagnosis]
     """
     there = {folder.name for folder in parts.channel_folders()}
     linked = {path.name for path in parts.links.glob("*")} if parts.links.is_dir() else set()
+    known = set(parts.fragments())
     for name in record.fragments:
         channel, flow = file_name(name), record.flows.get(name)
+        if known and channel not in known:
+            what = "neither its checkpoint nor its note is there: it was never started, or both are lost"
+            yield Diagnosis("checkpoint", channel, "pending", what, "put them back if it ran before")
         if there and flow is not None and flow.kind == "table" and channel not in there | linked:
             what = f"the record tells of {name}, of which no folder, note or link is there"
             yield Diagnosis("channel", channel, "lost", what, _FROM_A_COPY)

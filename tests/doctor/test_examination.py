@@ -21,6 +21,7 @@ from mooring.doctor.examination import examine
 from mooring.errors import EngineError, InputError
 from mooring.placement.placement import FragmentSites
 from mooring.spark.ownership.owner import look, take
+from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.storage.owned_folder import OwnedFolder
 
 if TYPE_CHECKING:
@@ -248,6 +249,29 @@ def test_of_a_storage_that_a_newer_mooring_wrote_nothing_is_said(stored: StoredP
     (stored.root / "mooring-storage.json").write_text('{"name": "m", "viewfs": false, "format": 99}')
     with pytest.raises(InputError, match="newer Mooring"):
         examine(stored.folder)
+
+
+def test_a_storage_that_was_used_and_is_away_is_a_loss_and_another_one_is_told(stored: StoredProject) -> None:
+    files = RunFiles(stored.folder / ".mooring")
+    files.note_storage(stored.root)
+    assert pending(stored) == []
+    away = stored.root.rename(stored.root.with_name("unmounted"))
+    (lost,) = [f for f in examine(stored.folder).findings if f.state == "lost"]
+    assert "the last run stored there" in lost.what
+    assert not stored.root.exists()
+    files.note_storage(away)
+    (said,) = pending(stored)
+    assert "the last run from here stored in" in said
+
+
+def test_a_fragment_without_checkpoint_and_note_is_told(stored: StoredProject) -> None:
+    """As a sink's, of which nothing else is stored."""
+    record = json.loads((stored.root / "pipeline.json").read_text())
+    sink = {"dataset": "out", "kind": "sink", "fingerprint": "f", "stateful": False}
+    record |= {"fragments": record["fragments"] | {"out": ["out"]}, "flows": record["flows"] | {"out": sink}}
+    (stored.root / "pipeline.json").write_text(json.dumps(record))
+    (said,) = pending(stored)
+    assert "never started, or both are lost" in said
 
 
 def test_what_an_earlier_mooring_left_is_no_loss(stored: StoredProject) -> None:
