@@ -191,9 +191,12 @@ class FileChannel(ChannelLog):
             return None
         if self.merges.under_way(note) or note["trimming"] or _SINK_LOG in note["doubtful"]:
             return None
-        plan = self.merges.plan(note, self._behind(note))
+        plan = self.merges.plan(note, self._behind(note), positions.end, self._keep.age_s)
         if plan is None:
             self._entries_when_planned = positions.entries
+            return None
+        for entry in plan.files:
+            self._refuse_outside(entry.path)
         return plan
 
     def adopt(self, plan: MergePlan, count: int) -> None:
@@ -202,7 +205,9 @@ class FileChannel(ChannelLog):
         """
         note = self._note()
         end = plan.first + sum(entry.items for entry in plan.files[:count])
-        if plan.first < note["start"] or self._behind(note) < end + self.merges.options.spared:
+        if count < 2:
+            self.merges.skip(plan)
+        if count < 2 or plan.first < note["start"] or self._behind(note) < end + self.merges.options.spared:
             plan.hidden.unlink(missing_ok=True)
             return
         self.merges.adopt(note, plan, count)

@@ -17,6 +17,7 @@ committed some files as they were written (docs/decisions/0027-small-files-are-m
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import secrets
@@ -59,6 +60,8 @@ class MergeOptions:
     """Files younger than this, by the newest one, are left: readers outside the pipeline may be behind."""
     target_bytes: float = 64e6
     """Files of this size are large enough."""
+    span: float = 0.02
+    """Part of the age after which rows are removed that one file may span: it goes as a whole."""
     most_files: int = 2000
     """In one merge."""
     grace_s: float = 3600.0
@@ -72,6 +75,27 @@ class MergePlan:
     files: tuple[LogEntry, ...]
     hidden: Path
     """Where the merged file is written."""
+
+
+@dataclass(frozen=True)
+class _Item:
+    entry: LogEntry
+    first: int
+    """Its position."""
+    span_s: float
+    """Since the one before it."""
+
+    @property
+    def end(self) -> int:
+        return self.first + self.entry.items
+
+
+def _positioned(entries: Sequence[LogEntry], start: int) -> list[_Item]:
+    items, before_s = list[_Item](), entries[0].modified_s if entries else 0.0
+    for entry in entries:
+        items.append(_Item(entry, items[-1].end if items else start, max(0.0, entry.modified_s - before_s)))
+        before_s = entry.modified_s
+    return items
 
 
 class Merges:
@@ -90,75 +114,79 @@ class Merges:
         self._lists = owned.merge_lists(folder.name)
         self._write_note = write_note
         self.options = MergeOptions()
+        self._skipped: set[Path] = set()
 
     def under_way(self, note: dict[str, Any]) -> bool:
         """Whether the old files might still come back into the log."""
         return any(merge["due_s"] is None for merge in note.get("merges", ()))
 
-    def plan(self, note: dict[str, Any], behind: int) -> MergePlan | None:
-        """What to merge next; `behind`: the position that every reader has committed."""
+    def plan(self, note: dict[str, Any], behind: int, end: int, age_s: float | None) -> MergePlan | None:
+        """What to merge next. `behind`: the position that every reader has committed; `end`: up to where the
+        log is known to go; `age_s`: after which rows are removed.
+        """
         self._remove_strays(note)
         live = live_files(self._sink_log)
         if not live or live[0][1].suffix != ".compact":
             return None
-        compacted = len(read_lines(live[0][1]))
-        lines = [line for _, file in live for line in read_lines(file)]
-        entries = [entry_of(line, self._sink_log) for line in lines]
-        ends, position = [], int(note["start"])
-        for entry in entries:
-            position += entry.items
-            ends.append(position)
-        if not self._guarded(entries, ends, behind, [line.modified_ms for line in lines]):
+        parts = [read_lines(file) for _, file in live]
+        items = _positioned(
+            [entry_of(line, self._sink_log) for part in parts for line in part], note["start"]
+        )
+        stamps = [line.modified_ms for part in parts for line in part]
+        if not items or items[-1].end < end or not self._guarded(items, stamps, behind):
             return None
-        youngest_s = max(entry.modified_s for entry in entries) - self.options.after_s
-        last = behind - self.options.spared
+        youngest_s = max(item.entry.modified_s for item in items) - self.options.after_s
         ready = [
-            (end - entry.items, entry)
-            for entry, end in zip(entries[:compacted], ends, strict=False)
-            if end <= last and entry.modified_s <= youngest_s
+            item
+            for item in items[: len(parts[0])]
+            if item.end <= behind - self.options.spared and item.entry.modified_s <= youngest_s
         ]
-        chosen = self._choose(ready)
+        chosen = self._choose(ready, math.inf if age_s is None else age_s * self.options.span)
         if not chosen:
             return None
         hidden = self._folder / f".merging-{secrets.token_hex(8)}"
-        return MergePlan(chosen[0][0], tuple(entry for _, entry in chosen), hidden)
+        return MergePlan(chosen[0].first, tuple(item.entry for item in chosen), hidden)
 
-    def _guarded(
-        self, entries: Sequence[LogEntry], ends: Sequence[int], behind: int, stamps: Sequence[int]
-    ) -> bool:
+    def skip(self, plan: MergePlan) -> None:
+        """Its first file is not like the next one, and goes into no merge that begins with it."""
+        self._skipped.add(plan.files[0].path)
+
+    def _guarded(self, items: Sequence[_Item], stamps: Sequence[int], behind: int) -> bool:
         """Whether all readers have seen files, not merged ones, beside which any merged file is too old."""
         spared = [
-            stamp / 1000 - MAX_FILE_AGE_S > behind / 1000 and entry.items == 1
-            for entry, end, stamp in zip(entries, ends, stamps, strict=True)
-            if behind - self.options.spared < end <= behind
+            item.entry.items == 1 and stamp - MAX_FILE_AGE_S * 1000 > behind
+            for item, stamp in zip(items, stamps, strict=True)
+            if behind - self.options.spared < item.end <= behind
         ]
         return len(spared) == self.options.spared and all(spared)
 
-    def _choose(self, ready: list[tuple[int, LogEntry]]) -> list[tuple[int, LogEntry]]:
-        """A run of files that stand for about as many each, the smallest first."""
+    def _choose(self, ready: list[_Item], span_s: float) -> list[_Item]:
+        """A run of files that stand for about as many each, the smallest first.
+
+        Large ones are left: by half of what a merge may come to, so that any two others fit into one.
+        """
         options = self.options
 
-        def level(item: tuple[int, LogEntry]) -> int:
-            if item[1].size >= options.target_bytes:
+        def level(item: _Item) -> int:
+            large = 2 * item.entry.size >= options.target_bytes or 2 * item.span_s >= span_s
+            if large or item.entry.path in self._skipped:
                 return -1
-            found, items = 0, item[1].items
-            while items >= options.fan:
-                found, items = found + 1, items // options.fan
+            found, count = 0, item.entry.items
+            while count >= options.fan:
+                found, count = found + 1, count // options.fan
             return found
 
         runs = [(key, list(run)) for key, run in groupby(ready, level)]
-        for _, run in sorted((each for each in runs if each[0] >= 0), key=lambda each: each[0]):
-            if len(run) < options.fan:
-                continue
-            chosen, size = list[tuple[int, LogEntry]](), 0
-            for item in run[: options.most_files]:
-                size += item[1].size
-                if chosen and size > options.target_bytes:
-                    break
-                chosen.append(item)
-            if len(chosen) > 1:
-                return chosen
-        return []
+        fitting = [(key, run) for key, run in runs if key >= 0 and len(run) >= options.fan]
+        if not fitting:
+            return []
+        chosen, size, span = list[_Item](), 0, 0.0
+        for item in min(fitting, key=lambda each: each[0])[1][: options.most_files]:
+            size, span = size + item.entry.size, span + item.span_s
+            if size > options.target_bytes or span > span_s:
+                break
+            chosen.append(item)
+        return chosen
 
     def adopt(self, note: dict[str, Any], plan: MergePlan, count: int) -> None:
         """Let the merged file take the place of the first `count` files of its plan."""

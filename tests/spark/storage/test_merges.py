@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.errors import EngineError
+from mooring.spark.storage import file_channel
 from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.keep import ALL, Keep
 from mooring.spark.storage.merged_file import write_merged
@@ -334,17 +335,21 @@ def test_a_merge_can_be_killed_at_any_point(tmp_path: Path, afterwards: bool) ->
     assert number > 5
 
 
-def test_what_is_kept_for_a_while_goes_with_its_age_though_it_was_merged(tmp_path: Path) -> None:
+def test_what_is_kept_for_a_while_goes_with_its_age_though_it_was_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_channel, "_LATE", 0.4)  # else something would be trimmed after every batch
     table = Table(tmp_path, Keep(for_good=True, age_s=100))
+    table.channel.merges.options, merged = replace(SMALL, span=0.2), 0
     for _ in range(60):
         table.append()
         table.merge()
         table.trim()
         rows = table.visible()
         assert rows == list(range(rows[0], table.writer.batch + 1))
-        assert len(rows) >= min(table.writer.batch + 1, 20)
-    assert len(rows) < 40
-    assert any(read_name(entry.path.name) for entry in sink_entries(table.writer.log))
+        assert min(table.writer.batch + 1, 20) <= len(rows) < 40
+        merged += any(read_name(entry.path.name) for entry in sink_entries(table.writer.log))
+    assert merged > 20
     assert table.channel.state().aged_items == rows[0] == table.channel.state().start
 
 
@@ -357,6 +362,39 @@ def test_a_reader_that_takes_over_anothers_progress_stands_where_that_one_did(tm
     shutil.copytree(tmp_path / "early", tmp_path / "heir")
     table.channel.register("heir")
     assert table.channel.state().committed["heir"] == 20
+
+
+def test_a_table_whose_columns_changed_is_merged_before_and_after_the_change(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    for batch in range(24):
+        table.append()
+        if batch < 12:
+            part = table.channel.folder / f"part-{batch}"
+            pyarrow.parquet.write_table(pyarrow.table({"row": [batch], "more": [0]}), part)
+        table.merge()
+        table.trim()
+        table.check()
+    for _ in range(36):
+        table.append()
+        table.merge()
+        table.trim()
+    table.check()
+    spans = [read_name(entry.path.name) for entry in sink_entries(table.writer.log)]
+    assert not any(span.first < 12 < span.end for span in spans if span is not None)
+    assert sum(span is not None for span in spans) > 2
+    assert len(spans) < 40
+
+
+def test_no_file_outside_the_channel_is_merged_whatever_its_log_says(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    for _ in range(9):
+        table.append()
+    foreign = tmp_path / "foreign"
+    pyarrow.parquet.write_table(pyarrow.table({"row": [7]}), foreign)
+    compact = live_files(table.writer.log)[0][1]
+    compact.write_text(compact.read_text().replace(f"{table.channel.folder}/part-1", str(foreign)))
+    with pytest.raises(EngineError, match="is no file of"):
+        table.merge()
 
 
 def test_nothing_is_merged_before_a_new_reader_has_seen_files_as_they_were_written(tmp_path: Path) -> None:
