@@ -57,22 +57,23 @@ class UnderFire:
 
     # What a user does
 
-    def move_one(self) -> None:
-        """A drawn fragment to a drawn site; where that site cannot take it, another draw."""
+    def move_some(self, count: int) -> None:
+        """A list of moves, drawn fragments to drawn sites; where they cannot go there, another draw."""
         for _ in range(20):
-            placement = self.drawn_placement()
+            placement = self.drawn_placement(count)
             if self.moved(placement):
                 shows = partial(self.shows, placement)
                 self.at.wait(shows, "the status to follow")
                 return
             time.sleep(3.0)
-        raise RuntimeError("twenty moves were refused in a row")
+        raise RuntimeError("twenty lists of moves were refused in a row")
 
-    def drawn_placement(self) -> dict[str, str]:
-        """One fragment elsewhere."""
+    def drawn_placement(self, count: int = 1) -> dict[str, str]:
+        """So many fragments elsewhere."""
         placement = dict(self.at.status()["placement"])
-        name = self.draw.choice(sorted(name for name in placement if not name.endswith(":ingest")))
-        placement[name] = self.draw.choice(sorted(set(SITES) - {placement[name]}))
+        movable = sorted(name for name in placement if not name.endswith(":ingest"))
+        for name in self.draw.sample(movable, count):
+            placement[name] = self.draw.choice(sorted(set(SITES) - {placement[name]}))
         return placement
 
     def moved(self, placement: dict[str, str]) -> bool:

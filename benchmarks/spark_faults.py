@@ -4,11 +4,11 @@
         [--freezes 1] [--take-overs 1] [--full-disks 1] [--seed 0] [--minutes 20] [--busy] [--add-to FILE]
 
 Every round runs the pipeline in the background as a user would, then moves fragments with `mooring moves`,
-kills sites and the runner itself with -9, freezes sites, has a standby at a second host (another checkout
-with the same storage) take over from an owner that is killed or frozen and comes back, and fills the
-storage's disk, in an order and at moments drawn from the seed; a killed runner is started again. Every other
-kill is aimed between the sink's commit of a batch and the checkpoint's. In the end the output is held
-against the truth, row by row.
+one to three at a time, kills sites and the runner itself with -9, freezes sites, has a standby at a second
+host (another checkout with the same storage) take over from an owner that is killed or frozen and comes back,
+and fills the storage's disk, in an order and at moments drawn from the seed; a killed runner is started
+again. Every other kill is aimed between the sink's commit of a batch and the checkpoint's. In the end the
+output is held against the truth, row by row.
 
 Rounds are parts of a campaign: with `--add-to FILE` a part's outcome is added to those in the file, and the
 record shows them all. A round that cannot be carried through counts as one that was not exact. With `--busy`
@@ -41,7 +41,12 @@ from mooring.experiments.result_table import ResultTable, Value
 
 
 def schedule(fire: UnderFire, arguments: argparse.Namespace) -> list[Callable[[], None]]:
-    orders: list[Callable[[], None]] = [fire.move_one] * arguments.moves
+    orders: list[Callable[[], None]] = []
+    left = arguments.moves
+    while left:
+        count = min(left, fire.draw.randint(1, 3))
+        orders.append(partial(fire.move_some, count))
+        left -= count
     orders += [partial(fire.kill_site, aimed=k % 2 == 1) for k in range(arguments.site_kills)]
     orders += [partial(fire.kill_mooring, aimed=k % 2 == 1) for k in range(arguments.mooring_kills)]
     orders += [fire.freeze_site] * arguments.freezes
