@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import EngineError
+from mooring.spark.runs.holding import STANDBY_LOG
 from mooring.spark.runs.run_files import RunFiles
 
 _LOOK_S = 0.1
@@ -23,7 +24,7 @@ def start_in_background(
     has said what it waits for.
     """
     files.folder.mkdir(exist_ok=True)
-    log = files.folder / "standby.log" if standby else files.log
+    log = files.folder / STANDBY_LOG if standby else files.log
     if not standby:
         if (pid := files.running_pid()) is not None:
             raise EngineError(f"the project already runs, as process {pid}", remedy="`mooring stop` ends it")

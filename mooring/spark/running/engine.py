@@ -34,6 +34,7 @@ from mooring.spark.running.moving import Mover
 from mooring.spark.running.progress import Progress
 from mooring.spark.running.roster import Roster
 from mooring.spark.running.run_meters import RunMeters
+from mooring.spark.running.site_clocks import SiteClocks
 from mooring.spark.running.snapshot import Snapshot
 from mooring.spark.running.warming import Warmth
 from mooring.spark.sites.site_calls import SiteCalls
@@ -67,7 +68,8 @@ class SparkEngine:
         self.layout, self.sites = layout, sites
         self.calls = SiteCalls(chosen.silence_s)
         self.roster = Roster(note)
-        self.progress = Progress(self.calls)
+        clocks = SiteClocks(sites, layout.owned.out)
+        self.progress = Progress(self.calls, clocks)
         self.warmth = Warmth(layout.project.storage_root)
         self._lifecycle = Lifecycle(
             layout, sites, self.calls, self.roster, self.progress, self.warmth, chosen.accept_edits
@@ -80,7 +82,9 @@ class SparkEngine:
         self._health = Health(layout, sites, self.calls, self.roster)
         self._channels = ChannelReaders(layout)
         self._merging = Merging(layout.channels)
-        self._meters = RunMeters(layout, sites, queries, self.roster, self.progress.meters, time.time())
+        self._meters = RunMeters(
+            layout, sites, queries, self.roster, self.progress.meters, time.time(), clocks
+        )
         self._seen: Snapshot | None = None
 
     # Starting, stopping, moving

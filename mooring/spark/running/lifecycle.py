@@ -120,7 +120,7 @@ class Lifecycle:
                 return False
             if active:
                 query.stop()
-            self.progress.take(fragment.name, query)
+            self.progress.take(fragment)
             close_session(fragment.session)
             return True
 
@@ -136,7 +136,7 @@ class Lifecycle:
         """
 
         def close() -> None:
-            self.progress.take(stopped.name, stopped.query)
+            self.progress.take(stopped)
             close_session(stopped.session)
 
         try:

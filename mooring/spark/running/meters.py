@@ -9,7 +9,7 @@ path. What a window holds back until it closes is the query's meaning, not count
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from graphlib import TopologicalSorter
@@ -38,9 +38,9 @@ class Batch:
     state_bytes: int = 0
 
 
-def batch_of(progress: Mapping[str, Any]) -> Batch:
-    """From a progress report as Spark gives it (JSON)."""
-    begin = datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00")).timestamp()
+def batch_of(progress: Mapping[str, Any], ahead_s: float = 0.0) -> Batch:
+    """From a progress report as Spark gives it (JSON), at a site whose clock is ahead of ours."""
+    begin = datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00")).timestamp() - ahead_s
     durations = progress.get("durationMs") or {}
     sources = progress.get("sources") or ()
     return Batch(
@@ -73,14 +73,14 @@ class FragmentMeter:
     fresh: list[Batch] = field(default_factory=list)
     """Those that came since the last look."""
 
-    def take(self, progress: Iterable[Mapping[str, Any]]) -> None:
+    def take(self, progress: Iterable[Mapping[str, Any]], ahead_s: float = 0.0) -> None:
         """Add reports not seen before; Spark repeats recent ones, and idle ones that carry no batch."""
         last = self.batches[-1].number if self.batches else -1
         self.fresh = []
         for report in progress:
             if "addBatch" not in (report.get("durationMs") or {}):
                 continue
-            batch = batch_of(report)
+            batch = batch_of(report, ahead_s)
             if batch.number > last:
                 last = batch.number
                 self.fresh.append(batch)
@@ -116,15 +116,25 @@ class ChannelMeter:
     rows: int = 0
     bytes: int = 0
     appended: list[tuple[float, int, int]] = field(default_factory=list)
-    """Recent files: when written, rows, bytes."""
+    """Recent files: when written, or seen where that is not known, rows, bytes."""
+    untimed: int = 0
+    """Files, in a row up to the newest, of which nobody can tell when they were written."""
 
-    def take(self, entries: Iterable[LogEntry]) -> None:
+    def take(
+        self,
+        entries: Iterable[LogEntry],
+        written_s: Callable[[LogEntry], float | None] = lambda entry: entry.modified_s,
+        now_s: float = 0.0,
+    ) -> None:
+        """`written_s` tells when a file was written, by our clock."""
         for entry in entries:
             rows = _rows_in(entry)
             self.end += 1
             self.rows += rows
             self.bytes += entry.size
-            self.appended.append((entry.modified_s, rows, entry.size))
+            at_s = written_s(entry)
+            self.untimed = 0 if at_s is not None else self.untimed + 1
+            self.appended.append((now_s if at_s is None else at_s, rows, entry.size))
         self.appended = self.appended[-_KEPT:]
 
     def rates_per_s(self, now_s: float, window_s: float, since_s: float) -> tuple[float, float]:

@@ -118,7 +118,7 @@ class Mover:
         run = self.lifecycle
 
         def halt_old() -> float:
-            run.progress.take(old.name, old.query)  # what a stopped query may no longer tell
+            run.progress.take(old)  # what a stopped query may no longer tell
             return halt(old.query, self.patience_s)
 
         try:

@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from pyspark.errors import PySparkException
-from pyspark.sql.streaming import StreamingQuery
 
 from mooring.errors import SiteLostError
 from mooring.spark.running.fragment_query import RunningFragment
 from mooring.spark.running.meters import FragmentMeter
+from mooring.spark.running.site_clocks import SiteClocks
 from mooring.spark.sites.site_calls import SiteCalls
 
 
 class Progress:
-    def __init__(self, calls: SiteCalls) -> None:
-        self._calls = calls
+    def __init__(self, calls: SiteCalls, clocks: SiteClocks) -> None:
+        self._calls, self._clocks = calls, clocks
         self._meters: dict[str, FragmentMeter] = {}
         self._lock = threading.Lock()  # a move reads the last reports of a query while others are asked
 
@@ -32,20 +32,25 @@ class Progress:
         """A new query counts its batches anew."""
         self._meters.setdefault(fragment, FragmentMeter()).restarted()
 
-    def take(self, fragment: str, query: StreamingQuery) -> None:
-        """Note what a query of the fragment, running or just stopped, tells of its recent batches."""
+    def take(self, running: RunningFragment) -> None:
+        """Note what a fragment's query, running or just stopped, tells of its recent batches."""
         try:
-            reports = query.recentProgress
+            reports = running.query.recentProgress
         except PySparkException:
             return
         news = [json.loads(report.json) for report in reports]
         with self._lock:
-            self._meters[fragment].take(news)
+            self._meters[running.name].take(news, self._clocks.ahead_s(running.site))
 
     def ask(self, running: RunningFragment) -> None:
         """Where the site does not answer there is no news; inspecting the run says why."""
+
+        def ask() -> None:
+            self._clocks.ask(running.site, running.session)
+            self.take(running)
+
         with contextlib.suppress(SiteLostError):
-            self._calls.ask(running.site, lambda: self.take(running.name, running.query))
+            self._calls.ask(running.site, ask)
 
     def count(self, fragment: str) -> int:
         """Micro-batches committed since this run began, as far as was looked."""

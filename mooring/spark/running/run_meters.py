@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.running.meters import ChannelMeter, FragmentMeter, hop_latency_s, path_latencies_s
 from mooring.spark.running.roster import Roster
+from mooring.spark.running.site_clocks import SiteClocks, written_s
 from mooring.spark.running.snapshot import (
     ChannelSnapshot,
     FragmentSnapshot,
@@ -20,6 +22,7 @@ from mooring.spark.running.snapshot import (
     Snapshot,
 )
 from mooring.spark.sites.sites import SiteHandle
+from mooring.spark.storage.stream_logs import LogEntry
 
 
 @dataclass
@@ -38,6 +41,7 @@ class RunMeters:
     roster: Roster
     meters: Mapping[str, FragmentMeter]
     began_s: float
+    clocks: SiteClocks
     _site_meters: dict[str, _SiteMeter] = field(default_factory=dict)
     _channel_meters: dict[str, ChannelMeter] = field(default_factory=dict)
 
@@ -58,6 +62,7 @@ class RunMeters:
         hops = {
             name: hop_latency_s(meter, self._written_s(writers[name]), trigger_s)
             for name, meter in self.meters.items()
+            if not any(self._channel_meters[writer].untimed for writer in writers[name])
         }
         latencies = path_latencies_s(hops, writers)
         return Snapshot(
@@ -151,7 +156,7 @@ class RunMeters:
         result, homes = {}, self.roster.homes()
         for name, channel in self.layout.channels.items():
             state, meter = channel.state(), self._channel_meters[name]
-            meter.take(channel.appended_since(meter.end))
+            meter.take(channel.appended_since(meter.end), partial(self._time_of, name, now), now)
             lag = {reader: state.lag(reader) for reader in state.committed if reader in self.layout.fragments}
             result[name] = ChannelSnapshot(
                 bytes_per_s=meter.rates_per_s(now, self._window_s, self.began_s)[1],
@@ -167,8 +172,13 @@ class RunMeters:
                 ),
                 aged_files=state.aged_items,
                 aged_bytes=state.aged_bytes,
+                untimed_files=meter.untimed,
             )
         return result
+
+    def _time_of(self, writer: str, now: float, entry: LogEntry) -> float | None:
+        batches = self.meters[writer].batches if writer in self.meters else []
+        return written_s(entry.modified_s, self.clocks.of_files(), batches, now)
 
     def _site_snapshots(self, now: float) -> dict[str, SiteSnapshot]:
         result = {}
@@ -183,7 +193,9 @@ class RunMeters:
             estimated = usage is None and site.is_alive()
             if estimated:
                 load = self._estimated_load(name)
-            result[name] = SiteSnapshot(load, estimated, site.capacity, resident, self.roster.at(name))
+            result[name] = SiteSnapshot(
+                load, estimated, site.capacity, resident, self.roster.at(name), self.clocks.ahead_s(name)
+            )
         return result
 
     def _estimated_load(self, site: str) -> float:

@@ -16,6 +16,8 @@ class SiteSnapshot:
     capacity_cores: float
     resident_mb: float | None
     fragments: list[str]
+    clock_ahead_s: float = 0.0
+    """By how much its clock is ahead of ours; what it says of time is corrected by that."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class ChannelSnapshot:
     aged_files: int = 0
     """Removed so far, in all runs, for being older than the table keeps them."""
     aged_bytes: int = 0
+    untimed_files: int = 0
+    """Newest files whose time no known clock explains: latencies of those who read them are unknown."""
 
 
 @dataclass(frozen=True)

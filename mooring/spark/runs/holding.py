@@ -23,6 +23,9 @@ from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.storage.owned_folder import OwnedFolder
 
+STANDBY_LOG = "standby.log"
+"""What a standby in the background prints; the run it waits for may be of the same folder."""
+
 
 class GivenUpError(MooringError):
     """Somebody asked a standby to end, and it has."""
@@ -58,7 +61,9 @@ def held_project(project: Project, files: RunFiles, options: HoldOptions | None 
     chosen = options or HoldOptions()
     root, clock = project.storage_root, chosen.clock
     with contextlib.ExitStack() as stack:
-        if not chosen.standby:
+        if chosen.standby:
+            files.log = files.folder / STANDBY_LOG
+        else:
             stack.enter_context(files.held())
         own = Claim(
             root.folder,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mooring.placement.placement import FragmentSites, operators_at
 from mooring.problem.problem import Problem
@@ -14,6 +14,8 @@ from mooring.spark.runs.run_report import RunRecord
 from mooring.spark.sites.keeper import keep_short
 
 _MOST_INCIDENTS = 1000
+NOTABLE_CLOCK_S = 1.0
+"""Clocks nearer than that to ours are not spoken of."""
 
 
 @dataclass
@@ -26,11 +28,13 @@ class RunBook:
     """Called with what happens, a line at a time."""
     snapshot: Snapshot | None = None
     """As of the last look."""
+    _told: set[str] = field(default_factory=set)
 
     def write(self, troubles: Mapping[str, str], remarks: Mapping[str, object]) -> None:
         """The engine's last look, with what else belongs into the status file."""
         self.snapshot = replace(self.engine.last_snapshot, troubles=dict(troubles))
         self.record.add(self.snapshot)
+        self._tell_clocks(self.snapshot)
         keep_short(str(self.files.log))
         self.files.write_status(
             {
@@ -43,6 +47,24 @@ class RunBook:
                 **remarks,
             }
         )
+
+    def _tell_clocks(self, snapshot: Snapshot) -> None:
+        """Clocks that differ are said once: figures are reckoned with them, or cannot be."""
+        said = {
+            f"clock of {name}": f"the clock of {name} is {abs(site.clock_ahead_s):.0f} s "
+            f"{'ahead of' if site.clock_ahead_s > 0 else 'behind'} ours; what it says of time is corrected"
+            for name, site in snapshot.sites.items()
+            if abs(site.clock_ahead_s) >= NOTABLE_CLOCK_S
+        } | {
+            f"files of {name}": f"the files of {name} carry times that no known clock explains; latencies "
+            "behind it are unknown"
+            for name, channel in snapshot.channels.items()
+            if channel.untimed_files
+        }
+        for what, line in said.items():
+            if what not in self._told:
+                self.incident(snapshot.since_start_s, line)
+        self._told |= said.keys()
 
     def incident(self, at_s: float, what: str) -> None:
         line = f"{at_s:6.0f} s  {what}"

@@ -56,7 +56,7 @@ class OwnedFolder:
 
     def replace(self, path: Path, content: str | bytes, *, on_disk: bool = False) -> None:
         """Write a file all or nothing."""
-        write_whole(path, content, on_disk=on_disk, through=self._out)
+        write_whole(path, content, on_disk=on_disk, through=self.out)
 
     def remove(self, path: Path) -> None:
         """A file, a link, or a folder with all it holds; nothing if it is not there."""
@@ -64,7 +64,7 @@ class OwnedFolder:
         try:
             os.rename(path, away)
         except FileNotFoundError:
-            if not self._out.is_dir():
+            if not self.out.is_dir():
                 raise
             return
         if away.is_dir() and not away.is_symlink():
@@ -88,11 +88,12 @@ class OwnedFolder:
         os.rename(made, path)
 
     @property
-    def _out(self) -> Path:
+    def out(self) -> Path:
+        """For what is on its way to another place under the root, or out of it."""
         return self.folder / "out"
 
     def _hidden(self) -> Path:
-        return self._out / secrets.token_hex(8)
+        return self.out / secrets.token_hex(8)
 
 
 def newest_owned(root: Path) -> OwnedFolder | None:

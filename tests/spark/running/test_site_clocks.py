@@ -1,0 +1,117 @@
+"""Clocks of sites that differ by minutes change no latency and no rate, or these are unknown, and said."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from mooring.spark.running.meters import Batch, ChannelMeter, FragmentMeter, hop_latency_s
+from mooring.spark.running.site_clocks import SiteClocks, written_s
+from mooring.spark.sites.endpoint import Endpoint
+from mooring.spark.sites.sites import SiteHandle
+from mooring.spark.storage.stream_logs import LogEntry
+
+NOW_S = 1_600_000_100.0
+
+
+def there(ahead_s: float) -> Any:
+    """A session at a site whose clock is ahead of ours."""
+
+    def sql(question: str) -> Any:
+        assert "current_timestamp" in question
+        return SimpleNamespace(collect=lambda: [[round((time.time() + ahead_s) * 1e6)]])
+
+    return SimpleNamespace(sql=sql)
+
+
+def clocks_of(folder: Path, **ahead_s: float) -> SiteClocks:
+    handles = {name: SiteHandle(name, 1.0, Endpoint("sc://nowhere:1"), None) for name in ahead_s}
+    clocks = SiteClocks(handles, folder)
+    for name, ahead in ahead_s.items():
+        clocks.ask(name, there(ahead))
+    return clocks
+
+
+def reports(begins_s: list[float], clock_ahead_s: float) -> list[dict[str, Any]]:
+    """Of batches of a second, as a site tells them."""
+    return [
+        {
+            "batchId": number,
+            "timestamp": datetime.fromtimestamp(at_s + clock_ahead_s, UTC).isoformat().replace("+00:00", "Z"),
+            "durationMs": {"triggerExecution": 1000, "addBatch": 500},
+            "sources": [{"numInputRows": 10}],
+        }
+        for number, at_s in enumerate(begins_s)
+    ]
+
+
+def entry(modified_s: float) -> LogEntry:
+    return LogEntry(Path("/nowhere"), 1, -1, modified_s)
+
+
+@pytest.mark.parametrize("stamped_by", ["the writer", "the storage"])
+@pytest.mark.parametrize(
+    ("writer_s", "reader_s"), [(0.0, 0.0), (300.0, 0.0), (0.0, -3600.0), (-90.0, 7200.0)]
+)
+def test_latencies_and_rates_are_those_of_clocks_that_agree(
+    tmp_path: Path, writer_s: float, reader_s: float, stamped_by: str
+) -> None:
+    clocks = clocks_of(tmp_path, writer=writer_s, reader=reader_s)
+    writer, reader = FragmentMeter(), FragmentMeter()
+    begins_s = [NOW_S - 20 + 5 * k for k in range(4)]
+    writer.take(reports(begins_s, writer_s), clocks.ahead_s("writer"))
+    reader.take(reports([at_s + 3 for at_s in begins_s], reader_s), clocks.ahead_s("reader"))
+    channel = ChannelMeter(end=0)
+    stamp_s = writer_s if stamped_by == "the writer" else 0.0
+    files = [entry(at_s + 0.8 + stamp_s) for at_s in begins_s]
+    channel.take(files, lambda file: written_s(file.modified_s, clocks.of_files(), writer.batches, NOW_S))
+    assert channel.untimed == 0
+    times_s = [at_s for at_s, _, _ in channel.appended]
+    assert hop_latency_s(reader, times_s, 5.0) == pytest.approx(3.2, abs=0.2)
+    assert reader.rows_per_s(NOW_S, 20.0)[0] == pytest.approx(2.0, abs=0.4)
+    assert channel.rates_per_s(NOW_S, 20.0, NOW_S - 20)[1] == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("off_s", [-3600.0, 3600.0])
+def test_a_file_whose_time_no_clock_explains_has_none(tmp_path: Path, off_s: float) -> None:
+    clocks = clocks_of(tmp_path, writer=0.0)
+    batches = [Batch(0, NOW_S - 10, NOW_S - 9, 1, 1, 0, 0.5)]
+    channel = ChannelMeter(end=0)
+
+    def when(file: LogEntry) -> float | None:
+        return written_s(file.modified_s, clocks.of_files(), batches, NOW_S)
+
+    channel.take([entry(NOW_S - 9.5 + off_s)], when, NOW_S)
+    assert channel.untimed == 1
+    assert channel.rates_per_s(NOW_S, 10.0, 0.0)[1] == pytest.approx(0.1), "it was appended all the same"
+    channel.take([entry(NOW_S - 9.5)], when, NOW_S)
+    assert channel.untimed == 0
+
+
+def test_the_clock_of_a_file_server_is_told_by_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert clocks_of(tmp_path).of_files() == [0.0]
+    real: Callable[[int], os.stat_result] = os.fstat
+    with monkeypatch.context() as server:
+        server.setattr(os, "fstat", lambda handle: SimpleNamespace(st_mtime=real(handle).st_mtime + 90))
+        ahead_s = clocks_of(tmp_path).of_files()[0]
+    assert ahead_s == pytest.approx(90, abs=1)
+    written = written_s(NOW_S + 90, [ahead_s], cast(list[Batch], []), NOW_S + 1)
+    assert written == pytest.approx(NOW_S, abs=1)
+
+
+def test_an_embedded_site_is_not_asked(tmp_path: Path) -> None:
+    handle = SiteHandle("here", 1.0, Endpoint("sc://nowhere:1"), cast(Any, SimpleNamespace()))
+    clocks = SiteClocks({"here": handle}, tmp_path)
+    clocks.ask("here", cast(Any, None))
+    assert clocks.ahead_s("here") == 0.0
