@@ -66,7 +66,9 @@ def test_a_chunk_is_not_finer_than_it_is_worth() -> None:
 
 def test_a_slow_node_that_costs_more_than_it_helps_gets_nothing() -> None:
     costs = CostMap.unknown(SHAPE).learn(measured(equal_chunks(SHAPE, 2), np.full(SHAPE, 0.01)))
-    helps, costs_too_much = (LearnedRoutes((1.0, 0.1), job_ms=ms).best(costs) for ms in (0.0, 10.0))
+    helps, costs_too_much = (
+        LearnedRoutes((1.0, 0.1), chunk_ms=0.0, job_ms=ms).best(costs) for ms in (0.0, 10.0)
+    )
     assert set(helps.nodes) == {0, 1}
     assert set(costs_too_much.nodes) == {0}
 
