@@ -21,6 +21,7 @@ from mooring.experiments.sbon.migration import SBON_MIGRATION
 from mooring.experiments.sbon.reuse import SBON_REUSE
 from mooring.experiments.sbon.table1 import SBON_TABLE_1
 from mooring.experiments.sbon.timeline import SBON_TIMELINE
+from mooring.experiments.spark.chunks import SPARK_CHUNKS
 from mooring.experiments.spark.feasible_set import SPARK_FEASIBLE_SET
 from mooring.experiments.spark.figure18 import SPARK_FIGURE_18
 
@@ -45,6 +46,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         SBON_DECEIT,
         SPARK_FEASIBLE_SET,
         SPARK_FIGURE_18,
+        SPARK_CHUNKS,
     )
 }
 

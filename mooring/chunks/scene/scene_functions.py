@@ -44,19 +44,25 @@ def smooth(rounds: int = 20, radius: int = 2, name: str = "smooth") -> ArrayFunc
         centre = window[radius : radius + rows, radius : radius + columns]
         moved = centre > 0
         out: Singles = np.zeros((rows, columns), dtype=np.float32)
+        if not moved.any():
+            return out
         value = centre[moved].astype(np.float32)
         around = [
             window[down : down + rows, right : right + columns][moved].astype(np.float32)
             for down in range(2 * radius + 1)
             for right in range(2 * radius + 1)
         ]
+        weight = np.empty_like(value)
         for _ in range(rounds):
             total, weights = np.zeros_like(value), np.zeros_like(value)
             for neighbour in around:
-                apart = (neighbour - value) * np.float32(1 / SOFTNESS)
-                weight = np.float32(1) / (np.float32(1) + apart * apart)
-                total += weight * neighbour
+                np.subtract(neighbour, value, out=weight)
+                np.multiply(weight, weight, out=weight)
+                weight += np.float32(SOFTNESS**2)
+                np.divide(np.float32(SOFTNESS**2), weight, out=weight)
                 weights += weight
+                weight *= neighbour
+                total += weight
             value = total / weights
         out[moved] = value
         return out
