@@ -15,10 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from mooring.chunks.files import chunk_file
 from mooring.cli.main import VERBS
 from mooring.policies.catalogue import POLICIES
 from mooring.problem import matrices, schema, surroundings
 from mooring.problem.problem import Problem
+from mooring.problem.reading.yaml12 import parse_yaml
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -107,6 +109,19 @@ def test_the_document_of_problem_files_names_every_field() -> None:
         matrices._NETWORK,
     )
     assert not [field for table in tables for field in table if f"`{field}`" not in text]
+
+
+def test_the_document_of_chunks_names_every_field_and_its_file_is_read() -> None:
+    text = (DOCS / "chunks.md").read_text()
+    tables = (
+        chunk_file.FRAME_STREAM_FIELDS,
+        chunk_file.FRAME_OPERATOR_FIELDS,
+        chunk_file.FRAME_SITE_FIELDS,
+        chunk_file.SWITCH_FIELDS,
+    )
+    assert not [field for fields in tables for field in fields if not re.search(rf"\b{field}\b`", text)]
+    (shown,) = [content for _, _, content in blocks(DOCS / "chunks.md") if content.startswith("# chunks\n")]
+    assert len(chunk_file.chunk_problem_from_data(parse_yaml(shown)).operators) == 2
 
 
 def test_the_document_of_problem_files_has_examples_at_all() -> None:

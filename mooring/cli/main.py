@@ -41,6 +41,7 @@ VERBS = {
     "compare": "several policies side by side",
     "headroom": "how far the rates are from overload",
     "simulate": "run tuples through a placement in virtual time",
+    "chunks": "decide how finely to cut array frames, and which site computes which chunk",
     "generate": "write a random problem file (section 7.1 of the ROD paper)",
     "import": "make a problem file of queries that already run",
     "traces": "count the rates of packet or request traces, for `rates: history.csv`",
