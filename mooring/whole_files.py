@@ -50,7 +50,7 @@ def write_whole(
             os.unlink(hidden)
         raise
     if on_disk:
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 def _permissions(path: Path) -> int | None:
@@ -61,7 +61,8 @@ def _permissions(path: Path) -> int | None:
     return stat.S_IMODE(found.st_mode) if stat.S_ISREG(found.st_mode) else None
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder survive a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         # Some network file systems refuse this for a folder; the name is then as safe as they make it.

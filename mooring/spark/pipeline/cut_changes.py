@@ -57,7 +57,7 @@ def cut_changes(layout: Layout) -> tuple[tuple[CutChange, ...], list[str]]:
     changes, problems = [], []
     for name, flows in layout.before.fragments.items():
         left = [flow for flow in flows if flow in layout.pipeline.flows]
-        if not left or stream_logs.last_batch(layout.checkpoint(name) / "offsets") < 0:
+        if not left or not has_begun(layout, name):
             continue
         parts = list(dict.fromkeys(layout.home[flow] for flow in left))
         if len(left) == len(flows) and parts == [name] and layout.reads_of(name) == layout.before.reads[name]:
@@ -102,6 +102,11 @@ def _change(layout: Layout, name: str, left: list[str], parts: list[str]) -> Cut
     return CutChange(name, tuple(made), layout.fragments[[*heads, *parts][0]].site)
 
 
+def has_begun(layout: Layout, fragment: str) -> bool:
+    """Whether the fragment has ever planned a batch."""
+    return stream_logs.last_batch(layout.checkpoint(fragment) / "offsets") >= 0
+
+
 def interrupted(layout: Layout, fragment: str) -> bool:
     """Whether the fragment has planned a batch that it has not committed."""
     checkpoint = layout.checkpoint(fragment)
@@ -112,8 +117,9 @@ def unread(layout: Layout, fragment: str) -> list[str]:
     """Writers that have gone, of whose rows the fragment has not read all."""
     found = []
     for flow in layout.before.reads[fragment]:
-        if flow not in layout.pipeline.flows:
-            state = layout.channel_of(flow, layout.before.flows[flow].dataset).state()
+        channel = layout.channel_of(flow, layout.before.flows[flow].dataset)
+        if flow not in layout.pipeline.flows and channel.exists:
+            state = channel.state()
             if state.committed.get(fragment, state.start) < state.end:
                 found.append(flow)
     return found

@@ -15,7 +15,7 @@ import msgspec
 from mooring.errors import EngineError, InputError
 from mooring.problem.reading.fields import nearest
 from mooring.quantity import quantity
-from mooring.spark.pipeline.cut_changes import CutChange, cut_changes
+from mooring.spark.pipeline.cut_changes import CutChange, cut_changes, has_begun
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, FlowRecord, PipelineRecord, Unfinished
@@ -146,6 +146,8 @@ def _gone(layout: Layout, accepted: AcceptedEdits) -> Iterator[str]:
     for name, flow in before.items():
         if name in now or _names(layout, name) & set(accepted.drop):
             continue
+        if not has_begun(layout, layout.before.home[name]):
+            continue  # there is nothing to lose
         renamed = added.get(flow.fingerprint)
         like = f" ({renamed!r} is new and does the same: a flow keeps its name)" if renamed else ""
         yield (
@@ -197,9 +199,7 @@ def _late(layout: Layout, accepted: AcceptedEdits) -> Iterator[str]:
 def _beginning_gone(layout: Layout, writer: str) -> bool:
     """Whether a flow has written rows that are not stored: into its own fragment, or trimmed since."""
     home = layout.before.home[writer]
-    if stream_logs.last_batch(layout.checkpoint(home) / "offsets") < 0:
-        return False
-    return home != writer or layout.channels[writer].state().start > 0
+    return has_begun(layout, home) and (home != writer or layout.channels[writer].state().start > 0)
 
 
 def _refuse_names(layout: Layout, accepted: AcceptedEdits) -> None:
@@ -244,7 +244,7 @@ def _refuse_unrecorded(layout: Layout) -> None:
     """Where there is no record, nothing ever ran; or it ran before there were records, and what its notes say
     must be what the project says now.
     """
-    ran = {path.name: path for path in layout.owned.checkpoints.glob(".*.fragment.json")}
+    ran = {path.name for path in layout.owned.checkpoints.glob(".*.fragment.json")}
     if not ran:
         return
     if format_of(layout.root) == FORMAT:
@@ -253,11 +253,10 @@ def _refuse_unrecorded(layout: Layout) -> None:
             remedy="put it back from a copy, or start the pipeline over with --fresh",
         )
     expected = {layout.fragment_note(name).name for name in layout.fragments}
-    strangers = sorted(set(ran) - expected)
+    strangers = sorted(ran - expected)
     for channel in layout.channels.values():
-        if channel.folder.is_dir():
-            wanted = layout.registered(channel)
-            strangers += sorted(set(channel.readers()) ^ set(wanted))
+        if channel.exists:
+            strangers += sorted(set(channel.readers()) ^ set(layout.registered(channel)))
     if strangers:
         raise InputError(
             "found storage of format 1, which an older Mooring wrote, and the project was edited since: "

@@ -10,6 +10,7 @@ channel has a line that says "nothing yet".
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import uuid
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from mooring.errors import EngineError
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.fresh_folder import carry_into
 from mooring.spark.storage.owned_folder import OwnedFolder
-from mooring.whole_files import write_whole
+from mooring.whole_files import sync_folder, write_whole
 
 _NOTHING_READ = "-"
 """How Spark writes the offset of a source of which nothing was read."""
@@ -48,7 +49,7 @@ def make_part(
     side by side need names of their own.
     """
     shutil.rmtree(aside, ignore_errors=True)
-    aside.parent.mkdir(parents=True, exist_ok=True)
+    aside.parent.mkdir(exist_ok=True)
     carry_into(checkpoint, aside)
     if not query:
         _replace(aside / "metadata", json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":")))
@@ -56,6 +57,14 @@ def make_part(
         shutil.rmtree(aside / "state", ignore_errors=True)
     if sources is not None:
         _renumber(aside, sources)
+    _on_disk(aside)
+
+
+def _on_disk(folder: Path) -> None:
+    """What the record will say was made has to outlast a power failure that the record outlasts."""
+    for inner, _, _ in os.walk(folder):
+        sync_folder(Path(inner))
+    sync_folder(folder.parent)
 
 
 def _renumber(checkpoint: Path, sources: Sequence[int | None]) -> None:
@@ -77,7 +86,7 @@ def _renumber(checkpoint: Path, sources: Sequence[int | None]) -> None:
 def _replace(file: Path, content: str) -> None:
     """Without touching the file that it is a link to; a checksum beside it would be the old one's."""
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-    write_whole(file, content)
+    write_whole(file, content, on_disk=True)
 
 
 def begin_sink_log(log: Path, batch: int, owned: OwnedFolder) -> None:

@@ -71,6 +71,11 @@ class FileChannel(ChannelLog):
     def sink_log(self) -> Path:
         return self.folder / _SINK_LOG
 
+    @property
+    def exists(self) -> bool:
+        """Whether it was ever made."""
+        return self._note_file.exists()
+
     def create(self) -> None:
         """Make the folder, since a reader may start before anything was written. Where a note says that there
         was one, it is never made again: a reader would take its missing files for deleted on purpose.
@@ -85,17 +90,13 @@ class FileChannel(ChannelLog):
                 remedy="put the note back from a copy, or start over with --fresh",
             )
         self._owned.make_folder(self.folder)
-        if self.link.is_symlink() and self.link.resolve() != self.folder.resolve():
-            self._owned.remove(self.link)  # of a flow of this name that wrote into another table, given up
         self._point_link()
         self._write_note({"start": 0, "trimming": [], "doubtful": {}, "readers": {}})
 
     def delete(self) -> None:
-        """Remove the rows; safe to interrupt and to repeat. The link stays and leads nowhere: where it is, a
-        query that was left behind can make no folder.
-        """
-        self._owned.remove(self.folder)
-        self._owned.remove(self._owned.merge_lists(self.folder.name))
+        """Remove all there is of it, once nobody writes there; safe to interrupt and to repeat."""
+        for path in (self.folder, self._owned.merge_lists(self.folder.name), self.link):
+            self._owned.remove(path)
         self._note_file.unlink(missing_ok=True)
 
     def register(self, reader: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -248,26 +249,33 @@ def test_a_part_has_read_what_the_fragment_had_even_of_files_that_were_merged(
     storage: WrittenStorage,
 ) -> None:
     """A merged file stands in no reader's log; how far they were is noted in the channel."""
-    before = storage.run(BEFORE, "queries: {packets: {site: here}}")
-    channel = before.channels["packets"]
-    log = channel.sink_log
-    for batch in range(2):
-        (log / str(batch)).write_text("v1")
-    merged = channel.link / "merged.parquet"
-    merged.write_text("rows")
-    (log / "1").write_text("v1\n" + json.dumps({"path": f"file://{merged}", "size": 4}))
-    note = json.loads((channel.folder.parent / ".packets.channel.json").read_text())
-    note["readers"] = dict.fromkeys(note["readers"], 1)
-    (channel.folder.parent / ".packets.channel.json").write_text(json.dumps(note))
-    assert before.channels["packets"].state().lag("windows") == 0
-    after = storage.begin(AFTER, "queries: {packets: {site: here}}", LATE)
-    assert after.channels["packets"].state().lag("clean") == 0
+    note_file = storage.run(BEFORE).owned.channel_note("packets")
+    note = json.loads(note_file.read_text())
+    note["readers"]["windows"] = 2
+    note_file.write_text(json.dumps(note))
+    storage.begin(AFTER, accepted=LATE)
+    assert json.loads(note_file.read_text())["readers"] == {"other": 0, "clean": 2}
 
 
 def test_a_fragment_that_never_planned_a_batch_may_be_cut_at_will(storage: WrittenStorage) -> None:
     storage.begin(BEFORE)
     layout = storage.run(AFTER)
     assert set(layout.fragments) == {"packets", "other", "clean", "windows", "odd"}
+
+
+def test_a_full_disk_is_named_and_leaves_the_old_cut(
+    storage: WrittenStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage.run(BEFORE)
+
+    def full(*args: Any, **options: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(settling, "make_part", full)
+        with pytest.raises(EngineError, match="No space left"):
+            storage.begin(AFTER, accepted=LATE)
+    assert storage.begin(BEFORE).fragments["windows"].operators == ("clean", "windows")
 
 
 class Crash(BaseException):
