@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mooring.arrays import Floats
+from mooring.arrays import Floats, Ints
 from mooring.chunks.partitioning import Partitioning, Shape
 from mooring.errors import InputError
 
@@ -54,19 +54,27 @@ class ComplexityMap:
 
     def chunk_cycles(self, shape: Shape, partitioning: Partitioning, frame: int) -> Floats:
         """Of every chunk of a frame."""
-        cycles = self.cycles_per_cell
-        moved = self.cells_per_frame or (0.0,) * cycles.ndim
+        first: Floats = self.chunk_cycles_by_frame(shape, partitioning, np.array([frame]))[0]
+        return first
+
+    def chunk_cycles_by_frame(self, shape: Shape, partitioning: Partitioning, frames: Ints) -> Floats:
+        """Per frame and chunk."""
+        cycles = np.broadcast_to(self.cycles_per_cell, (len(frames), *self.cycles_per_cell.shape))
+        moved = self.cells_per_frame or (0.0,) * self.cycles_per_cell.ndim
         for axis, cuts in enumerate(partitioning.cuts(shape)):
-            shares = _overlaps(cuts.astype(np.float64) - moved[axis] * frame, shape[axis], cycles.shape[0])
+            shares = _overlaps(cuts - moved[axis] * frames[:, None], shape[axis], cycles.shape[1])
             # The first axis is consumed and its parts come last: after all axes, they stand in order.
-            cycles = np.tensordot(cycles, shares, axes=(0, 1))
-        return np.maximum(cycles.ravel(), 0.0)
+            cycles = np.einsum("fb...,fpb->f...p", cycles, shares)
+        found: Floats = np.maximum(cycles.reshape(len(frames), -1), 0.0)
+        return found
 
 
 def _overlaps(cuts: Floats, cells: int, blocks: int) -> Floats:
-    """Per part and block of the map, the cells that they share; the map repeats for ever on both sides."""
+    """Per frame, part and block of the map, the cells that they share; the map repeats for ever on both
+    sides.
+    """
     length = cells / blocks
     begins = np.arange(blocks) * length
     turns, within = np.divmod(cuts, cells)
-    covered = turns[:, None] * length + np.clip(within[:, None] - begins, 0.0, length)
-    return np.diff(covered, axis=0)
+    covered = turns[..., None] * length + np.clip(within[..., None] - begins, 0.0, length)
+    return np.diff(covered, axis=-2)

@@ -5,6 +5,11 @@ from __future__ import annotations
 import difflib
 
 from mooring.errors import InputError
+from mooring.experiments.chunks.bound import CHUNKS_BOUND
+from mooring.experiments.chunks.figure5 import CHUNKS_FIGURE_5
+from mooring.experiments.chunks.figure6 import CHUNKS_FIGURE_6
+from mooring.experiments.chunks.figure7 import CHUNKS_FIGURE_7
+from mooring.experiments.chunks.figure8 import CHUNKS_FIGURE_8
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.rod.figure9 import ROD_FIGURE_9
 from mooring.experiments.rod.figure14 import ROD_FIGURE_14
@@ -44,6 +49,11 @@ EXPERIMENTS: dict[str, Experiment] = {
         SBON_REUSE,
         SBON_FIGURE_14,
         SBON_DECEIT,
+        CHUNKS_FIGURE_5,
+        CHUNKS_FIGURE_6,
+        CHUNKS_FIGURE_7,
+        CHUNKS_FIGURE_8,
+        CHUNKS_BOUND,
         SPARK_FEASIBLE_SET,
         SPARK_FIGURE_18,
         SPARK_CHUNKS,

@@ -32,7 +32,7 @@ def test_names_are_those_of_the_experiments() -> None:
 
 
 def test_every_name_begins_with_the_paper_or_with_spark() -> None:
-    assert {name.partition("_")[0] for name in EXPERIMENTS} == {"rod", "sbon", "spark"}
+    assert {name.partition("_")[0] for name in EXPERIMENTS} == {"chunks", "rod", "sbon", "spark"}
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,7 @@ def test_every_name_begins_with_the_paper_or_with_spark() -> None:
         ("figure15", "rod_figure15"),
         ("table3", "rod_table3"),
         ("figure14", "rod_figure14 or sbon_figure14"),
+        ("figure5", "sbon_figure5 or chunks_figure5"),
         ("figure18", "rod_figure18 or spark_figure18"),
     ],
 )

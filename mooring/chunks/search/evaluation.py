@@ -8,7 +8,7 @@ before it, which are the newest that are known.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
@@ -52,10 +52,12 @@ class ChunkEvaluator:
     """So many first frames do not count: they find the sites empty."""
     before: ChunkPlan | None = None
     """Where chunks are now."""
-    tables: WorkTables = field(init=False)
+    given_tables: WorkTables | None = None
+    """Where they are known already; they do not depend on how often frames come."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tables", WorkTables(self.problem, self.frames))
+    @cached_property
+    def tables(self) -> WorkTables:
+        return self.given_tables or WorkTables(self.problem, self.frames)
 
     @cached_property
     def allowed(self) -> Bools | None:

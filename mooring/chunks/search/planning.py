@@ -14,7 +14,7 @@ from mooring.chunks.search.evaluation import Assignment, ChunkEvaluator
 from mooring.chunks.search.genetic import GeneticParams, search_genetically
 from mooring.chunks.search.search_log import SearchLog, StoppingRules
 from mooring.chunks.search.space import Candidate, SearchSpace
-from mooring.chunks.timing.latency_bound import latency_bound
+from mooring.chunks.timing.latency_bound import latency_bound, operator_limits
 from mooring.errors import InputError
 
 
@@ -72,5 +72,6 @@ def plan_chunks(
         search_genetically(log, rng, params.genetic, seeds)
     else:
         search_cyclically(log, seeds[0] if seeds else space.random(rng))
-    bound = latency_bound(problem, params.most_chunks, params.frames, tables=evaluator.tables)
+    limits = operator_limits(evaluator.tables, params.most_chunks)
+    bound = latency_bound(problem, params.most_chunks, params.frames, limits=limits)
     return PlannedChunks(evaluator.plan(space.partitionings(log.best), bound.mean_ms(params.skip)), log)

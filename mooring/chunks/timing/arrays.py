@@ -119,7 +119,7 @@ class WorkTables:
     def _computed(self, operator: int, partitioning: Partitioning) -> tuple[Floats, Floats, Floats]:
         problem, own = self.problem, self.problem.operators[operator]
         rows = self.rows if own.complexity.moves else 1
-        cycles = np.stack([own.complexity.chunk_cycles(own.shape, partitioning, row) for row in range(rows)])
+        cycles = own.complexity.chunk_cycles_by_frame(own.shape, partitioning, np.arange(rows))
         cycles = np.broadcast_to(cycles + own.cycles_per_chunk, (self.rows, partitioning.count))
         boxes = partitioning.bounds(own.shape)
         scatter = [

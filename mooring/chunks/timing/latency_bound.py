@@ -12,6 +12,7 @@ cannot keep up, it does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,15 +41,15 @@ def latency_bound(
     most_chunks: int,
     frames: int,
     *,
-    tables: WorkTables | None = None,
+    limits: Sequence[OperatorLimits] | None = None,
     earlier_frames: int = EARLIER_FRAMES,
 ) -> LatencyBound:
     """Over all partitionings of at most so many chunks per operator and all assignments, also such as change
-    from frame to frame. With no earlier frames each frame is taken to be alone.
+    from frame to frame. With no earlier frames each frame is taken to be alone. `limits` are those of the
+    operators where they are known already: they do not depend on how often frames come.
     """
-    tables = tables or WorkTables(problem, frames)
+    limits = limits or operator_limits(WorkTables(problem, frames), most_chunks)
     count = len(problem.operators)
-    limits = [_operator_limits(problem, tables, k, most_chunks) for k in range(count)]
     capacity_s, capacity = _capacity(problem)
     inputs, ancestors = (np.zeros((count, count), dtype=np.bool_) for _ in range(2))
     for k, operator in enumerate(problem.operators):
@@ -78,7 +79,7 @@ def latency_bound(
 
 
 @dataclass(frozen=True, eq=False)
-class _OperatorLimits:
+class OperatorLimits:
     """What one operator needs at least, whatever its partitioning."""
 
     work: Floats
@@ -89,10 +90,13 @@ class _OperatorLimits:
     last_s: float
 
 
-def _operator_limits(
-    problem: ChunkProblem, tables: WorkTables, operator: int, most_chunks: int
-) -> _OperatorLimits:
-    own = problem.operators[operator]
+def operator_limits(tables: WorkTables, most_chunks: int) -> list[OperatorLimits]:
+    """Of all operators."""
+    return [_limits_of(tables, k, most_chunks) for k in range(len(tables.problem.operators))]
+
+
+def _limits_of(tables: WorkTables, operator: int, most_chunks: int) -> OperatorLimits:
+    problem, own = tables.problem, tables.problem.operators[operator]
     latency_s = problem.switch.latency_ms / 1e3
     core_speeds = _core_speeds(problem)
     partitionings = own.partitionings(most_chunks)
@@ -104,7 +108,7 @@ def _operator_limits(
     work = np.full(rows, own.complexity.frame_cycles(own.shape) + own.cycles_per_chunk)
     first_s = min(float(scatter_s.min()) for _, scatter_s, _ in parts)
     last_s = min(float(gather_s.min()) for _, _, gather_s in parts)
-    return _OperatorLimits(work, least + 2 * latency_s, first_s + latency_s, last_s + latency_s)
+    return OperatorLimits(work, least + 2 * latency_s, first_s + latency_s, last_s + latency_s)
 
 
 def _operation_s(cycles: Floats, scatter_s: Floats, gather_s: Floats, core_speeds: Floats) -> Floats:

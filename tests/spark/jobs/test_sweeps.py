@@ -11,11 +11,15 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+import numpy as np
 import pandas as pd
 
+from mooring.chunks.search.genetic import GeneticParams
+from mooring.chunks.search.search_log import StoppingRules
 from mooring.cli.main import main
 from mooring.cli.verbs.experiment import csv_text
 from mooring.errors import EngineError
+from mooring.experiments.chunks.populations import DrawnProblem, search_by_trials
 from mooring.experiments.registry import EXPERIMENTS
 from mooring.experiments.rod import figure14, optimum
 from mooring.experiments.trials import Row, trials_run_by
@@ -43,6 +47,15 @@ def test_a_trial_that_fails_on_a_worker_says_why_here(batch: object) -> None:
     ) as caught:
         SparkTrials(batch)(figure14.place_all, [impossible], silent)
     assert "--on spark" in str(caught.value.remedy)
+
+
+def test_a_population_of_candidates_is_worth_the_same_on_spark_as_here(batch: object) -> None:
+    drawn = DrawnProblem("simple", "unlike", 0.3, 0, 8, "tiered")
+    params, rules = GeneticParams(population=8), StoppingRules(most_rounds=1)
+    here = search_by_trials(drawn, np.random.default_rng(0), params, rules)
+    with trials_run_by(SparkTrials(batch)):
+        there = search_by_trials(drawn, np.random.default_rng(0), params, rules)
+    assert there.improvements == here.improvements
 
 
 def test_no_trials_are_no_rows(batch: object) -> None:

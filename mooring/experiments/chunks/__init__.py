@@ -1,0 +1,1 @@
+"""Figures of the chunk paper, and what was measured beyond them."""
