@@ -42,6 +42,8 @@ BAD_COMMANDS = [
     ("chunks", "FILE", "--search", "luck"),
     ("chunks", "FILE", "--most-chunks", "0"),
     ("chunks", "FILE", "--from", "no-such-file.json"),
+    ("doctor",),
+    ("doctor", "no-such-folder"),
     ("generate", "--operators", "11"),
     ("generate", "--network", "nowhere"),
     ("generate", "--capacity", "1,2,3"),
