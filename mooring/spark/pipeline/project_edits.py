@@ -132,12 +132,26 @@ def _newly_read(layout: Layout) -> list[str]:
 
 def _refuse_lost(layout: Layout) -> None:
     """An edit of what is lost could never be undone."""
+    lost = []
     for name, flows in layout.before.fragments.items():
-        if set(flows) & set(layout.pipeline.flows) and (why := layout.lost_checkpoint(name)) is not None:
-            raise EngineError(
-                f"something of the storage is lost: {name}: {why}",
-                remedy="put it back from a copy, or start the pipeline over with --fresh",
-            )
+        if set(flows) & set(layout.pipeline.flows):
+            why = layout.lost_checkpoint(name)
+            lost += [f"{name}: {why}"] if why is not None else _unregistered(layout, name)
+    if lost:
+        raise EngineError(
+            f"something of the storage is lost: {'; '.join(lost)}",
+            remedy="put it back from a copy, or start the pipeline over with --fresh",
+        )
+
+
+def _unregistered(layout: Layout, fragment: str) -> list[str]:
+    """Channels that were trimmed without regard to the fragment, since their note does not name it."""
+    found = []
+    for flow in layout.before.reads[fragment] if has_begun(layout, fragment) else ():
+        channel = layout.channel_of(flow, layout.before.flows[flow].dataset)
+        if channel.exists and fragment not in channel.readers() and channel.state().start > 0:
+            found.append(f"{flow}: its note does not name its reader {fragment}, and files were trimmed")
+    return found
 
 
 def _gone(layout: Layout, accepted: AcceptedEdits) -> Iterator[str]:

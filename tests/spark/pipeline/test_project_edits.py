@@ -230,6 +230,17 @@ def test_without_its_record_a_storage_is_not_taken_as_new(storage: WrittenStorag
         storage.begin(ALL)
 
 
+def test_a_channel_that_was_trimmed_without_regard_to_a_reader_is_refused(storage: WrittenStorage) -> None:
+    """As with a note that was put back from before the reader came."""
+    layout = storage.run(ALL)
+    layout.channels["packets"].forget("large")
+    storage.begin(ALL)
+    layout.channels["packets"].forget("large")
+    trim(layout)
+    with pytest.raises(EngineError, match="packets: its note does not name its reader large"):
+        storage.begin(ALL)
+
+
 def test_storage_of_a_newer_format_is_refused_by_name(storage: WrittenStorage) -> None:
     mark = storage.run(ALL).root / MARK
     mark.write_text(json.dumps({**json.loads(mark.read_text()), "format": 3}))
