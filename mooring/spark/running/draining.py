@@ -7,6 +7,7 @@ project as it is now, which were not edited; only their division into fragments 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from mooring.deployment.fragments import Fragment
@@ -21,8 +22,12 @@ from mooring.spark.sites.sites import SiteHandles
 _POLL_S = 0.1
 
 
-def drain(layout: Layout, change: CutChange, sites: SiteHandles, calls: SiteCalls) -> None:
-    """Run the fragment as it was before the change until it has read what there is."""
+def drain(
+    layout: Layout, change: CutChange, sites: SiteHandles, calls: SiteCalls, alive: Callable[[], None]
+) -> None:
+    """Run the fragment as it was before the change until it has read what there is; `alive` is called now and
+    then, for it may take long.
+    """
     site = sites.of(change.site) if change.site is not None else next(iter(sites.values()))
     old = old_cut(layout)
 
@@ -34,6 +39,7 @@ def drain(layout: Layout, change: CutChange, sites: SiteHandles, calls: SiteCall
 
     running = calls.ask(site.name, start, START_PATIENCE_S)
     while calls.ask(site.name, lambda: running.query.isActive):
+        alive()
         time.sleep(_POLL_S)
     failure = calls.ask(site.name, running.query.exception)
     calls.ask(site.name, lambda: close_session(running.session))

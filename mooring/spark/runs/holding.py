@@ -17,11 +17,12 @@ from mooring.errors import MooringError
 from mooring.spark.ownership.earlier_layout import adopt
 from mooring.spark.ownership.lease import Claim
 from mooring.spark.ownership.owner import LEASE_S
-from mooring.spark.ownership.pulse import Pulse
+from mooring.spark.ownership.pulse import PATIENCE_S, Pulse
 from mooring.spark.pipeline.project import Project
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.storage.owned_folder import OwnedFolder
+from mooring.spark.storage.storage_root import format_of
 
 STANDBY_LOG = "standby.log"
 """What a standby in the background prints; the run it waits for may be of the same folder."""
@@ -65,6 +66,7 @@ def held_project(project: Project, files: RunFiles, options: HoldOptions | None 
             files.log = files.folder / STANDBY_LOG
         else:
             stack.enter_context(files.held())
+        format_of(root.folder)  # a newer one is refused before anything is touched
         own = Claim(
             root.folder,
             project.folder,
@@ -85,7 +87,9 @@ def held_project(project: Project, files: RunFiles, options: HoldOptions | None 
             stack.callback(shutil.rmtree, sites, ignore_errors=True)
         files.note_storage(root.folder)
         files.copy_status_to(own.owned.folder)
-        pulse = Pulse(own, clock, also=files.hold)
+        # The end of a run waits for two triggers until every fragment is between two batches.
+        patience_s = PATIENCE_S + 4 * project.settings.trigger_s
+        pulse = Pulse(own, clock, patience_s=patience_s, also=files.hold)
         stack.enter_context(pulse.kept())
         if carried := adopt(root.folder, own.owned, project.work_folder):
             chosen.tell(f"carried over from an earlier Mooring: {', '.join(carried)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from mooring.spark.pipeline.project import Project, load_project
 from mooring.spark.pipeline.project_edits import AcceptedEdits, ProjectEdits, project_edits
 from mooring.spark.running.draining import drain
 from mooring.spark.running.engine import EngineOptions, SparkEngine
+from mooring.spark.running.fragment_query import RunningFragment
 from mooring.spark.runs.holding import Hold, HoldOptions, held_project
 from mooring.spark.runs.left_sessions import LeftSessions
 from mooring.spark.runs.mailbox import FileMailbox
@@ -63,17 +64,22 @@ class PreparedRun:
             self.sites,
             queries,
             options,
-            note=lambda running: self.sessions.note(running, self.sites),
+            note=self._started,
         )
         try:
             yield engine
         finally:
             engine.close()
 
+    def _started(self, running: Sequence[RunningFragment]) -> None:
+        """Another fragment runs; starting all of them may take longer than a turn of the loop ever does."""
+        self.hold.pulse.sign()
+        self.sessions.note(running, self.sites)
+
     def _settle(self, options: EngineOptions) -> None:
-        calls = SiteCalls(options.silence_s)
+        calls, alive = SiteCalls(options.silence_s), self.hold.pulse.sign
         try:
-            settle(self.edits, lambda change: drain(self.layout, change, self.sites, calls))
+            settle(self.edits, lambda change: drain(self.layout, change, self.sites, calls, alive))
         finally:
             calls.close()
 

@@ -26,7 +26,7 @@ from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.system_clock import SystemClock
 
 if TYPE_CHECKING:
-    from tests.spark.runs.conftest import EvenNumbersMaker, Verb
+    from tests.spark.runs.conftest import EvenNumbersMaker, Verb, WaitUntil
 
 APART, TOGETHER = {"numbers:ingest": "here", "kept": "there"}, {"numbers:ingest": "here", "kept": "here"}
 
@@ -136,7 +136,7 @@ class Endless:
 
 
 def test_a_list_is_aborted_from_another_process(
-    even_numbers: EvenNumbersMaker, mooring: Verb, tmp_path: Path
+    even_numbers: EvenNumbersMaker, mooring: Verb, wait_until: WaitUntil
 ) -> None:
     """Here from this one: a desk serves the project's mailbox, and both askers learn how it ended."""
     folder = even_numbers("{here: {capacity: 2}, there: {capacity: 2}}").folder
@@ -159,6 +159,7 @@ def test_a_list_is_aborted_from_another_process(
         serving = threading.Thread(target=serve)
         serving.start()
         try:
+            wait_until(lambda: mailbox.answer(name) is not None, "the list to be begun")
             aborted = mooring("moves", folder, "--abort")
             assert aborted.code == 0, aborted.err
             assert "aborted, so the placement is as before (asked for by " in aborted.out
