@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from mooring.errors import EngineError
 from mooring.spark.storage.file_channel import FileChannel
-from mooring.spark.storage.merged_file import Unmergeable, write_merged
+from mooring.spark.storage.merged_file import write_merged
 from mooring.spark.storage.merges import MergePlan
 
 _PATIENCE_S = 10.0
@@ -69,10 +69,10 @@ class Merging:
             return
         with contextlib.suppress(OSError):
             job.plan.hidden.unlink(missing_ok=True)
-        if isinstance(job.failure, Unmergeable):
-            self._turns.remove(job.channel)
-            raise EngineError(
-                f"small files of the channel {job.channel!r} stay as they are: {job.failure}",
-                remedy="nothing is lost; say `merge: false` for the table in mooring.yml if that is meant",
-            ) from job.failure
-        raise job.failure
+        if isinstance(job.failure, OSError):
+            raise job.failure  # a disk may have room again
+        self._turns.remove(job.channel)
+        raise EngineError(
+            f"small files of the channel {job.channel!r} stay as they are: {job.failure}",
+            remedy="nothing was changed; say `merge: false` for the table in mooring.yml if that is meant",
+        ) from job.failure

@@ -45,13 +45,16 @@ def test_a_merge_is_made_beside_the_run_and_adopted_by_it(tmp_path: Path) -> Non
         assert len(sink_entries(table.writer.log)) < 9
 
 
-def test_files_that_cannot_be_merged_are_said_once_and_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", [False, True])
+def test_files_that_cannot_be_merged_are_said_once_and_left(tmp_path: Path, damaged: bool) -> None:
     table = Table(tmp_path)
     for _ in range(9):
         table.append()
     for part in table.channel.folder.glob("part-*"):
         rows = pyarrow.table({"row": [[1]]})
         pyarrow.parquet.write_table(rows, part, use_compliant_nested_type=False, store_schema=False)
+        if damaged:
+            part.write_text("no rows")
     merging = Merging({"c": table.channel})
     with pytest.raises(EngineError, match="stay as they are") as said:
         settle(merging)
