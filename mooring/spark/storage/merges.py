@@ -42,7 +42,7 @@ from mooring.spark.storage.stream_logs import (
     read_lines,
     replace_entries,
 )
-from mooring.whole_files import write_whole
+from mooring.whole_files import sync_folder, write_whole
 
 MAX_FILE_AGE_S = 7 * 86400
 """Spark's file source ignores what is so much older than the newest file it has seen (`maxFileAge`)."""
@@ -255,6 +255,7 @@ class Merges:
         if not live or live[0][1].suffix != ".compact":
             return True
         number, compact = live[0]
+        made = self._put_in_place(merge, listed)
         names = {local_path(line.path, self._sink_log).name for line in read_lines(compact)}
         files = {Path(path).name for path in listed["files"]}
         old = names & files
@@ -271,7 +272,7 @@ class Merges:
                 f"{compact} names some of the files that {merge['into']} stands for",
                 remedy="nothing more is merged or trimmed there; put the log back from a copy",
             )
-        if not self._put_in_place(merge, listed):
+        if not made:
             return False
         if self._no_compaction_is_near(number):
             replace_entries(
@@ -289,6 +290,7 @@ class Merges:
         made, hidden = self._folder / merge["into"], self._folder / listed["hidden"]
         if not made.exists() and hidden.exists():
             os.rename(hidden, made)
+            sync_folder(self._folder)  # before the log names it
         return made.exists()
 
     def _no_compaction_is_near(self, compacted: int) -> bool:
