@@ -39,6 +39,9 @@ from benchmarks._under_fire import UnderFire, small_disk
 from benchmarks._user_run import busy_loops
 from mooring.experiments.result_table import ResultTable, Value
 
+Outcome = tuple[dict[str, Value], Counter[str]]
+"""What came of a round, and how often what happened in it."""
+
 
 def schedule(fire: UnderFire, arguments: argparse.Namespace) -> list[Callable[[], None]]:
     orders: list[Callable[[], None]] = []
@@ -88,8 +91,8 @@ def is_exact(storage: Path, expected: dict[str, Any]) -> bool:
     return all(verdict.exact for verdict in compare(storage, expected))
 
 
-def fire_round(seed: int, arguments: argparse.Namespace) -> tuple[dict[str, Value], Counter[str]]:
-    """What came of one, and how often what happened. A folder with something to look into is kept."""
+def fire_round(seed: int, arguments: argparse.Namespace) -> Outcome:
+    """One of them. A folder with something to look into is kept."""
     root = Path(tempfile.mkdtemp(prefix="mooring-faults-"))
     began, commit = time.monotonic(), _machine.commit()
     verdicts: list[Verdict] = []
@@ -134,16 +137,15 @@ def median(values: Sequence[float]) -> float | None:
 def measure(failures: list[int], words: Sequence[str]) -> Iterator[ResultTable | str]:
     """Seeds of rounds that delivered anything but the truth are added to `failures`."""
     arguments = parser().parse_args(words)
-    outcomes = earlier_parts(arguments.add_to)
+    outcomes: list[Outcome] = []
     for seed in range(arguments.seed, arguments.seed + arguments.rounds):
         row, counts = fire_round(seed, arguments)
         print(json.dumps(row), file=sys.stderr, flush=True)
         outcomes.append((row, counts))
-        if arguments.add_to is not None:
-            with arguments.add_to.open("a") as parts:
-                parts.write(json.dumps({"row": row, "counts": counts}) + "\n")
         if not row["exact"]:
             failures.append(seed)
+    if arguments.add_to is not None:
+        outcomes = all_parts(arguments.add_to, outcomes)
     rows = [row for row, _ in outcomes]
     total = sum((counts for _, counts in outcomes), Counter[str]())
     yield ResultTable.of("Rounds", rows)
@@ -154,11 +156,14 @@ def measure(failures: list[int], words: Sequence[str]) -> Iterator[ResultTable |
     yield f"{exact} of {len(rows)} rounds delivered every row exactly once."
 
 
-def earlier_parts(file: Path | None) -> list[tuple[dict[str, Value], Counter[str]]]:
-    if file is None or not file.exists():
-        return []
+def all_parts(file: Path, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Those in the file, to which ours are added. Read in the end: parts may run side by side."""
+    with file.open("a") as out:
+        for row, counts in outcomes:
+            out.write(json.dumps({"row": row, "counts": counts}) + "\n")
     parts = [json.loads(line) for line in file.read_text().splitlines()]
-    return [(part["row"], Counter(part["counts"])) for part in parts]
+    found = [(part["row"], Counter(part["counts"])) for part in parts]
+    return sorted(found, key=lambda part: (str(part[0]["beside"]), part[0]["seed"]))
 
 
 def parser() -> argparse.ArgumentParser:
