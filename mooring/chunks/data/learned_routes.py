@@ -25,9 +25,10 @@ from mooring.chunks.partitioning import Partitioning, Shape, regular_partitionin
 
 BLOCKS_PER_AXIS = 32
 """How fine a map is at most: finer than any partitioning that is worth its chunks."""
-MEMORY = 0.5
-"""What a block keeps of its past when a new chunk tells of it: noise is halved, and a region that moves is
-followed within two frames."""
+EVENED = 0.3
+"""A chunk tells what its blocks cost together. Of that, this share is spread evenly over them, the rest as
+they were thought to differ: coarse chunks do not wipe out what finer ones told, and no block is free for
+ever."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ class CostMap:
         return cls(shape, np.full(tuple(min(cells, BLOCKS_PER_AXIS) for cells in shape), np.nan))
 
     def learn(self, times: Iterable[ChunkTime]) -> CostMap:
-        """With what chunks of one frame took. A chunk says the same of all blocks that it touches."""
+        """With what chunks of one frame took."""
         learned = self.ms_per_cell.copy()
         for took in times:
             cells = np.prod(np.subtract(took.stop, took.start))
@@ -54,8 +55,7 @@ class CostMap:
                     took.start, took.stop, self.shape, learned.shape, strict=True
                 )
             )
-            seen, before = took.cpu_ms / float(cells), learned[where]
-            learned[where] = np.where(np.isnan(before), seen, MEMORY * before + (1 - MEMORY) * seen)
+            learned[where] = _evened(learned[where], took.cpu_ms / float(cells))
         return CostMap(self.shape, learned)
 
     @property
@@ -67,6 +67,14 @@ class CostMap:
         known = self.ms_per_cell
         filled = np.where(np.isnan(known), np.nanmean(known) if self.is_known else 1.0, known)
         return ComplexityMap(filled).chunk_cycles(self.shape, partitioning, frame=0)
+
+
+def _evened(before: Floats, seen: float) -> Floats:
+    """Blocks that cost `seen` per cell on average, given what they were thought to cost."""
+    mean = float(before.mean())
+    if not mean > 0.0:  # nothing is known of some of them
+        return np.full(before.shape, seen)
+    return EVENED * seen + (1.0 - EVENED) * (seen / mean) * before
 
 
 @dataclass(frozen=True)
@@ -83,11 +91,18 @@ class LearnedRoutes:
     """CPU that a node spends once on every frame of which it has a chunk: a slow node that pays more for this
     than it takes off the others gets none."""
 
+    slack: float = 0.1
+    """Of the plans that promise to end within this of the best, the one with most chunks is taken: it depends
+    least on where exactly the work will be, and tells most of it."""
+
     def best(self, costs: CostMap, free_ms: Sequence[float] | None = None) -> Route:
         """For the next frame; `free_ms` says when each node will be through with what it has, from now."""
         free = list(free_ms or [0.0] * len(self.speeds))
         routes = [self.route(costs, each, free) for each in _partitionings(costs.shape, self.most_chunks)]
-        return min(routes, key=lambda made: (made[1], len(made[0].nodes)))[0]
+        first_free_ms = min(free)
+        least_ms = min(ends_ms for _, ends_ms in routes) - first_free_ms
+        good = [made for made in routes if made[1] - first_free_ms <= (1 + self.slack) * least_ms]
+        return max(good, key=lambda made: (len(made[0].nodes), -made[1]))[0]
 
     def busy_ms(self, costs: CostMap, route: Route) -> list[float]:
         """How long each chunk of a route will keep its node busy."""

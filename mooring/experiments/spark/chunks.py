@@ -44,9 +44,8 @@ JOB_MS = 60.0
 """CPU that a site spends on a job beside its chunks, as measured on two cores."""
 WARM_UP = 4
 """First frames of every way that do not count: servers warm up, and costs are learned."""
-LAP = 60
-STEP = 2
-"""Every second frame of the scene is used."""
+LAP = 72
+"""Frames in which the thing goes around: it moves a quarter of its radius from one to the next."""
 CHECKED = 8
 """Every so many frames are compared with the whole-frame result, the others with one another."""
 
@@ -71,7 +70,7 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
     sizes = QUICK if quick else FULL
     scene = MovingScene(sizes.shape, frames_per_lap=LAP, seed=seed)
     subtract = foreground(scene.background)
-    frames = [subtract.whole(scene.cells(STEP * n)) for n in range(sizes.frames)]
+    frames = [subtract.whole(scene.cells(n)) for n in range(sizes.frames)]
     with TemporaryDirectory(prefix="mooring-chunks-") as folder:
         rows = _slots(sizes, frames, Path(folder, "slots"), report)
         return rows + _sites(sizes, frames, Path(folder, "sites"), report)

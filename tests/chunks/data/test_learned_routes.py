@@ -37,7 +37,7 @@ def makespan_ms(route: Route, cost: Floats, speeds: tuple[float, ...]) -> float:
 
 
 def test_routes_follow_a_busy_region_that_moves() -> None:
-    """Planned from the frames before it, a frame takes a quarter less than in equal chunks, on average."""
+    """Planned from the frames before it, a frame takes within a tenth of half its work, on average."""
     planner = LearnedRoutes((1.0, 1.0), most_chunks=16, chunk_ms=0.1)
     costs, route = CostMap.unknown(SHAPE), equal_chunks(SHAPE, 2)
     planned, equal = [], []
@@ -47,7 +47,8 @@ def test_routes_follow_a_busy_region_that_moves() -> None:
         equal.append(makespan_ms(Route((1, 2), (0, 1)), cost, planner.speeds))
         costs = costs.learn(measured(route, cost))
         route = planner.best(costs)
-    assert np.mean(planned[2:]) < 0.75 * np.mean(equal[2:])
+    ideal_ms = true_cost(0).sum() / 2
+    assert np.mean(planned[2:]) < 1.1 * ideal_ms < 1.5 * ideal_ms < np.mean(equal[2:])
 
 
 def test_a_node_of_half_the_speed_gets_half_the_work() -> None:
@@ -61,7 +62,7 @@ def test_a_node_of_half_the_speed_gets_half_the_work() -> None:
 def test_a_chunk_is_not_finer_than_it_is_worth() -> None:
     """Costs that are even need one chunk per node when every chunk costs something more."""
     costs = CostMap.unknown(SHAPE).learn(measured(equal_chunks(SHAPE, 2), np.full(SHAPE, 0.01)))
-    assert len(LearnedRoutes((1.0, 1.0), chunk_ms=1.0).best(costs).nodes) == 2
+    assert len(LearnedRoutes((1.0, 1.0), chunk_ms=5.0).best(costs).nodes) == 2
 
 
 def test_a_slow_node_that_costs_more_than_it_helps_gets_nothing() -> None:
@@ -77,6 +78,15 @@ def test_nodes_that_are_busy_get_less() -> None:
     costs = CostMap.unknown(SHAPE).learn(measured(equal_chunks(SHAPE, 2), np.full(SHAPE, 0.01)))
     route = LearnedRoutes((1.0, 1.0), chunk_ms=0.0).best(costs, free_ms=[1000.0, 0.0])
     assert set(route.nodes) == {1}
+
+
+def test_a_coarse_chunk_does_not_wipe_out_what_finer_ones_told() -> None:
+    cost = true_cost(16)
+    costs = CostMap.unknown(SHAPE).learn(measured(Route((4, 4), (0,) * 16), cost))
+    for _ in range(2):
+        costs = costs.learn(measured(Route((1, 2), (0, 1)), cost))
+    quarters = costs.chunk_ms(Partitioning((1, 4)))
+    assert quarters[1] > 2 * quarters[0]
 
 
 def test_what_is_learned_of_one_partitioning_tells_of_another() -> None:
