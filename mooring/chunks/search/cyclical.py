@@ -7,9 +7,6 @@ from __future__ import annotations
 from mooring.chunks.search.search_log import SearchLog
 from mooring.chunks.search.space import Candidate
 
-BATCH = 16
-"""So many choices are simulated between two looks at the clock."""
-
 
 def search_cyclically(log: SearchLog, start: Candidate) -> None:
     """From the last configuration, or a random one. `log` knows the best at any time."""
@@ -17,13 +14,7 @@ def search_cyclically(log: SearchLog, start: Candidate) -> None:
     while True:
         before = log.best_ms
         for operator, choices in enumerate(log.space.choices):
-            if log.has_to_stop():
-                return
-            others = [_with(log.best, operator, at) for at in range(len(choices))]
-            for at in range(0, len(others), BATCH):
-                log.latencies_ms(others[at : at + BATCH])
-                if log.has_to_stop():
-                    return
+            log.latencies_ms([_with(log.best, operator, at) for at in range(len(choices))])
         if log.round_is_last() or log.best_ms >= before:
             return
 

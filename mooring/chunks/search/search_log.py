@@ -45,6 +45,8 @@ class SearchLog:
     space: SearchSpace
     evaluate: Evaluate
     rules: StoppingRules
+    batch: int = 16
+    """So many candidates are evaluated between two looks at the rules; on a cluster, better a population."""
     best: Candidate = ()
     best_ms: float = math.inf
     evaluations: int = 0
@@ -56,15 +58,23 @@ class SearchLog:
     _round_ms: float = math.inf
 
     def latencies_ms(self, candidates: Sequence[Candidate]) -> list[float]:
+        """Infinite for those that there was no time for."""
         fresh = [each for each in dict.fromkeys(candidates) if each not in self._known]
-        for candidate, latency_ms in zip(fresh, self.evaluate(fresh) if fresh else [], strict=True):
-            self._known[candidate] = latency_ms
-            self.evaluations += 1
-            self.chunks += self.space.chunks(candidate)
-            if latency_ms < self.best_ms:
-                self.best, self.best_ms = candidate, latency_ms
-                self.improvements.append(Improvement(self.evaluations, self.chunks, latency_ms))
-        return [self._known[each] for each in candidates]
+        for at in range(0, len(fresh), self.batch):
+            if self.evaluations and self.has_to_stop():
+                break
+            some = fresh[at : at + self.batch]
+            for candidate, latency_ms in zip(some, self.evaluate(some), strict=True):
+                self._note(candidate, latency_ms)
+        return [self._known.get(each, math.inf) for each in candidates]
+
+    def _note(self, candidate: Candidate, latency_ms: float) -> None:
+        self._known[candidate] = latency_ms
+        self.evaluations += 1
+        self.chunks += self.space.chunks(candidate)
+        if latency_ms < self.best_ms:
+            self.best, self.best_ms = candidate, latency_ms
+            self.improvements.append(Improvement(self.evaluations, self.chunks, latency_ms))
 
     def has_to_stop(self) -> bool:
         """In the middle of a round: whatever was found until now is the answer."""

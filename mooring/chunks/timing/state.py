@@ -47,7 +47,6 @@ class FrameWorld(NamedTuple):
     # Per chunk, of the frame that its operator is sending.
     order: Ints
     site: Ints
-    arrive_s: Floats
 
     # Per core; per site.
     site_of_core: Ints
@@ -95,7 +94,6 @@ def lay_out(
         gather_free_s=np.zeros(operators),
         order=np.zeros(chunks, dtype=np.int64),
         site=np.zeros(chunks, dtype=np.int64),
-        arrive_s=np.zeros(chunks),
         site_of_core=np.repeat(np.arange(site_count), np.diff(sites.core_first)),
         running=np.full(cores, NONE, dtype=np.int64),
         queue=np.empty((site_count, room), dtype=np.int64),

@@ -59,6 +59,6 @@ def search_by_trials(
         rows = run_trials(evaluate_candidate, [CandidateCase(drawn, each) for each in candidates])
         return [float(row["latency_ms"]) for row in rows]
 
-    log = SearchLog(_drawn(drawn)[1], evaluate, rules)
+    log = SearchLog(_drawn(drawn)[1], evaluate, rules, batch=params.population)
     search_genetically(log, rng, params)
     return log

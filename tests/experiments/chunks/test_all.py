@@ -91,7 +91,7 @@ def test_earliest_finish_is_close_to_the_bound_with_exact_and_with_learned_costs
 
 
 def test_a_population_is_evaluated_by_whoever_runs_trials() -> None:
-    """The runner sees one call per generation quarter, and the search finds what it finds here."""
+    """The runner sees one call per generation, and the search finds what it finds here."""
     drawn = DrawnProblem("simple", "unlike", 0.3, 0, 8, "tiered")
     params, rules = GeneticParams(population=8), StoppingRules(most_rounds=3)
     calls: list[int] = []
@@ -105,6 +105,7 @@ def test_a_population_is_evaluated_by_whoever_runs_trials() -> None:
         elsewhere = search_by_trials(drawn, np.random.default_rng(0), params, rules)
     assert (elsewhere.best, elsewhere.best_ms) == (here.best, here.best_ms)
     assert sum(calls) == here.evaluations
+    assert len(calls) == 3
 
 
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name.startswith("chunks_")])
