@@ -52,7 +52,7 @@ def test_routes_follow_a_busy_region_that_moves() -> None:
 
 
 def test_a_node_of_half_the_speed_gets_half_the_work() -> None:
-    planner = LearnedRoutes((1.0, 0.5), most_chunks=16, chunk_ms=0.0)
+    planner = LearnedRoutes((1.0, 0.5), most_chunks=16, chunk_ms=0.0, slack=0.0)
     even = np.full(SHAPE, 0.01)
     costs = CostMap.unknown(SHAPE).learn(measured(equal_chunks(SHAPE, 2), even))
     route = planner.best(costs)
