@@ -9,6 +9,7 @@ as after a crash, can only spoil a plan, never a frame: any plan gives the same 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,9 +116,9 @@ class LearningBins:
         return self.folder / f"{file_name(operator)}.{ending}"
 
     def _load_costs(self, operator: str, shape: Shape) -> CostMap:
-        """What was learned so far; of frames of another shape, nothing."""
-        file = self._file(operator, "costs")
-        if file.exists():
+        """What was learned so far; nothing of frames of another shape, or where the file cannot be read."""
+        with contextlib.suppress(OSError, msgspec.MsgspecError, ValueError):
+            file = self._file(operator, "costs")
             kept = msgspec.msgpack.decode(file.read_bytes(), type=_KeptCosts)
             if kept.shape == shape:
                 return CostMap(shape, np.frombuffer(kept.ms_per_cell).reshape(kept.blocks))

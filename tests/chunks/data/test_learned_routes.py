@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.arrays import Floats
+from mooring.chunks.assignment.earliest_finish_kernels import dispatch_chunk, largest_first
 from mooring.chunks.data.chunk_time import ChunkTime
 from mooring.chunks.data.learned_routes import CostMap, LearnedRoutes, earliest_finish, equal_chunks
 from mooring.chunks.data.routing_table import Route
@@ -109,6 +110,23 @@ def test_earliest_finish_places_every_chunk_and_is_within_twice_the_ideal(
     assert len(nodes) == len(work)
     ideal = max(sum(work) / sum(speeds), max(work) / max(speeds))
     assert last_ms <= 2.0 * ideal + 1e-9
+
+
+def test_earliest_finish_is_that_of_the_simulated_chunks() -> None:
+    """Plans made while frames flow go by plain Python, simulated ones by a kernel: the same decisions."""
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        work, speeds = rng.random(9) * 10, rng.random(3) + 0.1
+        free_s, order = np.zeros(3), np.empty(9, dtype=np.int64)
+        largest_first(work, 0, 9, order)
+        nodes = np.empty(9, dtype=np.int64)
+        for chunk in order:
+            nodes[chunk], _ = dispatch_chunk(
+                work[chunk], 0.0, free_s, np.arange(4), speeds, np.zeros(3), np.ones(3, dtype=np.bool_)
+            )
+        made, last_ms = earliest_finish(work, list(speeds), [0.0] * 3)
+        assert list(made) == nodes.tolist()
+        assert np.isclose(last_ms, free_s.max())
 
 
 def test_equal_chunks_are_one_per_node() -> None:

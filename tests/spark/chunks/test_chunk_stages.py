@@ -105,6 +105,13 @@ def test_routes_are_learned_from_one_micro_batch_for_the_next(tmp_path: Path) ->
     assert [frame.cells.tobytes() for frame in out] == [BLUR.whole(frame.cells).tobytes() for frame in FRAMES]
 
 
+def test_costs_that_cannot_be_read_are_learned_anew(tmp_path: Path) -> None:
+    bins = LearningBins.on_cores(tmp_path, 2)
+    (tmp_path / "blur.costs").write_bytes(b"half a fi")
+    assert len(micro_batch(bins, FRAMES[:2])) == 2
+    assert (tmp_path / "blur.costs").stat().st_size > 100
+
+
 def test_an_operator_without_a_route_is_named() -> None:
     bins = FixedBins(1, RoutingTable.starting_with({"edges": Route((1, 1), (0,))}))
     with pytest.raises(InputError, match="no route for the operator 'blur'"):
