@@ -13,8 +13,10 @@ what is never closed stays in the least.
 
 Compared are four minutes after the tenth and the last four: of memory the median, of open files the least.
 A Java heap grows to its working size in the first minutes and is collected every minute, so single readings
-go up and down by tens of megabytes: that is why medians are compared, and why not from the beginning. Memory
-that the kernel could take back at once (pages of libraries) is in the figures.
+go up and down by tens of megabytes: that is why medians are compared, and why not from the beginning. Even
+then it grows in steps of tens of megabytes, up to its limit of 512 MB, whenever a batch needs more room for a
+moment; so what is live in it after a full collection, which every site makes once a minute, stands beside.
+Memory that the kernel could take back at once (pages of libraries) is in the figures.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks._demo_project import FRAGMENTS, SITES, Feeder, compare, copy_example, expected_rows, traffic
+from benchmarks._live_heap import live_heap_mb
 from benchmarks._record import Measurement, carry_out, prose_of
 from benchmarks._user_run import UserRun
 from mooring.experiments.result_table import ResultTable, Value
@@ -52,14 +55,16 @@ class Reading:
     resident_mb: float
     handles: int
     threads: int
+    live_mb: int | None
+    """In a site's Java heap after its last full collection, which it makes every minute."""
 
 
 class Watch(threading.Thread):
     """Reads /proc until told to stop."""
 
-    def __init__(self, pids: Mapping[str, int]) -> None:
+    def __init__(self, pids: Mapping[str, int], gc_logs: Path) -> None:
         super().__init__(daemon=True)
-        self.pids = pids
+        self.pids, self._gc_logs = pids, gc_logs
         self.readings: dict[str, list[Reading]] = {name: [] for name in pids}
         self.gone: set[str] = set()
         self._over = threading.Event()
@@ -69,7 +74,8 @@ class Watch(threading.Thread):
         while not self._over.wait(READ_EVERY_S):
             minute = int((time.monotonic() - began) // 60)
             for name, pid in self.pids.items():
-                if (reading := read(minute, pid, alone=name == MOORING)) is None:
+                reading = read(minute, pid, self._gc_logs / f"{pid}.log", alone=name == MOORING)
+                if reading is None:
                     self.gone.add(name)
                 else:
                     self.readings[name].append(reading)
@@ -79,7 +85,7 @@ class Watch(threading.Thread):
         self.join()
 
 
-def read(minute: int, pid: int, *, alone: bool) -> Reading | None:
+def read(minute: int, pid: int, gc_log: Path, *, alone: bool) -> Reading | None:
     """Of one process, or of a site's Java and its children; None if it is gone."""
     try:
         status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
@@ -88,17 +94,29 @@ def read(minute: int, pid: int, *, alone: bool) -> Reading | None:
         return None
     usage = None if alone else tree_usage(pid)
     own_mb = int(status["VmRSS"].split()[0]) / 1024
-    return Reading(minute, usage.resident_mb if usage else own_mb, handles, int(status["Threads"]))
+    resident_mb = usage.resident_mb if usage else own_mb
+    return Reading(minute, resident_mb, handles, int(status["Threads"]), live_heap_mb(gc_log))
 
 
-def of_minutes(readings: Sequence[Reading], minutes: range) -> tuple[float, int, int]:
-    """The median memory, the least open files and the least threads."""
-    inside = [reading for reading in readings if reading.minute in minutes]
-    return (
-        statistics.median(reading.resident_mb for reading in inside),
-        min(reading.handles for reading in inside),
-        min(reading.threads for reading in inside),
-    )
+@dataclass(frozen=True)
+class Span:
+    """Some minutes: the median memory and live heap, the least open files and threads."""
+
+    resident_mb: float
+    handles: int
+    threads: int
+    live_mb: float | None
+
+    @classmethod
+    def of(cls, readings: Sequence[Reading], minutes: range) -> Span:
+        inside = [reading for reading in readings if reading.minute in minutes]
+        live = [reading.live_mb for reading in inside if reading.live_mb is not None]
+        return cls(
+            statistics.median(reading.resident_mb for reading in inside),
+            min(reading.handles for reading in inside),
+            min(reading.threads for reading in inside),
+            statistics.median(live) if live else None,
+        )
 
 
 def minute_rows(watch: Watch, minutes: int) -> list[dict[str, Value]]:
@@ -107,8 +125,8 @@ def minute_rows(watch: Watch, minutes: int) -> list[dict[str, Value]]:
         row: dict[str, Value] = {"minute": minute}
         for name, readings in watch.readings.items():
             if any(reading.minute == minute for reading in readings):
-                memory_mb, handles, _ = of_minutes(readings, range(minute, minute + 1))
-                row[f"{name} MB"], row[f"{name} open files"] = round(memory_mb), handles
+                found = Span.of(readings, range(minute, minute + 1))
+                row[f"{name} MB"], row[f"{name} open files"] = round(found.resident_mb), found.handles
         rows.append(row)
     return rows
 
@@ -119,18 +137,20 @@ def growth_rows(watch: Watch, minutes: int) -> list[dict[str, Value]]:
     span = min(COMPARED_MIN, minutes - warm)
     rows: list[dict[str, Value]] = []
     for name, readings in watch.readings.items():
-        before = of_minutes(readings, range(warm, warm + span))
-        after = of_minutes(readings, range(minutes - span, minutes))
+        before = Span.of(readings, range(warm, warm + span))
+        after = Span.of(readings, range(minutes - span, minutes))
         rows.append(
             {
                 "of": name,
-                "MB before": round(before[0], 1),
-                "MB at the end": round(after[0], 1),
-                "growth": f"{after[0] / before[0] - 1:+.1%}",
-                "open files before": before[1],
-                "open files at the end": after[1],
-                "threads before": before[2],
-                "threads at the end": after[2],
+                "MB before": round(before.resident_mb, 1),
+                "MB at the end": round(after.resident_mb, 1),
+                "growth": f"{after.resident_mb / before.resident_mb - 1:+.1%}",
+                "live heap before, MB": before.live_mb,
+                "live heap at the end, MB": after.live_mb,
+                "open files before": before.handles,
+                "open files at the end": after.handles,
+                "threads before": before.threads,
+                "threads at the end": after.threads,
             }
         )
     return rows
@@ -157,7 +177,9 @@ def moves_now_and_then(run: UserRun, draw: random.Random, minutes: int) -> tuple
 
 def watched(root: Path, arguments: argparse.Namespace) -> Iterator[ResultTable | str]:
     storage, landing = root / "storage", root / "landing"
-    run = UserRun(root / "project")
+    gc_logs = root / "gc"
+    gc_logs.mkdir()
+    run = UserRun(root / "project", {"JAVA_TOOL_OPTIONS": f"-Xlog:gc:file={gc_logs}/%p.log"})
     copy_example(run.folder, landing, storage)
     packets = traffic(arguments.minutes)
     feeder = Feeder(packets, landing, speed=1.0)
@@ -166,7 +188,7 @@ def watched(root: Path, arguments: argparse.Namespace) -> Iterator[ResultTable |
         stack.callback(run.stop)
         stack.callback(feeder.halt)
         feeder.start()
-        watch = Watch({MOORING: run.pid()} | {site: run.server_of(site) for site in SITES})
+        watch = Watch({MOORING: run.pid()} | {site: run.server_of(site) for site in SITES}, gc_logs)
         watch.start()
         stack.callback(watch.halt)
         done, refused = moves_now_and_then(run, random.Random(arguments.seed), arguments.minutes)

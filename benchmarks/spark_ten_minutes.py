@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks._live_heap import live_heap_mb
 from benchmarks._record import Measurement, carry_out, prose_of
 from mooring.controller.placing import Wish
 from mooring.controller.session import Look
@@ -39,7 +39,6 @@ from feed import Feeder  # noqa: E402
 from truth import demo_traffic, expected_rows  # noqa: E402
 
 SETTLING_S = 120.0
-_FULL_COLLECTION = re.compile(r"Pause Full.* \d+M->(\d+)M\(")
 
 
 def folder_bytes(folder: Path) -> int:
@@ -54,12 +53,9 @@ def folder_bytes(folder: Path) -> int:
 
 
 def live_heaps_mb(sites: Path) -> dict[str, int | None]:
-    """Per site: the heap in use right after the last full collection, so without garbage."""
-    found = {}
-    for log in sorted(sites.glob("*/scratch/gc.log")):
-        after = _FULL_COLLECTION.findall(log.read_text())
-        found[log.parent.parent.name] = int(after[-1]) if after else None
-    return found
+    """Of each site."""
+    logs = sorted(sites.glob("*/scratch/gc.log"))
+    return {log.parent.parent.name: live_heap_mb(log) for log in logs}
 
 
 def sizes(storage: Path, snapshot: Snapshot, own_pid: int) -> dict[str, Value]:
