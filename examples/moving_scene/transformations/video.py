@@ -14,6 +14,8 @@ from mooring.spark.chunks.frame_rows import FRAME_COLUMNS
 HERE = Path(__file__).resolve().parent.parent
 BINS = LearningBins.on_cores(HERE / "routes", cores=2)  # planned anew after every micro-batch
 
+(HERE / "input").mkdir(exist_ok=True)  # where frames come from, a parquet file each
+
 spark = SparkSession.active()
 
 

@@ -63,7 +63,7 @@ class Sizes:
 
 
 FULL = Sizes((720, 1280), 130, 4, 28)
-QUICK = Sizes((360, 480), 40, 3, 8)
+QUICK = Sizes((480, 640), 150, 4, 8)
 
 
 def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
@@ -163,11 +163,15 @@ def conclude(rows: Sequence[Row]) -> list[str]:
                 for column in ("scatter_to_gather_ms", "end_to_end_ms")
             )
             sentences.append(
-                f"{part}: {way} against equal chunks, {inside:.0%} less from scatter to gather, {whole:.0%} "
-                "less end to end."
+                f"{part}: {way} against equal chunks, {_change(inside)} from scatter to gather, "
+                f"{_change(whole)} end to end."
             )
     same = all(row["same_bytes"] for row in rows)
     return [*sentences, f"Results of all ways were {'equal byte for byte' if same else 'DIFFERENT'}."]
+
+
+def _change(less: float) -> str:
+    return f"{abs(less):.0%} {'less' if less >= 0 else 'more'}"
 
 
 def draw(rows: Sequence[Row]) -> Figure:

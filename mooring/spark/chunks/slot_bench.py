@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -66,32 +67,29 @@ class FrameQuery:
         writer = out.writeStream.format("parquet").option("path", str(self._outbox))
         writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
         self.query: StreamingQuery = writer.trigger(processingTime="0 seconds").start()
-        self._seen: set[str] = set()
+        self._seen: set[Path] = set()
+        """Entries of the sink's log, and results, that were there before."""
 
     def put(self, number: int, cells: Cells) -> MeasuredFrame:
         """Give it one frame, and wait for the result."""
-        entered_ms = wall_ms()
-        sink = _buffer(ArrayFrame(number, entered_ms, cells))
-        write_whole(self._inbox / f"{number:06d}.parquet", sink)
+        file = _as_file(ArrayFrame(number, wall_ms(), cells))
+        write_whole(self._inbox / f"{number:06d}.parquet", file)
         deadline = time.monotonic() + PATIENCE_S
         while not (committed := self._committed()):
             failure = self.query.exception() if not self.query.isActive else None
             if failure is not None or time.monotonic() > deadline:
                 raise EngineError(f"frame {number} did not come out of the query: {failure or 'too late'}")
             time.sleep(POLL_S)
-        done_ms = wall_ms()
-        return _measured(committed, done_ms)
+        return _measured(committed, wall_ms())
 
     def _committed(self) -> list[Path]:
-        """Result files that were not there before; the sink's log names what is committed."""
-        log = self._outbox / "_spark_metadata"
-        new = {each.name for each in log.glob("[0-9]*")} - self._seen if log.exists() else set()
-        if not new:
+        """Results that have come since the last call; they count once the sink's log has an entry."""
+        entries = set((self._outbox / "_spark_metadata").glob("[0-9]*")) - self._seen
+        if not entries:
             return []
-        self._seen |= new
-        files = [path for path in self._outbox.glob("*.parquet") if path.name not in self._seen]
-        self._seen |= {path.name for path in files}
-        return files
+        files = set(self._outbox.glob("*.parquet")) - self._seen
+        self._seen |= entries | files
+        return sorted(files)
 
 
 @contextmanager
@@ -109,9 +107,7 @@ def frame_queries(
             each.query.stop()
 
 
-def _buffer(frame: ArrayFrame) -> bytes:
-    import pyarrow as pa
-
+def _as_file(frame: ArrayFrame) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(frame_table([frame]), sink)
     return bytes(sink.getvalue())

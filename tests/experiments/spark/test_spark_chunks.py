@@ -39,6 +39,8 @@ def test_the_conclusion_compares_with_equal_chunks_and_says_whether_bytes_differ
         "slots: planned against equal chunks, 25% less from scatter to gather, 20% less end to end.",
         "Results of all ways were equal byte for byte.",
     ]
+    slower = [*ROWS[:3], *(row("slots", "planned", n, 500.0) for n in range(3))]
+    assert "25% more from scatter to gather" in conclude(slower)[0]
     assert "DIFFERENT" in conclude([*ROWS, row("slots", "planned", 3, 300.0, same=0)])[-1]
 
 

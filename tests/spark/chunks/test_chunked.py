@@ -78,9 +78,29 @@ def test_a_worker_killed_in_the_middle_of_a_frame_loses_nothing_even_under_anoth
     for row, frame in zip(rows, FRAMES, strict=True):
         cells = cells_from_bytes(bytes(row.cells), row.type, tuple(row.shape))
         assert cells.tobytes() == blur.whole(frame.cells).tobytes()
+    assert sorted(rows, key=lambda row: row.gathered_ms) == rows  # in order
     assert [len(row.chunk_times) for row in rows[:2]] == [2, 2]
     assert all(took.cpu_ms >= 0 for row in rows for took in times_of(row.chunk_times))
     assert (tmp_path / "routes" / "blur.routes.json").exists()
+
+
+def test_ways_of_cutting_are_measured_side_by_side(session: SparkSession, tmp_path: Path) -> None:
+    from mooring.spark.chunks.bins import FixedBins
+    from mooring.spark.chunks.slot_bench import frame_queries
+
+    blur = blur_that_kills_its_worker(tmp_path, 0.0)  # the marker is there: nobody dies
+    routes = {"halves": Route((2, 1), (0, 1)), "rows": Route((4, 1), (0, 1, 2, 3))}
+    ways = {
+        name: FixedBins(len(route.nodes), RoutingTable.starting_with({"blur": route}))
+        for name, route in routes.items()
+    }
+    with frame_queries(session, tmp_path, blur, ways) as queries:
+        made = {name: query.put(0, FRAMES[0].cells) for name, query in queries.items()}
+    assert {name: len(frame.times) for name, frame in made.items()} == {"halves": 2, "rows": 4}
+    for frame in made.values():
+        assert frame.cells.tobytes() == blur.whole(FRAMES[0].cells).tobytes()
+        assert frame.end_to_end_ms > frame.scatter_to_gather_ms > 0
+        assert frame.cpu_ms >= frame.busiest_cpu_ms > 0
 
 
 def test_columns_that_are_not_there_are_named(session: SparkSession) -> None:

@@ -35,7 +35,7 @@ def test_the_example_computes_frames_in_chunks_within_a_fragment(
 
     folder = tmp_path / "moving_scene"
     shutil.copytree(EXAMPLE, folder)
-    (folder / "input").mkdir(exist_ok=True)
+    (folder / "input").mkdir()
     scene = MovingScene()
     for number in range(2):
         pq.write_table(frame_table([scene.frame(number)]), folder / "input" / f"{number}.parquet")
