@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
+from mooring.chunks.complexity import ComplexityMap
+from mooring.chunks.model import ArrayOperator, ArrayStream, ChunkProblem, ChunkSite, LoadStep
 from mooring.chunks.search.drift import DriftLimits, DriftWatch
+from mooring.chunks.search.planning import PlanningParams, plan_chunks
+from mooring.chunks.timing.arrays import WorkTables
+from mooring.chunks.timing.simulate import FrameSimulation
 from mooring.errors import InputError
+
+PROBLEM = ChunkProblem(
+    (ArrayStream("in", (32, 32)),),
+    (
+        ArrayOperator("a", ("in",), (32, 32), ComplexityMap.even(500.0, 2)),
+        ArrayOperator("b", ("a",), (32, 32), ComplexityMap(np.array([[900.0, 100.0]]))),
+    ),
+    tuple(ChunkSite(f"s{k}", 1e7) for k in range(4)),
+    frames_per_s=10.0,
+)
 
 
 def told(watch: DriftWatch, *latencies_ms: float) -> list[bool]:
@@ -36,3 +54,26 @@ def test_after_a_new_plan_its_own_prediction_counts_and_frames_of_the_old_one_do
 def test_wrong_limits_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InputError, match="found threshold"):
         DriftLimits(**wrong)  # type: ignore[arg-type]
+
+
+def test_sites_that_lose_half_their_speed_lead_to_a_search_that_helps() -> None:
+    """What is watched are frames under the old plan; the search begins from it, and its plan is in balance
+    again."""
+    params = PlanningParams(most_chunks=8, frames=6, skip=1)
+    made = plan_chunks(PROBLEM, params).plan
+    halved = tuple(
+        replace(site, external_load=(LoadStep(0.0, 0.5),)) if k < 2 else site
+        for k, site in enumerate(PROBLEM.sites)
+    )
+    changed = replace(PROBLEM, sites=halved)
+    number = {site.name: k for k, site in enumerate(changed.sites)}
+    work = WorkTables(changed, 20).of([each.partitioning for each in made.operators.values()])
+    site_of = [number[name] for each in made.operators.values() for name in each.sites]
+    observed_ms = FrameSimulation(changed).assigned(work, np.array(site_of), 20).latency_ms
+
+    watch = DriftWatch(made.latency_ms)
+    assert any(told(watch, *observed_ms.tolist()))
+    again = plan_chunks(changed, params, before=made).plan
+    assert again.latency_ms < 0.9 * observed_ms[-1]
+    watch.replanned(again.latency_ms)
+    assert not any(told(watch, *[again.latency_ms] * 20))
