@@ -36,6 +36,10 @@ def _start(world: FrameWorld, core: int, key: int, ranks: int, now: float) -> fl
     world.running[core] = key
     frame = (key >> CHUNK_BITS) // ranks
     cycles = world.work.cycles[frame % world.work.cycles.shape[0], key & CHUNK_MASK]
+    if world.routing.assigned.shape[0] == 0:
+        left = world.sites.step_left[_stretch_at(world, site, now)]
+        estimate = world.routing.estimates[frame % world.routing.estimates.shape[0], key & CHUNK_MASK]
+        world.reckoned_end_s[core] = now + estimate / (world.sites.cycles_per_s[site] * left)
     at, speed, begin_s = _stretch_at(world, site, now), world.sites.cycles_per_s[site], now
     while at + 1 < world.sites.step_first[site + 1]:
         possible = (world.sites.step_s[at + 1] - begin_s) * speed * world.sites.step_left[at]
@@ -48,35 +52,75 @@ def _start(world: FrameWorld, core: int, key: int, ranks: int, now: float) -> fl
     return done_s
 
 
+@njit(**INLINED)
+def _add_ahead(world: FrameWorld, site: int, seconds: float) -> None:
+    """To the core of a site that is free first."""
+    best = world.sites.core_first[site]
+    for core in range(world.sites.core_first[site] + 1, world.sites.core_first[site + 1]):
+        if world.ahead_s[core] < world.ahead_s[best]:
+            best = core
+    world.ahead_s[best] += seconds
+
+
+@njit(**INLINED)
+def _estimate_s(world: FrameWorld, key: int, ranks: int, site: int) -> float:
+    """How long a chunk is believed to take at a site, as fast as it is now."""
+    frame = (key >> CHUNK_BITS) // ranks
+    rows = world.routing.estimates.shape[0]
+    seconds: float = world.routing.estimates[frame % rows, key & CHUNK_MASK] / world.speed[site]
+    return seconds
+
+
 @njit(**KERNEL)
-def _decide(world: FrameWorld, operator: int, frame: int, first_s: float, now: float) -> None:
+def _look_ahead(world: FrameWorld, operator: int, frame: int, ranks: int, now: float) -> None:
+    """When each core will be through with what goes before the chunks of a frame: what runs, what waits and
+    what is on its way, if it is older or of a lower rank.
+    """
+    own = (frame * ranks + world.graph.rank[operator]) << CHUNK_BITS
+    for site in range(len(world.speed)):
+        left = world.sites.step_left[_stretch_at(world, site, now)]
+        world.speed[site] = world.sites.cycles_per_s[site] * left
+        for core in range(world.sites.core_first[site], world.sites.core_first[site + 1]):
+            is_busy = world.running[core] != NONE
+            world.ahead_s[core] = max(now, world.reckoned_end_s[core]) if is_busy else now
+        for at in range(world.length[site]):
+            key = world.queue[site, at]
+            if key < own:
+                _add_ahead(world, site, _estimate_s(world, key, ranks, site))
+    for other in range(len(world.sent)):
+        if other == operator or world.position[other] == NONE:
+            continue
+        key = (world.sent[other] * ranks + world.graph.rank[other]) << CHUNK_BITS
+        if key < own:
+            for at in range(world.work.first[other] + world.position[other], world.work.first[other + 1]):
+                chunk = world.order[at]
+                site = world.site[chunk]
+                _add_ahead(world, site, _estimate_s(world, key | chunk, ranks, site))
+
+
+@njit(**KERNEL)
+def _decide(world: FrameWorld, operator: int, frame: int, ranks: int, first_s: float, now: float) -> None:
     """Earliest finish for the chunks of one frame, of which the first could arrive at `first_s`."""
     first, last = world.work.first[operator], world.work.first[operator + 1]
     estimates = world.routing.estimates[frame % world.routing.estimates.shape[0]]
     largest_first(estimates, first, last, world.order)
-    for site in range(len(world.speed)):
-        left = world.sites.step_left[_stretch_at(world, site, now)]
-        world.speed[site] = world.sites.cycles_per_s[site] * left
+    _look_ahead(world, operator, frame, ranks, now)
     arrive_s = first_s
     for at in range(first, last):
         chunk = world.order[at]
         arrive_s += world.work.scatter_s[chunk]
-        site, finish_s = dispatch_chunk(
+        world.site[chunk] = dispatch_chunk(
             estimates[chunk],
             arrive_s,
-            world.free_s,
+            world.ahead_s,
             world.sites.core_first,
             world.speed,
-            world.late_s,
             world.routing.allowed[operator],
         )
-        world.site[chunk] = site
-        world.finish_s[frame, chunk] = finish_s
-        world.outstanding[site] += 1
 
 
 @njit(**KERNEL)
-def _scatter(world: FrameWorld, operator: int, latency_s: float, now: float) -> None:
+def _scatter(world: FrameWorld, operator: int, ranks: int, latency_s: float, now: float) -> None:
     """Begin to send the operator's next frame, if it has one and is not sending another."""
     frame = world.sent[operator]
     if world.position[operator] != NONE or frame >= world.ready[operator]:
@@ -90,7 +134,7 @@ def _scatter(world: FrameWorld, operator: int, latency_s: float, now: float) -> 
             world.order[chunk] = chunk
             world.site[chunk] = world.routing.assigned[frame % rows, chunk]
     else:
-        _decide(world, operator, frame, begin_s + latency_s, now)
+        _decide(world, operator, frame, ranks, begin_s + latency_s, now)
     world.scatter_free_s[operator] = begin_s + world.work.scatter_s[world.order[first]]
     slot = 1 + len(world.sent) + operator
     set_due(world.due, world.winner, slot, world.scatter_free_s[operator] + latency_s)
@@ -159,27 +203,22 @@ def _complete(world: FrameWorld, core: int, ranks: int, latency_s: float, now: f
         world.length[site] -= 1
         done_s = _start(world, core, key, ranks, now)
     set_due(world.due, world.winner, 1 + 2 * len(world.sent) + core, done_s)
-    if world.routing.assigned.shape[0] == 0:
-        world.outstanding[site] -= 1
-        world.late_s[site] = now - world.finish_s[frame, chunk]
-        if world.outstanding[site] == 0:
-            world.late_s[site] = 0.0
-            for own in range(world.sites.core_first[site], world.sites.core_first[site + 1]):
-                world.free_s[own] = now
 
 
 @njit(**INLINED)
-def _receive(world: FrameWorld, operator: int, frame: int, inputs: int, latency_s: float, now: float) -> None:
+def _receive(
+    world: FrameWorld, operator: int, frame: int, inputs: int, ranks: int, latency_s: float, now: float
+) -> None:
     """An operator gets some of the inputs of a frame, and begins once it has them all."""
     world.missing[operator, frame] -= inputs
     if world.missing[operator, frame] == 0:
         world.ready_s[operator, frame] = now
         world.ready[operator] += 1
-        _scatter(world, operator, latency_s, now)
+        _scatter(world, operator, ranks, latency_s, now)
 
 
 @njit(**INLINED)
-def _pass_on(world: FrameWorld, operator: int, latency_s: float, now: float) -> None:
+def _pass_on(world: FrameWorld, operator: int, ranks: int, latency_s: float, now: float) -> None:
     """The readers of an operator get its frame."""
     frame = world.passed[operator]
     following = frame + 1
@@ -188,7 +227,7 @@ def _pass_on(world: FrameWorld, operator: int, latency_s: float, now: float) -> 
     following_s = world.gathered_s[operator, following] if is_known else np.inf
     set_due(world.due, world.winner, 1 + operator, following_s)
     for at in range(world.graph.reader_first[operator], world.graph.reader_first[operator + 1]):
-        _receive(world, world.graph.readers[at], frame, 1, latency_s, now)
+        _receive(world, world.graph.readers[at], frame, 1, ranks, latency_s, now)
 
 
 @njit(**KERNEL)
@@ -211,14 +250,16 @@ def simulate_frames(world: FrameWorld, period_s: float, latency_s: float, frames
             if not _arrive(world, slot - 1 - count, ranks, latency_s, now):
                 return False
             if world.position[slot - 1 - count] == NONE:
-                _scatter(world, slot - 1 - count, latency_s, now)
+                _scatter(world, slot - 1 - count, ranks, latency_s, now)
         elif slot > FRAME_SLOT:
-            _pass_on(world, slot - 1, latency_s, now)
+            _pass_on(world, slot - 1, ranks, latency_s, now)
             passed += 1
         else:
             for operator in world.graph.turn:
                 if world.graph.stream_inputs[operator] > 0:
-                    _receive(world, operator, entered, world.graph.stream_inputs[operator], latency_s, now)
+                    _receive(
+                        world, operator, entered, world.graph.stream_inputs[operator], ranks, latency_s, now
+                    )
             entered += 1
             entry_s = entered * period_s if entered < frames else np.inf
             set_due(world.due, world.winner, FRAME_SLOT, entry_s)

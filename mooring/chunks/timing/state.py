@@ -55,11 +55,9 @@ class FrameWorld(NamedTuple):
     length: Ints
 
     # What earliest finish reckons with.
-    free_s: Floats  # per core
-    late_s: Floats  # per site, how far it is behind
-    outstanding: Ints  # per site, chunks that it was given and has not done
+    reckoned_end_s: Floats  # per core, when its chunk should be done
+    ahead_s: Floats  # per core, when it is through with what goes before a frame's chunks
     speed: Floats  # per site, of a core at the moment
-    finish_s: Floats  # per frame and chunk
 
     # The calendar.
     due: Floats
@@ -74,7 +72,6 @@ def lay_out(
     site_count, cores = len(sites.cycles_per_s), int(sites.core_first[-1])
     leaves = 1 << int(np.ceil(np.log2(1 + 2 * operators + cores)))
     per_frame = (operators, frames)
-    reckoned = 0 if len(routing.assigned) else frames
     return FrameWorld(
         graph,
         sites,
@@ -98,11 +95,9 @@ def lay_out(
         running=np.full(cores, NONE, dtype=np.int64),
         queue=np.empty((site_count, room), dtype=np.int64),
         length=np.zeros(site_count, dtype=np.int64),
-        free_s=np.zeros(cores),
-        late_s=np.zeros(site_count),
-        outstanding=np.zeros(site_count, dtype=np.int64),
+        reckoned_end_s=np.zeros(cores),
+        ahead_s=np.zeros(cores),
         speed=np.zeros(site_count),
-        finish_s=np.empty((reckoned, chunks)),
         due=np.full(leaves, np.inf),
         winner=_everybody_equal(leaves),
     )
