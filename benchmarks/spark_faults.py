@@ -11,8 +11,9 @@ again. Every other kill is aimed between the sink's commit of a batch and the ch
 output is held against the truth, row by row.
 
 Rounds are parts of a campaign: with `--add-to FILE` a part's outcome is added to those in the file, and the
-record shows them all. A round that cannot be carried through counts as one that was not exact. With `--busy`
-two processes that never pause stand beside it. Twenty rounds make 100 kills of each kind (`make campaign`).
+record shows them all, each with its seed and the code it ran with; `--rounds 0` only shows what the file has.
+A round that cannot be carried through counts as one that was not exact. With `--busy` two processes that
+never pause stand beside it. Twenty rounds make 100 kills of each kind (`make campaign`).
 """
 
 from __future__ import annotations
