@@ -94,8 +94,12 @@ def give_rows(folder: Path) -> None:
 
 
 def commits(folder: Path) -> int:
-    """Batches that fragments have committed, as far as their checkpoints still name them."""
-    return len(list((folder / ".mooring" / "storage").glob("**/commits/[0-9]*")))
+    """Batches that all fragments together have committed; old ones are no longer in their checkpoints."""
+    last: dict[str, int] = {}
+    for file in (folder / ".mooring" / "storage").glob("owned/*/checkpoints/*/*/commits/[0-9]*"):
+        fragment = file.parts[-4]
+        last[fragment] = max(last.get(fragment, 0), int(file.name) + 1)
+    return sum(last.values())
 
 
 def by_command(number: int, project: Path, temporary: Path) -> dict[str, Value]:
