@@ -109,9 +109,11 @@ def test_the_readme_shows_commands_and_pictures_that_are_there() -> None:
 
 
 def test_the_examples_are_sound_problems(mooring: Mooring) -> None:
+    """But for those that `mooring chunks` reads, which its own tests hold to what the guide says."""
     examples = sorted((ROOT / "examples").glob("*.yaml"))
-    assert len(examples) >= 3
-    for path in examples:
+    problems = [path for path in examples if "\nframes:" not in path.read_text()]
+    assert len(problems) >= 3
+    for path in problems:
         document = mooring("check", path, "--json").document
         assert document["feasible"], path
         assert document["warnings"] == [], path
