@@ -174,6 +174,7 @@ class _Profiler:
         finally:
             close_session(session)
             shutil.rmtree(self._layout.root, ignore_errors=True)  # the next pass starts from nothing as well
+            self._layout = dataclasses.replace(self._layout)  # nor does it know a folder that is gone
 
     def _start(self, fragment: Fragment, session: SparkSession, feed: _Feed) -> StreamingQuery:
         project = self._layout.project

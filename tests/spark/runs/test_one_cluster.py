@@ -19,11 +19,13 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.errors import EngineError
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.engine import SparkEngine
+from mooring.spark.runs.left_sessions import FILE_NAME
 from mooring.spark.runs.project_run import check_storage, read_layout
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite, spark_home
 from mooring.spark.sites.endpoint import Endpoint, open_session
 from mooring.spark.sites.java import find_java
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
+from mooring.spark.storage.owned_folder import newest_owned
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -139,7 +141,9 @@ def test_mooring_run_works_at_a_standalone_clusters_endpoint_as_on_embedded_site
     project.detach()
     try:
         project.wait_for(60)
-        sessions = json.loads((folder / ".mooring" / "sessions.json").read_text())
+        owned = newest_owned(load_project(folder).settings.storage)
+        assert owned is not None
+        sessions = json.loads((owned.folder / FILE_NAME).read_text())
     finally:
         mooring("stop", folder)
     assert project.kept() == list(range(0, 60, 2))
