@@ -224,7 +224,7 @@ SPARK_CHUNKS = Experiment(
             counted="frames",
         ),
     ),
-    setting="Smoothing what moves in 720 x 1280 cells, over two CPU seconds a frame; sites of 1 and 0.4 cores.",
+    setting="Smoothing what moves in 720 x 1280 cells, two CPU seconds a frame; sites of 1 and 0.4 cores.",
     run=run,
     draw=draw,
     conclude=conclude,
