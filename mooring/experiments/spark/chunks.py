@@ -215,7 +215,7 @@ SPARK_CHUNKS = Experiment(
             by=("part", "chunks_are"),
             where=lambda row: row["counts"] == 1,
             shown=(
-                Shown("scatter_to_gather_ms", "scatter to gather, ms"),
+                Shown("scatter_to_gather_ms", "gathered after, ms"),
                 Shown("end_to_end_ms", "end to end, ms"),
                 Shown("busiest_cpu_ms", "busiest CPU, ms"),
                 Shown("cpu_ms", "CPU, ms"),
