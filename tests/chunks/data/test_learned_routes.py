@@ -121,8 +121,8 @@ def test_earliest_finish_is_that_of_the_simulated_chunks() -> None:
         largest_first(work, 0, 9, order)
         nodes = np.empty(9, dtype=np.int64)
         for chunk in order:
-            nodes[chunk], _ = dispatch_chunk(
-                work[chunk], 0.0, free_s, np.arange(4), speeds, np.zeros(3), np.ones(3, dtype=np.bool_)
+            nodes[chunk] = dispatch_chunk(
+                work[chunk], 0.0, free_s, np.arange(4), speeds, np.ones(3, dtype=np.bool_)
             )
         made, last_ms = earliest_finish(work, list(speeds), [0.0] * 3)
         assert list(made) == nodes.tolist()
