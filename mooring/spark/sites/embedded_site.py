@@ -263,6 +263,21 @@ def spark_home() -> Path:
     return Path(pyspark.__file__).parent
 
 
+_HISTORIES = (
+    "spark.ui.retainedJobs",
+    "spark.ui.retainedStages",
+    "spark.ui.retainedTasks",
+    "spark.sql.ui.retainedExecutions",
+    "spark.sql.streaming.ui.retainedQueries",
+    "spark.sql.streaming.ui.retainedProgressUpdates",
+    "spark.sql.connect.ui.retainedSessions",
+    "spark.sql.connect.ui.retainedStatements",
+)
+_KEPT_FOR_NO_PAGE = 20
+"""Of each: Spark records the last thousand jobs and plans for its web page, even where the page is off,
+and would fill the heap with them for the first hour of micro-batches."""
+
+
 def site_settings(name: str, threads: int, scratch: Path) -> dict[str, str]:
     """Spark settings of an embedded site: small, private, and with short state and log histories."""
     return {
@@ -288,5 +303,6 @@ def site_settings(name: str, threads: int, scratch: Path) -> dict[str, str]:
         "spark.sql.streaming.stateStore.maintenanceInterval": "30s",
         # A full collection (about 0.1 s) each minute: without it the heap fills up to its limit and stays.
         "spark.cleaner.periodicGC.interval": "60s",
+        **{name: str(_KEPT_FOR_NO_PAGE) for name in _HISTORIES},
         **local_files.HADOOPS_FILES,
     }
