@@ -44,8 +44,6 @@ JOB_MS = 150.0
 """CPU that a site spends on a job beside its chunks: planning it, starting its task, taking the cells in."""
 WARM_UP = 4
 """First frames of every way that do not count: servers warm up, and costs are learned."""
-LAP = 72
-"""Frames in which the thing goes around: it moves a quarter of its radius from one to the next."""
 CHECKED = 8
 """Every so many frames are compared with the whole-frame result, the others with one another."""
 
@@ -55,25 +53,33 @@ class Sizes:
     shape: tuple[int, int]
     rounds: int
     radius: int
-    frames: int
+    lap: int
+    """Frames in which the thing goes around."""
+
+    @property
+    def counted(self) -> int:
+        """A quarter of a lap, from the middle of the frame's height to its lowest: what equal chunks meet
+        there they meet in every other quarter, upside down or the other way around.
+        """
+        return self.lap // 4
 
     @property
     def function(self) -> ArrayFunction:
         return smooth(self.rounds, self.radius)
 
 
-FULL = Sizes((720, 1280), 300, 4, 20)
-"""Starting a micro-batch takes near half a second: the work of a frame has to be well above that."""
-QUICK = Sizes((480, 640), 150, 4, 8)
+FULL = Sizes((720, 1280), rounds=450, radius=4, lap=72)
+"""Starting a micro-batch takes near half a second: the work of a frame has to be well above that. From one
+frame to the next the thing moves a quarter of its radius."""
+QUICK = Sizes((480, 640), rounds=150, radius=4, lap=16)
 
 
 def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
     sizes = QUICK if quick else FULL
-    scene = MovingScene(sizes.shape, frames_per_lap=LAP, seed=seed)
+    scene = MovingScene(sizes.shape, frames_per_lap=sizes.lap, seed=seed)
     subtract = foreground(scene.background)
-    # Half of the frames before, half after the thing crosses the middle: no way of cutting is favoured.
-    first = LAP - sizes.frames // 2
-    frames = [subtract.whole(scene.cells(first + n)) for n in range(sizes.frames)]
+    numbers = range(sizes.lap - WARM_UP, sizes.lap + sizes.counted)
+    frames = [subtract.whole(scene.cells(number)) for number in numbers]
     with TemporaryDirectory(prefix="mooring-chunks-") as folder:
         rows = _slots(sizes, frames, Path(folder, "slots"), report)
         return rows + _sites(sizes, frames, Path(folder, "sites"), report)
@@ -224,7 +230,7 @@ SPARK_CHUNKS = Experiment(
             counted="frames",
         ),
     ),
-    setting="Smoothing what moves in 720 x 1280 cells, two CPU seconds a frame; sites of 1 and 0.4 cores.",
+    setting="Smoothing what moves in 720 x 1280 cells, three CPU seconds a frame; sites of 1 and 0.4 cores.",
     run=run,
     draw=draw,
     conclude=conclude,
