@@ -15,7 +15,7 @@ import pyarrow.parquet
 from mooring.errors import EngineError
 from mooring.spark.running.merging import Merging
 from mooring.spark.storage.stream_logs import sink_entries
-from tests.spark.storage.test_merges import Table
+from tests.spark.storage.merged_table import Table
 
 
 def threads() -> list[threading.Thread]:
