@@ -48,6 +48,7 @@ ROOMS = [
     "run",
     "spark/sites",
     "spark/storage",
+    "spark/storage/checkpoints",
     "spark/ownership",
     "spark/pipeline",
     "spark/running",

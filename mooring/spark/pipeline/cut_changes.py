@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.storage import stream_logs
-from mooring.spark.storage.checkpoint_parts import has_state, source_count
-from mooring.spark.storage.fragment_note import read_fragment_note
+from mooring.spark.storage.checkpoints.checkpoint_parts import has_state, source_count
+from mooring.spark.storage.checkpoints.fragment_note import read_fragment_note
 
 Sources = tuple[int | None, ...] | None
 """Of a part, in order: the number that each had, None for one of which nothing was read. None instead of all:

@@ -28,10 +28,10 @@ from mooring.spark.pipeline.edits import refuse_edited
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session
 from mooring.spark.storage import stream_logs
+from mooring.spark.storage.checkpoints.fragment_note import read_fragment_note, write_fragment_note
+from mooring.spark.storage.checkpoints.state_store import choose_store
 from mooring.spark.storage.fencing import drop_unfinished, take_epoch
-from mooring.spark.storage.fragment_note import read_fragment_note, write_fragment_note
 from mooring.spark.storage.merges import MAX_FILE_AGE_S
-from mooring.spark.storage.state_store import choose_store
 
 MAX_FILES_PER_BATCH = 200
 """Bounds the batch with which a late reader catches up."""

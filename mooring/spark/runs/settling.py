@@ -21,9 +21,9 @@ from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.project_edits import ProjectEdits
 from mooring.spark.running.fragment_query import fence
 from mooring.spark.storage import stream_logs
-from mooring.spark.storage.checkpoint_parts import begin_sink_log, make_part
+from mooring.spark.storage.checkpoints.checkpoint_parts import begin_sink_log, make_part
+from mooring.spark.storage.checkpoints.fragment_note import write_fragment_note
 from mooring.spark.storage.fencing import replace_checkpoint, retire
-from mooring.spark.storage.fragment_note import write_fragment_note
 from mooring.spark.storage.pipeline_record import (
     Carried,
     Dropped,

@@ -20,7 +20,7 @@ from mooring.spark.running.draining import old_cut
 from mooring.spark.running.fragment_query import fence
 from mooring.spark.runs.settling import finish, settle
 from mooring.spark.storage import stream_logs
-from mooring.spark.storage.fragment_note import write_fragment_note
+from mooring.spark.storage.checkpoints.fragment_note import write_fragment_note
 
 if TYPE_CHECKING:
     from tests.spark.conftest import ProjectMaker

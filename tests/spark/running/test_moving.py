@@ -29,7 +29,7 @@ from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.endpoint import Endpoint, close_session
 from mooring.spark.sites.java import find_java
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
-from mooring.spark.storage.state_store import PROVIDER, ROCKSDB
+from mooring.spark.storage.checkpoints.state_store import PROVIDER, ROCKSDB
 from mooring.spark.storage.stream_logs import last_batch, recorded_settings
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from mooring.errors import EngineError, InputError
 from mooring.spark.pipeline.project_edits import AcceptedEdits
 from mooring.spark.runs import settling
 from mooring.spark.storage import stream_logs
-from mooring.spark.storage.checkpoint_parts import begin_sink_log
+from mooring.spark.storage.checkpoints.checkpoint_parts import begin_sink_log
 from mooring.spark.storage.owned_folder import unowned
 from mooring.spark.storage.pipeline_record import read_record
 from tests.spark.pipeline.written_storage import Flow, WrittenStorage, run_fragment

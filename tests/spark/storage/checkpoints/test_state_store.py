@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.spark.sites import local_files
-from mooring.spark.storage.state_store import (
+from mooring.spark.storage.checkpoints.state_store import (
     CHANGELOG,
     LARGE_STATE_BYTES,
     MAPS,
