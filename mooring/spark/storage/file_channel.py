@@ -21,7 +21,8 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from mooring.deployment.channel_log import ChannelLog, ChannelState, Trimmed
 from mooring.errors import EngineError
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.channel_positions import ChannelPositions
+from mooring.spark.storage.holds import Holds
 from mooring.spark.storage.keep import ALL, Keep
 from mooring.spark.storage.merges import MergePlan, Merges
 from mooring.spark.storage.owned_folder import OwnedFolder
@@ -37,6 +39,18 @@ from mooring.whole_files import write_whole
 _SINK_LOG = "_spark_metadata"
 _LATE = 0.01
 """By which part of its age a file may be removed too late."""
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What a channel holds at one moment."""
+
+    batch: int
+    """The last one of its flow that readers see; -1: none."""
+    position: int
+    """Of the first file."""
+    entries: tuple[stream_logs.LogEntry, ...]
+    """Oldest first."""
 
 
 class FileChannel(ChannelLog):
@@ -66,6 +80,7 @@ class FileChannel(ChannelLog):
         self._positions = ChannelPositions(self.sink_log, (folder, link), checkpoint_of)
         self.merges = Merges(folder, self.sink_log, owned, self._write_note)
         self._entries_when_planned = 0
+        self.holds = Holds()
 
     @property
     def sink_log(self) -> Path:
@@ -156,19 +171,39 @@ class FileChannel(ChannelLog):
         bound_s = min(last.modified_s, time.time()) - age_s
         if first.modified_s > bound_s - age_s * _LATE:
             return 0
-        old = itertools.takewhile(lambda entry: entry.modified_s <= bound_s, self._stored(note))
-        return sum(entry.items for entry in old)
+        return sum(entry.items for entry in _older(self._stored(note), bound_s))
+
+    def committed(self) -> Committed:
+        """What the log vouches for now, without what is older than the table keeps it."""
+        while True:
+            before = self._note()
+            batch, entries = stream_logs.noted_entries(self.sink_log)
+            if (note := self._note()) == before:
+                break
+        gone = _gone(note)
+        entries = [entry for entry in entries if entry.path not in gone]
+        old = []
+        if self._keep.age_s is not None and entries:
+            old = _older(entries, min(entries[-1].modified_s, time.time()) - self._keep.age_s)
+        position = note["start"] + sum(entry.items for entry in old)
+        return Committed(batch, position, tuple(entries[len(old) :]))
 
     def trim(self) -> Trimmed:
+        with self.holds.lock:
+            return self._trim()
+
+    def _trim(self) -> Trimmed:
         note = self._note()
         self.merges.settle(note)
         self._finish(note)
-        if merged := self.merges.outlived(note):
+        # Only files that were merged before any hold was taken, so that nobody reads them by it.
+        if merged := self.merges.outlived(note, self.holds.earliest_s):
             self._delete(note, merged)
         if self.merges.under_way(note):
             return Trimmed(0, 0)  # what is trimmed must not come back under its older names
         state = self._state(note)
-        doomed = self._stored_until(note, state.trim_to()) if state.trim_to() > state.start else []
+        upto = min(state.trim_to(), self.holds.lowest)
+        doomed = self._stored_until(note, upto) if upto > state.start else []
         for entry in doomed:
             self._refuse_outside(entry.path)
         if doomed:
@@ -281,12 +316,14 @@ class FileChannel(ChannelLog):
         for name, log in logs.items():
             doubtful = note["doubtful"].setdefault(name, [])
             doubtful += [[stream_logs.last_batch(log), path] for path in note["trimming"]]
-            note["doubtful"][name] = _settle(log, doubtful, self._owned, spare_newest=name != _SINK_LOG)
+            note["doubtful"][name] = stream_logs.settle_dropped(
+                log, doubtful, self._owned.replace, spare_newest=name != _SINK_LOG
+            )
             if name == _SINK_LOG:
                 for path in note["trimming"]:
                     self._refuse_outside(Path(path))
                     self._owned.remove(Path(path))
-                    # What a checksummed file system keeps beside every file (see state_store.py).
+                    # What a checksummed file system keeps beside every file (see checkpoints/state_store.py).
                     self._owned.remove(Path(path).with_name(f".{Path(path).name}.crc"))
         note["doubtful"] = {name: left for name, left in note["doubtful"].items() if left}
         note["trimming"] = []
@@ -314,7 +351,7 @@ class FileChannel(ChannelLog):
         gone = _gone(note)
         return [entry for entry in stream_logs.sink_entries(self.sink_log) if entry.path not in gone]
 
-    def _stored_until(self, note: dict[str, Any], position: int) -> list[stream_logs.LogEntry]:
+    def _stored_until(self, note: dict[str, Any], position: float) -> list[stream_logs.LogEntry]:
         found, at = list[stream_logs.LogEntry](), note["start"]
         for entry in self._stored(note):
             at += entry.items
@@ -344,30 +381,12 @@ class FileChannel(ChannelLog):
         write_whole(self._note_file, json.dumps(note), on_disk=True)
 
 
+def _older(entries: Iterable[stream_logs.LogEntry], bound_s: float) -> list[stream_logs.LogEntry]:
+    return list(itertools.takewhile(lambda entry: entry.modified_s <= bound_s, entries))
+
+
 def _gone(note: dict[str, Any]) -> set[Path]:
     """Files that are no longer stored, whatever the sink's log says for a while."""
     return {
         Path(path) for path in (*note["trimming"], *(path for _, path in note["doubtful"].get(_SINK_LOG, ())))
     }
-
-
-def _settle(
-    log: Path, doubtful: list[list[Any]], owned: OwnedFolder, *, spare_newest: bool
-) -> list[list[Any]]:
-    """Take the doubtful entries out of a log; returns those that might still come back, with the batch of
-    now.
-
-    A reader's log keeps its newest entry until there is a newer one: by it, a source is known to read this
-    channel, and a query that reads it twice is not taken to have read what one of its sources has.
-    """
-    found = stream_logs.drop_entries(
-        log, [Path(path) for _, path in doubtful], owned.replace, spare_newest=spare_newest
-    )
-    latest = stream_logs.last_batch(log)
-    left = []
-    for batch, path in doubtful:
-        if Path(path) in found:
-            left.append([latest, path])
-        elif latest < batch + 2:
-            left.append([batch, path])
-    return left

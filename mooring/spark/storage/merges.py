@@ -236,11 +236,11 @@ class Merges:
             return set()
         return {local_path(line.path, self._sink_log).name for line in read_lines(live[0][1])}
 
-    def outlived(self, note: dict[str, Any]) -> list[Path]:
+    def outlived(self, note: dict[str, Any], held_s: float = math.inf) -> list[Path]:
         """Files that a merged one stands for and that nobody can be reading any more; to be deleted by the
-        caller, who writes the note.
+        caller, who writes the note. `held_s`: since when somebody holds files.
         """
-        now_s, due = time.time(), list[Path]()
+        now_s, due = min(time.time(), held_s + self.options.grace_s), list[Path]()
         for merge in list(note.get("merges", ())):
             if merge["due_s"] is not None and merge["due_s"] <= now_s:
                 due += [Path(path) for path in self._listed(merge)["files"]]

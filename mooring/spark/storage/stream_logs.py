@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import msgspec
@@ -28,6 +29,8 @@ VERSION = b"v1"
 """The first line of every log file."""
 _USUAL_INTERVAL = 10
 """Spark's default; the first compacted file of a log is at most so far in."""
+_LISTINGS = 20
+"""How often a log is listed that lacks a file."""
 _NUMBERED = re.compile(r"(\d+)(\.compact)?")
 
 
@@ -73,6 +76,25 @@ class LogEntry:
 def sink_entries(log: Path) -> list[LogEntry]:
     """Files a file sink has committed, oldest first."""
     return list(_entries(log))
+
+
+def noted_entries(log: Path) -> tuple[int, list[LogEntry]]:
+    """The newest batch of a log (-1: none) and all files that it names up to there, from one listing.
+
+    A listing that is made while Spark writes and retires log files may lack one, which is then looked for
+    again.
+    """
+    for _ in range(_LISTINGS):
+        live = live_files(log)
+        contents = [_content(file) for _, file in live]
+        missing = _first_missing(live)
+        if missing is None and None not in contents:
+            parts = [parse_lines(text or b"", file) for (_, file), text in zip(live, contents, strict=True)]
+            return (live[-1][0] if live else -1), [entry_of(line, log) for part in parts for line in part]
+    raise EngineError(
+        f"the log {log} has no batch {missing}" if missing is not None else f"{log} changes under every look",
+        remedy="put it back as Spark wrote it, from a copy",
+    )
 
 
 def source_entries(log: Path, upto_batch: int) -> list[LogEntry]:
@@ -126,7 +148,10 @@ def last_batch(log: Path) -> int:
 
 def absent_batch(log: Path) -> int | None:
     """The first batch that is in no file of the log although a later one is; None if there is none."""
-    live = live_files(log)  # once: a log that is written to meanwhile is not the same twice
+    return _first_missing(live_files(log))  # once: a log that is written to meanwhile is not the same twice
+
+
+def _first_missing(live: list[tuple[int, Path]]) -> int | None:
     numbers = {number for number, _ in live}
     first = min(numbers) if any(file.suffix == ".compact" for _, file in live) else 0
     return next((number for number in range(first, max(numbers, default=-1)) if number not in numbers), None)
@@ -163,6 +188,26 @@ def drop_entries(
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
             replace(file, b"\n".join([VERSION, *remaining]))
     return found
+
+
+def settle_dropped(
+    log: Path, doubtful: list[list[Any]], replace: Callable[[Path, bytes], None], *, spare_newest: bool
+) -> list[list[Any]]:
+    """Take the doubtful entries, each with a batch, out of a log; returns those that might still come back,
+    with the batch of now.
+
+    A reader's log keeps its newest entry until there is a newer one: by it, a source is known to read this
+    channel, and a query that reads it twice is not taken to have read what one of its sources has.
+    """
+    found = drop_entries(log, [Path(path) for _, path in doubtful], replace, spare_newest=spare_newest)
+    latest = last_batch(log)
+    left = []
+    for batch, path in doubtful:
+        if Path(path) in found:
+            left.append([latest, path])
+        elif latest < batch + 2:
+            left.append([batch, path])
+    return left
 
 
 def replace_entries(
