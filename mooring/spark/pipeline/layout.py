@@ -222,9 +222,8 @@ def pin_of(project: Project, flow: FlowNode, *, is_sink: bool) -> str | None:
     for name in (flow.name, flow.dataset):
         if name in settings.pins:
             return settings.pins[name]
-    if is_sink:
-        query = settings.queries.get(flow.dataset)
-        return None if query is None else query.site
+    if is_sink and (query := settings.queries.get(flow.dataset)) is not None:
+        return query.site
     if flow.outside:
         stream = settings.streams.get(flow.dataset)
         return None if stream is None else stream.site

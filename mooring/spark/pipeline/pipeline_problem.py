@@ -7,6 +7,7 @@ label.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from mooring.spark.pipeline.statistics_used import (
     given_fields,
     measured_fields,
 )
+from mooring.spark.pipeline.streams_used import streams_used
 
 
 def operator_name(flow: FlowNode) -> str:
@@ -32,8 +34,9 @@ def operator_name(flow: FlowNode) -> str:
 
 def problem_of(layout: Layout) -> Problem:
     """The problem whose placements are placements of the layout's fragments."""
-    around, pipeline = layout.project.settings.around, layout.pipeline
+    pipeline = layout.pipeline
     _check_streams(layout)
+    around = replace(layout.project.settings.around, streams=streams_used(layout))
     try:
         given = {operator_name(flow): _operator(layout, flow) for flow in pipeline.flows.values()}
         return assembled(around, operators_of(given, around), _queries(layout))
@@ -65,7 +68,7 @@ def _operator(layout: Layout, flow: FlowNode) -> dict[str, Any]:
 
 
 def _queries(layout: Layout) -> tuple[Query, ...]:
-    """The queries of `mooring.yml`, one per flow where several write the dataset, and all sinks."""
+    """The queries of `mooring.yml`, one per flow where several write the dataset."""
     pipeline, file = layout.pipeline, layout.project.settings_file
     given = layout.project.settings.queries
     queries: list[Query] = []
@@ -82,30 +85,14 @@ def _queries(layout: Layout) -> tuple[Query, ...]:
         for writer in writers:
             own = name if len(writers) == 1 else f"{name}:{writer.name}"
             queries.append(msgspec.structs.replace(query, name=own, reads=operator_name(writer)))
-    for sink in pipeline.sinks:
-        if sink.name not in given:
-            raise InputError(
-                f"found no site for the sink {sink.name!r} ({sink.place})",
-                file=file,
-                field=f"queries.{sink.name}",
-                remedy=f"add queries: {{{sink.name}: {{site: ...}}}}",
-            )
     return tuple(queries)
 
 
 def _check_streams(layout: Layout) -> None:
-    """Every source has an entry under `streams`, and every entry a source."""
+    """Every entry under `streams` has a source."""
     pipeline: Pipeline = layout.pipeline
     file, given = layout.project.settings_file, layout.project.settings.streams
     entering = {flow.dataset: flow for flow in pipeline.flows.values() if flow.outside}
-    for name, flow in entering.items():
-        if name not in given:
-            raise InputError(
-                f"found no stream for the source that {flow.name!r} reads ({flow.place})",
-                file=file,
-                field=f"streams.{name}",
-                remedy=f"add streams: {{{name}: {{site: ..., rate: ...}}}}",
-            )
     for name in given:
         if name not in entering:
             closest = nearest(str(name), entering)

@@ -38,6 +38,8 @@ from mooring.spark.storage.keep import Keep, read_keep
 from mooring.spark.storage.storage_root import StorageRoot
 
 WORK_FOLDER_NAME = ".mooring"
+ASSUMED_RATE = 100.0
+"""Rows per second of a stream whose rate nobody stated or measured; a plan made with it says so."""
 SETTINGS_FILE_NAMES = ("mooring.yml", "mooring.yaml", "mooring.json")
 
 _PROBLEM_SECTIONS = ("version", "sites", "latency_ms", "network", "streams", "queries")
@@ -82,6 +84,8 @@ class ProjectSettings:
     """Datasets whose output is a channel even where they could run together with their reader."""
     tables: dict[str, Keep] = field(default_factory=dict)
     """Table -> how long its rows are stored, where that is said."""
+    unrated: tuple[str, ...] = ()
+    """Streams whose rate is not stated."""
     storage: Path = Path()
     """Root of channels and checkpoints, as Mooring and every site not in `storage_sites` sees it."""
     storage_sites: dict[str, str] = field(default_factory=dict)
@@ -138,7 +142,7 @@ def load_project(folder: Path) -> Project:
         raise InputError(
             "found no mooring.yml beside the pipeline spec",
             file=folder,
-            remedy="add one with at least `sites` and `streams` (docs/spark.md)",
+            remedy="`mooring init` writes one; `sites: {here: {capacity: 2}}` is enough (docs/spark.md)",
         )
     try:
         settings = _read_settings(load_data(found[0]), folder)
@@ -152,7 +156,7 @@ def load_project(folder: Path) -> Project:
 
 def _read_settings(data: object, folder: Path) -> ProjectSettings:
     if not isinstance(data, Mapping):
-        fail("", "a mapping with sites and streams", data)
+        fail("", "a mapping with at least sites", data)
     if "operators" in data:
         raise InputError(
             "found operators, which come from the pipeline's definitions",
@@ -170,6 +174,7 @@ def _read_settings(data: object, folder: Path) -> ProjectSettings:
         mapping(sections.get(section, {}), section)
     if not sections.get("sites"):
         fail("sites", "at least one entry", sections.get("sites"))
+    sections["streams"], own["unrated"] = _with_rates(sections.get("streams", {}))
     around = read_surroundings(sections, folder)
     own["queries"] = _queries(sections.get("queries") or {}, around)
     own["statistics"] = {
@@ -181,6 +186,21 @@ def _read_settings(data: object, folder: Path) -> ProjectSettings:
     given = own.get("storage", f"{WORK_FOLDER_NAME}/storage")
     own["storage"], own["storage_sites"] = _storage(given, folder, sorted(around.site_names))
     return ProjectSettings(around=around, **own)
+
+
+def _with_rates(streams: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The section with an assumed rate wherever none is stated, and the streams that got one."""
+    rated, unrated = dict(streams), []
+    for key, raw in streams.items():
+        if raw is None:
+            raw = {}
+        if not isinstance(raw, Mapping) or "rate" in raw or "rates" in raw:
+            continue
+        bounds = [raw.get(bound) for bound in ("min_rate", "max_rate")]
+        low, high = (bound if isinstance(bound, int | float) else ASSUMED_RATE for bound in bounds)
+        rated[key] = {**raw, "rate": min(max(ASSUMED_RATE, low), high)}
+        unrated.append(str(key))
+    return rated, tuple(unrated)
 
 
 def _keep(raw: object, path: str) -> Keep:

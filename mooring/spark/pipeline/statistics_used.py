@@ -14,6 +14,7 @@ from mooring.deployment.engine import LOOK_S
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.pipeline.statistics_file import LONG_AGO_DAYS, STATISTICS_FILE_NAME
+from mooring.spark.pipeline.streams_used import assumption_notes
 
 ASSUMED_COST_US = 20.0
 """CPU per row where nothing is known; a plan made with it says so."""
@@ -54,7 +55,7 @@ def statistics_notes(layout: Layout, now: datetime | None = None) -> list[str]:
     notes += _stale(layout, used, now or datetime.now(UTC))
     notes += [f"{STATISTICS_FILE_NAME} has {name!r}, which is no flow now" for name in _gone(layout)]
     notes += _assumed(layout)
-    return notes
+    return [*notes, *assumption_notes(layout)]
 
 
 def _stale(layout: Layout, used: list[str], now: datetime) -> list[str]:

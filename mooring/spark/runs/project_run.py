@@ -19,6 +19,7 @@ from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import Project, load_project
 from mooring.spark.pipeline.project_edits import AcceptedEdits, ProjectEdits, project_edits
+from mooring.spark.pipeline.streams_used import unnamed_sinks
 from mooring.spark.running.draining import drain
 from mooring.spark.running.engine import EngineOptions, SparkEngine
 from mooring.spark.running.fragment_query import RunningFragment
@@ -56,8 +57,7 @@ class PreparedRun:
     @contextlib.contextmanager
     def engine(self, options: EngineOptions | None = None) -> Iterator[SparkEngine]:
         """An engine over the sites; whatever still runs when the block ends is stopped."""
-        by_operator = {operator.name: operator.fragment for operator in self.problem.operators}
-        queries = {query.name: str(by_operator[query.reads]) for query in self.problem.queries}
+        queries = delivering(self.layout, self.problem)
         self._settle(options or EngineOptions())
         engine = SparkEngine(
             self.layout,
@@ -146,6 +146,18 @@ def _prepared(
     problem = problem_of(edits.layout)
     yield PreparedRun(project, sites, edits.layout, problem, files, hold, sessions, ended, edits)
     sessions.note([], sites)
+
+
+def delivering(layout: Layout, problem: Problem) -> dict[str, str]:
+    """Query or sink -> the fragment whose output it is."""
+    by_operator = {operator.name: str(operator.fragment) for operator in problem.operators}
+    queries = {query.name: by_operator[query.reads] for query in problem.queries}
+    for sink in unnamed_sinks(layout):
+        writers = layout.pipeline.writers(sink)
+        for flow in writers:
+            own = sink if len(writers) == 1 else f"{sink}:{flow.name}"
+            queries.setdefault(own, layout.home[flow.name])
+    return queries
 
 
 def read_layout(project: Project, site: SiteHandle) -> Layout:

@@ -19,6 +19,7 @@ from typing import Any, TextIO
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
 from mooring.spark.ownership.owner import OwnerRecord, look
+from mooring.spark.pipeline.last_figures import read_last_figures, write_last_figures
 from mooring.spark.runs.run_report import RunRecord
 from mooring.spark.sites.process_tree import is_alive
 from mooring.whole_files import write_whole
@@ -31,7 +32,6 @@ class RunFiles:
         """What a run in the background prints."""
         self._lock = folder / "lock"
         self._status = folder / "status.json"
-        self._statistics = folder / "statistics.json"
         self._storage = folder / "storage.path"
         self._held: TextIO | None = None
         self._status_copy: Path | None = None
@@ -160,17 +160,12 @@ class RunFiles:
         """Keep what the run has measured so far where the next plan can find it; returns it too."""
         found = {} if record.operation is None else record.operation.as_json()
         if found:
-            write_whole(self._statistics, json.dumps({"version": 1, "fragments": found}, indent=1))
+            write_last_figures(self.folder, found)
         return found
 
     def read_statistics(self) -> dict[str, Any]:
         """Figures per fragment of the last run that measured any; empty if none did."""
-        try:
-            data = json.loads(self._statistics.read_text())
-        except (OSError, ValueError):
-            return {}
-        found = data.get("fragments") if isinstance(data, dict) else None
-        return found if isinstance(found, dict) else {}
+        return read_last_figures(self.folder)
 
     def forget_status(self) -> None:
         self._status.unlink(missing_ok=True)

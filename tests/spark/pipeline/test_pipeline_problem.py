@@ -72,9 +72,8 @@ def test_streams_operators_queries_and_pins_come_out_as_the_design_says(
 @pytest.mark.parametrize(
     ("wrong", "right", "field"),
     [
-        ("numbers: {site", "nubmers: {site", "streams.numbers"),
+        ("numbers: {site", "nubmers: {site", "streams.nubmers"),
         ("small: {site: here}", "smal: {site: here}", "queries.smal.reads"),
-        ("out: {site: there, max_latency_ms: 9000}, ", "", "queries.out"),
         ("statistics", "pins: {samll: here}\nstatistics", "pins.samll"),
         ("capacity: 2", "capactiy: 2", "sites.here"),
         ("trigger_s: 2", "trigger_s: 0", "trigger_s"),

@@ -1,0 +1,80 @@
+"""The streams and sinks a plan is made with: those of `mooring.yml`, and what is taken where it says nothing.
+
+A source without an entry under `streams` is taken as one that every site can read, and a sink without one
+under `queries` as one that every site can write to. A stream without a rate has the one that the last run
+measured, or an assumed one until a run has measured any. All of it is said.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from mooring.problem.stream import Stream
+from mooring.spark.pipeline.last_figures import read_last_figures
+from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.project import ASSUMED_RATE
+
+
+def streams_used(layout: Layout) -> tuple[Stream, ...]:
+    """Those of `mooring.yml` in its order, then the sources that it does not name."""
+    settings, rates = layout.project.settings, measured_rates(layout)
+    stated = [
+        _rated(stream, rates) if stream.name in settings.unrated else stream
+        for stream in settings.around.streams
+    ]
+    found = [_rated(Stream(name=name, rate=ASSUMED_RATE), rates) for name in unnamed_sources(layout)]
+    return (*stated, *found)
+
+
+def unnamed_sources(layout: Layout) -> list[str]:
+    """Datasets that an outside source feeds, without an entry under `streams`."""
+    return [name for name in layout.entries if name not in layout.project.settings.streams]
+
+
+def measured_rates(layout: Layout) -> dict[str, float]:
+    """Stream -> rows per second in the last run, of those it brought in."""
+    seen = {
+        name: float(rate)
+        for name, figures in read_last_figures(layout.project.work_folder).items()
+        if isinstance(figures, dict) and isinstance(rate := figures.get("rows_in_per_s"), int | float)
+    }
+    return {name: rate for name, rate in layout.stream_rates(seen).items() if rate > 0.0}
+
+
+def unnamed_sinks(layout: Layout) -> list[str]:
+    """Sinks without a site under `queries`: they run wherever the plan puts them."""
+    queries = layout.project.settings.queries
+    return [sink.name for sink in layout.pipeline.sinks if sink.name not in queries]
+
+
+def assumption_notes(layout: Layout) -> list[str]:
+    """What was taken for streams and sinks of which `mooring.yml` says less than a plan needs."""
+    unnamed, rates = unnamed_sources(layout), measured_rates(layout)
+    notes = []
+    if unnamed:
+        notes.append(
+            f"{', '.join(unnamed)}: not under `streams`, so taken as a source that every site can read"
+        )
+    if sinks := unnamed_sinks(layout):
+        notes.append(
+            f"{', '.join(sinks)}: not under `queries`, so taken as a sink that every site can write to"
+        )
+    unrated = [*layout.project.settings.unrated, *unnamed]
+    measured = [name for name in unrated if name in rates]
+    assumed = [name for name in unrated if name not in rates]
+    if measured:
+        shown = ", ".join(f"{name} {rates[name]:.3g}" for name in measured)
+        notes.append(f"rates as the last run measured them, in rows per second: {shown}")
+    if assumed:
+        notes.append(
+            f"no rate is known of {', '.join(assumed)}: assumed {ASSUMED_RATE:g} rows per second until the "
+            "first minute of a run has measured it"
+        )
+    return notes
+
+
+def _rated(stream: Stream, rates: dict[str, float]) -> Stream:
+    rate = max(rates.get(stream.name, stream.rate), stream.min_rate)
+    if stream.max_rate is not None:
+        rate = min(rate, stream.max_rate)
+    return msgspec.structs.replace(stream, rate=rate)
