@@ -28,6 +28,7 @@ ROOMS = [
     "placement/judging",
     "placement/rod",
     "placement/relaxation",
+    "placement/overlay",
     "placement/baselines",
     "placement/exact",
     "placement/resilient",

@@ -1,0 +1,1 @@
+"""Shared queries with latency limits (adaptive overlays): plans made ahead, eliminated, kept in store."""

@@ -1,0 +1,80 @@
+"""An operator as plans see it: what it needs, what it reads, and the queries that wait for its output.
+
+Queries share operators, so an operator belongs to every query that reads it or anything downstream of it, and
+whoever places it has to keep the limits of all of them (`Q_o` in the paper).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+NOWHERE = -1
+"""The site of an operator that does not run yet."""
+
+
+class QueryEnd(msgspec.Struct, frozen=True):
+    """Where a query's results go, and how late they may be."""
+
+    query: int
+    site: int
+    """`NOWHERE` where nothing is delivered: only the operator is wanted."""
+    limit_ms: float
+    """QoS of the query; infinite where it has no limit."""
+
+
+class SharedOperator(msgspec.Struct, frozen=True):
+    operator: int
+    publishers: tuple[int, ...] = ()
+    """The operators that it reads (`pub` in the paper)."""
+    source_sites: tuple[int, ...] = ()
+    """Where the streams that it reads enter."""
+    ends: tuple[QueryEnd, ...] = ()
+    """Queries that read this operator itself."""
+    output_rate: float = 0.0
+    """Bytes per second."""
+    cores: float = 0.0
+    memory_mb: float = 0.0
+    pinned_site: int = NOWHERE
+    """The only site where it may run."""
+
+
+Subscribers = Mapping[int, tuple[int, ...]]
+
+
+def upstream_first(operators: Iterable[SharedOperator]) -> list[SharedOperator]:
+    """The same operators, publishers before subscribers; publishers that are not among them do not count."""
+    waiting = {own.operator: own for own in operators}
+    ordered: list[SharedOperator] = []
+    while waiting:
+        ready = [own for own in waiting.values() if not any(p in waiting for p in own.publishers)]
+        if not ready:
+            raise ValueError(f"operators {sorted(waiting)} read each other in a circle")
+        for own in ready:
+            del waiting[own.operator]
+        ordered += ready
+    return ordered
+
+
+def subscribers_of(operators: Iterable[SharedOperator]) -> Subscribers:
+    """Who reads each operator (`sub` in the paper)."""
+    known = list(operators)
+    found: dict[int, list[int]] = {own.operator: [] for own in known}
+    for own in known:
+        for publisher in own.publishers:
+            if publisher in found:
+                found[publisher].append(own.operator)
+    return {operator: tuple(readers) for operator, readers in found.items()}
+
+
+def queries_of(operators: Sequence[SharedOperator]) -> dict[int, dict[int, float]]:
+    """Operator -> the queries that share it, with their limits."""
+    readers = subscribers_of(operators)
+    found: dict[int, dict[int, float]] = {}
+    for own in reversed(upstream_first(operators)):
+        shared = {end.query: end.limit_ms for end in own.ends}
+        for reader in readers[own.operator]:
+            shared |= found[reader]
+        found[own.operator] = dict(sorted(shared.items()))
+    return found
