@@ -115,7 +115,7 @@ def _latencies_ms(
 
 
 def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
-    numbers, evaluations = (1, 60) if quick else (2, 1000)
+    numbers, evaluations = (1, 60) if quick else (12, 1000)
     cases = [
         Case(plan, sites, k, evaluations, seed)
         for plan in (PLANS[:1] if quick else PLANS)
