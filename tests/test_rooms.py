@@ -61,6 +61,7 @@ ROOMS = [
     "spark/chunks",
     "spark/on_demand",
     "controller",
+    "controller/updates",
     "doctor",
     "experiments",
     "experiments/rod",

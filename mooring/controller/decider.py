@@ -96,3 +96,12 @@ class Decider(Protocol):
     def decide(self, observation: Observation) -> Proposal | None:
         """What to move, if anything; None where too little is known to say."""
         ...
+
+
+class StandStill:
+    """Leaves everything where it is."""
+
+    name: ClassVar[str] = "none"
+
+    def decide(self, observation: Observation) -> Proposal | None:
+        return None

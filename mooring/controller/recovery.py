@@ -3,7 +3,8 @@
 It decides and never acts: a supervisor says what happened and asks what is due. A fragment whose site is lost
 goes where the policy puts it, at once; one that may run nowhere else waits for its site. A fragment that
 fails by itself is tried again after a pause that doubles, and after `tries` failures without a committed
-batch in between it is left alone and reported. What was stopped on purpose is held and not touched.
+batch in between it is left alone and reported. What was stopped on purpose is held and not touched. What has
+nothing to do, because its turn has not come or it has read to the end, is idle until it is released.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import Literal
 from mooring.errors import MooringError
 from mooring.placement.placement import FragmentSites
 
-State = Literal["running", "waiting", "held", "given up"]
-Event = Literal["site lost", "failed", "failed too often", "held", "released", "started"]
+State = Literal["running", "waiting", "held", "given up", "idle"]
+Event = Literal["site lost", "failed", "failed too often", "held", "released", "started", "ended"]
 TRANSITIONS: Mapping[tuple[State, Event], State] = {
     ("running", "site lost"): "waiting",
     ("waiting", "site lost"): "waiting",
@@ -29,6 +30,8 @@ TRANSITIONS: Mapping[tuple[State, Event], State] = {
     ("held", "held"): "held",
     ("given up", "held"): "held",
     ("held", "released"): "waiting",
+    ("idle", "released"): "waiting",
+    ("running", "ended"): "idle",
     ("running", "started"): "running",
     ("waiting", "started"): "running",
     ("held", "started"): "running",
@@ -95,9 +98,14 @@ class Recovery:
     """Called with everything that happens and is decided."""
     lost: dict[str, str] = field(default_factory=dict)
     """Site -> why it counts as lost."""
+    idle: Collection[str] = ()
+    """Fragments that are not started at first."""
 
     def __post_init__(self) -> None:
-        self._fragments = {name: _Fragment(site) for name, site in self.began.items()}
+        self._fragments = {
+            name: _Fragment(site, "idle" if name in self.idle else "running")
+            for name, site in self.began.items()
+        }
 
     @property
     def placement(self) -> FragmentSites:
@@ -160,11 +168,15 @@ class Recovery:
         self._fragments[fragment].why = why
 
     def release(self, fragment: str, now_s: float) -> None:
-        """Whatever held it is over, and it does not run: start it."""
+        """Whatever held it is over, or its turn has come, and it does not run: start it."""
         if self._happened(fragment, "released"):
             found = self._fragments[fragment]
             found.due_s, found.why = now_s, "held until now"
             self._replace(now_s)
+
+    def ended(self, fragment: str) -> None:
+        """It has read to the end of what there was, as it should."""
+        self._happened(fragment, "ended")
 
     def started(self, fragment: str, site: str) -> None:
         """It runs there now, by our order or by a move."""
@@ -190,7 +202,7 @@ class Recovery:
         return {
             name: f"{fragment.state}: {fragment.why}"
             for name, fragment in self._fragments.items()
-            if fragment.state != "running"
+            if fragment.state not in ("running", "idle")
         }
 
     def _happened(self, name: str, event: Event) -> bool:

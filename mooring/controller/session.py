@@ -9,7 +9,7 @@ command line, a web page, a test) does it through this object.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from mooring.controller.carrying import AtOnce, Carrier
@@ -18,7 +18,7 @@ from mooring.controller.evaluation import Evaluation, Evaluator
 from mooring.controller.headroom_decider import HeadroomDecider
 from mooring.controller.journal import Journal
 from mooring.controller.move_desk import MoveDesk
-from mooring.controller.recovery import Incident, Recovery
+from mooring.controller.recovery import Incident, Recovery, RecoveryOptions
 from mooring.controller.replacement import replace_lost
 from mooring.controller.supervision import Reviver, Supervisor
 from mooring.deployment.carry_out import carry_out
@@ -43,6 +43,7 @@ class SessionOptions:
     """Seconds that the end of a run waits for the move that is under way. What it does not wait for, the next
     run decides by the journal.
     """
+    recovery: RecoveryOptions = field(default_factory=RecoveryOptions)
 
 
 @dataclass(frozen=True)
@@ -124,23 +125,33 @@ class RunSession:
             lost_sites=lambda: self.supervisor.recovery.lost,
         )
         self.watchers: list[Callable[[Look], None]] = []
+        self.chores: dict[str, Callable[[], object]] = {}
+        """What else is done with every turn, by what it is called where it fails."""
         self._evaluator = Evaluator(problem)
         self._options = options or SessionOptions()
         self._reviver, self._replan, self._alive = reviver, replan, alive
         self._supervisor: Supervisor | None = None
         self._unnoted: dict[str, str] = {}
         """Fragments that were started elsewhere, while the journal does not know."""
+        self._first_at: dict[str, str] = {}
+        """Fragments that have not been started yet -> where the journal has them."""
         self._list_shown: Mapping[str, object] | None = None
         self._began_s = self._next_look_s = self._next_trim_s = clock.monotonic_s()
 
     # Beginning and end
 
-    def start(self, placement: Placement, why: str) -> None:
-        """Carry out a placement, and look after it from now on."""
-        carry_out(self.engine, placement)
-        self.journal.note_placement(self.engine.homes(), why)
+    def start(self, placement: Placement, why: str, starts: Collection[str] | None = None) -> None:
+        """Carry out a placement, and look after it from now on. Where `starts` names fragments, the others
+        are idle until recovery is told to release them.
+        """
+        carry_out(self.engine, placement, starts)
+        sites = placement.by_fragment()
+        self.journal.note_placement(sites, why)
         self._began_s = self._next_look_s = self._next_trim_s = self.clock.monotonic_s()
-        recovery = Recovery(self.engine.homes(), self._replaced, tell=self._tell)
+        self._first_at = {name: at for name, at in sites.items() if starts is not None and name not in starts}
+        recovery = Recovery(
+            sites, self._replaced, self._options.recovery, self._tell, idle=tuple(self._first_at)
+        )
         self._supervisor = Supervisor(
             self.engine, recovery, self._reviver, changed=self._recovered, noticed=self._noticed
         )
@@ -167,6 +178,8 @@ class RunSession:
         self._chore("keeping the run alive", lambda: self.supervisor.tick(now_s))
         if self._unnoted:
             self._chore("writing the journal", self._note_placement)
+        for what, do in self.chores.items():
+            self._chore(what, do)
         if now_s >= self._next_look_s:
             self._chore("looking after the run", lambda: self.supervisor.look(now_s))
             self._chore("looking at the run", self.look)
@@ -219,10 +232,11 @@ class RunSession:
 
     def _recovered(self, started: FragmentSites) -> None:
         """All that was due has been started."""
-        self._unnoted |= started
+        self._unnoted |= {name: at for name, at in started.items() if self._first_at.pop(name, None) != at}
         self.engine.settled()
         self.book.placed(self._placement())
-        self._note_placement()
+        if self._unnoted:
+            self._note_placement()
 
     def _note_placement(self) -> None:
         """A full disk keeps the journal behind; it is written as soon as there is room."""

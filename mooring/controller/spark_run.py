@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
 from mooring.controller.carrying import InBackground
+from mooring.controller.decider import StandStill
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Beginning, Wish, begin
 from mooring.controller.session import RunSession, SessionOptions
@@ -39,6 +40,8 @@ class SparkRun:
     journal: Journal = field(init=False)
     beginning: Beginning = field(init=False)
     record: RunRecord = field(init=False)
+    once: bool = False
+    """It reads what there is and ends: the rates at which it does that say nothing of the streams."""
     stopped_by: str = ""
     """Who ended it, as far as somebody said so."""
 
@@ -54,14 +57,19 @@ class SparkRun:
             dict(self.beginning.metrics),
             sites={},
             notes=statistics_notes(prepared.layout),
-            operation=operation_statistics(prepared.layout, problem),
+            operation=None if self.once else operation_statistics(prepared.layout, problem),
         )
 
     @contextlib.contextmanager
     def started(
-        self, options: EngineOptions | None = None, pace: SessionOptions | None = None
+        self,
+        options: EngineOptions | None = None,
+        pace: SessionOptions | None = None,
+        starts: Collection[str] | None = None,
     ) -> Iterator[tuple[RunSession, RunBook]]:
-        """Everything runs; when the block ends it is stopped between two micro-batches. Call `end` then."""
+        """Everything runs, or the fragments that are named; when the block ends it is stopped between two
+        micro-batches. Call `end` then.
+        """
         prepared, project = self.prepared, self.prepared.project
         write_whole(project.work_folder / PROBLEM_FILE_NAME, problem_to_json(prepared.problem))
         try:
@@ -81,11 +89,12 @@ class SparkRun:
                     book=book,
                     reviver=revival,
                     replan=self.wish.replan,
+                    decider=StandStill() if self.once else None,
                     options=pace,
                     carrier=InBackground(),
                     alive=prepared.hold.pulse.sign,
                 )
-                session.start(self.beginning.placement, self.beginning.policy)
+                session.start(self.beginning.placement, self.beginning.policy, starts)
                 self.record.sites = {name: site.note for name, site in prepared.sites.items()}
                 try:
                     yield session, book

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from mooring.deployment.channels import channels_of
 from mooring.deployment.engine import Engine
-from mooring.placement.placement import Placement
+from mooring.placement.placement import FragmentSites, Placement
 
 
-def carry_out(engine: Engine, placement: Placement) -> None:
-    """Connect every channel, then start every fragment where the placement has it."""
+def carry_out(engine: Engine, placement: Placement, starts: Collection[str] | None = None) -> None:
+    """Connect every channel, then start every fragment, or those that are named, where the placement has
+    it.
+    """
     for channel in channels_of(placement.problem):
         engine.connect(channel)
-    engine.start_all(placement.by_fragment())
+    sites = placement.by_fragment()
+    engine.start_all(FragmentSites({n: at for n, at in sites.items() if starts is None or n in starts}))

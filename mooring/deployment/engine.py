@@ -94,6 +94,15 @@ class Trouble:
     failure: EngineError
 
 
+@dataclass(frozen=True)
+class Amount:
+    """What a fragment has done since the engine began."""
+
+    rows_read: int
+    rows_written: int
+    batches: int
+
+
 class Engine(Protocol):
     """Start and stop fragments, connect and disconnect channels, move fragments, measure.
 
@@ -183,4 +192,16 @@ class FallibleEngine(Engine, Protocol):
 
     def trim(self) -> int:
         """Remove what all readers of a channel have committed past; returns the bytes freed."""
+        ...
+
+
+class UpdatingEngine(FallibleEngine, Protocol):
+    """An engine that can also run fragments to the end of what there is, where they end by themselves."""
+
+    def reached_end(self) -> list[str]:
+        """Fragments that have read to the end since the last call; they are let go of."""
+        ...
+
+    def amounts(self) -> Mapping[str, Amount]:
+        """Of every fragment that ran at any time, as of the last look."""
         ...

@@ -9,13 +9,15 @@ from rich.markup import escape
 
 from mooring.cli.input.background import start_in_background
 from mooring.cli.input.files import read_placement
-from mooring.cli.input.parsing import Parser, add_project, duration, settings
+from mooring.cli.input.parsing import Parser, add_project, duration, names, settings
 from mooring.cli.input.stop_signals import StopSignals, stop_signals
 from mooring.cli.output.run_viewer import RunViewer
 from mooring.cli.output.tables import metric_lines, sentences, site_table
 from mooring.cli.output.terminal import Terminal, plain
+from mooring.cli.output.update_table import update_table
 from mooring.controller.placing import Wish
 from mooring.controller.spark_run import SparkRun
+from mooring.controller.updates.update import UPDATE_PACE, Update
 from mooring.errors import EngineError, InputError
 from mooring.load.build import build_load_model
 from mooring.spark.ownership.owner import LEASE_S, SHORTEST_LEASE_S
@@ -26,12 +28,14 @@ from mooring.spark.runs.holding import GivenUpError, HoldOptions
 from mooring.spark.runs.project_run import PreparedRun, prepared_run
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.run_report import RunRecord
+from mooring.spark.runs.update_choice import UpdateChoice, update_order
 from mooring.spark.sites.class_archive import build_archive, usable_archive
 from mooring.spark.sites.java import find_java
 
 DESCRIPTION = (
     "Places a pipeline (a project folder with spark-pipeline.yml and mooring.yml), runs it until Ctrl-C "
-    "or for a while, and reports. Running again resumes where it stopped."
+    "or for a while (or, with --once, until it has read what there is), and reports. Running again resumes "
+    "where it stopped."
 )
 
 
@@ -46,6 +50,19 @@ def add_options(parser: Parser) -> None:
     )
     parser.add_argument(
         "--for", type=duration, metavar="TIME", dest="seconds", help="how long: 90, 90s, 2m, 1h"
+    )
+    parser.add_argument(
+        "--once",
+        action="store_true",
+        help="one update: read what there is, in the order of the graph, and end",
+    )
+    parser.add_argument(
+        "--refresh",
+        metavar="TABLE,...",
+        type=names,
+        action="extend",
+        default=[],
+        help="with --once: bring only these tables up to date",
     )
     parser.add_argument(
         "--class-archive",
@@ -100,6 +117,12 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             field="--standby",
             remedy="give one of the two",
         )
+    if args.refresh and not args.once:
+        raise InputError(
+            "found --refresh without --once: a run without end keeps all tables up to date",
+            field="--refresh",
+            remedy="add --once",
+        )
     if args.lease < SHORTEST_LEASE_S:
         raise InputError(f"found {args.lease:g} s, expected at least {SHORTEST_LEASE_S:g} s", field="--lease")
     if args.detach:
@@ -131,16 +154,35 @@ def _run_prepared(
     for note in prepared.edits.notes:
         terminal.note(note)
     run = SparkRun(
-        prepared, _wish(args, prepared), say=lambda line: terminal.print(escape(line)), note=terminal.note
+        prepared,
+        _wish(args, prepared),
+        say=lambda line: terminal.print(escape(line)),
+        note=terminal.note,
+        once=args.once,
     )
+    order = update_order(prepared.layout, UpdateChoice(tuple(args.refresh))) if args.once else None
     _show_beginning(terminal, run)
-    with run.started(EngineOptions(args.accept_edits, args.silence)) as (session, book):
+    options = EngineOptions(args.accept_edits, args.silence, to_the_end=args.once)
+    pace, starts = (None, None) if order is None else (UPDATE_PACE, order.ready(begun=()))
+    with run.started(options, pace, starts) as (session, book):
         stopping.gentle = True
         viewer = RunViewer(terminal, book, f"mooring moves {prepared.project.folder} --apply")
         session.watchers.append(viewer.show)
+        update = None if order is None else Update(session, book.engine, order)
         with viewer.live():
-            session.run(lambda passed: stopping.asked or passed >= (args.seconds or float("inf")))
+            session.run(
+                lambda passed: (
+                    stopping.asked
+                    or (update is not None and update.is_over)
+                    or passed >= (args.seconds or float("inf"))
+                )
+            )
+        if update is not None:
+            run.record.update = update.as_json()
     asked = f"stopped by {stopping.name}" if stopping.asked else "stopped after the time asked for"
+    if update is not None and update.is_over:
+        left = len(update.unreached())
+        asked = f"could not bring {left} of {len(update.order.chosen)} up to date" if left else "up to date"
     run.end(asked)
     return run.record
 
@@ -171,7 +213,11 @@ def _show_beginning(terminal: Terminal, run: SparkRun) -> None:
 def _reported(terminal: Terminal, project: Project, record: RunRecord) -> int:
     terminal.document(plain(record.as_json()))  # type: ignore[arg-type]
     terminal.print(f"{record.ended}; report in {escape(str(project.work_folder / 'report.html'))}")
-    troubles = record.snapshots[-1].troubles if record.snapshots else {}
+    troubles = dict(record.snapshots[-1].troubles) if record.snapshots else {}
+    if record.update is not None:
+        terminal.print(update_table(record.update))
+        fragments = record.update["fragments"]
+        troubles |= {name: each["why"] for name, each in fragments.items() if each["state"] != "done"}
     for name, what in troubles.items():
         terminal.note(f"at the end, {name}: {what}")
     return EngineError.exit_code if troubles else 0

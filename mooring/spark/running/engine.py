@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mooring.deployment.engine import (
+    Amount,
     Channel,
     FragmentReport,
     Measurement,
@@ -47,6 +48,8 @@ class EngineOptions:
     """Resume checkpoints of flows that were edited since."""
     silence_s: float = 20.0
     """A site that leaves a question unanswered for so long counts as lost."""
+    to_the_end: bool = False
+    """Fragments read what there is when they start, in one batch where their sources can, and end."""
 
 
 class SparkEngine:
@@ -72,14 +75,21 @@ class SparkEngine:
         self.progress = Progress(self.calls, clocks)
         self.warmth = Warmth(layout.project.storage_root)
         self._lifecycle = Lifecycle(
-            layout, sites, self.calls, self.roster, self.progress, self.warmth, chosen.accept_edits
+            layout,
+            sites,
+            self.calls,
+            self.roster,
+            self.progress,
+            self.warmth,
+            chosen.accept_edits,
+            chosen.to_the_end,
         )
         # Moves ask over lanes of their own: a long call of a move keeps nobody from asking how its sites are.
         self._move_calls = SiteCalls(chosen.silence_s)
         # What looks at checkpoints, or trims behind them, waits while a move carries one into a fresh folder.
         self._fencing = threading.Lock()
         self._mover = Mover(replace(self._lifecycle, calls=self._move_calls, fencing=self._fencing))
-        self._health = Health(layout, sites, self.calls, self.roster)
+        self._health = Health(layout, sites, self.calls, self.roster, chosen.to_the_end)
         self._channels = ChannelReaders(layout)
         self._merging = Merging(layout.channels)
         self._meters = RunMeters(
@@ -180,6 +190,13 @@ class SparkEngine:
 
     def clear_leftovers(self, site: str) -> int:
         return self._lifecycle.clear_leftovers(site)
+
+    def reached_end(self) -> list[str]:
+        at_end = [each for each in self.roster.running() if not self.roster.in_move(each.name)]
+        return [each.name for each in at_end if self._lifecycle.released_at_end(each)]
+
+    def amounts(self) -> dict[str, Amount]:
+        return self._meters.amounts()
 
     def batches(self) -> dict[str, int]:
         return {name: self.progress.count(name) for name in self.homes()}

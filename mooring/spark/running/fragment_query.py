@@ -101,7 +101,13 @@ class PreparedFragment:
 
 
 def prepare_fragment(
-    layout: Layout, fragment: Fragment, site: str, endpoint: Endpoint, *, accept_edits: bool = False
+    layout: Layout,
+    fragment: Fragment,
+    site: str,
+    endpoint: Endpoint,
+    *,
+    accept_edits: bool = False,
+    to_the_end: bool = False,
 ) -> PreparedFragment:
     """Open a session for the fragment and have the site analyse it; its query may run elsewhere meanwhile."""
     check_checkpoint(layout, fragment, accept_edits=accept_edits)
@@ -111,18 +117,25 @@ def prepare_fragment(
     try:
         layout.project.storage_root.introduce(session, site)
         definitions = load_definitions(layout.project.folder, layout.project.spec, session)
-        frame = analysed_frame(layout, fragment, definitions, session)
+        frame = analysed_frame(layout, fragment, definitions, session, to_the_end=to_the_end)
     except MooringError:
         close_session(session)
         raise
     except Exception as failure:
         close_session(session)
         raise flow_failure(layout, fragment.name, site, failure) from failure
-    return PreparedFragment(layout, fragment, site, session, session_id, frame, definitions, accept_edits)
+    return PreparedFragment(
+        layout, fragment, site, session, session_id, frame, definitions, accept_edits, to_the_end
+    )
 
 
 def analysed_frame(
-    layout: Layout, fragment: Fragment, definitions: Definitions, session: SparkSession
+    layout: Layout,
+    fragment: Fragment,
+    definitions: Definitions,
+    session: SparkSession,
+    *,
+    to_the_end: bool = False,
 ) -> DataFrame:
     session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(_reports_kept(layout)))
     for name, value in layout.project.spec.configuration.items():
@@ -134,7 +147,8 @@ def analysed_frame(
         choose_store(session, layout.checkpoint(fragment.name), expected_state_bytes(layout, fragment))
     with active_session(session):
         for dataset in layout.inputs_of(fragment):
-            channel_stream(layout, dataset, session).createOrReplaceTempView(dataset)
+            rows = channel_stream(layout, dataset, session, bounded=not to_the_end)
+            rows.createOrReplaceTempView(dataset)
         frame = _output_frame(layout, fragment, definitions)
         _ = frame.schema  # has the site analyse it now rather than when it starts
     return frame
@@ -172,10 +186,14 @@ def _reports_kept(layout: Layout) -> int:
     return min(50, 2 + math.ceil(2 * LOOK_S / layout.project.settings.trigger_s))
 
 
-def channel_stream(layout: Layout, dataset: str, session: SparkSession) -> DataFrame:
-    """Everything written into a dataset, by all its flows, as one stream."""
+def channel_stream(layout: Layout, dataset: str, session: SparkSession, *, bounded: bool = True) -> DataFrame:
+    """Everything written into a dataset, by all its flows, as one stream. Where it is not `bounded`, a batch
+    takes in all there is, as plain Spark's do: which rows are late depends on where one batch ends.
+    """
     schema = layout.pipeline.writers(dataset)[0].schema
-    reader = session.readStream.schema(schema).option("maxFilesPerTrigger", MAX_FILES_PER_BATCH)
+    reader = session.readStream.schema(schema)
+    if bounded:
+        reader = reader.option("maxFilesPerTrigger", MAX_FILES_PER_BATCH)
     reader = reader.option("maxFileAge", f"{MAX_FILE_AGE_S}s")
     parts = [reader.parquet(layout.address(channel.link)) for channel in layout.writers_of(dataset)]
     return functools.reduce(DataFrame.unionByName, parts)

@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 
 from mooring.deployment.engine import Trouble
 from mooring.errors import EngineError, SiteLostError
+from mooring.spark.pipeline.cut_changes import interrupted
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.running.fragment_query import RunningFragment, flow_failure
 from mooring.spark.running.roster import Roster
@@ -26,6 +27,8 @@ class Health:
     sites: SiteHandles
     calls: SiteCalls
     roster: Roster
+    to_the_end: bool = False
+    """Fragments end by themselves once they have read what there is."""
 
     def dead_sites(self) -> list[Trouble]:
         """Sites whose process has ended: asks none of them, so it may be called often."""
@@ -69,7 +72,7 @@ class Health:
             return Trouble(
                 site, name, self._full_disk(name) or flow_failure(self.layout, name, site, str(failure))
             )
-        if over:
+        if over and not (self.to_the_end and not interrupted(self.layout, name)):
             return Trouble(site, name, EngineError(f"the fragment {name!r} at {site!r} ended by itself"))
         return None
 

@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 
 from mooring.errors import SiteLostError
 from mooring.placement.placement import FragmentSites
+from mooring.spark.pipeline.cut_changes import interrupted
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.running.fragment_query import PreparedFragment, RunningFragment, prepare_fragment
 from mooring.spark.running.progress import Progress
@@ -36,6 +37,8 @@ class Lifecycle:
     progress: Progress
     warmth: Warmth
     accept_edits: bool
+    to_the_end: bool = False
+    """Fragments end by themselves once they have read what there is."""
     fencing: AbstractContextManager[object] = field(default_factory=contextlib.nullcontext)
     """Held while a checkpoint changes its folder."""
 
@@ -76,6 +79,7 @@ class Lifecycle:
                 site,
                 handle.endpoint,
                 accept_edits=self.accept_edits,
+                to_the_end=self.to_the_end,
             ),
             START_PATIENCE_S,
             late=lambda prepared: prepared.discard(),  # or its session would stay open for good
@@ -143,6 +147,27 @@ class Lifecycle:
             self.calls.ask(stopped.site, close)
         except (PySparkException, SiteLostError):
             self.roster.leave_behind(stopped)
+
+    def released_at_end(self, fragment: RunningFragment) -> bool:
+        """Whether a fragment has ended by itself, as it should, and was let go of. How it is otherwise, or
+        whether its site is lost, is for others to find out.
+        """
+
+        def released() -> bool:
+            query = fragment.query
+            if query.isActive or query.exception() is not None or interrupted(self.layout, fragment.name):
+                return False
+            self.progress.take(fragment)
+            close_session(fragment.session)
+            return True
+
+        try:
+            over = self.calls.ask(fragment.site, released)
+        except (PySparkException, SiteLostError):
+            return False
+        if over:
+            self.roster.remove(fragment.name)
+        return over
 
     def forget(self, fragment: str) -> None:
         """Let go of a fragment that failed, or whose site is lost; it can then be started anew."""

@@ -76,7 +76,7 @@ class Mover:
         try:
             failure = run.calls.ask(
                 prepared.site,
-                lambda: first_batch(made.query, commits),
+                lambda: first_batch(made.query, commits, may_end=prepared.to_the_end),
                 FIRST_BATCH_PATIENCE_S + run.calls.silence_s,
             )
         except SiteLostError:
@@ -144,9 +144,15 @@ def halt(query: StreamingQuery, patience_s: float) -> float:
 
 
 def first_batch(
-    query: StreamingQuery, commits: Path, patience_s: float = FIRST_BATCH_PATIENCE_S
+    query: StreamingQuery,
+    commits: Path,
+    patience_s: float = FIRST_BATCH_PATIENCE_S,
+    *,
+    may_end: bool = False,
 ) -> str | None:
-    """Wait until a query just started has committed a batch, or found nothing to do; what failed, or None."""
+    """Wait until a query just started has committed a batch, or found nothing to do; what failed, or None.
+    One that `may_end` by itself has then found nothing more to do.
+    """
     before = stream_logs.last_batch(commits)
     now = began = time.monotonic()
     ask = began
@@ -155,7 +161,8 @@ def first_batch(
             ask = now + _ASK_S
             try:
                 if not query.isActive:
-                    return str(query.exception() or "it ended at once")
+                    failure = query.exception()
+                    return None if failure is None and may_end else str(failure or "it ended at once")
                 status = query.status
             except PySparkException as lost:
                 return str(lost)

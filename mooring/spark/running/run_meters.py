@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from mooring.deployment.engine import Amount
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.running.meters import ChannelMeter, FragmentMeter, hop_latency_s, path_latencies_s
 from mooring.spark.running.roster import Roster
@@ -92,6 +93,13 @@ class RunMeters:
             return channel.rows, channel.rates_per_s(now, self._window_s, self.began_s)[0]
         meter = self.meters.get(fragment, FragmentMeter())
         return meter.rows_out, meter.rows_per_s(now, self._window_s)[1]
+
+    def amounts(self) -> dict[str, Amount]:
+        """Of every fragment that ran at any time, as of the last look."""
+        return {
+            name: Amount(meter.rows_in, self._rows_out(name, self.began_s)[0], meter.count)
+            for name, meter in self.meters.items()
+        }
 
     def _writers_of_fragments(self) -> dict[str, list[str]]:
         """Fragment -> the fragments it reads from."""

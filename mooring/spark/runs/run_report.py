@@ -38,6 +38,8 @@ class RunRecord:
     """What went wrong and what was done about it, each with its second of the run."""
     operation: OperationStatistics | None = None
     """Statistics refreshed from the looks, where somebody wants them."""
+    update: dict[str, Any] | None = None
+    """What each fragment did, where the run was one update."""
 
     def add(self, snapshot: Snapshot) -> None:
         """Keep the course of the run at a bounded size: every other point goes when there are too many."""
@@ -61,6 +63,7 @@ class RunRecord:
             "notes": self.notes,
             "incidents": self.incidents,
             "totals": last,
+            "update": self.update,
             "statistics": {} if self.operation is None else self.operation.as_json(),
             "course": [snapshot.as_json() for snapshot in self.snapshots],
         }
