@@ -48,6 +48,7 @@ ROOMS = [
     "policies",
     "run",
     "spark/sites",
+    "spark/connectors",
     "spark/storage",
     "spark/storage/checkpoints",
     "spark/ownership",

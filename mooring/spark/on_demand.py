@@ -45,6 +45,13 @@ def statistics_notes(layout: Layout) -> list[str]:
     return statistics_used.statistics_notes(layout)
 
 
+def project_notes(layout: Layout) -> list[str]:
+    """What a reader of `mooring check` should know before a run, in words."""
+    from mooring.spark.pipeline.site_options import jar_notes
+
+    return jar_notes(layout.project)
+
+
 def draw_graph(layout: Layout) -> Path:
     """A project's graph as a picture, among Mooring's own files."""
     from mooring.spark.runs.graph_picture import graph_svg

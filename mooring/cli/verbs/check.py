@@ -16,7 +16,7 @@ from mooring.load.limits import require_some_capacity
 from mooring.load.model import LoadModel
 from mooring.problem.fingerprint import fingerprint
 from mooring.problem.problem import Problem
-from mooring.spark.on_demand import draw_graph
+from mooring.spark.on_demand import draw_graph, project_notes
 
 DESCRIPTION = "Validates a problem file, names field and remedy where it is wrong, and shows a summary."
 
@@ -32,6 +32,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     left_out = [model.variables[k].name for k in range(model.stream_count) if model.totals[k] == 0.0]
     reason = infeasibility(model)
     warnings, notes = find_warnings(problem, model), source_notes(layout)
+    warnings += [] if layout is None else project_notes(layout)
     terminal.document(
         {
             "version": 1,

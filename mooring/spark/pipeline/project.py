@@ -64,6 +64,8 @@ _OWN: dict[str, Check] = {
     "storage": _path_or_mapping,
     "trigger_s": positive,
     "channel": name,
+    "jars": names,
+    "packages": names,
     "policy": name,
 }
 
@@ -93,6 +95,10 @@ class ProjectSettings:
     trigger_s: float = 5.0
     """Seconds between micro-batches. Each costs a fixed part of a core, so 1 s is dear (docs/spark.md)."""
     policy: str = "rod"
+    jars: tuple[str, ...] = ()
+    """Paths, patterns and addresses of jars for embedded sites, beyond those of the spec."""
+    packages: tuple[str, ...] = ()
+    """Maven coordinates of the same."""
 
     @property
     def sites(self) -> tuple[Site, ...]:

@@ -17,6 +17,7 @@ from mooring.progress import Report
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import Project
+from mooring.spark.pipeline.site_options import site_options
 from mooring.spark.pipeline.statistics_file import (
     STATISTICS_FILE_NAME,
     MeasuredStatistics,
@@ -59,7 +60,7 @@ def profile_project(project: Project, options: ProfileOptions, tell: Report) -> 
         shutil.rmtree(scratch, ignore_errors=True)
         try:
             quiet = Site(name="profile", capacity=capacity)
-            with running_sites([quiet], scratch / "sites", _roomy()) as up:
+            with running_sites([quiet], scratch / "sites", site_options(project, _roomy())) as up:
                 tell(0.0, "reading the pipeline")
                 layout = read_layout(project, up["profile"])
                 found = profile_layout(

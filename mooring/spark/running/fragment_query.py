@@ -23,6 +23,7 @@ from pyspark.sql.streaming import StreamingQuery
 from mooring.deployment.engine import LOOK_S
 from mooring.deployment.fragments import Fragment
 from mooring.errors import EngineError, InputError, MooringError
+from mooring.spark.connectors.wanted_jars import LAUNCH_SETTINGS
 from mooring.spark.pipeline.definitions import Definitions, active_session, load_definitions
 from mooring.spark.pipeline.edits import refuse_edited
 from mooring.spark.pipeline.layout import Layout
@@ -139,7 +140,8 @@ def analysed_frame(
 ) -> DataFrame:
     session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(_reports_kept(layout)))
     for name, value in layout.project.spec.configuration.items():
-        session.conf.set(name, value)
+        if name not in LAUNCH_SETTINGS:
+            session.conf.set(name, value)
     for flow in fragment.operators:
         for name, value in definitions.flows[flow].spark_conf.items():
             session.conf.set(name, value)

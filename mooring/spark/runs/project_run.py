@@ -19,6 +19,7 @@ from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import Project, load_project
 from mooring.spark.pipeline.project_edits import AcceptedEdits, ProjectEdits, project_edits
+from mooring.spark.pipeline.site_options import site_options
 from mooring.spark.pipeline.streams_used import unnamed_sinks
 from mooring.spark.running.draining import drain
 from mooring.spark.running.engine import EngineOptions, SparkEngine
@@ -107,7 +108,7 @@ def prepared_run(
     files = RunFiles(project.work_folder)
     with (
         held_project(project, files, holding) as hold,
-        running_sites(project.settings.sites, hold.sites_folder, options) as sites,
+        running_sites(project.settings.sites, hold.sites_folder, site_options(project, options)) as sites,
     ):
         yield from _prepared(project, sites, files, hold, accepted, fresh=fresh)
 
@@ -212,7 +213,7 @@ def read_project(folder: Path) -> tuple[Layout, Problem]:
     # A folder of its own: several commands may read one project side by side.
     with (
         tempfile.TemporaryDirectory(prefix="reader-", dir=project.work_folder) as own,
-        running_sites([reader], Path(own)) as up,
+        running_sites([reader], Path(own), site_options(project)) as up,
     ):
         layout = read_layout(project, up[reader.name])
         return layout, problem_of(layout)

@@ -65,6 +65,8 @@ class EmbeddedOptions:
     settings: dict[str, str] = field(default_factory=dict)
     """Further Spark settings, which win over ours."""
     jvm_flags: tuple[str, ...] = ()
+    jars: tuple[Path, ...] = ()
+    """Behind Spark's own on the class path: where both have a class, Spark's is used."""
 
     def __post_init__(self) -> None:
         if self.heap_mb < 450:
@@ -233,6 +235,9 @@ class EmbeddedSite:
         if (jar := self._local_files(settings)) is not None:
             settings |= local_files.SETTINGS
             classes += f"{os.pathsep}{jar}"
+        classes = os.pathsep.join([classes, *map(str, options.jars)])
+        if options.jars and not _MAKES_ITS_SECRET.fullmatch(settings["spark.master"]):
+            settings["spark.jars"] = ",".join(map(str, options.jars))  # executors elsewhere need them too
         flags += [f"-D{name}={value}" for name, value in settings.items()]
         flags += [f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}", *options.jvm_flags]
         return [str(self._java.path), *flags, "-cp", classes, _MAIN_CLASS]

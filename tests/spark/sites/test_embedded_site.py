@@ -128,6 +128,22 @@ def test_only_where_spark_makes_the_secret_itself_is_it_asked_to(
     assert ("-Dspark.authenticate=true" in command) == asks
 
 
+@pytest.mark.parametrize(
+    ("master", "executors_fetch_them"), [("local[2]", False), ("local-cluster[1,1,1024]", True)]
+)
+def test_jars_stand_behind_sparks_own_and_reach_executors_elsewhere(
+    tmp_path: Path, master: str, executors_fetch_them: bool
+) -> None:
+    jars = (tmp_path / "a.jar", tmp_path / "b.jar")
+    settings = {"spark.master": master} | local_files.HADOOPS_FILES
+    options = EmbeddedOptions(settings=settings, jars=jars)
+    command = EmbeddedSite("s", tmp_path, Java(Path("java"), 17, "test"), options=options)._command(tmp_path)
+    classes = command[command.index("-cp") + 1].split(os.pathsep)
+    assert classes[0].endswith("jars/*")
+    assert classes[1:] == [str(jar) for jar in jars]
+    assert (f"-Dspark.jars={jars[0]},{jars[1]}" in command) == executors_fetch_them
+
+
 def test_the_load_of_a_site_is_seen(site: EmbeddedSite, session: SparkSession) -> None:
     if not can_see_processes():
         pytest.skip("no /proc on this machine: loads are estimates here")

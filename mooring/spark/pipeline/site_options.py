@@ -1,0 +1,45 @@
+"""How the embedded sites of a project are made: with the jars that it brings along."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mooring.spark.connectors.fetched_jars import fetched_jars
+from mooring.spark.connectors.wanted_jars import WantedJars, wanted_jars
+from mooring.spark.pipeline.project import Project
+from mooring.spark.sites.class_archive import usable_archive
+from mooring.spark.sites.embedded_site import EmbeddedOptions
+from mooring.spark.sites.java import find_java
+
+
+def site_options(project: Project, options: EmbeddedOptions | None = None) -> EmbeddedOptions | None:
+    """`options` with what the project adds; fetches jars that are not here yet."""
+    if all(site.connect is not None for site in project.settings.sites):
+        return options
+    java = find_java()
+    base = options or EmbeddedOptions(class_archive=usable_archive(java))
+    return replace(base, jars=fetched_jars(project_jars(project), java))
+
+
+def project_jars(project: Project) -> WantedJars:
+    return wanted_jars(
+        project.spec.configuration,
+        project.settings.jars,
+        project.settings.packages,
+        folder=project.folder,
+        spec_file=project.spec_file,
+        settings_file=project.settings_file,
+    )
+
+
+def jar_notes(project: Project) -> list[str]:
+    """Where jars of the project cannot go, in words."""
+    existing = [site.name for site in project.settings.sites if site.connect is not None]
+    wanted = project_jars(project)
+    if not existing or not wanted:
+        return []
+    sites = ", ".join(repr(name) for name in existing)
+    return [
+        f"the project's jars reach embedded sites only; the existing endpoint(s) {sites} must have "
+        f"{', '.join(wanted.names)} from their own start (spark.jars or spark.jars.packages there)"
+    ]

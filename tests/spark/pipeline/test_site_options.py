@@ -1,0 +1,58 @@
+"""Jars of a project reach its embedded sites; where they cannot go is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mooring.spark.pipeline.project import load_project
+from mooring.spark.pipeline.site_options import jar_notes, site_options
+from mooring.spark.sites.embedded_site import EmbeddedOptions
+
+JARS = "jars: [lib/*.jar]\n"
+EMBEDDED = "sites:\n  here: {capacity: 2}\n"
+EXISTING = "sites:\n  there: {capacity: 2, connect: {url: 'sc://there:15002'}}\n"
+
+
+@pytest.fixture
+def with_jar(make_project: Callable[..., Path]) -> Callable[[str], Path]:
+    def make(settings: str) -> Path:
+        folder = make_project(settings)
+        (folder / "lib").mkdir()
+        (folder / "lib" / "a.jar").touch()
+        return folder
+
+    return make
+
+
+def test_the_jars_of_mooring_yml_and_of_the_spec_reach_embedded_sites(
+    with_jar: Callable[[str], Path],
+) -> None:
+    folder = with_jar(EMBEDDED + JARS)
+    (folder / "b.jar").touch()
+    with (folder / "spark-pipeline.yml").open("a") as spec:
+        spec.write(f"configuration:\n  spark.jars: file://{folder}/b.jar\n")
+    options = site_options(load_project(folder), EmbeddedOptions(heap_mb=777))
+    assert options is not None
+    assert options.heap_mb == 777
+    assert options.jars == (folder / "lib" / "a.jar", folder / "b.jar")
+
+
+def test_existing_endpoints_must_bring_the_jars_themselves_and_check_says_so(
+    with_jar: Callable[[str], Path],
+) -> None:
+    project = load_project(with_jar(EXISTING + JARS))
+    assert site_options(project) is None
+    (note,) = jar_notes(project)
+    assert "'there' must have a.jar" in note
+
+
+def test_where_all_sites_are_embedded_or_no_jar_is_wanted_nothing_is_said(
+    with_jar: Callable[[str], Path],
+) -> None:
+    folder = with_jar(EMBEDDED + JARS)
+    assert jar_notes(load_project(folder)) == []
+    (folder / "mooring.yml").write_text(EXISTING)
+    assert jar_notes(load_project(folder)) == []
