@@ -28,6 +28,8 @@ class CutNode:
     """
     part: str = ""
     """Operators of different parts are never joined: those that ran in different fragments before."""
+    settings: frozenset[tuple[str, str]] = frozenset()
+    """What the engine is to be set to for it. Operators of different settings are never joined."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,10 @@ def cut(nodes: Collection[CutNode]) -> list[Fragment]:
 
 
 def _may_join(nodes: Collection[CutNode]) -> bool:
-    """One site and part for all (pinned and free operators stay apart), and state at most once per query."""
-    alike = len({(node.site, node.part) for node in nodes}) == 1
+    """One site, part and settings for all (pinned and free operators stay apart), and state at most once per
+    query.
+    """
+    alike = len({(node.site, node.part, node.settings) for node in nodes}) == 1
     return alike and sum(node.stateful for node in nodes) <= 1
 
 

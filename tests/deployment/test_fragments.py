@@ -54,3 +54,9 @@ def test_every_fragment_has_one_way_out_one_site_and_one_state(nodes: list[CutNo
             assert len(readers) == 1
             assert readers[0] in fragment.operators
         assert fragment.name == fragment.operators[-1]
+
+
+def test_operators_of_different_settings_stay_apart() -> None:
+    set_otherwise = frozenset({("spark.sql.ansi.enabled", "false")})
+    nodes = [CutNode("a"), CutNode("b", ("a",)), CutNode("c", ("b",), settings=set_otherwise)]
+    assert [fragment.operators for fragment in cut(nodes)] == [("a", "b"), ("c",)]

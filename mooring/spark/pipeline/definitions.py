@@ -34,6 +34,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mooring.errors import InputError, UnsupportedError
 from mooring.spark.pipeline.sql_definitions import SqlStatement, parse_statements
+from mooring.spark.pipeline.tables.table_arguments import NOTHING_SAID, TableArguments, arguments_of
 from mooring.spark.sites.endpoint import first_line
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -60,6 +61,8 @@ class Dataset:
     place: Place
     sink_format: str = ""
     sink_options: dict[str, str] = field(default_factory=dict)
+    arguments: TableArguments = NOTHING_SAID
+    """Of tables and materialized views: what is said of them beside their query."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +212,7 @@ class _Collector(GraphElementRegistry):
         elif isinstance(output, TemporaryView):
             dataset = Dataset(output.name, "view", place)
         elif isinstance(output, StreamingTable):
-            dataset = Dataset(output.name, "table", place)
+            dataset = Dataset(output.name, "table", place, arguments=arguments_of(output))
         else:
             raise UnsupportedError(f"cannot place {type(output).__name__} {output.name!r}", file=str(place))
         self.definitions.add_dataset(dataset)
@@ -233,7 +236,7 @@ class _Collector(GraphElementRegistry):
             raise refused_auto_cdc(statement.name, place)
         if statement.kind in ("table", "view"):
             kind: DatasetKind = "table" if statement.kind == "table" else "view"
-            self.definitions.add_dataset(Dataset(statement.name, kind, place))
+            self.definitions.add_dataset(Dataset(statement.name, kind, place, arguments=statement.arguments))
         if statement.query is not None:
             query, session = statement.query, self._session
             build = lambda: session.sql(query)  # noqa: E731

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -176,6 +176,9 @@ class Layout:
         folder = self.root / "channels" / file_name(dataset) / file_name(flow)
         link = self.root / "links" / file_name(flow)
         keep, results = self.keep_of(dataset), results_reader(dataset)
+        table = self.pipeline.datasets.get(dataset)
+        if table is not None and not table.arguments.mergeable:
+            keep = replace(keep, merge=False)
         return FileChannel(flow, folder, link, self.checkpoint, self.owned, keep, results)
 
 
@@ -206,6 +209,7 @@ def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
                 flow.stateful,
                 channel_after=shared or flow.dataset in kept or flow.dataset in settings.cuts,
                 part=before.home.get(flow.name, ""),
+                settings=frozenset(flow.spark_conf.items()),
             )
         )
     fragments = {fragment.name: fragment for fragment in cut(nodes)}

@@ -9,7 +9,8 @@ will when it runs.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.errors import AnalysisException, PySparkException
@@ -27,6 +28,10 @@ from mooring.spark.pipeline.definitions import (
     place_of_failure,
 )
 from mooring.spark.pipeline.plan_reads import PlanReads, plan_of, reads_of
+from mooring.spark.pipeline.tables.flow_settings import flow_settings
+from mooring.spark.pipeline.tables.output_modes import check_appends
+from mooring.spark.pipeline.tables.table_arguments import check_columns, check_format, stated_schema
+from mooring.spark.pipeline.tables.table_schema import checked_schema, merged_schema
 from mooring.spark.sites.endpoint import first_line
 
 
@@ -48,6 +53,8 @@ class FlowNode:
     place: Place
     unplaced_fingerprint: str = ""
     """The same wherever its outside sources lie."""
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    """Settings that it asks for, those of the temporary views it reads among them."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,8 @@ class Pipeline:
     datasets: dict[str, Dataset]
     flows: dict[str, FlowNode]
     """In an order in which every flow comes after those it reads."""
+    schemas: dict[str, StructType] = field(default_factory=dict)
+    """Columns of each table."""
 
     def writers(self, dataset: str) -> list[FlowNode]:
         return [flow for flow in self.flows.values() if flow.dataset == dataset]
@@ -96,6 +105,8 @@ class _Analysis:
         self._flows: dict[str, FlowNode] = {}
         self._views: dict[str, _ViewNode] = {}
         self._schemas: dict[str, StructType] = {}
+        self._partial: dict[str, StructType] = {}
+        """Columns of a table as far as its flows are known."""
         self._waiting: dict[str, str] = {}
 
     def run(self) -> Pipeline:
@@ -107,10 +118,14 @@ class _Analysis:
                     raise self._stuck(left)
                 pending = left
         self._check_outputs()
-        return Pipeline(self._spec.name, self._definitions.datasets, self._in_order())
+        return Pipeline(self._spec.name, self._definitions.datasets, self._in_order(), self._schemas)
 
     def _analyse(self, flow: FlowDefinition) -> bool:
         """False: it reads something that is not known yet."""
+        with flow_settings(self._session, flow.spark_conf, flow.name, str(flow.place)):
+            return self._analyse_as_set(flow)
+
+    def _analyse_as_set(self, flow: FlowDefinition) -> bool:
         try:
             frame = flow.build()
             if not isinstance(frame, DataFrame):
@@ -153,26 +168,42 @@ class _Analysis:
                 file=str(flow.place),
                 remedy="read with spark.readStream (SQL: FROM STREAM x)",
             )
+        if stateful or reads.sorted:
+            check_appends(frame, flow.name, str(flow.place))
         self._flows[flow.name] = FlowNode(
             *(flow.name, flow.target, inputs, views, outside, stateful, schema, fingerprint, flow.place),
             unplaced_fingerprint=unplaced,
+            spark_conf=self._settings(flow, views),
         )
         if target.kind == "table":
             self._note_schema(flow, schema)
 
+    def _settings(self, flow: FlowDefinition, views: Iterable[str]) -> dict[str, str]:
+        """A flow's own settings override those of the views it reads."""
+        found: dict[str, str] = {}
+        for name in (*views, flow.name):
+            found |= self._definitions.flows[name].spark_conf
+        return found
+
     def _note_schema(self, flow: FlowDefinition, schema: StructType) -> None:
-        known = self._schemas.setdefault(flow.target, schema)
-        columns = {(field.name, field.dataType.simpleString()) for field in schema}
-        expected = {(field.name, field.dataType.simpleString()) for field in known}
-        if columns != expected:
-            only = ", ".join(f"{name} {kind}" for name, kind in sorted(columns ^ expected))
-            raise InputError(
-                f"the flows into {flow.target!r} differ in their columns: {only}",
-                file=str(flow.place),
-                remedy="select the same columns, with the same types, in every flow into one dataset",
-            )
+        """The table is known once all of its flows are."""
+        name, place = flow.target, str(flow.place)
+        so_far = self._partial.get(name, schema)
+        self._partial[name] = merged_schema(so_far, schema, f"the flows into {name!r}", place)
+        if any(
+            other.target == name and other.name not in self._flows
+            for other in self._definitions.flows.values()
+        ):
+            return
+        table = self._definitions.datasets[name]
+        known, defined = self._partial[name], str(table.place)
+        if (stated := stated_schema(table.arguments, name, self._session, defined)) is not None:
+            known = checked_schema(stated, known, name, place)
+        check_format(table.arguments, name, defined)
+        check_columns(table.arguments, known.fieldNames(), name, defined)
+        self._schemas[name] = known
         stub = self._session.readStream.schema(known).parquet(str(self._empty))
-        stub.createOrReplaceTempView(flow.target)
+        stub.createOrReplaceTempView(name)
 
     def _folded(
         self, reads: PlanReads

@@ -37,6 +37,8 @@ class PlanReads:
     """Changes when the plan's meaning may have changed; not with layout, comments or position in the file."""
     unplaced_fingerprint: str
     """The same, whatever the folder its sources lie in: what was measured of it holds elsewhere too."""
+    sorted: bool = False
+    """It puts rows in order, which a stream seldom can."""
 
 
 def plan_of(frame: DataFrame) -> Message:
@@ -46,10 +48,11 @@ def plan_of(frame: DataFrame) -> Message:
 
 def reads_of(plan: Message) -> PlanReads:
     tables: dict[TableRead, None] = {}
-    outside = stateful = False
+    outside = stateful = in_order = False
     for message in _walk(plan):
         kind = message.DESCRIPTOR.name
         stateful = stateful or kind in _STATEFUL
+        in_order = in_order or kind == "Sort"
         if kind == "Read":
             read: Any = message
             if read.WhichOneof("read_type") == "named_table":
@@ -61,9 +64,9 @@ def reads_of(plan: Message) -> PlanReads:
             query = message.query
             tables.update(dict.fromkeys(tables_read(query)))
             stateful = stateful or sql_definitions.keeps_state(query)
-    return PlanReads(
-        tuple(tables), outside, stateful, fingerprint_of(plan), fingerprint_of(plan, placed=False)
-    )
+            in_order = in_order or sql_definitions.puts_in_order(query)
+    marks = fingerprint_of(plan), fingerprint_of(plan, placed=False)
+    return PlanReads(tuple(tables), outside, stateful, *marks, in_order)
 
 
 def _walk(message: Message) -> Iterator[Message]:

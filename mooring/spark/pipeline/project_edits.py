@@ -88,8 +88,8 @@ def record_of(layout: Layout) -> PipelineRecord:
 
 def _flow_record(layout: Layout, name: str) -> FlowRecord:
     flow = layout.pipeline.flows[name]
-    kind = layout.pipeline.datasets[flow.dataset].kind
-    return FlowRecord(flow.dataset, kind, flow.fingerprint, flow.stateful)
+    target = layout.pipeline.datasets[flow.dataset]
+    return FlowRecord(flow.dataset, target.kind, flow.fingerprint, flow.stateful, target.arguments.stored)
 
 
 def project_edits(layout: Layout, accepted: AcceptedEdits | None = None) -> ProjectEdits:
@@ -179,6 +179,11 @@ def _redirected(layout: Layout) -> Iterator[str]:
             yield (
                 f"the flow {name!r} wrote into the {flow.kind} {flow.dataset!r} and writes into the {kind} "
                 f"{now.dataset!r} now: give it another name, and give up the old one with --drop {name}"
+            )
+        elif (stored := layout.pipeline.datasets[now.dataset].arguments.stored) != flow.stored:
+            yield (
+                f"the table {now.dataset!r} is stored as {flow.stored} and would be as {stored} now, and one "
+                "table cannot be both: change it back, or give the table and its flows other names"
             )
 
 

@@ -17,6 +17,8 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from mooring.errors import InputError, UnsupportedError
+from mooring.spark.pipeline.tables.sql_table_clauses import read_clauses
+from mooring.spark.pipeline.tables.table_arguments import NOTHING_SAID, TableArguments
 
 StatementKind = Literal["table", "view", "flow", "materialized view", "auto cdc"]
 
@@ -34,6 +36,7 @@ class SqlStatement:
     """The dataset it writes into: its own name, except for flows."""
     query: str | None
     line: int
+    arguments: TableArguments = NOTHING_SAID
 
 
 @dataclass(frozen=True)
@@ -101,14 +104,22 @@ def _with_query(
     kind: StatementKind, text: str, tokens: list[Token], at: int, line: int, file: str
 ) -> SqlStatement:
     name, after_name = _name_at(tokens, at)
+
+    def clauses(between: list[Token]) -> TableArguments:
+        if kind == "view":  # stored nowhere; its column names and comment are Spark's to read
+            return NOTHING_SAID
+        return read_clauses(text, between, name, f"{file}:{line}")
+
     depth = 0
     for i in range(after_name, len(tokens) - 1):
         depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(tokens[i].token_type, 0)
         starts = tokens[i + 1].token_type in _QUERY_STARTS
         if depth == 0 and tokens[i].token_type is TokenType.ALIAS and starts:
-            return SqlStatement(kind, name, name, text[tokens[i + 1].start : tokens[-1].end + 1], line)
+            query = text[tokens[i + 1].start : tokens[-1].end + 1]
+            said = clauses(tokens[after_name:i])
+            return SqlStatement(kind, name, name, query, line, said)
     if kind == "table":  # fed by flows defined elsewhere
-        return SqlStatement(kind, name, name, None, line)
+        return SqlStatement(kind, name, name, None, line, clauses(tokens[after_name:]))
     raise InputError(f"found no query after AS in the definition of {name!r}", file=f"{file}:{line}")
 
 
@@ -170,6 +181,13 @@ def keeps_state(query: str) -> bool:
     except SqlglotError:
         return True
     return tree.find(exp.Group, exp.Join, exp.Distinct, exp.Limit, exp.AggFunc) is not None
+
+
+def puts_in_order(query: str) -> bool:
+    try:
+        return sqlglot.parse_one(_plain(query), dialect="spark").find(exp.Order) is not None
+    except SqlglotError:
+        return True
 
 
 def normalised(query: str) -> str:

@@ -27,6 +27,7 @@ from mooring.spark.connectors.wanted_jars import LAUNCH_SETTINGS
 from mooring.spark.pipeline.definitions import Definitions, active_session, load_definitions
 from mooring.spark.pipeline.edits import refuse_edited
 from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.tables.table_schema import in_table_order, quoted, stored_columns
 from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.checkpoints.fragment_note import read_fragment_note, write_fragment_note
@@ -143,7 +144,7 @@ def analysed_frame(
         if name not in LAUNCH_SETTINGS:
             session.conf.set(name, value)
     for flow in fragment.operators:
-        for name, value in definitions.flows[flow].spark_conf.items():
+        for name, value in layout.pipeline.flows[flow].spark_conf.items():
             session.conf.set(name, value)
     if any(layout.pipeline.flows[flow].stateful for flow in fragment.operators):
         choose_store(session, layout.checkpoint(fragment.name), expected_state_bytes(layout, fragment))
@@ -192,13 +193,14 @@ def channel_stream(layout: Layout, dataset: str, session: SparkSession, *, bound
     """Everything written into a dataset, by all its flows, as one stream. Where it is not `bounded`, a batch
     takes in all there is, as plain Spark's do: which rows are late depends on where one batch ends.
     """
-    schema = layout.pipeline.writers(dataset)[0].schema
-    reader = session.readStream.schema(schema)
+    table = layout.pipeline.datasets[dataset].arguments
+    columns = layout.pipeline.schemas[dataset]
+    reader = session.readStream.format(table.format).schema(stored_columns(columns, table.partition_cols))
     if bounded:
         reader = reader.option("maxFilesPerTrigger", MAX_FILES_PER_BATCH)
     reader = reader.option("maxFileAge", f"{MAX_FILE_AGE_S}s")
-    parts = [reader.parquet(layout.address(channel.link)) for channel in layout.writers_of(dataset)]
-    return functools.reduce(DataFrame.unionByName, parts)
+    parts = [reader.load(layout.address(channel.link)) for channel in layout.writers_of(dataset)]
+    return functools.reduce(DataFrame.unionByName, parts).select(*map(quoted, columns.fieldNames()))
 
 
 def _output_frame(layout: Layout, fragment: Fragment, definitions: Definitions) -> DataFrame:
@@ -212,6 +214,8 @@ def _output_frame(layout: Layout, fragment: Fragment, definitions: Definitions) 
                 made.add(view)
                 definitions.flows[view].build().createOrReplaceTempView(view)
         frame = definitions.flows[name].build()
+        if (columns := layout.pipeline.schemas.get(node.dataset)) is not None:
+            frame = in_table_order(frame, node.schema.fieldNames(), columns)
         if name != fragment.name:
             frame.createOrReplaceTempView(node.dataset)
     assert frame is not None
@@ -227,7 +231,10 @@ def query_writer(
         writer = frame.writeStream.format(target.sink_format).options(**target.sink_options)
     else:
         folder = layout.address(layout.channels[node.name].link)
-        writer = frame.writeStream.format("parquet").option("path", folder)
+        table = target.arguments
+        writer = frame.writeStream.format(table.format).option("path", folder)
+        if table.partition_cols:
+            writer = writer.partitionBy(*table.partition_cols)
     trigger_ms = round(layout.project.settings.trigger_s * 1000)
     return (
         writer.outputMode("append")

@@ -55,8 +55,9 @@ class ChannelPositions:
         self._sink_log = sink_log
         self._folders = frozenset(folders)
         self._checkpoint_of = checkpoint_of
-        self._inside: dict[str, bool] = {}
-        """Whether an address is that of the channel's folder. A log names few, and each many times."""
+        self._prefixes: dict[str, str | None] = {}
+        """How the files of a folder are called, by its address: None where it is none of the channel's. A log
+        names few, and each many times."""
         self._clear(0, frozenset())
 
     def _clear(self, start: int, gone: frozenset[str]) -> None:
@@ -81,7 +82,7 @@ class ChannelPositions:
 
         `gone`: files that were taken out of the sink's log, and may be back in it for a while.
         """
-        hidden = frozenset(path.name if path.parent in self._folders else str(path) for path in gone)
+        hidden = frozenset(self._name_of(path) for path in gone)
         committed = self._committed_batches(readers)
         if not (start == self.start and hidden <= self._gone and self._read_on(committed)):
             self._clear(start, hidden)
@@ -143,7 +144,7 @@ class ChannelPositions:
             name = self._name(line)
             if name in self._gone:
                 continue
-            if "/" in name:
+            if _is_outside(name):
                 self._outside.add(name)
             if self.first is None:
                 self.first = entry_of(line, self._sink_log)
@@ -157,7 +158,7 @@ class ChannelPositions:
 
     def _advance(self, source: _Source, lines: list[LogLine], committed: int) -> None:
         taken = [(line.batch, self._name(line)) for line in lines]
-        mine = [(batch, name) for batch, name in taken if "/" not in name or name in self._outside]
+        mine = [(batch, name) for batch, name in taken if not _is_outside(name) or name in self._outside]
         if taken and source.here is None:
             source.here = bool(mine)
         source.planned += mine
@@ -183,10 +184,27 @@ class ChannelPositions:
         del self._names[: len(self._names) - (self.entries - needed)]
 
     def _name(self, line: LogLine) -> str:
-        """A file's name; its whole path if it lies outside the channel."""
+        """A file's name, below the channel's folder; its whole path if it lies outside."""
         folder, _, name = line.path.rpartition("/")
-        if (inside := self._inside.get(folder)) is None:
-            inside = self._inside[folder] = local_path(folder, self._sink_log) in self._folders
-        if not inside:
+        if folder not in self._prefixes:
+            self._prefixes[folder] = self._prefix(local_path(folder, self._sink_log))
+        if (prefix := self._prefixes[folder]) is None:
             return str(local_path(line.path, self._sink_log))
-        return unquote(name) if "%" in name else name
+        return prefix + (unquote(name) if "%" in name else name)
+
+    def _name_of(self, path: Path) -> str:
+        prefix = self._prefix(path.parent)
+        return str(path) if prefix is None else prefix + path.name
+
+    def _prefix(self, folder: Path) -> str | None:
+        """Empty for the channel's folder itself, and the way down to those of partitions."""
+        for own in self._folders:
+            if folder == own:
+                return ""
+            if folder.is_relative_to(own) and ".." not in folder.parts:
+                return f"{folder.relative_to(own)}/"
+        return None
+
+
+def _is_outside(name: str) -> bool:
+    return name.startswith("/")

@@ -338,9 +338,11 @@ class FileChannel(ChannelLog):
 
     def _refuse_outside(self, path: Path) -> None:
         """Only files of this channel are ever deleted, whatever logs and notes say, wherever links lead."""
-        named = path.parent in (self.link, self.folder) and path.name not in ("", ".", "..", _SINK_LOG)
+        below = [path.relative_to(own) for own in (self.link, self.folder) if path.is_relative_to(own)]
+        named = bool(below) and below[0].parts[:1] not in ((), (_SINK_LOG,)) and ".." not in path.parts
         own = os.path.join(os.path.realpath(self.folder.parent), self.folder.name)
-        if not named or os.path.realpath(path.parent) != own:
+        folder = os.path.join(own, *below[0].parent.parts) if below else ""
+        if not named or os.path.realpath(path.parent) != folder:
             raise EngineError(
                 f"the log of the channel {self.name} names {path}, which is no file of {self.folder}",
                 remedy="nothing was deleted; put the log back as Spark wrote it, or start over with --fresh",

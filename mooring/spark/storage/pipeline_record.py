@@ -37,6 +37,8 @@ class FlowRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of the dataset: table or sink."""
     fingerprint: str
     stateful: bool
+    stored: str = "parquet"
+    """How the rows of a table lie in its files."""
 
 
 class Dropped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -48,7 +48,7 @@ def test_python_and_sql_definitions_form_one_graph(make_project: ProjectMaker, s
 
         @dp.temporary_view
         def half():
-            return spark.readStream.table("numbers").filter("n % 2 = 0")
+            return spark.readStream.table("numbers").withWatermark("at", "1 second").filter("n % 2 = 0")
         """.replace("\n        ", "\n"),
         rest_sql="""\
         CREATE STREAMING TABLE counted AS
@@ -142,7 +142,7 @@ def test_what_cannot_be_placed_is_refused_with_its_line(
     [
         ("-- c\nCREATE MATERIALIZED VIEW v AS SELECT 1", 2, "materialized view 'v'"),
         ("CREATE STREAMING TABLE t AS SELECT * FROM numbers", 1, "as a fixed table"),
-        ("CREATE STREAMING TABLE t AS SELEC * FROM STREAM numbers", 1, "no flow writes"),
+        ("CREATE STREAMING TABLE t AS SELEC * FROM STREAM numbers", 1, "expected a query after AS"),
         ("CREATE STREAMING TABLE t AS\nSELECT nope FROM STREAM numbers", 1, "nope"),
         ("DROP TABLE numbers", 1, "DROP TABLE"),
     ],
