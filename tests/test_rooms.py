@@ -52,6 +52,7 @@ ROOMS = [
     "spark/storage",
     "spark/storage/checkpoints",
     "spark/ownership",
+    "spark/defining",
     "spark/pipeline/tables",
     "spark/pipeline",
     "spark/running",

@@ -10,13 +10,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
-import logging
 import os
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -33,6 +32,9 @@ from pyspark.pipelines.source_code_location import SourceCodeLocation
 from pyspark.sql import DataFrame, SparkSession
 
 from mooring.errors import InputError, UnsupportedError
+from mooring.spark.defining.names import PipelineNames
+from mooring.spark.defining.running_session import active_session
+from mooring.spark.defining.session_names import use_names
 from mooring.spark.pipeline.sql_definitions import SqlStatement, parse_statements
 from mooring.spark.pipeline.tables.table_arguments import NOTHING_SAID, TableArguments, arguments_of
 from mooring.spark.sites.endpoint import first_line
@@ -80,11 +82,17 @@ class FlowDefinition:
 class Definitions:
     """Everything one project defines, in one session."""
 
+    names: PipelineNames = field(default_factory=PipelineNames)
     datasets: dict[str, Dataset] = field(default_factory=dict)
     flows: dict[str, FlowDefinition] = field(default_factory=dict)
 
+    def found(self, written: str) -> str | None:
+        """The dataset that a name stands for, in whatever parts and case; None: none of this pipeline's."""
+        return self.names.found(written, self.datasets)
+
     def add_dataset(self, dataset: Dataset) -> None:
-        if (other := self.datasets.get(dataset.name)) is not None:
+        if (known := self.found(dataset.name)) is not None:
+            other = self.datasets[known]
             raise InputError(
                 f"the dataset {dataset.name!r} is defined twice: at {other.place} and at {dataset.place}",
                 file=str(dataset.place),
@@ -121,7 +129,7 @@ def find_spec(project: Path) -> tuple[Path, PipelineSpec]:
 def load_definitions(project: Path, spec: PipelineSpec, session: SparkSession) -> Definitions:
     """Run every definition file of the project against `session` and collect what they define."""
     project = project.resolve()
-    registry = _Collector(project, session)
+    registry = _Collector(project, spec, session)
     with (
         _ONE_AT_A_TIME,
         _inside(project),
@@ -139,13 +147,15 @@ def load_definitions(project: Path, spec: PipelineSpec, session: SparkSession) -
                     file=file,
                     remedy="narrow `libraries` in the pipeline spec",
                 )
-    for flow in registry.definitions.flows.values():
-        if flow.target not in registry.definitions.datasets:
+    use_names(session, registry.definitions.found, spec.configuration)
+    for flow in list(registry.definitions.flows.values()):
+        if (target := registry.definitions.found(flow.target)) is None:
             raise InputError(
                 f"the flow {flow.name!r} writes into {flow.target!r}, which is not defined",
                 file=str(flow.place),
                 remedy=f"define it, for example with dp.create_streaming_table({flow.target!r})",
             )
+        registry.definitions.flows[flow.name] = replace(flow, target=target)
     return registry.definitions
 
 
@@ -174,45 +184,24 @@ def sources_digest(project: Path, spec: PipelineSpec) -> str:
     return digest.hexdigest()
 
 
-@contextlib.contextmanager
-def active_session(session: SparkSession) -> Iterator[None]:
-    """Make `session` what `SparkSession.active()` answers in this thread, and keep its client's error log
-    quiet.
-
-    The client logs every analysis error with its JVM stack, also those we expect while looking for an order;
-    what remains an error is raised, with its source line.
-    """
-    held = type(session)._active_session
-    before = getattr(held, "session", None)
-    loggers = [logging.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    held.session = session
-    try:
-        yield
-    finally:
-        held.session = before
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-
-
 class _Collector(GraphElementRegistry):
-    def __init__(self, project: Path, session: SparkSession) -> None:
-        self.definitions = Definitions()
+    def __init__(self, project: Path, spec: PipelineSpec, session: SparkSession) -> None:
+        self.definitions = Definitions(PipelineNames.of(spec))
+        self._key = self.definitions.names.key
+        self._variables = dict(spec.configuration)
         self._project = project
         self._session = session
 
     def register_output(self, output: Output) -> None:
-        place = self._place(output.source_code_location)
+        place, name = self._place(output.source_code_location), self._key(output.name)
         if isinstance(output, MaterializedView):
             raise refused_materialized_view(output.name, place)
         if isinstance(output, Sink):
-            dataset = Dataset(output.name, "sink", place, output.format, dict(output.options))
+            dataset = Dataset(name, "sink", place, output.format, dict(output.options))
         elif isinstance(output, TemporaryView):
-            dataset = Dataset(output.name, "view", place)
+            dataset = Dataset(name, "view", place)
         elif isinstance(output, StreamingTable):
-            dataset = Dataset(output.name, "table", place, arguments=arguments_of(output))
+            dataset = Dataset(name, "table", place, arguments=arguments_of(output))
         else:
             raise UnsupportedError(f"cannot place {type(output).__name__} {output.name!r}", file=str(place))
         self.definitions.add_dataset(dataset)
@@ -220,13 +209,14 @@ class _Collector(GraphElementRegistry):
     def register_flow(self, flow: Flow) -> None:
         place = self._place(flow.source_code_location)
         conf = {key: str(value) for key, value in flow.spark_conf.items()}
-        self.definitions.add_flow(FlowDefinition(flow.name, flow.target, flow.func, place, conf))
+        name, target = self._key(flow.name), self._key(flow.target)
+        self.definitions.add_flow(FlowDefinition(name, target, flow.func, place, conf))
 
     def register_auto_cdc_flow(self, flow: AutoCdcFlow) -> None:
         raise refused_auto_cdc(flow.name or flow.target, self._place(flow.source_code_location))
 
     def register_sql(self, sql_text: str, file_path: Path) -> None:
-        for statement in parse_statements(sql_text, str(file_path)):
+        for statement in parse_statements(sql_text, str(file_path), self._variables):
             self._register_statement(statement, Place(str(file_path), statement.line))
 
     def _register_statement(self, statement: SqlStatement, place: Place) -> None:
@@ -236,11 +226,14 @@ class _Collector(GraphElementRegistry):
             raise refused_auto_cdc(statement.name, place)
         if statement.kind in ("table", "view"):
             kind: DatasetKind = "table" if statement.kind == "table" else "view"
-            self.definitions.add_dataset(Dataset(statement.name, kind, place, arguments=statement.arguments))
+            self.definitions.add_dataset(
+                Dataset(self._key(statement.name), kind, place, arguments=statement.arguments)
+            )
         if statement.query is not None:
             query, session = statement.query, self._session
             build = lambda: session.sql(query)  # noqa: E731
-            self.definitions.add_flow(FlowDefinition(statement.name, statement.target, build, place))
+            name, target = self._key(statement.name), self._key(statement.target)
+            self.definitions.add_flow(FlowDefinition(name, target, build, place, statement.settings))
 
     def _place(self, location: SourceCodeLocation) -> Place:
         file = Path(location.filename)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from mooring.deployment.fragments import Fragment
 from mooring.errors import InputError
+from mooring.spark.defining.session_settings import use_settings
 from mooring.spark.pipeline.definitions import load_definitions, sources_digest
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import read_pipeline
@@ -23,6 +24,7 @@ def refuse_edited(layout: Layout, fragment: Fragment, endpoint: Endpoint) -> Non
         return
     session = open_session(endpoint)
     try:
+        use_settings(session, project.spec, project.spec_file, endpoint.shown)
         definitions = load_definitions(project.folder, project.spec, session)
         now = read_pipeline(project.spec, definitions, session, layout.empty).flows
     finally:

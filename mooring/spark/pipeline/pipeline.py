@@ -19,12 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from mooring.errors import InputError, UnsupportedError
+from mooring.spark.defining.running_session import active_session
 from mooring.spark.pipeline.definitions import (
     Dataset,
     Definitions,
     FlowDefinition,
     Place,
-    active_session,
     place_of_failure,
 )
 from mooring.spark.pipeline.plan_reads import PlanReads, plan_of, reads_of
@@ -226,10 +226,8 @@ class _Analysis:
         return tuple(inputs), tuple(views), outside, stateful, marks
 
     def _local_name(self, name: str) -> str:
-        """`catalog.database.x` means `x` where catalog and database are the pipeline's own."""
-        *prefix, last = name.split(".")
-        own = [self._spec.catalog or "spark_catalog", self._spec.database or "default"]
-        return last if prefix in ([], own, own[1:]) else name
+        """The dataset that a name stands for, or the name of a table outside."""
+        return self._definitions.found(name) or self._definitions.names.key(name)
 
     def _first_unknown(self, reads: PlanReads) -> str | None:
         names = [self._local_name(table.name) for table in reads.tables]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import types
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from google.protobuf.message import Message
 from pyspark.cloudpickle import loads as unpickle
 from pyspark.sql import DataFrame
 
+from mooring.spark.defining.plan_messages import messages_in
 from mooring.spark.pipeline import sql_definitions
 from mooring.spark.pipeline.sql_definitions import TableRead, tables_read
 
@@ -49,7 +49,7 @@ def plan_of(frame: DataFrame) -> Message:
 def reads_of(plan: Message) -> PlanReads:
     tables: dict[TableRead, None] = {}
     outside = stateful = in_order = False
-    for message in _walk(plan):
+    for message in messages_in(plan):
         kind = message.DESCRIPTOR.name
         stateful = stateful or kind in _STATEFUL
         in_order = in_order or kind == "Sort"
@@ -69,19 +69,6 @@ def reads_of(plan: Message) -> PlanReads:
     return PlanReads(tuple(tables), outside, stateful, *marks, in_order)
 
 
-def _walk(message: Message) -> Iterator[Message]:
-    yield message
-    for field, value in message.ListFields():
-        if field.message_type is None:
-            continue
-        if field.message_type.GetOptions().map_entry:
-            inner = [item for item in value.values() if isinstance(item, Message)]
-        else:
-            inner = list(value) if field.is_repeated else [value]
-        for item in inner:
-            yield from _walk(item)
-
-
 def fingerprint_of(plan: Message, *, placed: bool = True) -> str:
     """A hash of the plan without what differs between two readings of the same definition.
 
@@ -90,7 +77,7 @@ def fingerprint_of(plan: Message, *, placed: bool = True) -> str:
     copy = type(plan)()
     copy.CopyFrom(plan)
     functions = []
-    for message in _walk(copy):
+    for message in messages_in(copy):
         names = {field.name for field in message.DESCRIPTOR.fields}
         for noise in {"plan_id", "origin", "common"} & names:
             message.ClearField(noise)

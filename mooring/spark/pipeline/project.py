@@ -32,6 +32,7 @@ from mooring.problem.schema import OPERATOR_FIELDS, QUERY_FIELDS
 from mooring.problem.site import Site
 from mooring.problem.stream import Stream
 from mooring.problem.surroundings import Surroundings, check_site, entries, read_surroundings
+from mooring.spark.defining.names import PipelineNames
 from mooring.spark.pipeline.definitions import find_spec
 from mooring.spark.pipeline.statistics_file import STATISTICS_FILE_NAME, MeasuredStatistics, read_statistics
 from mooring.spark.storage.keep import Keep, read_keep
@@ -151,7 +152,7 @@ def load_project(folder: Path) -> Project:
             remedy="`mooring init` writes one; `sites: {here: {capacity: 2}}` is enough (docs/spark.md)",
         )
     try:
-        settings = _read_settings(load_data(found[0]), folder)
+        settings = _read_settings(load_data(found[0]), folder, PipelineNames.of(spec))
     except InputError as error:
         error.file = error.file or str(found[0])
         raise
@@ -160,7 +161,7 @@ def load_project(folder: Path) -> Project:
     )
 
 
-def _read_settings(data: object, folder: Path) -> ProjectSettings:
+def _read_settings(data: object, folder: Path, names: PipelineNames) -> ProjectSettings:
     if not isinstance(data, Mapping):
         fail("", "a mapping with at least sites", data)
     if "operators" in data:
@@ -180,24 +181,30 @@ def _read_settings(data: object, folder: Path) -> ProjectSettings:
         mapping(sections.get(section, {}), section)
     if not sections.get("sites"):
         fail("sites", "at least one entry", sections.get("sites"))
-    sections["streams"], own["unrated"] = _with_rates(sections.get("streams", {}))
+    sections["streams"], own["unrated"] = _with_rates(sections.get("streams", {}), names)
     around = read_surroundings(sections, folder)
-    own["queries"] = _queries(sections.get("queries") or {}, around)
+    own["queries"] = _queries(sections.get("queries") or {}, around, names)
     own["statistics"] = {
-        str(key): read_fields(raw, _STATISTICS_FIELDS, f"statistics.{key}")
+        names.key(str(key)): read_fields(raw, _STATISTICS_FIELDS, f"statistics.{key}")
         for key, raw in own.get("statistics", {}).items()
     }
-    own["pins"] = {str(key): name(site, f"pins.{key}") for key, site in own.get("pins", {}).items()}
-    own["tables"] = {str(key): _keep(raw, f"tables.{key}") for key, raw in own.get("tables", {}).items()}
+    own["pins"] = {
+        names.key(str(key)): name(site, f"pins.{key}") for key, site in own.get("pins", {}).items()
+    }
+    own["cuts"] = tuple(names.key(key) for key in own.get("cuts", ()))
+    own["tables"] = {
+        names.key(str(key)): _keep(raw, f"tables.{key}") for key, raw in own.get("tables", {}).items()
+    }
     given = own.get("storage", f"{WORK_FOLDER_NAME}/storage")
     own["storage"], own["storage_sites"] = _storage(given, folder, sorted(around.site_names))
     return ProjectSettings(around=around, **own)
 
 
-def _with_rates(streams: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _with_rates(streams: Mapping[Any, Any], names: PipelineNames) -> tuple[dict[Any, Any], tuple[str, ...]]:
     """The section with an assumed rate wherever none is stated, and the streams that got one."""
-    rated, unrated = dict(streams), []
-    for key, raw in streams.items():
+    rated = {names.key(key) if isinstance(key, str) else key: raw for key, raw in streams.items()}
+    unrated = []
+    for key, raw in rated.items():
         if raw is None:
             raw = {}
         if not isinstance(raw, Mapping) or "rate" in raw or "rates" in raw:
@@ -218,7 +225,7 @@ def _keep(raw: object, path: str) -> Keep:
     return replace(keep, merge=bool(fields.get("merge", True)))
 
 
-def _queries(section: Any, around: Surroundings) -> dict[str, Query]:
+def _queries(section: Any, around: Surroundings, names: PipelineNames) -> dict[str, Query]:
     """A query reads the dataset of its own name unless it says otherwise."""
     queries = {}
     for key, raw in entries(section, "queries"):
@@ -227,6 +234,7 @@ def _queries(section: Any, around: Surroundings) -> dict[str, Query]:
         if "site" not in fields:
             fail(f"{path}.site", "the site it runs at", None)
         check_site(fields, around.site_names, path)
+        fields["reads"] = names.key(fields["reads"])
         queries[key] = Query(name=key, **fields)
     return queries
 

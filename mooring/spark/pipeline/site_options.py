@@ -1,4 +1,6 @@
-"""How the embedded sites of a project are made: with the jars that it brings along."""
+"""How the embedded sites of a project are made: with the jars that it brings along, its spec's settings, and
+its own folder for relative paths.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from dataclasses import replace
 
 from mooring.spark.connectors.fetched_jars import fetched_jars
 from mooring.spark.connectors.wanted_jars import WantedJars, wanted_jars
+from mooring.spark.defining.session_settings import launch_settings
 from mooring.spark.pipeline.project import Project
 from mooring.spark.sites.class_archive import usable_archive
 from mooring.spark.sites.embedded_site import EmbeddedOptions
@@ -18,7 +21,12 @@ def site_options(project: Project, options: EmbeddedOptions | None = None) -> Em
         return options
     java = find_java()
     base = options or EmbeddedOptions(class_archive=usable_archive(java))
-    return replace(base, jars=fetched_jars(project_jars(project), java))
+    return replace(
+        base,
+        jars=fetched_jars(project_jars(project), java),
+        settings={**launch_settings(project.spec), **base.settings},
+        working_folder=project.folder,
+    )
 
 
 def project_jars(project: Project) -> WantedJars:

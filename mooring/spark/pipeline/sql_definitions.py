@@ -7,7 +7,9 @@ sqlglot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import sqlglot
@@ -17,6 +19,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from mooring.errors import InputError, UnsupportedError
+from mooring.spark.defining.sql_variables import substituted
 from mooring.spark.pipeline.tables.sql_table_clauses import read_clauses
 from mooring.spark.pipeline.tables.table_arguments import NOTHING_SAID, TableArguments
 
@@ -37,6 +40,8 @@ class SqlStatement:
     query: str | None
     line: int
     arguments: TableArguments = NOTHING_SAID
+    settings: dict[str, str] = field(default_factory=dict)
+    """What SET said before it in the file."""
 
 
 @dataclass(frozen=True)
@@ -47,26 +52,65 @@ class TableRead:
     streaming: bool
 
 
-def parse_statements(text: str, file: str) -> list[SqlStatement]:
-    """The statements of one file; anything that defines no dataset or flow is refused with its line."""
-    try:
-        tokens = Spark().tokenize(text)
-    except SqlglotError as failure:
-        raise InputError(f"cannot be read as SQL: {failure}", file=file) from failure
+def parse_statements(text: str, file: str, variables: Mapping[str, str] | None = None) -> list[SqlStatement]:
+    """The statements of one file; anything that defines no dataset or flow is refused with its line.
+
+    `${name}` is replaced from `variables` and from what `SET` said before in the file.
+    """
     statements: list[SqlStatement] = []
-    current: list[Token] = []
-    for token in [*tokens, None]:
-        if token is None or token.token_type is TokenType.SEMICOLON:
-            if current:
-                statements.append(_parse_one(text, current, file))
-            current = []
-        else:
-            current.append(token)
+    settings: dict[str, str] = {}
+    for tokens in _split(_tokens(text, file)):
+        line, own = tokens[0].line, text[tokens[0].start : tokens[-1].end + 1]
+        if tokens[0].text.upper() == "SET":
+            settings |= _setting(own, f"{file}:{line}")
+            continue
+        own = substituted(own, {**(variables or {}), **settings})
+        statement = _parse_one(own, _tokens(own, file), file, line)
+        statements.append(replace(statement, settings=dict(settings)))
     return statements
 
 
-def _parse_one(text: str, tokens: list[Token], file: str) -> SqlStatement:
-    line, words = tokens[0].line, [token.text.upper() for token in tokens]
+def _tokens(text: str, file: str) -> list[Token]:
+    try:
+        return Spark().tokenize(text)
+    except SqlglotError as failure:
+        raise InputError(f"cannot be read as SQL: {failure}", file=file) from failure
+
+
+def _split(tokens: list[Token]) -> list[list[Token]]:
+    """At the semicolons."""
+    statements: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type is TokenType.SEMICOLON:
+            statements.append([])
+        else:
+            statements[-1].append(token)
+    return [statement for statement in statements if statement]
+
+
+def _setting(statement: str, place: str) -> dict[str, str]:
+    match = re.fullmatch(r"(?is)set\s+([^\s=]+)\s*=\s*(.*?)\s*", statement)
+    if match is None:
+        raise UnsupportedError(
+            f"found {statement!r}, expected SET name = value",
+            file=place,
+            remedy="a setting holds for the definitions after it in the same file; put what holds for all "
+            "under `configuration` in the pipeline spec",
+        )
+    return {match[1].strip("`"): match[2]}
+
+
+_INSTEAD = {
+    "TABLE": "CREATE STREAMING TABLE name AS SELECT ... FROM STREAM source, or CREATE MATERIALIZED VIEW",
+    "INSERT": "CREATE FLOW name AS INSERT INTO table BY NAME SELECT ... FROM STREAM source",
+    "USE": "names with their database (db.table), or `catalog` and `database` in the pipeline spec",
+    "SELECT": "CREATE TEMPORARY VIEW name AS SELECT ...",
+}
+"""First word of a statement that defines nothing, or what it creates -> what to write in a pipeline."""
+
+
+def _parse_one(text: str, tokens: list[Token], file: str, line: int) -> SqlStatement:
+    words = [token.text.upper() for token in tokens]
     head = [word for word in words[:8] if word not in _OPTIONAL]
     if head[:3] == ["CREATE", "STREAMING", "TABLE"]:
         return _with_query("table", text, tokens, _after(words, "TABLE"), line, file)
@@ -77,10 +121,14 @@ def _parse_one(text: str, tokens: list[Token], file: str) -> SqlStatement:
     if head[:2] == ["CREATE", "FLOW"]:
         return _flow(text, tokens, words, line, file)
     shown = " ".join(token.text for token in tokens[:4])
+    instead = _INSTEAD.get(head[1] if head[0] == "CREATE" and len(head) > 1 else head[0])
     raise UnsupportedError(
-        f"found the statement {shown!r}, expected CREATE STREAMING TABLE, TEMPORARY VIEW or FLOW",
+        f"found the statement {shown!r}, expected CREATE STREAMING TABLE, MATERIALIZED VIEW, TEMPORARY VIEW "
+        "or FLOW",
         file=f"{file}:{line}",
-        remedy="other statements define nothing that can be placed; run them outside the pipeline",
+        remedy=f"in a pipeline write {instead}"
+        if instead
+        else "other statements define nothing that can be placed; run them outside the pipeline",
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from mooring.problem.stream import Stream
+from mooring.spark.defining.session_settings import setting_notes
 from mooring.spark.pipeline.last_figures import read_last_figures
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.project import ASSUMED_RATE
@@ -48,7 +49,8 @@ def unnamed_sinks(layout: Layout) -> list[str]:
 
 
 def assumption_notes(layout: Layout) -> list[str]:
-    """What was taken for streams and sinks of which `mooring.yml` says less than a plan needs."""
+    """What was taken for streams and sinks of which `mooring.yml` says less than a plan needs, and which
+    settings of the spec are not."""
     unnamed, rates = unnamed_sources(layout), measured_rates(layout)
     notes = []
     if unnamed:
@@ -70,7 +72,7 @@ def assumption_notes(layout: Layout) -> list[str]:
             f"no rate is known of {', '.join(assumed)}: assumed {ASSUMED_RATE:g} rows per second until the "
             "first minute of a run has measured it"
         )
-    return notes
+    return [*notes, *setting_notes(layout.project.spec)]
 
 
 def _rated(stream: Stream, rates: dict[str, float]) -> Stream:

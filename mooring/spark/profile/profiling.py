@@ -32,7 +32,9 @@ from mooring.errors import InputError, MooringError
 from mooring.load.measured.measurements import NotMeasured
 from mooring.problem.problem import Problem
 from mooring.progress import Report
-from mooring.spark.pipeline.definitions import active_session, load_definitions
+from mooring.spark.defining.running_session import active_session
+from mooring.spark.defining.session_settings import use_settings
+from mooring.spark.pipeline.definitions import load_definitions
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.statistics_file import FlowStatistics
 from mooring.spark.profile.batches import BatchRunner
@@ -178,6 +180,7 @@ class _Profiler:
 
     def _start(self, fragment: Fragment, session: SparkSession, feed: _Feed) -> StreamingQuery:
         project = self._layout.project
+        use_settings(session, project.spec, project.spec_file, self._site.name)
         definitions = with_stand_ins(
             load_definitions(project.folder, project.spec, session),
             lambda source: feed.stand_in(source, session),

@@ -23,8 +23,9 @@ from pyspark.sql.streaming import StreamingQuery
 from mooring.deployment.engine import LOOK_S
 from mooring.deployment.fragments import Fragment
 from mooring.errors import EngineError, InputError, MooringError
-from mooring.spark.connectors.wanted_jars import LAUNCH_SETTINGS
-from mooring.spark.pipeline.definitions import Definitions, active_session, load_definitions
+from mooring.spark.defining.running_session import active_session
+from mooring.spark.defining.session_settings import use_settings
+from mooring.spark.pipeline.definitions import Definitions, load_definitions
 from mooring.spark.pipeline.edits import refuse_edited
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.tables.table_schema import in_table_order, quoted, stored_columns
@@ -118,6 +119,7 @@ def prepare_fragment(
     session = open_session(endpoint, session_id)
     try:
         layout.project.storage_root.introduce(session, site)
+        use_settings(session, layout.project.spec, layout.project.spec_file, site)
         definitions = load_definitions(layout.project.folder, layout.project.spec, session)
         frame = analysed_frame(layout, fragment, definitions, session, to_the_end=to_the_end)
     except MooringError:
@@ -140,9 +142,6 @@ def analysed_frame(
     to_the_end: bool = False,
 ) -> DataFrame:
     session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(_reports_kept(layout)))
-    for name, value in layout.project.spec.configuration.items():
-        if name not in LAUNCH_SETTINGS:
-            session.conf.set(name, value)
     for flow in fragment.operators:
         for name, value in layout.pipeline.flows[flow].spark_conf.items():
             session.conf.set(name, value)

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from mooring.errors import EngineError
 from mooring.problem.problem import Problem
 from mooring.problem.site import Site
+from mooring.spark.defining.session_settings import use_settings
 from mooring.spark.pipeline.definitions import load_definitions
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import read_pipeline
@@ -167,6 +168,7 @@ def read_layout(project: Project, site: SiteHandle) -> Layout:
     root.create()
     (root.folder / "empty").mkdir(exist_ok=True)
     with _session_at(site, root) as session:
+        use_settings(session, project.spec, project.spec_file, site.name)
         definitions = load_definitions(project.folder, project.spec, session)
         empty = root.address(root.folder / "empty")
         return cut_pipeline(project, read_pipeline(project.spec, definitions, session, empty))

@@ -67,6 +67,8 @@ class EmbeddedOptions:
     jvm_flags: tuple[str, ...] = ()
     jars: tuple[Path, ...] = ()
     """Behind Spark's own on the class path: where both have a class, Spark's is used."""
+    working_folder: Path | None = None
+    """Where the server takes relative paths to start; None: in its own scratch folder."""
 
     def __post_init__(self) -> None:
         if self.heap_mb < 450:
@@ -137,7 +139,7 @@ class EmbeddedSite:
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            cwd=scratch,
+            cwd=self._options.working_folder or scratch,
             env=self._environment(),
         )
         assert self._keeper.stdout is not None
@@ -295,6 +297,7 @@ def site_settings(name: str, threads: int, scratch: Path) -> dict[str, str]:
         "spark.connect.grpc.binding.port": "0",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.artifactory.dir.path": str(scratch / "artifacts"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.shuffle.partitions": str(threads),
         "spark.sql.session.timeZone": "UTC",

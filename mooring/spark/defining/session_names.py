@@ -1,0 +1,80 @@
+"""Names of several parts in a session whose datasets are temporary views, which have one part; and `${name}`.
+
+Whatever way a definition takes to name a table (`spark.table`, `readStream.table`, `spark.sql`), it ends in a
+message to the site. There, and only there, the name of a dataset is replaced by that of its view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from google.protobuf.message import Message
+from pyspark.sql import SparkSession
+from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+from mooring.spark.defining.names import parts_of, quoted
+from mooring.spark.defining.plan_messages import messages_in
+from mooring.spark.defining.sql_names import with_view_names
+from mooring.spark.defining.sql_variables import substituted
+
+KeyOf = Callable[[str], str | None]
+"""The dataset that a name stands for; None where it is no dataset of the pipeline."""
+
+
+def use_names(session: SparkSession, key_of: KeyOf, variables: Mapping[str, str]) -> None:
+    """From now on every name that `key_of` knows means that dataset's view in this session. `variables` are
+    replaced in SQL before Spark does it, so that a table may be called `${db}.x`.
+    """
+    client: Any = session.client
+    renaming = _Renaming(key_of, variables)
+    client._session_hooks[:] = [renaming]
+    analyse = type(client)._analyze
+
+    def renamed_analyse(method: str, **sent: Any) -> Any:
+        return analyse(client, method, **{what: renaming.of(value) for what, value in sent.items()})
+
+    client._analyze = renamed_analyse
+
+
+class _Renaming(ConnectSession.Hook):
+    def __init__(self, key_of: KeyOf, variables: Mapping[str, str]) -> None:
+        self._key_of = key_of
+        self._variables = variables
+
+    def on_execute_plan(self, request: Any) -> Any:
+        return self.of(request)
+
+    def of(self, sent: Any) -> Any:
+        """The same message with the views' names."""
+        if not isinstance(sent, Message):
+            return sent
+        copy = type(sent)()
+        copy.CopyFrom(sent)
+        for message in list(messages_in(copy)):
+            found: Any = message
+            kind = message.DESCRIPTOR.name
+            if kind == "Relation" and found.WhichOneof("rel_type") == "read":
+                _rename_read(found, self._key_of)
+            elif kind == "SQL":
+                found.query = with_view_names(substituted(found.query, self._variables), self._key_of)
+            elif kind == "CreateDataFrameViewCommand" and "." in found.name and "`" not in found.name:
+                found.name = quoted(found.name)
+        return copy
+
+
+def _rename_read(relation: Any, key_of: KeyOf) -> None:
+    """A read of the view under the name it was asked for by, so that columns can be qualified with it."""
+    written = relation.read.named_table.unparsed_identifier
+    *qualifier, last = parts_of(written)
+    if not qualifier or (key := key_of(written)) is None:
+        return
+    view, common = type(relation)(), type(relation.common)()
+    view.read.CopyFrom(relation.read)
+    view.read.named_table.unparsed_identifier = quoted(key)
+    common.CopyFrom(relation.common)
+    relation.Clear()
+    relation.common.CopyFrom(common)
+    relation.subquery_alias.input.CopyFrom(view)
+    relation.subquery_alias.alias = last
+    relation.subquery_alias.qualifier.extend(qualifier)

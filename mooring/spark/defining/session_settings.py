@@ -1,0 +1,72 @@
+"""The spec's `configuration` in a session: set where that can be done, or as the site was started with it.
+
+Settings that Spark fixes when it starts are given to embedded sites on their way; an endpoint that runs
+already has them as it has them, and is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.pipelines.cli import PipelineSpec
+from pyspark.sql import SparkSession
+
+from mooring.errors import InputError
+from mooring.spark.connectors.wanted_jars import LAUNCH_SETTINGS
+
+_LEFT_TO_MOORING = (
+    *("spark.master", "spark.remote", "spark.api.mode", "spark.app.name", "spark.local.dir"),
+    *("spark.sql.catalogImplementation", "spark.driver.host", "spark.driver.bindAddress"),
+    *("spark.connect.", "spark.submit."),
+)
+"""What says where a site runs and how it is reached; of a whole family where it ends in a dot."""
+
+
+def is_left_to_mooring(name: str) -> bool:
+    return any(name == own or (own.endswith(".") and name.startswith(own)) for own in _LEFT_TO_MOORING)
+
+
+def launch_settings(spec: PipelineSpec) -> dict[str, str]:
+    """What embedded sites are started with."""
+    return {
+        name: value
+        for name, value in spec.configuration.items()
+        if name.startswith("spark.") and name not in LAUNCH_SETTINGS and not is_left_to_mooring(name)
+    }
+
+
+def use_settings(session: SparkSession, spec: PipelineSpec, spec_file: Path, site: str) -> None:
+    """Set what the spec says for this session; `InputError` for what the site cannot take any more."""
+    refused = refused_settings(session, spec.configuration)
+    for name, has in refused.items():
+        shown = "does not have" if has is None else f"has as {has!r}"
+        raise InputError(
+            f"found {spec.configuration[name]!r}, which the site {site!r} {shown}: Spark takes it only when "
+            "it starts",
+            file=spec_file,
+            field=f"configuration.{name}",
+            remedy="start that endpoint with it, leave it out, or let Mooring start the site (no `connect`)",
+        )
+
+
+def refused_settings(session: SparkSession, wanted: Mapping[str, str]) -> dict[str, str | None]:
+    """Setting -> what the site has instead, of those it can neither take nor already has so."""
+    refused = {}
+    for name, value in wanted.items():
+        if name in LAUNCH_SETTINGS or is_left_to_mooring(name):
+            continue
+        try:
+            session.conf.set(name, value)
+        except PySparkException:
+            has = session.conf.get(name, None)
+            if has != value:
+                refused[name] = has
+    return refused
+
+
+def setting_notes(spec: PipelineSpec) -> list[str]:
+    """Which settings of the spec are not followed."""
+    left = [name for name in spec.configuration if is_left_to_mooring(name)]
+    return [f"{', '.join(left)} of the pipeline spec is not used: every site has its own"] if left else []
