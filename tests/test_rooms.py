@@ -30,6 +30,7 @@ ROOMS = [
     "placement/relaxation",
     "placement/overlay",
     "placement/baselines",
+    "placement/ants",
     "placement/exact",
     "placement/resilient",
     "chunks",

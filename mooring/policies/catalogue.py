@@ -30,6 +30,7 @@ POLICIES = {
     "relaxation": "mooring.placement.relaxation.relaxation:Relaxation",
     "producer": "mooring.placement.baselines.network_baselines:Producer",
     "consumer": "mooring.placement.baselines.network_baselines:Consumer",
+    "descent": "mooring.placement.ants.descent:Descent",
     "ip_multicast": "mooring.placement.baselines.network_baselines:IpMulticast",
 }
 """Where each policy is: its module and its class."""

@@ -81,27 +81,30 @@ class Steps:
     """Nodes, producers before readers."""
 
 
-def steps_of(problem: Problem, site_of_operator: Sequence[int]) -> Steps:
-    """Every arc of the problem's data plane under a placement, at the present rates."""
-    return _Builder(problem, site_of_operator).build()
+def steps_of(problem: Problem, site_of_operator: Sequence[int], crossing_costs: bool = True) -> Steps:
+    """Every arc of the problem's data plane under a placement, at the present rates; on request without what
+    crossings cost in CPU (`comm_us`).
+    """
+    return _Builder(problem, site_of_operator, crossing_costs).build()
 
 
 class _Builder:
-    def __init__(self, problem: Problem, site_of_operator: Sequence[int]) -> None:
+    def __init__(self, problem: Problem, site_of_operator: Sequence[int], crossing_costs: bool) -> None:
         self.problem, self.network = problem, problem.network
+        self.comm_s = self.network.comm_us / 1e6 if crossing_costs else 0.0
         self.streams = problem.graph.stream_count
         sites = [None if s.site is None else problem.site_index[s.site] for s in problem.streams]
         self.steps = Steps(self.streams, [*sites, *(int(site) for site in site_of_operator)], [])
         self.rates: Floats = output_rates(problem)
         self.fragment_of = {j: f for f, members in enumerate(problem.fragments) for j in members}
-        self.bytes = _bytes_by_node(problem)
+        self.bytes = node_bytes(problem)
         self.relay_of_stream: dict[int, int] = {}
         self.relay_of_query: dict[int, int] = {}
 
     def build(self) -> Steps:
         steps, graph = self.steps, self.problem.graph
         steps.order = [*range(self.streams), *(self.streams + j for j in graph.order)]
-        if self.network.comm_us > 0.0:
+        if self.comm_s > 0.0:
             self._add_relays()
         for j, operator in enumerate(self.problem.operators):
             for port, producers in enumerate(graph.ports[j]):
@@ -117,7 +120,7 @@ class _Builder:
         for number, arc in enumerate(steps.arcs):
             steps.out[arc.producer].append(number)
             if arc.link is not None:
-                steps.send_s[arc.producer] += arc.share * self.network.comm_us / 1e6
+                steps.send_s[arc.producer] += arc.share * self.comm_s
         return steps
 
     def _add_relays(self) -> None:
@@ -156,7 +159,7 @@ class _Builder:
         link, latency_s = self._crossing(sender, reader)
         latency_s += self.network.channel_ms / 1e3 if between else 0.0
         work, outputs, shared = self._per_tuple(operator, j, port)
-        receive_s = self.network.comm_us / 1e6 if link is not None else 0.0
+        receive_s = self.comm_s if link is not None else 0.0
         self.steps.arcs.append(
             StepArc(
                 sender,
@@ -195,7 +198,7 @@ class _Builder:
         target = self.problem.site_index[self.problem.queries[q].site]
         relay = self.relay_of_query.get(q)
         link, latency_s = self._crossing_to(node, target)
-        receive_s = self.network.comm_us / 1e6 if link is not None else 0.0
+        receive_s = self.comm_s if link is not None else 0.0
         self.steps.arcs.append(
             StepArc(
                 node,
@@ -251,7 +254,7 @@ class _Builder:
         return float(self.bytes[node] / bandwidth[link])
 
 
-def _bytes_by_node(problem: Problem) -> list[float]:
+def node_bytes(problem: Problem) -> list[float]:
     """Bytes per tuple; an operator that states none has its widest input's. What is not known counts 0."""
     found = [stream.bytes or 0.0 for stream in problem.streams] + [0.0] * len(problem.operators)
     for j in problem.graph.order:

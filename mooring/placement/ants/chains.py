@@ -1,0 +1,208 @@
+"""A query graph cut into chains, the longest first (section 3.3 of the ants paper).
+
+A chain is a path of fragments without a site between two ends that have one: a stream or a fragment, and a
+query or a fragment. Once it is placed, its fragments are ends for others: side chains towards joins, and
+from fan-out points on. Where a fragment has several inputs, the chain follows one; the others come along as
+sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from mooring.arrays import Floats, Ints
+from mooring.load.model import LoadModel
+from mooring.load.queued.many_placements import ManyPlacements
+from mooring.placement.ants.inside import Inside
+from mooring.problem.problem import Problem
+
+NOWHERE = -1
+
+
+@dataclass(frozen=True)
+class End:
+    """Where a chain begins or ends: a fragment's site, or a site; or nowhere."""
+
+    fragment: int = NOWHERE
+    site: int = NOWHERE
+
+    def site_in(self, site_of_fragment: Ints) -> int:
+        return self.site if self.fragment < 0 else int(site_of_fragment[self.fragment])
+
+
+@dataclass(frozen=True)
+class Chain:
+    fragments: tuple[int, ...]
+    start: End
+    end: End
+    tasks: Floats
+    """A row of `rules` per fragment."""
+    sides: Floats
+    """A row of `rules` per flow that enters beside the chain."""
+    start_variability: float
+    end_weight: float
+    """As a task's, of the way to the end."""
+    queries: tuple[int, ...]
+    """Whose results depend on it."""
+
+
+def chains_of(problem: Problem, model: LoadModel, many: ManyPlacements) -> list[Chain]:
+    """Every fragment that is not pinned, in exactly one chain; a chain's ends are placed before it."""
+    return _Cut(problem, model, many).chains()
+
+
+class _Cut:
+    def __init__(self, problem: Problem, model: LoadModel, many: ManyPlacements) -> None:
+        self.problem, self.model, self.many = problem, model, many
+        self.weights = many.weights
+        self.template = many.template
+        count = len(problem.fragments)
+        self.into: list[list[int]] = [[] for _ in range(count)]
+        """Per fragment, its arcs from elsewhere, heaviest first."""
+        self.out: list[list[int]] = [[] for _ in range(count)]
+        for a, arc in enumerate(many.arcs):
+            source = int(self.template.fragment_of[arc.producer])
+            target = NOWHERE if arc.reader is None else int(self.template.fragment_of[arc.reader])
+            if source != target or source < 0:
+                if target >= 0:
+                    self.into[target].append(a)
+                if source >= 0:
+                    self.out[source].append(a)
+        for arcs in (*self.into, *self.out):
+            arcs.sort(key=lambda a: (-self.weights[a], -many.arcs[a].rate, a))
+        self.inside = Inside(problem, many)
+        self.queries = self._queries_below()
+
+    def chains(self) -> list[Chain]:
+        placed = self.model.pinned_site >= 0
+        found: list[Chain] = []
+        for component in self._components():
+            left = [f for f in component if not placed[f]]
+            while left:
+                path = self._longest(left)
+                found.append(self._chain(path, placed))
+                placed[path] = True
+                left = [f for f in left if not placed[f]]
+        return found
+
+    def _components(self) -> list[list[int]]:
+        """Fragments that flows connect, in topological order (by their first operator in the graph's)."""
+        rank = {j: n for n, j in enumerate(self.problem.graph.order)}
+        order = sorted(range(len(self.into)), key=lambda f: min(rank[j] for j in self.problem.fragments[f]))
+        self.rank = {f: n for n, f in enumerate(order)}
+        root = list(range(len(order)))
+
+        def find(f: int) -> int:
+            while root[f] != f:
+                root[f] = root[root[f]]
+                f = root[f]
+            return f
+
+        for f in order:
+            for a in self.into[f]:
+                if (source := self._source(a)) >= 0:
+                    root[find(source)] = find(f)
+        groups: dict[int, list[int]] = {}
+        for f in order:
+            groups.setdefault(find(f), []).append(f)
+        return list(groups.values())
+
+    def _source(self, a: int) -> int:
+        return int(self.template.fragment_of[self.many.arcs[a].producer])
+
+    def _target(self, a: int) -> int:
+        reader = self.many.arcs[a].reader
+        return NOWHERE if reader is None else int(self.template.fragment_of[reader])
+
+    def _longest(self, left: Sequence[int]) -> list[int]:
+        """Most fragments; of equals the heaviest way, then the first."""
+        free = set(left)
+        best: dict[int, tuple[int, float, int]] = {}
+        for f in left:
+            best[f] = (1, 0.0, NOWHERE)
+            for a in self.into[f]:
+                source = self._source(a)
+                if source in free and source in best and self.rank[source] < self.rank[f]:
+                    length, weight, _ = best[source]
+                    candidate = (length + 1, weight + float(self.weights[a]), source)
+                    if candidate[:2] > best[f][:2]:
+                        best[f] = candidate
+        at = max(left, key=lambda f: (*best[f][:2], -self.rank[f]))
+        path = [at]
+        while best[path[0]][2] >= 0:
+            path.insert(0, best[path[0]][2])
+        return path
+
+    def _chain(self, path: list[int], placed: np.ndarray) -> Chain:
+        entry, start = self._entry(path[0], placed)
+        leaving, end = self._exit(path[-1], placed)
+        entries = [entry]
+        for before, after in pairwise(path):
+            entries.append(next(a for a in self.into[after] if self._source(a) == before))
+        exits = [*entries[1:], leaving]
+        tasks = np.array([self._task(f, a, b) for f, a, b in zip(path, entries, exits, strict=True)])
+        sides = [
+            self._side(k, a, exits[k])
+            for k, f in enumerate(path)
+            for a in self.into[f]
+            if a != entries[k] and self.many.arcs[a].rate > 0.0
+        ]
+        return Chain(
+            tuple(path),
+            start,
+            end,
+            tasks,
+            np.array(sides).reshape(-1, 6),
+            float(np.nan_to_num(self.template.at_source[entry], nan=1.0)) if entry is not None else 1.0,
+            0.0 if leaving is None else float(self.weights[leaving]),
+            tuple(sorted(set().union(*(self.queries[f] for f in path)))),
+        )
+
+    def _entry(self, fragment: int, placed: np.ndarray) -> tuple[int | None, End]:
+        """The heaviest input that comes from somewhere: a stream with a site, or a placed fragment."""
+        for a in self.into[fragment]:
+            producer, source = self.many.arcs[a].producer, self._source(a)
+            if source < 0 and self.template.stream_site[producer] >= 0:
+                return a, End(site=int(self.template.stream_site[producer]))
+            if source >= 0 and placed[source]:
+                return a, End(fragment=source)
+        return next(iter(self.into[fragment]), None), End()
+
+    def _exit(self, fragment: int, placed: np.ndarray) -> tuple[int | None, End]:
+        for a in self.out[fragment]:
+            query, target = self.many.arcs[a].query, self._target(a)
+            if query is not None:
+                return a, End(site=int(self.template.query_site[query]))
+            if target >= 0 and placed[target]:
+                return a, End(fragment=target)
+        return next(iter(self.out[fragment]), None), End()
+
+    def _task(self, fragment: int, entry: int | None, leaving: int | None) -> list[float]:
+        fixed, memory = float(self.model.fixed_cores[fragment]), float(self.model.memory_mb[fragment])
+        if entry is None:
+            return [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, fixed, memory]
+        work, variance, path, gain = self.inside.of(entry, leaving)
+        part = gain - np.floor(gain)
+        weight = float(self.weights[entry])
+        rate = self.many.arcs[entry].rate
+        return [rate, work, variance, path, gain, part * (1.0 - part), weight, fixed, memory]
+
+    def _side(self, task: int, entry: int, leaving: int | None) -> list[float]:
+        work, variance, _, gain = self.inside.of(entry, leaving)
+        return [float(task), self.many.arcs[entry].rate, work, variance, gain, float(self.weights[entry])]
+
+    def _queries_below(self) -> list[set[int]]:
+        below: list[set[int]] = [set() for _ in self.into]
+        for _ in range(len(below)):
+            before = sum(map(len, below))
+            for f, arcs in enumerate(self.out):
+                for a in arcs:
+                    query = self.many.arcs[a].query
+                    below[f] |= {query} if query is not None else below[self._target(a)]
+            if sum(map(len, below)) == before:
+                break
+        return below

@@ -1,0 +1,113 @@
+"""The arithmetic of cells and scouts, as functions of plain numbers and sequences.
+
+The protocol's machines call them as they are; the kernels compile the same functions. Each stands alone (no
+function here calls another), so that both is possible.
+
+A task of a chain is a row of the columns below, a side is another flow into one of its tasks: the other input
+of a join or union, which comes along wherever that task goes. What a server has to do is kept as totals over
+its flows (equations 4 to 8 of the ants paper), in core-seconds, since fixed load changes a site's speed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+RATE, WORK, WORK_VARIANCE, PATH, GAIN, GAIN_VARIANCE, WEIGHT, FIXED, MEMORY = range(9)
+"""Of a task: messages per second if they enter a site here; core-seconds of one, mean and variance;
+core-seconds until its result is there; tuples passed on per message, mean and variance; by how much a
+second's delay here delays the mean query; cores at rate zero; MB."""
+SIDE_TASK, SIDE_RATE, SIDE_WORK, SIDE_WORK_VARIANCE, SIDE_GAIN, SIDE_WEIGHT = range(6)
+"""Of a side: which task of the chain it enters, and the same of its messages."""
+MODULUS = 2147483647
+TOTALS = 8
+"""Of flows: rate, load, its square, squared rates, rates by variability, weight; then fixed cores and MB."""
+
+
+def next_random(state: int) -> int:
+    """Lehmer's generator; `state / MODULUS` is the number. An ant carries its own."""
+    return (state * 48271) % MODULUS
+
+
+def ant_seed(seed: int, chain: int, number: int) -> int:
+    """Where an ant's generator begins; never zero."""
+    state = (seed * 1000003 + chain * 7919 + number * 104729 + 12345) % (MODULUS - 1) + 1
+    for _ in range(4):
+        state = (state * 48271) % MODULUS
+    return state
+
+
+def segment_flow(tasks: Any, sides: Any, first: int, last: int, arrival_variability: float) -> Any:
+    """What the tasks first to last add to a site's totals when they are there together, and the core-seconds
+    until a message's result is there.
+
+    A message passes all of them before the next one begins (equation 3).
+    """
+    rate = load = square = squared_rates = irregular = weight = 0.0
+    fixed = memory = path = behind = behind_variance = 0.0
+    for k in range(last, first - 1, -1):
+        fixed += tasks[k][FIXED]
+        memory += tasks[k][MEMORY]
+        path += tasks[k][PATH]
+        for n in range(len(sides)):
+            if sides[n][SIDE_TASK] == k and sides[n][SIDE_RATE] > 0.0:
+                mean = sides[n][SIDE_WORK] + sides[n][SIDE_GAIN] * behind
+                variance = sides[n][SIDE_WORK_VARIANCE] + sides[n][SIDE_GAIN] * behind_variance
+                own = sides[n][SIDE_RATE]
+                rate += own
+                load += own * mean
+                square += own * (mean * mean + variance)
+                squared_rates += own * own
+                irregular += own
+                weight += sides[n][SIDE_WEIGHT]
+        mean = tasks[k][WORK] + tasks[k][GAIN] * behind
+        variance = tasks[k][WORK_VARIANCE] + tasks[k][GAIN] * behind_variance
+        variance += tasks[k][GAIN_VARIANCE] * behind * behind
+        behind, behind_variance = mean, variance
+    own = tasks[first][RATE]
+    rate += own
+    load += own * behind
+    square += own * (behind * behind + behind_variance)
+    squared_rates += own * own
+    irregular += own * arrival_variability
+    weight += tasks[first][WEIGHT]
+    return rate, load, square, squared_rates, irregular, weight, fixed, memory, path
+
+
+def station_of(
+    capacity_cores: float,
+    rate: float,
+    load: float,
+    square: float,
+    squared_rates: float,
+    irregular: float,
+    fixed: float,
+) -> tuple[float, float, float]:
+    """Utilisation, mean wait in seconds, and how irregularly messages leave, from a site's totals.
+
+    Equations 4 to 8, the wait corrected as Kraemer and Langenbach-Belz do.
+    """
+    speed = capacity_cores - fixed
+    if rate <= 1e-9 or squared_rates <= 0.0:  # nothing, or what rounding leaves of flows that have gone
+        return 0.0, 0.0, 1.0
+    if speed <= 0.0:
+        return math.inf, math.inf, 1.0
+    rho = load / speed
+    mean = load / rate
+    service_scv = max(square / rate / (mean * mean) - 1.0, 0.0) if mean > 0.0 else 0.0
+    idle = 1.0 - min(rho, 1.0)
+    weight = 1.0 / (1.0 + 4.0 * idle * idle * (rate * rate / squared_rates - 1.0))
+    arrival_scv = 1.0 - weight + weight * irregular / rate
+    busy = min(rho, 1.0) * min(rho, 1.0)
+    leaving = busy * service_scv + (1.0 - busy) * arrival_scv
+    if rho >= 1.0:
+        return rho, math.inf, leaving
+    if rho <= 0.0:
+        return 0.0, 0.0, leaving
+    total = arrival_scv + service_scv
+    wait = rho / (1.0 - rho) * total / 2.0 * mean / speed
+    if arrival_scv <= 1.0:
+        power = -2.0 * (1.0 - rho) / (3.0 * rho) * (1.0 - arrival_scv) ** 2 / max(total, 1e-300)
+    else:
+        power = -(1.0 - rho) * (arrival_scv - 1.0) / max(arrival_scv + 4.0 * service_scv, 1e-300)
+    return rho, wait * math.exp(power), leaving
