@@ -90,7 +90,7 @@ class _Cut:
         return found
 
     def _components(self) -> list[list[int]]:
-        """Fragments that flows connect, in topological order (by their first operator in the graph's)."""
+        """FragmentFlows that flows connect, in topological order (by their first operator in the graph's)."""
         rank = {j: n for n, j in enumerate(self.problem.graph.order)}
         order = sorted(range(len(self.into)), key=lambda f: min(rank[j] for j in self.problem.fragments[f]))
         self.rank = {f: n for n, f in enumerate(order)}

@@ -25,7 +25,7 @@ WEIGHT, FIXED, MEMORY = 5, 6, 7
 """Columns of a site's totals."""
 
 
-class Fragments(NamedTuple):
+class FragmentFlows(NamedTuple):
     """What descent needs of every fragment beside the template of arcs."""
 
     pinned: Ints

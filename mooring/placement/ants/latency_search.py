@@ -12,7 +12,7 @@ from mooring.load.model import LoadModel
 from mooring.load.queued.many_placements import ManyPlacements
 from mooring.placement.ants import descent_kernels
 from mooring.placement.ants.chains import Chain, chains_of
-from mooring.placement.ants.descent_kernels import Chains, Fragments
+from mooring.placement.ants.descent_kernels import Chains, FragmentFlows
 from mooring.placement.ants.inside import fragment_flows, until_made
 from mooring.problem.problem import Problem
 
@@ -52,7 +52,7 @@ class LatencySearch:
         )
 
     @cached_property
-    def fragments(self) -> Fragments:
+    def fragments(self) -> FragmentFlows:
         template, weights = self.many.template, self.many.weights
         ends: list[dict[int, float]] = [{} for _ in self.problem.fragments]
         path = np.zeros(len(ends))
@@ -72,7 +72,7 @@ class LatencySearch:
                 ends[source][target] = ends[source].get(target, 0.0) + float(weights[a])
                 if target >= 0:
                     ends[target][source] = ends[target].get(source, 0.0) + float(weights[a])
-        return Fragments(
+        return FragmentFlows(
             self.model.pinned_site.astype(np.int64),
             np.ascontiguousarray(self.model.memory_mb, dtype=np.float64),
             np.ascontiguousarray(self.model.memory_limit_mb, dtype=np.float64),
