@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mooring.controller.carrying import AtOnce, Carrier
-from mooring.controller.decider import Decider, Observation, Proposal
-from mooring.controller.evaluation import Evaluation, Evaluator
-from mooring.controller.headroom_decider import HeadroomDecider
+from mooring.controller.deciding.decider import Decider, Observation, Proposal
+from mooring.controller.deciding.evaluation import Evaluation, Evaluator
+from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.journal import Journal
 from mooring.controller.move_desk import MoveDesk
 from mooring.controller.recovery import Incident, Recovery, RecoveryOptions

@@ -38,6 +38,7 @@ class SiteReport:
 
     utilisation: float | None  # share of its capacity in use; None: not measured
     backlog: float | None = None  # tuples waiting, where the engine can tell
+    capacity_cores: float | None = None  # what it can use now; None: not observed
 
 
 @dataclass(frozen=True)

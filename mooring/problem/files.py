@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mooring.errors import InputError
+from mooring.problem.changes.change import Changes
 from mooring.problem.problem import Problem
 from mooring.problem.reading.companion import MAX_BYTES
 from mooring.problem.reading.fields import shown
 from mooring.problem.reading.yaml12 import MAX_DEPTH, parse_yaml
-from mooring.problem.schema import problem_from_data
+from mooring.problem.schema import changes_from_data, problem_from_data
 
 
 def load_problem(path: Path) -> Problem:
@@ -25,6 +26,18 @@ def load_problem(path: Path) -> Problem:
         except InputError as error:
             error.file = error.file or str(path)
             raise
+
+
+def load_changes(path: Path, problem: Problem) -> Changes:
+    """Timed changes of a problem from a file of their own: a list, or a mapping with `changes` alone."""
+    data = load_data(path)
+    if isinstance(data, dict) and list(data) == ["changes"]:
+        data = data["changes"]
+    try:
+        return changes_from_data(data, problem, folder=path.parent)
+    except InputError as error:
+        error.file = error.file or str(path)
+        raise
 
 
 @contextmanager

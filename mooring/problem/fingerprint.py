@@ -16,7 +16,7 @@ def fingerprint(problem: Problem) -> str:
     """Equal for equal problems, whatever the order of the entries in their files and the files' names.
 
     Past rates count, the name of the file they came from does not; neither do Spark addresses, which say how
-    to reach a site and not what it is.
+    to reach a site and not what it is, nor changes, which no plan is made for.
 
     >>> data = {"sites": {"a": {"capacity": 2}, "b": {"capacity": 1}}, "streams": {"s": {"rate": 10}},
     ...         "operators": {"o": {"inputs": ["s"], "cost_us": 12.5}}}
@@ -24,6 +24,7 @@ def fingerprint(problem: Problem) -> str:
     True
     """
     data = _unordered(problem_to_data(problem))
+    data.pop("changes", None)
     for stream in data["streams"].values():
         stream.pop("rates", None)
     digest = hashlib.sha256()

@@ -28,10 +28,11 @@ class RateHistory:
         return np.asarray(self.rates.max(axis=0))
 
 
-def read_history_columns(path: Path) -> dict[str, Floats]:
+def read_history_columns(path: Path, *, with_time: bool = False) -> dict[str, Floats]:
     """The columns of a history file: a header of names, then one row of rates per instant.
 
-    A column `time_s` is allowed and left out, since the samples only have to be taken together.
+    A column `time_s` is allowed and left out unless asked for: often the samples only have to be taken
+    together.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -44,7 +45,7 @@ def read_history_columns(path: Path) -> dict[str, Floats]:
             values = _read_rows(rows, header, path)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot be read: {error}", file=path) from None
-    return {name: values[:, k] for k, name in enumerate(header) if name != "time_s"}
+    return {name: values[:, k] for k, name in enumerate(header) if with_time or name != "time_s"}
 
 
 def _read_rows(rows: Iterable[list[str]], header: list[str], path: Path) -> Floats:

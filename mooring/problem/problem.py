@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.arrays import Floats
+from mooring.problem.changes.change import Changes
 from mooring.problem.graph import QueryGraph
 from mooring.problem.network import Network
 from mooring.problem.operator import Operator
@@ -36,6 +37,8 @@ class Problem:
     network: Network = field(default_factory=Network)
     history: RateHistory | None = None
     """Past rates of the streams that have any, sampled together."""
+    changes: Changes = ()
+    """What happens while it runs. Plans are made for what is now."""
 
     @staticmethod
     def load(path: str | Path) -> Problem:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mooring.errors import InputError
+from mooring.problem.changes.change import Changes
+from mooring.problem.changes.read_changes import Known, read_changes
+from mooring.problem.history import read_history_columns
 from mooring.problem.operator import KINDS, InputStatistics, Operator, split_by_key
 from mooring.problem.problem import Problem
 from mooring.problem.query import Query
+from mooring.problem.reading.companion import companion_file
 from mooring.problem.reading.fields import (
     Check,
     boolean,
@@ -74,6 +79,7 @@ _SECTIONS: dict[str, Check] = {
     "streams": mapping,
     "operators": mapping,
     "queries": mapping,
+    "changes": lambda value, path: value,
 }
 OPERATOR_FIELDS: dict[str, Check] = {
     "inputs": names,
@@ -121,7 +127,31 @@ def problem_from_data(data: object, folder: Path | None = None) -> Problem:
             fail(section, "at least one entry", sections.get(section))
     around = read_surroundings(sections, folder)
     operators = operators_of(read_operator_fields(sections["operators"]), around)
-    return assembled(around, operators, _read_queries(sections.get("queries") or {}, operators, around))
+    problem = assembled(around, operators, _read_queries(sections.get("queries") or {}, operators, around))
+    if sections.get("changes") is None:
+        return problem
+    return replace(problem, changes=changes_from_data(sections["changes"], problem, folder))
+
+
+def changes_from_data(section: object, problem: Problem, folder: Path | None = None) -> Changes:
+    """What happens to a problem while it runs, from a list of timed changes."""
+
+    def read_rates(file: str, stream: str, path: str) -> list[tuple[float, float]]:
+        columns = read_history_columns(companion_file(folder, file, path), with_time=True)
+        if "time_s" not in columns:
+            fail(path, f"a column time_s in {file}", list(columns))
+        if stream not in columns:
+            refuse_reference(stream, columns, path, f"a file with a column named after the stream, in {file}")
+        return list(zip(columns["time_s"].tolist(), columns[stream].tolist(), strict=True))
+
+    known = Known(
+        streams=problem.stream_index,
+        sites=problem.site_index,
+        queries=[query.name for query in problem.queries],
+        has_latencies=problem.network.latency_ms is not None,
+        read_rates=read_rates,
+    )
+    return read_changes(section, known)
 
 
 def assembled(around: Surroundings, operators: tuple[Operator, ...], queries: tuple[Query, ...]) -> Problem:

@@ -20,6 +20,7 @@ import numpy as np
 
 from mooring.arrays import Floats
 from mooring.errors import InputError
+from mooring.problem.changes.change import change_to_data
 from mooring.problem.network import Network
 from mooring.problem.operator import InputStatistics, Operator, split_by_key
 from mooring.problem.problem import Problem
@@ -44,23 +45,27 @@ def problem_to_data(problem: Problem, *, with_connect: bool = False) -> Document
     }
     if problem.queries:
         data["queries"] = {query.name: _fields(query) for query in problem.queries}
+    if problem.changes:
+        data["changes"] = [_figure(change_to_data(change)) for change in problem.changes]
     return data
 
 
 def problem_to_json(problem: Problem, *, with_connect: bool = False) -> str:
-    """One line per site, stream, operator and query."""
+    """One line per site, stream, operator, query and change."""
     parts: list[str] = []
     for section, content in problem_to_data(problem, with_connect=with_connect).items():
         if isinstance(content, dict) and content and section != "network":
             lines = [f"  {_json(key)}: {_json(value)}" for key, value in content.items()]
             parts.append(f" {_json(section)}: {{\n" + ",\n".join(lines) + "\n }")
+        elif section == "changes":
+            parts.append(f" {_json(section)}: [\n  " + ",\n  ".join(map(_json, content)) + "\n ]")
         else:
             parts.append(f" {_json(section)}: {_json(content)}")
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def problem_to_yaml(problem: Problem, *, with_connect: bool = False) -> str:
-    """One line per site, stream, operator and query.
+    """One line per site, stream, operator, query and change.
 
     >>> problem = Problem.from_dict({
     ...     "sites": {"a": {"capacity": 2}}, "streams": {"s": {"rate": 10}},
@@ -81,6 +86,8 @@ def problem_to_yaml(problem: Problem, *, with_connect: bool = False) -> str:
         if isinstance(content, dict) and content and section != "network":
             lines.append(f"{section}:")
             lines.extend(f"  {_flow(key)}: {_flow(value)}" for key, value in content.items())
+        elif section == "changes":
+            lines += [f"{section}:", *(f"  - {_flow(change)}" for change in content)]
         else:
             lines.append(f"{section}: {_flow(content)}")
     return "\n".join(lines) + "\n"

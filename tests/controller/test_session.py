@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mooring.controller.decider import Observation, Proposal
+from mooring.controller.deciding.decider import Observation, Proposal
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Wish, begin
 from mooring.controller.session import Look, SessionOptions
-from mooring.controller.simulated_run import SimulatedRun, simulated_run
+from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
 from mooring.deployment.moves import Move
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites, Placement

@@ -59,6 +59,8 @@ class Binding:
 
     def __init__(self, problem: Problem, behaviour: Behaviour | None = None) -> None:
         self.problem = problem
+        self.network = problem.network
+        """As it is now: latencies change while a run goes on."""
         self.behaviour = behaviour or Behaviour()
         self.stream_count, self.operator_count = len(problem.streams), len(problem.operators)
         self.fragment_of = {j: f for f, members in enumerate(problem.fragments) for j in members}
@@ -215,6 +217,13 @@ class Binding:
             self.link_ends.append(ends)
         return self._links[ends]
 
+    def set_latency(self, ends: tuple[int, int], latency_ms: float) -> None:
+        """Between two sites, in both directions; arcs that cross there have to be rerouted."""
+        assert self.network.latency_ms is not None, "changes of latencies are refused where none are stated"
+        latencies = self.network.latency_ms.copy()
+        latencies[ends] = latencies[ends[::-1]] = latency_ms
+        self.network = replace(self.network, latency_ms=latencies)
+
     def link_rates(self) -> list[float]:
         """Bytes per second of every link so far; 0 where there is no limit."""
         bandwidth = self.problem.network.bandwidth
@@ -225,7 +234,7 @@ class Binding:
 
     def reader(self, arc: Arc, sites: Sequence[int]) -> Reader:
         """The arc with everything that depends on where its ends are."""
-        network, ends = self.problem.network, self.crossing(arc, sites)
+        network, ends = self.network, self.crossing(arc, sites)
         latency_ms = self._channel_ms(arc)
         if ends is not None and network.latency_ms is not None:
             latency_ms += float(network.latency_ms[ends])

@@ -147,7 +147,7 @@ class SimulatedEngine:
         seconds = max(now.at_s - before.at_s, 1e-300)
         rate = {name: (now.totals[name] - before.totals[name]) / seconds for name in now.totals}
         sites = {
-            site.name: SiteReport(float(rate["busy"][i]), float(now.lengths[i]))
+            site.name: SiteReport(float(rate["busy"][i]), float(now.lengths[i]), float(self._capacity[i]))
             for i, site in enumerate(self.problem.sites)
         }
         queries = {sink.name: self._query_report(q, rate, now) for q, sink in enumerate(self.binding.sinks)}
@@ -236,6 +236,23 @@ class SimulatedEngine:
         self._capacity[self._site_index(site)] = cores
         self._refresh_capacity(site)
 
+    def capacity_cores(self, site: str) -> float:
+        """Nominal, now."""
+        return float(self._capacity[self._site_index(site)])
+
+    def latency_ms(self, start: str, end: str) -> float:
+        """Between two sites, now; zero where the problem states none."""
+        latencies = self.binding.network.latency_ms
+        return 0.0 if latencies is None else float(latencies[self._site_index(start), self._site_index(end)])
+
+    def set_latency(self, start: str, end: str, latency_ms: float) -> None:
+        """Change the latency between two sites, both ways, now; what is on its way arrives as it was sent."""
+        ends = (self._site_index(start), self._site_index(end))
+        self.binding.set_latency(ends, latency_ms)
+        for index, arc in enumerate(self.binding.arcs):
+            if self.binding.crossing(arc, self._sites) in (ends, ends[::-1]):
+                self.simulation.reroute(index, self.binding.reader(arc, self._sites))
+
     def restart_statistics(self) -> None:
         """Forget what was counted so far: the end of the warm-up."""
         self.simulation.restart_statistics()
@@ -302,7 +319,7 @@ class SimulatedEngine:
 
     def _pause_s(self, members: Sequence[int], start: int, end: int) -> float:
         """As `MoveTimes` has it, but for what the problem knows better: the state's way over its network."""
-        network, operators = self.problem.network, [self.problem.operators[j] for j in members]
+        network, operators = self.binding.network, [self.problem.operators[j] for j in members]
         state_bytes = sum(operator.state_bytes for operator in operators)
         stateful = any(operator.stateful for operator in operators)
         still_s = self.times.pause_s(stateful=stateful, state_bytes=0.0)

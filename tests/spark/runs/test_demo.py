@@ -17,7 +17,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-from mooring.controller.headroom_decider import propose
+from mooring.controller.deciding.headroom_decider import propose
 from mooring.deployment.moves import Move
 from mooring.load.build import build_load_model
 from mooring.run import plan

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mooring.controller.decider import Observation
+from mooring.controller.deciding.decider import Observation
 from mooring.load.build import build_load_model
 from mooring.problem.problem import Problem
 

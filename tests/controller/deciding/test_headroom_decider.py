@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.controller.decider import Proposal
-from mooring.controller.headroom_decider import HeadroomOptions, propose
+from mooring.controller.deciding.decider import Proposal
+from mooring.controller.deciding.headroom_decider import HeadroomOptions, propose
 from mooring.load.build import build_load_model
 from mooring.load.feasible.headroom import headroom
 from mooring.placement.placement import Placement

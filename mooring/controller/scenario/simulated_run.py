@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mooring.controller.decider import Decider
+from mooring.controller.deciding.decider import Decider
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Wish
 from mooring.controller.session import RunSession, SessionOptions
-from mooring.controller.tray import Tray
+from mooring.controller.scenario.tray import Tray
 from mooring.placement.placement import FragmentSites
 from mooring.simulator.data_plane.engine import SimulatedEngine
 

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from mooring.arrays import Floats, Ints
-from mooring.controller.decider import Observation, Prediction, Proposal, ProposedMove
+from mooring.controller.deciding.decider import Observation, Prediction, Proposal, ProposedMove
 from mooring.deployment.moves import Move
 from mooring.load.build import build_load_model
 from mooring.load.feasible.headroom import headroom

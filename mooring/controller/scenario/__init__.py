@@ -1,0 +1,1 @@
+"""A run session in virtual time, and what happens to it as data."""
