@@ -19,6 +19,7 @@ from mooring.chunks.files import chunk_file
 from mooring.cli.main import VERBS
 from mooring.policies.catalogue import POLICIES
 from mooring.problem import matrices, schema, surroundings
+from mooring.problem.changes import read_changes
 from mooring.problem.problem import Problem
 from mooring.problem.reading.yaml12 import parse_yaml
 
@@ -107,6 +108,7 @@ def test_the_document_of_problem_files_names_every_field() -> None:
         schema.OPERATOR_FIELDS,
         schema.QUERY_FIELDS,
         matrices._NETWORK,
+        read_changes.CHANGE_FIELDS,
     )
     assert not [field for table in tables for field in table if f"`{field}`" not in text]
 

@@ -9,7 +9,7 @@ carried out, beside the run's turns; it can be aborted.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +24,8 @@ from mooring.errors import MooringError
 from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
 
+_FROM_WITHIN = "from within"
+"""The name of every request that the run makes of itself."""
 _MOST_AT_ONCE = 100
 """Requests served in one turn; those that flood the box do not keep the run from its other work."""
 
@@ -67,6 +69,10 @@ class MoveDesk:
     """Asked when a stage is reached, for the status."""
     moved: Callable[[FragmentSites], None] = field(default=lambda sites: None)
     """Called with where every fragment runs after each list, done or taken back."""
+    done: Callable[[Sequence[MoveReport], str], None] = field(default=lambda reports, asked_by: None)
+    """Called with the moves of each list that was carried out to its end, and who asked for it."""
+    whole: Callable[[], FragmentSites] | None = None
+    """Where every fragment is or belongs, those that do not run included; what runs, if not given."""
     lost_sites: Callable[[], Mapping[str, str]] = field(default=dict)
     """Sites that nothing may be moved to, and why."""
     stopped_by: str = ""
@@ -118,15 +124,24 @@ class MoveDesk:
         if self._under_way is not None and self._under_way.run is not None:
             self._under_way.run.abandon()
 
+    def order(self, moves: Sequence[Move], asked_by: str) -> str | None:
+        """A list from within the run, from where everything is now; returns why it is refused, if it is."""
+        steps = [(move.fragment, move.from_site, move.to_site) for move in moves]
+        old = dict(self._whole())
+        return self._begin(MoveRequest(_FROM_WITHIN, self.now_s(), 0, old, steps, asked_by))
+
     # A list
 
-    def _begin(self, request: MoveRequest) -> None:
+    def _whole(self) -> FragmentSites:
+        return self.engine.homes() if self.whole is None else self.whole()
+
+    def _begin(self, request: MoveRequest) -> str | None:
+        """Have a list carried out; returns why it is refused, if it is."""
         moves = [Move(*step) for step in request.moves]
-        running = self.engine.homes()
+        running = self._whole() if request.id == _FROM_WITHIN else self.engine.homes()
         refusal = self._refusal(request, moves, running)
         if refusal is not None:
-            self._refuse(request.id, refusal)
-            return
+            return self._refuse(request.id, refusal)
         asked_by = shown_asker(request.asked_by)
         listed = UnderWay(request, asked_by, reached_at_s=self.now_s())
         try:
@@ -134,14 +149,19 @@ class MoveDesk:
                 self.engine, self.journal, FragmentSites(request.old), moves, self._progress(listed), asked_by
             )
         except MooringError as failure:  # the journal cannot be written: nothing has begun
-            self._refuse(request.id, str(failure))
-            return
+            return self._refuse(request.id, str(failure))
 
         def carry_out() -> None:
             listed.ending = run.carry_out()
 
         self._under_way = listed
         listed.over = self.carrier.begin(carry_out)
+        return None
+
+    def _reply(self, name: str, answer: Mapping[str, Any]) -> None:
+        """Nobody waits at the mailbox for what was asked from within."""
+        if name != _FROM_WITHIN:
+            self.mailbox.reply(name, answer)
 
     def _progress(self, listed: UnderWay) -> Callable[[int, Move, str, MoveReport | None], None]:
         answer: dict[str, Any] = {"state": "running", "steps": listed.steps}
@@ -154,7 +174,7 @@ class MoveDesk:
             listed.steps[step : step + 1] = [{**before, **told, "reached": reached, **figures}]
             listed.at, listed.reached_at_s = step, self.now_s()
             with contextlib.suppress(OSError):  # a full disk is no reason to break off a move
-                self.mailbox.reply(listed.request.id, answer)
+                self._reply(listed.request.id, answer)
 
         return progress
 
@@ -171,6 +191,8 @@ class MoveDesk:
         finally:
             self.moved(self.engine.homes())
         self._unwritten = run if run.owed else None
+        if listed.ending == "done":
+            self.done(run.reports, listed.asked_by)
         where = {"placement": dict(self.engine.homes()), "steps": listed.steps}
         why = "" if run.failure is None else str(run.failure)
         if listed.aborts and listed.ending == "aborted":
@@ -179,7 +201,7 @@ class MoveDesk:
         answers = {listed.request.id: state, **dict.fromkeys((a.id for a in listed.aborts), state)}
         for name, said in answers.items():
             with contextlib.suppress(OSError):
-                self.mailbox.reply(name, {"state": said, **where, **({"why": why} if why else {})})
+                self._reply(name, {"state": said, **where, **({"why": why} if why else {})})
         return True
 
     def _write_what_is_owed(self) -> None:
@@ -200,9 +222,10 @@ class MoveDesk:
             listed.aborts.append(request)
             self.mailbox.reply(request.id, {"state": "running", "steps": listed.steps})
 
-    def _refuse(self, name: str, why: str) -> None:
+    def _refuse(self, name: str, why: str) -> str:
         answer = {"state": "refused", "why": why, "placement": dict(self.engine.homes()), "steps": []}
-        self.mailbox.reply(name, answer)
+        self._reply(name, answer)
+        return why
 
     def _refusal(self, request: MoveRequest, moves: list[Move], running: FragmentSites) -> str | None:
         if not moves:

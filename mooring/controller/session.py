@@ -8,13 +8,15 @@ command line, a web page, a test) does it through this object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from mooring.controller.adaptation import Act, Adaptation, Considered
 from mooring.controller.carrying import AtOnce, Carrier
 from mooring.controller.deciding.decider import Decider, Observation, Proposal
 from mooring.controller.deciding.evaluation import Evaluation, Evaluator
+from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.journal import Journal
 from mooring.controller.move_desk import MoveDesk
@@ -23,7 +25,7 @@ from mooring.controller.replacement import replace_lost
 from mooring.controller.supervision import Reviver, Supervisor
 from mooring.deployment.carry_out import carry_out
 from mooring.deployment.clock import Clock
-from mooring.deployment.engine import LOOK_S, FallibleEngine
+from mooring.deployment.engine import LOOK_S, FallibleEngine, MoveReport
 from mooring.deployment.requests import Mailbox
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites, Placement
@@ -52,10 +54,17 @@ class Look:
 
     observation: Observation
     evaluation: Evaluation
-    proposal: Proposal | None
-    """None where too little is known to decide anything."""
+    considered: Considered
+    """What is proposed, and what came of it."""
     under_way: Mapping[str, object] | None = None
     """The list of moves that is being carried out."""
+    adapting: Mapping[str, object] = field(default_factory=dict)
+    """Who decides, whether it may act, and why it did nothing, for a status file."""
+
+    @property
+    def proposal(self) -> Proposal | None:
+        """None where too little is known to decide anything."""
+        return self.considered.proposal
 
     def remarks(self) -> dict[str, object]:
         """For a status file."""
@@ -63,6 +72,7 @@ class Look:
             "stream_rates": dict(self.observation.stream_rates),
             "proposal": None if self.proposal is None else self.proposal.as_json(),
             "list": None if self.under_way is None else dict(self.under_way),
+            "adapting": dict(self.adapting),
         }
 
 
@@ -79,6 +89,10 @@ class Book(Protocol):
 
     def placed(self, sites: FragmentSites) -> None:
         """Where everything is after moves or a recovery."""
+        ...
+
+    def moved(self, at_s: float, reports: Sequence[MoveReport], asked_by: str) -> None:
+        """A list of moves was carried out, at a second of the run."""
         ...
 
     def noticed(
@@ -103,17 +117,19 @@ class RunSession:
         reviver: Reviver,
         replan: Callable[[Problem], Placement],
         decider: Decider | None = None,
+        act: Act = "propose",
+        guards: GuardOptions | None = None,
         options: SessionOptions | None = None,
         carrier: Carrier | None = None,
         alive: Callable[[], None] = lambda: None,
     ) -> None:
-        """`replan` places what is left of the problem when sites are lost; `carrier` carries out lists of
-        moves, at once if none is given. `alive` is called with every turn, and ends the run by an error if it
+        """`replan` places what is left of the problem when sites are lost. What `decider` proposes is carried
+        out where `act` is "apply" and the guards allow it; `carrier` carries out lists of moves, at once if
+        none is given. `alive` is called with every turn, and ends the run by an error if it
         is another one's by now.
         """
         self.problem, self.engine, self.clock = problem, engine, clock
         self.journal, self.book = journal, book
-        self.decider: Decider = decider or HeadroomDecider(problem)
         self.desk = MoveDesk(
             engine,
             problem,
@@ -122,7 +138,17 @@ class RunSession:
             carrier or AtOnce(),
             now_s=clock.now_s,
             moved=book.placed,
+            done=self._moved,
+            whole=self.placement,
             lost_sites=lambda: self.supervisor.recovery.lost,
+        )
+        self.adaptation = Adaptation(
+            problem,
+            decider or HeadroomDecider(),
+            self.desk,
+            act,
+            guards or GuardOptions(),
+            past_moves=journal.past_moves,
         )
         self.watchers: list[Callable[[Look], None]] = []
         self.chores: dict[str, Callable[[], object]] = {}
@@ -131,6 +157,7 @@ class RunSession:
         self._options = options or SessionOptions()
         self._reviver, self._replan, self._alive = reviver, replan, alive
         self._supervisor: Supervisor | None = None
+        self._resting: set[str] = set()
         self._unnoted: dict[str, str] = {}
         """Fragments that were started elsewhere, while the journal does not know."""
         self._first_at: dict[str, str] = {}
@@ -189,20 +216,39 @@ class RunSession:
             self._next_trim_s = now_s + self._options.trim_s
 
     def look(self) -> Look:
-        """Collect, evaluate, decide, and tell everybody."""
+        """Collect, evaluate, decide, act where that is allowed, and tell everybody."""
         observation = self.collect()
         evaluation = self._evaluator.evaluate(observation)
-        proposal = self.decider.decide(observation)
-        look = Look(observation, evaluation, proposal, self.desk.under_way())
+        considered = self.adaptation.consider(observation, self._busy())
+        look = Look(
+            observation,
+            evaluation,
+            considered,
+            self.desk.under_way(),
+            {
+                "decider": self.adaptation.decider.name,
+                "act": self.adaptation.act,
+                "ordered": [move.fragment for move in considered.ordered],
+                "why": considered.why,
+            },
+        )
         self.apply(look)
         return look
 
     def collect(self) -> Observation:
-        measured = self.engine.measure()
-        return Observation(self.clock.now_s(), self.engine.homes(), measured, self.troubles())
+        measured, resting = self.engine.measure(), frozenset(self._resting)
+        return Observation(
+            self.clock.now_s(),
+            self.engine.homes(),
+            measured,
+            self.troubles(),
+            self.placement(),
+            frozenset(self.supervisor.recovery.lost),
+            resting,
+        )
 
     def apply(self, look: Look) -> None:
-        """Publish what was found. A proposal stays one: the desk carries it out once somebody asks for it."""
+        """Publish what was found."""
         self.book.write(look.observation.troubles, look.remarks())
         for watcher in self.watchers:
             watcher(look)
@@ -216,7 +262,28 @@ class RunSession:
 
     def troubles(self) -> dict[str, str]:
         """What is not as it should be, by the fragment, site or channel concerned."""
-        return self.supervisor.troubles()
+        found = self.supervisor.troubles()
+        return {what: why for what, why in found.items() if what not in self._resting}
+
+    def placement(self) -> FragmentSites:
+        """Where everything runs, or should: recovery learns of moves a little later."""
+        return FragmentSites({**self.supervisor.recovery.placement, **self.engine.homes()})
+
+    # Fragments that nobody needs
+
+    def rest(self, fragments: Collection[str], why: str) -> None:
+        """Stop fragments on purpose; they stay where they are, and nothing starts them until they wake."""
+        for fragment in fragments:
+            if not self.engine.is_idle(fragment):
+                self.engine.stop(fragment)
+            self.supervisor.recovery.hold(fragment, why)
+        self._resting |= set(fragments)
+
+    def wake(self, fragments: Collection[str]) -> None:
+        """Have resting fragments started again, at their site or, if that is lost, elsewhere."""
+        for fragment in fragments:
+            self.supervisor.recovery.release(fragment, self.clock.monotonic_s())
+        self._resting -= set(fragments)
 
     # Inside
 
@@ -232,20 +299,33 @@ class RunSession:
 
     def _recovered(self, started: FragmentSites) -> None:
         """All that was due has been started."""
+        self.adaptation.recovered(self.clock.now_s())
         self._unnoted |= {name: at for name, at in started.items() if self._first_at.pop(name, None) != at}
         self.engine.settled()
-        self.book.placed(self._placement())
+        self.book.placed(self.placement())
         if self._unnoted:
             self._note_placement()
 
     def _note_placement(self) -> None:
         """A full disk keeps the journal behind; it is written as soon as there is room."""
-        self.journal.note_relocated(self._unnoted, self._placement(), "started again after a fault")
+        self.journal.note_relocated(self._unnoted, self.placement(), "started again after a fault")
         self._unnoted = {}
 
-    def _placement(self) -> FragmentSites:
-        """Where everything runs, or should: recovery learns of moves a little later."""
-        return FragmentSites({**self.supervisor.recovery.placement, **self.engine.homes()})
+    def _moved(self, reports: Sequence[MoveReport], asked_by: str) -> None:
+        self.adaptation.moved([report.fragment for report in reports], self.clock.now_s())
+        self.book.moved(self.clock.monotonic_s() - self._began_s, reports, asked_by)
+
+    def _busy(self) -> str:
+        """What nothing else may interfere with: a list of moves, or a fault that recovery is answering."""
+        if self.desk.busy:
+            return "a list of moves is being carried out"
+        recovery = self.supervisor.recovery
+        due = [
+            name
+            for name, site in recovery.placement.items()
+            if recovery.state_of(name) == "waiting" and site not in recovery.lost
+        ]
+        return f"recovery starts {', '.join(due[:3])}" if due else ""
 
     def _serve(self) -> None:
         if self.desk.serve():

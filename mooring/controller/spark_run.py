@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from mooring.controller.carrying import InBackground
-from mooring.controller.decider import StandStill
+from mooring.controller.deciding.none_decider import NoneDecider
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Beginning, Wish, begin
 from mooring.controller.session import RunSession, SessionOptions
@@ -89,7 +89,7 @@ class SparkRun:
                     book=book,
                     reviver=revival,
                     replan=self.wish.replan,
-                    decider=StandStill() if self.once else None,
+                    decider=NoneDecider() if self.once else None,
                     options=pace,
                     carrier=InBackground(),
                     alive=prepared.hold.pulse.sign,

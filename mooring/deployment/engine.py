@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from mooring.arrays import Floats
 from mooring.deployment.move_stages import Reached
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
@@ -72,6 +73,8 @@ class Measurement:
     sites: Mapping[str, SiteReport] = field(default_factory=dict)
     fragments: Mapping[str, FragmentReport] = field(default_factory=dict)
     queries: Mapping[str, QueryReport] = field(default_factory=dict)
+    latency_ms: Floats | None = None
+    """One-way between sites in the problem's order, as they measure it to each other; None: nobody does."""
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,8 @@ class Placement:
     @classmethod
     def from_fragments(cls, problem: Problem, sites: FragmentSites) -> Placement:
         """Every fragment once, at a known site; `InputError` otherwise."""
-        unknown = [name for name in sites if name not in problem.fragment_names]
+        names = set(problem.fragment_names)
+        unknown = [name for name in sites if name not in names]
         missing = [name for name in problem.fragment_names if name not in sites]
         if unknown or missing:
             what = f"no fragment {unknown[0]!r}" if unknown else f"no site for the fragment {missing[0]!r}"

@@ -125,6 +125,26 @@ class Problem:
         )
         return replace(self, streams=changed)
 
+    def in_circumstances(
+        self, *, rates: npt.ArrayLike, capacity_cores: npt.ArrayLike, latency_ms: Floats | None
+    ) -> Problem:
+        """The same operators at other rates, capacities and latencies. What was worked out of the graph is
+        kept: this is asked for at every look at a run.
+        """
+        sites = tuple(
+            site if site.capacity == cores else msgspec.structs.replace(site, capacity=float(cores))
+            for site, cores in zip(self.sites, np.asarray(capacity_cores, dtype=float), strict=True)
+        )
+        streams = tuple(
+            msgspec.structs.replace(stream, rate=float(rate))
+            for stream, rate in zip(self.streams, np.asarray(rates, dtype=float), strict=True)
+        )
+        network = replace(self.network, latency_ms=latency_ms)
+        changed = replace(self, sites=sites, streams=streams, network=network)
+        for kept in ("graph", "fragments", "fragment_names", "operator_index", "nodes_by_name"):
+            changed.__dict__[kept] = getattr(self, kept)
+        return changed
+
     def with_min_rates(self, min_rates: npt.ArrayLike) -> Problem:
         """The same problem under other lower bounds on the rates."""
         changed = tuple(

@@ -16,8 +16,8 @@ from mooring.controller.apply import resume
 from mooring.controller.carrying import InBackground
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Wish
-from mooring.controller.session import SessionOptions
 from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
+from mooring.controller.session import SessionOptions
 from mooring.deployment.engine import MoveReport
 from mooring.deployment.move_stages import STAGES, Reached, Stage, ignored
 from mooring.deployment.moves import Move

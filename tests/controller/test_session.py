@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mooring.controller.deciding.decider import Observation, Proposal
+from mooring.controller.deciding.decider import Proposal
+from mooring.controller.deciding.picture import Picture
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Wish, begin
-from mooring.controller.session import Look, SessionOptions
 from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
+from mooring.controller.session import Look, SessionOptions
 from mooring.deployment.moves import Move
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites, Placement
@@ -70,20 +71,25 @@ def test_rates_near_the_edge_lead_to_a_proposal_that_the_desk_carries_out(tmp_pa
 def test_the_observation_holds_what_was_measured_and_not_what_is_true(tmp_path: Path) -> None:
     """The stream brings three times what the problem states; the decider is shown what came."""
     run = simulated(tmp_path, rate=30.0)
-    seen: list[Observation] = []
+    seen: list[Picture] = []
 
     class Spy:
         name = "spy"
 
-        def decide(self, observation: Observation) -> Proposal | None:
-            seen.append(observation)
-            return None
+        def decide(self, picture: Picture) -> Proposal:
+            seen.append(picture)
+            return Proposal(picture.predict(picture.sites), (), "spying")
 
-    run.session.decider = Spy()  # type: ignore[assignment]  # a class variable there
+    run.session.adaptation.decider = Spy()  # type: ignore[assignment]  # a class variable there
     run.session.run(lambda passed: passed >= 30.0)
-    assert seen[-1].stream_rates["x"] == pytest.approx(30.0, rel=0.1)
-    assert seen[-1].sites == ALL_AT_A
-    assert run.book.looks[-1][1]["proposal"] is None
+    assert seen[-1].rates[0] == pytest.approx(30.0, rel=0.1)
+    assert seen[-1].placement.by_fragment() == ALL_AT_A
+    assert run.book.looks[-1][1]["adapting"] == {
+        "decider": "spy",
+        "act": "propose",
+        "ordered": [],
+        "why": "spying",
+    }
 
 
 def test_fragments_of_a_lost_site_go_on_elsewhere_and_the_run_says_so(tmp_path: Path) -> None:

@@ -5,27 +5,39 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
 
 from mooring.cli.input.files import make_folder
 from mooring.cli.input.given_placement import add_placement, given_placement
+from mooring.cli.input.given_scenario import add_scenario, given_changes, given_guards, given_ways
 from mooring.cli.input.parsing import Parser, add_problem, number, positive_count, seconds
 from mooring.cli.input.problem_source import load_problem
+from mooring.cli.output.adapted_view import print_comparison
 from mooring.cli.output.terminal import Terminal
+from mooring.controller.scenario.adapted_run import Scenario
+from mooring.controller.scenario.comparison import compare_ways
+from mooring.controller.scenario.figure import draw_comparison
 from mooring.errors import InputError
+from mooring.placement.placement import Placement
+from mooring.problem.changes.change import Changes
 from mooring.problem.fingerprint import fingerprint
 from mooring.problem.problem import Problem
 from mooring.simulator.data_plane.binding import Behaviour
 from mooring.simulator.data_plane.figure import draw_report
 from mooring.simulator.data_plane.report import SimulationReport
 from mooring.simulator.data_plane.simulate import simulate
-from mooring.simulator.data_plane.workload import PROCESSES
+from mooring.simulator.data_plane.workload import PROCESSES, workload
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 DESCRIPTION = (
     "Reports end-to-end latencies, utilisation and queues over time, and whether the sites kept up. An "
-    "overloaded run ends early and says where."
+    "overloaded run ends early and says where. With --changes or --adapt the problem changes on the way, and "
+    "is adapted to, beside never moving and replanning from scratch."
 )
 
 
@@ -51,6 +63,7 @@ def add_options(parser: Parser) -> None:
         help="a tuple passes all operators of a site before the next one begins",
     )
     parser.add_argument("--figure", type=Path, metavar="OUT.png", help="draw latency and queues over time")
+    add_scenario(parser)
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
@@ -58,6 +71,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     placement = given_placement(args, problem, terminal, "simulating")
     if args.warm_up < 0:
         raise InputError(f"found {args.warm_up}, expected seconds >= 0", field="--warm-up")
+    changes = given_changes(args, problem)
+    if changes or args.adapt is not None:
+        return _run_scenario(args, problem, placement, changes, terminal)
     with terminal.progress("simulating") as progress:
         report = simulate(
             problem,
@@ -73,20 +89,61 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             progress=progress,
         )
     if args.figure is not None:
-        _draw(report, args.figure)
+        _save(draw_report(report), args.figure)
         terminal.note(f"wrote {args.figure}")
-    settings = {
+    terminal.document(
+        {"version": 1, "problem": fingerprint(problem), "settings": _settings(args), **report.as_json()}
+    )
+    _print(report, terminal)
+    return 0
+
+
+def _run_scenario(
+    args: argparse.Namespace, problem: Problem, placement: Placement, changes: Changes, terminal: Terminal
+) -> int:
+    if args.warm_up:
+        raise InputError("found a warm-up beside changes, which count from 0", field="--warm-up")
+    arrivals = workload(
+        problem,
+        arrivals=args.arrivals,
+        trace=_trace(args.trace or (), problem),
+        multiplier=args.multiplier,
+        seed=args.seed,
+        changes=changes,
+    )
+    scenario = Scenario(
+        problem,
+        placement,
+        changes,
+        args.seconds,
+        tuple(arrivals),
+        seed=args.seed,
+        batch=args.batch,
+        behaviour=Behaviour(to_completion=args.to_completion),
+        policy=args.policy,
+        guards=given_guards(args),
+    )
+    with terminal.progress("adapting") as progress:
+        comparison = compare_ways(scenario, given_ways(args, scenario), progress)
+    if args.figure is not None:
+        _save(draw_comparison(comparison), args.figure)
+        terminal.note(f"wrote {args.figure}")
+    settings = {**_settings(args), "adapt": args.adapt or "none", "policy": args.policy}
+    terminal.document(
+        {"version": 1, "problem": fingerprint(problem), "settings": settings, **comparison.as_json()}
+    )
+    print_comparison(comparison, terminal)
+    return 0
+
+
+def _settings(args: argparse.Namespace) -> dict[str, object]:
+    return {
         "seed": args.seed,
         "multiplier": args.multiplier,
         "arrivals": args.arrivals,
         "trace": args.trace,
         "to_completion": args.to_completion,
     }
-    terminal.document(
-        {"version": 1, "problem": fingerprint(problem), "settings": settings, **report.as_json()}
-    )
-    _print(report, terminal)
-    return 0
 
 
 def _trace(given: Sequence[str], problem: Problem) -> str | Mapping[str, str] | None:
@@ -103,10 +160,10 @@ def _trace(given: Sequence[str], problem: Problem) -> str | Mapping[str, str] | 
     return named or None
 
 
-def _draw(report: SimulationReport, path: Path) -> None:
+def _save(figure: Figure, path: Path) -> None:
     make_folder(path.parent)
     try:
-        draw_report(report).savefig(path, dpi=150)
+        figure.savefig(path, dpi=150)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot be written: {error}", file=path, remedy="choose another --figure") from None
 

@@ -1,7 +1,7 @@
-"""Deciding: an observation in, a proposal with its predicted effect and its reason out.
+"""Deciding: what is known of a run in, a proposal with its predicted effect and its reason out.
 
 A decider never sees the truth, only what was measured, and what was not measured is missing rather than zero.
-It changes nothing: whether a proposal is carried out is for others to say.
+It changes nothing: guards judge its proposal, and whether it is carried out is for others to say.
 """
 
 from __future__ import annotations
@@ -9,16 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from mooring.deployment.engine import Measurement
 from mooring.deployment.moves import Move
 from mooring.placement.placement import FragmentSites
 
+if TYPE_CHECKING:
+    from mooring.controller.deciding.picture import Picture
+
 
 @dataclass(frozen=True)
 class Observation:
-    """What is known of a run at one moment."""
+    """What was seen of a run at one moment."""
 
     at_s: float
     """Seconds since 1970."""
@@ -27,11 +30,20 @@ class Observation:
     measured: Measurement
     troubles: Mapping[str, str] = field(default_factory=dict)
     """What is not as it should be, by the fragment, site or channel concerned."""
+    placement: FragmentSites = field(default_factory=lambda: FragmentSites({}))
+    """Where every fragment is or belongs, those that do not run included; as `sites` where not given."""
+    lost_sites: frozenset[str] = frozenset()
+    resting: frozenset[str] = frozenset()
+    """Fragments that were stopped because no query needs them now."""
 
     @property
     def stream_rates(self) -> Mapping[str, float]:
         """Tuples per second, of the streams that were measured."""
         return self.measured.stream_rates
+
+    @property
+    def belongs(self) -> FragmentSites:
+        return FragmentSites({**self.placement, **self.sites})
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,18 @@ class Prediction:
     bottleneck: str | None
     """The site that limits it."""
     site_loads_cores: Mapping[str, float] = field(default_factory=dict)
+    tuples_under_way: float | None = None
+    """In queues and on links, were the rates higher by the room there should be; None: not worked out."""
+    latency_ms: Mapping[str, float] = field(default_factory=dict)
+    """Per query, over network and channels; empty where the problem states no latencies."""
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "headroom": finite(self.headroom),
+            "bottleneck": self.bottleneck,
+            "site_loads_cores": dict(self.site_loads_cores),
+            "latency_ms": dict(self.latency_ms),
+        }
 
 
 @dataclass(frozen=True)
@@ -68,9 +92,13 @@ class Proposal:
         """With all moves made."""
         return self.moves[-1].after if self.moves else self.now
 
+    def first(self, count: int) -> Proposal:
+        """The same with the first moves only: each knows what it leads to."""
+        return Proposal(self.now, self.moves[:count], self.reason)
+
     def as_json(self) -> dict[str, object]:
         return {
-            "headroom": _finite(self.now.headroom),
+            "headroom": finite(self.now.headroom),
             "bottleneck": self.now.bottleneck,
             "reason": self.reason,
             "moves": [
@@ -78,14 +106,14 @@ class Proposal:
                     "fragment": each.move.fragment,
                     "from": each.move.from_site,
                     "to": each.move.to_site,
-                    "headroom": _finite(each.after.headroom),
+                    "headroom": finite(each.after.headroom),
                 }
                 for each in self.moves
             ],
         }
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
     """JSON has no infinity; headroom without end is none that limits."""
     return value if math.isfinite(value) else None
 
@@ -93,15 +121,6 @@ def _finite(value: float) -> float | None:
 class Decider(Protocol):
     name: ClassVar[str]
 
-    def decide(self, observation: Observation) -> Proposal | None:
-        """What to move, if anything; None where too little is known to say."""
+    def decide(self, picture: Picture) -> Proposal:
+        """What to move, if anything."""
         ...
-
-
-class StandStill:
-    """Leaves everything where it is."""
-
-    name: ClassVar[str] = "none"
-
-    def decide(self, observation: Observation) -> Proposal | None:
-        return None

@@ -16,18 +16,20 @@ from typing import ClassVar
 import numpy as np
 
 from mooring.arrays import Floats, Ints
-from mooring.controller.deciding.decider import Observation, Prediction, Proposal, ProposedMove
+from mooring.controller.deciding.decider import Prediction, Proposal, ProposedMove
+from mooring.controller.deciding.picture import ROOM, Picture
 from mooring.deployment.moves import Move
-from mooring.load.build import build_load_model
-from mooring.load.feasible.headroom import headroom
-from mooring.load.model import LoadModel
-from mooring.placement.placement import Placement
+from mooring.load.feasible.headroom import growth_of_all
 from mooring.problem.problem import Problem
+
+_ALIKE = 0.98
+_SHORTLIST = 16
+"""Moves whose headroom is worked out exactly, where loads are not linear in what moves."""
 
 
 @dataclass(frozen=True)
 class HeadroomOptions:
-    enough: float = 1.25
+    enough: float = ROOM
     """Headroom (the factor by which all rates could still grow) above which nothing is proposed."""
     least_gain: float = 1.1
     """Headroom after a move over headroom before it."""
@@ -39,64 +41,43 @@ class HeadroomDecider:
 
     name: ClassVar[str] = "headroom"
 
-    def __init__(self, problem: Problem, options: HeadroomOptions | None = None) -> None:
-        self._problem, self._model = problem, build_load_model(problem)
+    def __init__(self, options: HeadroomOptions | None = None) -> None:
         self._options = options or HeadroomOptions()
 
-    def decide(self, observation: Observation) -> Proposal | None:
-        """None unless everything runs and every stream is measured: the headroom of a part tells nothing."""
-        problem, rates = self._problem, observation.stream_rates
-        whole = set(observation.sites) == set(problem.fragment_names) and not observation.troubles
-        if not whole or set(rates) != set(problem.stream_index):
-            return None
-        sites = Placement.from_fragments(problem, observation.sites).site_of_fragment
-        measured = np.array([rates[stream.name] for stream in problem.streams])
-        return propose(problem, self._model, sites, measured, self._options)
+    def decide(self, picture: Picture) -> Proposal:
+        """Nothing as long as there may be room enough, by how much the rates vary from look to look."""
+        if picture.low_headroom(picture.sites) >= self._options.enough:
+            now = picture.predict(picture.sites, in_full=True)
+            return Proposal(now, (), _reason(now, (), self._options))
+        return propose(picture, self._options)
 
 
-def propose(
-    problem: Problem,
-    model: LoadModel,
-    site_of_fragment: Ints,
-    rates: Floats,
-    options: HeadroomOptions | None = None,
-) -> Proposal:
-    """What to move at these stream rates, given where the fragments are."""
-    chosen, sites = options or HeadroomOptions(), np.array(site_of_fragment, dtype=np.int64)
-    now = _predicted(problem, model, sites, rates)
+def propose(picture: Picture, options: HeadroomOptions | None = None) -> Proposal:
+    """What to move at the picture's rates, given where the fragments are."""
+    chosen, sites, problem = options or HeadroomOptions(), picture.sites.copy(), picture.problem
+    now = picture.predict(sites, in_full=True)
     moves: list[ProposedMove] = []
     reached = now.headroom
     while reached < chosen.enough and len(moves) < chosen.max_moves:
-        best = _best_move(problem, model, sites, rates)
-        if best is None or best[0] < chosen.least_gain * reached or best[0] <= 0.0:
+        best = _best_move(picture, sites)
+        if best is None:
             break
-        reached, fragment, to = best
+        fragment, to = best
         origin, target = (problem.sites[site].name for site in (int(sites[fragment]), to))
         sites[fragment] = to
-        moves.append(
-            ProposedMove(
-                Move(problem.fragment_names[fragment], origin, target),
-                _predicted(problem, model, sites, rates),
-            )
-        )
+        after = picture.predict(sites, in_full=True)
+        if after.headroom < chosen.least_gain * reached or after.headroom <= 0.0:
+            break
+        reached = after.headroom
+        moves.append(ProposedMove(Move(problem.fragment_names[fragment], origin, target), after))
     return Proposal(now, tuple(moves), _reason(now, moves, chosen))
-
-
-def _predicted(problem: Problem, model: LoadModel, sites: Ints, rates: Floats) -> Prediction:
-    growth = headroom(model, sites, rates).all
-    loads = model.site_loads(sites, rates)
-    return Prediction(
-        growth.factor,
-        None if growth.site is None else problem.sites[growth.site].name,
-        {site.name: float(load) for site, load in zip(problem.sites, loads, strict=True)},
-    )
 
 
 def _reason(now: Prediction, moves: Sequence[ProposedMove], options: HeadroomOptions) -> str:
     if math.isinf(now.headroom):
         return "at the measured rates nothing loads any site"
     room = f"the headroom at the measured rates is x {now.headroom:.2f}"
-    if now.headroom >= options.enough:
+    if not moves and now.headroom >= options.enough:
         return f"{room}, which is enough (x {options.enough:g})"
     if not moves:
         return f"{room}, at {now.bottleneck}, and no move would raise it by {options.least_gain - 1:.0%}"
@@ -104,35 +85,79 @@ def _reason(now: Prediction, moves: Sequence[ProposedMove], options: HeadroomOpt
     return f"{room}, at {now.bottleneck}; moving {what} makes it x {moves[-1].headroom:.2f}"
 
 
-_ALIKE = 0.98
-
-
-def _best_move(
-    problem: Problem, model: LoadModel, sites: Ints, rates: Floats
-) -> tuple[float, int, int] | None:
-    """(headroom, fragment, to site) of the move that raises it most; little state decides near ties."""
-    full = headroom(model, sites, rates).all.site
-    found: list[tuple[float, float, int, int]] = []
-    for fragment in map(int, np.flatnonzero((model.pinned_site < 0) & (sites == full))):
-        if not _movable(problem, fragment):
-            continue
-        for to in range(model.site_count):
-            if to != sites[fragment]:
-                moved = sites.copy()
-                moved[fragment] = to
-                factor = headroom(model, moved, rates).all.factor
-                found.append((factor, _state_bytes(problem, fragment), fragment, to))
-    if not found:
+def _best_move(picture: Picture, sites: Ints) -> tuple[int, int] | None:
+    """(fragment, to site) of the move that raises the headroom most. Of near ties the one with least state
+    goes first, then the one whose target keeps the most room.
+    """
+    full = growth_of_all(picture.model, sites, picture.rates).site
+    if full is None:
         return None
-    most = max(factor for factor, *_ in found)
-    factor, _, fragment, to = min(
-        (item for item in found if item[0] >= _ALIKE * most), key=lambda item: (item[1], -item[0], item[2:])
-    )
-    return factor, fragment, to
+    leaving = np.flatnonzero(picture.movable & (sites == full))
+    if not len(leaving):
+        return None
+    after, room_there = _headrooms(picture, sites, full, leaving)
+    rows, targets = np.nonzero(after > -np.inf)
+    if not len(rows):
+        return None
+    found = after[rows, targets]
+    linear = not picture.model.definitions and picture.model.arcs.comm_us == 0.0
+    if not linear:
+        likely = np.argsort(-found, kind="stable")[:_SHORTLIST]
+        rows, targets = rows[likely], targets[likely]
+        found = np.array(
+            [
+                _headroom_after(picture, sites, leaving[r], t)
+                for r, t in zip(rows, targets.tolist(), strict=True)
+            ]
+        )
+    good = np.flatnonzero(found >= _ALIKE * found.max())
+    state = [_state_bytes(picture.problem, int(leaving[rows[i]])) for i in good]
+    there = [-float(room_there[rows[i], targets[i]]) for i in good]
+    ranked = zip(state, (-found[good]).tolist(), there, rows[good].tolist(), good.tolist(), strict=True)
+    best = min(ranked)[-1]
+    return int(leaving[rows[best]]), int(targets[best])
 
 
-def _movable(problem: Problem, fragment: int) -> bool:
-    return all(problem.operators[j].movable for j in problem.fragments[fragment])
+def _headrooms(picture: Picture, sites: Ints, full: int, leaving: Ints) -> tuple[Floats, Floats]:
+    """Fragments that could leave x sites: the headroom after that move alone, exactly where loads are linear
+    and crossings free, -inf where it is not allowed; and that of the target by itself.
+    """
+    model, own = picture.model, picture.loads_cores
+    growing = np.bincount(sites, own, model.site_count)
+    room = model.site_capacity_left(sites)
+    memory_mb = np.bincount(sites, model.memory_mb, model.site_count)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        here = np.where(room < 0.0, 0.0, np.where(growing > 0.0, room / growing, np.inf))
+        left = growing[full] - own[leaving]
+        source = np.where(left > 1e-15, (room[full] + model.fixed_cores[leaving]) / left, np.inf)
+        target_room = room[None, :] - model.fixed_cores[leaving, None]
+        target_load = growing[None, :] + own[leaving, None]
+        target = np.where(target_load > 0.0, target_room / target_load, np.inf)
+    target = np.where(target_room < 0.0, 0.0, target)
+    source = np.where(room[full] + model.fixed_cores[leaving] < 0.0, 0.0, source)
+    after = np.minimum(source[:, None], np.minimum(target, _least_of_others(here, full)[None, :]))
+    fits = memory_mb[None, :] + model.memory_mb[leaving, None] <= model.memory_limit_mb[None, :]
+    allowed = fits & ~picture.lost[None, :]
+    allowed[:, full] = False
+    return np.where(allowed, after, -np.inf), target
+
+
+def _least_of_others(values: Floats, full: int) -> Floats:
+    """Per site: the least of all sites but that one and the full one."""
+    others = values.copy()
+    others[full] = np.inf
+    if len(others) < 2:
+        return np.full_like(others, np.inf)
+    order = np.argsort(others, kind="stable")
+    least = np.full(len(others), others[order[0]])
+    least[order[0]] = others[order[1]]
+    return least
+
+
+def _headroom_after(picture: Picture, sites: Ints, fragment: int, to: int) -> float:
+    moved = sites.copy()
+    moved[fragment] = to
+    return growth_of_all(picture.model, moved, picture.rates).factor
 
 
 def _state_bytes(problem: Problem, fragment: int) -> float:

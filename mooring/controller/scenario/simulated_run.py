@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mooring.controller.adaptation import Act
 from mooring.controller.deciding.decider import Decider
+from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Wish
-from mooring.controller.session import RunSession, SessionOptions
 from mooring.controller.scenario.tray import Tray
+from mooring.controller.session import RunSession, SessionOptions
+from mooring.deployment.clock import Clock
+from mooring.deployment.engine import MoveReport
 from mooring.placement.placement import FragmentSites
+from mooring.problem.problem import Problem
 from mooring.simulator.data_plane.engine import SimulatedEngine
 
 
@@ -57,6 +62,8 @@ class MemoryBook:
     looks: list[tuple[dict[str, str], dict[str, object]]] = field(default_factory=list)
     """Troubles and remarks of every look."""
     incidents: list[tuple[float, str]] = field(default_factory=list)
+    moves: list[tuple[float, MoveReport, str]] = field(default_factory=list)
+    """When, what, and who asked for it."""
     sites: FragmentSites = field(default_factory=lambda: FragmentSites({}))
     """After the last change."""
 
@@ -68,6 +75,9 @@ class MemoryBook:
 
     def placed(self, sites: FragmentSites) -> None:
         self.sites = sites
+
+    def moved(self, at_s: float, reports: Sequence[MoveReport], asked_by: str) -> None:
+        self.moves += [(at_s, report, asked_by) for report in reports]
 
     def noticed(
         self, sites: FragmentSites, troubles: Mapping[str, str], under_way: Mapping[str, object] | None
@@ -91,12 +101,18 @@ def simulated_run(
     wish: Wish,
     *,
     decider: Decider | None = None,
+    act: Act = "propose",
+    guards: GuardOptions | None = None,
+    clock: Clock | None = None,
+    believed: Problem | None = None,
     options: SessionOptions | None = None,
 ) -> SimulatedRun:
-    """A session over an engine on which nothing runs yet; `session.start` begins it."""
-    clock, tray, book = VirtualClock(engine), Tray(), MemoryBook()
+    """A session over an engine on which nothing runs yet; `session.start` begins it. `believed` is what the
+    session takes the problem for, where that is not what the engine simulates.
+    """
+    clock, tray, book = clock or VirtualClock(engine), Tray(), MemoryBook()
     session = RunSession(
-        engine.problem,
+        believed or engine.problem,
         engine,
         clock,
         tray,
@@ -105,6 +121,8 @@ def simulated_run(
         reviver=SimulatedRevival(engine),
         replan=wish.replan,
         decider=decider,
+        act=act,
+        guards=guards,
         options=options,
     )
     return SimulatedRun(engine, tray, book, session)

@@ -110,7 +110,8 @@ def in_words(change: Change) -> str:
     >>> in_words(SiteLoss(at_s=150, site="cern", for_s=60))
     'site cern lost for 60 s'
     """
-    lasting = f" for {change.for_s:g} s" if getattr(change, "for_s", None) is not None else ""
+    for_s: float | None = getattr(change, "for_s", None)
+    lasting = f" for {for_s:g} s" if for_s is not None else ""
     match change:
         case RateChange():
             over = f" over {change.over_s:g} s" if change.over_s else ""

@@ -114,6 +114,9 @@ class SimulatedEngine:
     def disconnect(self, channel: Channel) -> None:
         for arc in self._channel_arcs(channel):
             self.simulation.open_arc(arc, False)
+        if channel.reader in self._fragments and channel.reader not in self._running:
+            for j in self._fragments[channel.reader]:  # of a reader that is gone nothing is kept
+                self.simulation.discard(j)
 
     def move(self, fragment: str, to_site: str, reached: Reached = ignored) -> MoveReport:
         target = self._site_index(to_site)
@@ -158,6 +161,7 @@ class SimulatedEngine:
             sites=sites,
             fragments={name: self._fragment_report(name, rate) for name in self._fragments},
             queries=queries,
+            latency_ms=self.binding.network.latency_ms,
         )
 
     def homes(self) -> FragmentSites:

@@ -10,7 +10,7 @@ from mooring.arrays import Floats
 from mooring.simulator.data_plane.feed import ArrivalFeed
 from mooring.simulator.data_plane.kernels.calendar_kernels import cancel, schedule
 from mooring.simulator.data_plane.kernels.event_kernels import advance, close_bin, release, set_capacity
-from mooring.simulator.data_plane.kernels.move_kernels import withdraw
+from mooring.simulator.data_plane.kernels.move_kernels import discard_held, withdraw
 from mooring.simulator.data_plane.kernels.records import DONE, GROW, LINK_OVERLOAD, NONE, REFILL, World
 from mooring.simulator.data_plane.latency import Latency, latency_of
 from mooring.simulator.data_plane.layout import lay_out, with_more_tuples
@@ -111,6 +111,10 @@ class Simulation:
         """Stop an operator; its input waits. Returns the tuples taken back from its site's queue."""
         cancel(self.world.slots, self.world.buckets, int(self.world.clock["release_slots"][0]) + operator)
         return float(withdraw(self.world, operator))
+
+    def discard(self, operator: int) -> None:
+        """Forget what waits for a held operator."""
+        discard_held(self.world, operator)
 
     def release(self, operator: int, *, after_s: float = 0.0) -> None:
         """Let a held operator run again, at once or later."""

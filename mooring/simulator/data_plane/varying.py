@@ -1,6 +1,6 @@
 """Arrivals whose rate follows a course: any process, with its time stretched and squeezed.
 
-A process at rate r that is to bring r(t) tuples per second passes r(t) / r seconds of its own time per second.
+A process at rate r that is to bring r(t) tuples per second lives r(t) / r seconds of its own time per second.
 So its shape (bursts, even spacing, a recorded trace) stays, only faster or slower.
 """
 

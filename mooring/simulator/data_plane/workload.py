@@ -9,6 +9,8 @@ import numpy as np
 
 from mooring.arrays import Floats
 from mooring.errors import InputError
+from mooring.problem.changes.agenda import rate_course
+from mooring.problem.changes.change import Changes
 from mooring.problem.problem import Problem
 from mooring.problem.stream import Stream
 from mooring.simulator.data_plane.arrivals import (
@@ -21,6 +23,7 @@ from mooring.simulator.data_plane.arrivals import (
     Replay,
     SelfSimilar,
 )
+from mooring.simulator.data_plane.varying import Varying
 from mooring.simulator.traces.counts import read_counts
 from mooring.simulator.traces.rates import RateTable, read_rates
 from mooring.simulator.traces.read import arrival_instants
@@ -43,14 +46,15 @@ def workload(
     trace: TraceChoice | None = None,
     multiplier: float = 1.0,
     seed: int = 0,
+    changes: Changes = (),
 ) -> list[Arrivals]:
     """One arrival process per stream.
 
     A trace for all streams is cut into as many sub-streams, by address; a history of rates (`mooring traces`
     writes one) gives each stream its own column; a mapping gives each stream that it
     names a trace of its own. A stream keeps the rate that the problem states: its trace is replayed faster
-    or slower, again and again, so that only the shape of the traffic comes from the trace. `multiplier`
-    then scales every rate.
+    or slower, again and again, so that only the shape of the traffic comes from the trace. `changes` of rates
+    stretch and squeeze its time. `multiplier` then scales every rate.
     """
     if not (np.isfinite(multiplier) and multiplier > 0):
         raise InputError(f"found a multiplier of {multiplier!r}, expected a number > 0", field="multiplier")
@@ -58,10 +62,17 @@ def workload(
         raise InputError(
             f"found arrivals {arrivals!r}", field="arrivals", remedy=f"use one of {', '.join(PROCESSES)}"
         )
+    courses = [rate_course(changes, stream.name, stream.rate) for stream in problem.streams]
+    # A stream that is silent at first has its process at the rate that it comes to.
+    problem = problem.with_rates([course.first.max() for course in courses])
     processes = [_process(stream, arrivals) for stream in problem.streams]
     for name, process in _traced(problem, trace, seed).items():
         processes[problem.stream_index[name]] = process
-    return [process.scaled(multiplier) for process in processes]
+    changing = [
+        Varying(process, stream.rate, course) if course.varies and stream.rate > 0.0 else process
+        for process, stream, course in zip(processes, problem.streams, courses, strict=True)
+    ]
+    return [process.scaled(multiplier) for process in changing]
 
 
 def _process(stream: Stream, arrivals: str) -> Arrivals:

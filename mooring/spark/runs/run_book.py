@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from mooring.deployment.engine import MoveReport
 from mooring.placement.placement import FragmentSites, operators_at
 from mooring.problem.problem import Problem
 from mooring.spark.running.engine import SparkEngine
@@ -73,6 +74,11 @@ class RunBook:
 
     def placed(self, sites: FragmentSites) -> None:
         self.record.placement = operators_at(self.problem, sites)
+
+    def moved(self, at_s: float, reports: Sequence[MoveReport], asked_by: str) -> None:
+        for report in reports:
+            way = f"{report.fragment} moved from {report.from_site} to {report.to_site}"
+            self.incident(at_s, f"{way} (pause {report.pause_s:.1f} s): {asked_by}")
 
     def noticed(
         self, sites: FragmentSites, troubles: Mapping[str, str], under_way: Mapping[str, object] | None

@@ -94,3 +94,54 @@ def test_without_a_placement_it_simulates_the_one_that_rod_makes_and_says_so(
         documents.append(captured.out)
         assert ("the placement that rod makes" in captured.err) == (not words)
     assert documents[0] == documents[1]
+
+
+CHANGES = """
+- {at_s: 30, stream: s, rate: 650}
+- {at_s: 60, query: q, leaves: true}
+"""
+
+
+def test_changes_from_a_file_are_adapted_to_beside_never_moving_and_replanning(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "changes.yml").write_text(CHANGES)
+    options = ["--changes", str(tmp_path / "changes.yml"), "--seconds", "90", "--batch", "5"]
+    figure = tmp_path / "adapted.png"
+    adapt = ["--adapt", "headroom", "--guard", "untouched=x", "--figure", str(figure)]
+    assert main(["simulate", *files, *options, *adapt]) == 0
+    out = capsys.readouterr().out
+    for expected in ("stream s at 650 per s", "query q leaves", "replanned", "time with room", "moves"):
+        assert expected in out
+    assert figure.stat().st_size > 1000
+    assert main(["simulate", *files, *options, "--json", "--alone"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert list(data) == ["version", "problem", "settings", "seconds", "changes", "ways"]
+    assert list(data["ways"]) == ["none"]
+    assert list(data["ways"]["none"]) == [
+        "summary",
+        "verdict",
+        "queries",
+        "sites",
+        "moves",
+        "incidents",
+        "nothing_done",
+        "series",
+    ]
+    assert data["changes"][1] == {"at_s": 60, "query": "q", "leaves": True, "what": "query q leaves"}
+
+
+@pytest.mark.parametrize(
+    ("guard", "said"),
+    [
+        ("looks", "expected NAME=VALUE"),
+        ("lookz=3", "did you mean 'looks'"),
+        ("looks=many", "--guard looks"),
+        ("quiet_hours=night", "hours such as 22:00-06:00"),
+    ],
+)
+def test_a_guard_that_cannot_be_read_is_refused_by_name(
+    files: list[str], guard: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", *files, "--adapt", "headroom", "--guard", guard]) == 2
+    assert said in capsys.readouterr().err

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mooring.controller.decider import StandStill
+from mooring.controller.deciding.none_decider import NoneDecider
 from mooring.controller.journal import Journal
+from mooring.controller.scenario.simulated_run import MemoryBook
+from mooring.controller.scenario.tray import Tray
 from mooring.controller.session import RunSession
-from mooring.controller.simulated_run import MemoryBook
-from mooring.controller.tray import Tray
 from mooring.controller.updates.update import PATIENCE_S, UPDATE_PACE, Update
 from mooring.deployment.engine import Amount, Channel, Measurement, MoveReport, Trouble
 from mooring.deployment.move_stages import Reached, ignored
@@ -161,7 +161,7 @@ def updating(folder: Path, engine: Double, chosen: Collection[str] = tuple(READS
         book=MemoryBook(),
         reviver=Revival(),
         replan=lambda left: Placement.from_fragments(left, FragmentSites({**AT, "clean": "a", "copy": "a"})),
-        decider=StandStill(),
+        decider=NoneDecider(),
         options=UPDATE_PACE,
     )
     order = UpdateOrder(READS, chosen)

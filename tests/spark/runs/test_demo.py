@@ -18,8 +18,8 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.controller.deciding.headroom_decider import propose
+from mooring.controller.deciding.picture import picture_of
 from mooring.deployment.moves import Move
-from mooring.load.build import build_load_model
 from mooring.run import plan
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import load_project
@@ -63,11 +63,11 @@ def test_the_shipped_statistics_and_the_flood_decide_what_is_proposed_not_the_ma
     assert "as measured" in said
     assert "assumed" not in said
     assert "edited since measured" not in said
-    model, sites = build_load_model(problem), plan(problem, "rod").placement.site_of_fragment
+    planned = plan(problem, "rod").placement
     usual = np.array([stream.rate for stream in problem.streams])
 
     def moves(rates: Floats) -> list[Move]:
-        return [proposed.move for proposed in propose(problem, model, sites, rates).moves]
+        return [proposed.move for proposed in propose(picture_of(problem, planned, rates)).moves]
 
     for times in (0.0, 0.5, 1.0, 6.0, 30.0):
         assert moves(times * usual) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from mooring.simulator.data_plane.kernels.queue_kernels import queue_put, queue_take
+from mooring.simulator.data_plane.kernels.queue_kernels import give_back, queue_put, queue_take
 from mooring.simulator.data_plane.kernels.records import KERNEL, NONE, Records, World
 
 
@@ -52,3 +52,16 @@ def withdraw(w: World, operator_id: int) -> float:
         kept = following
     site.length -= withdrawn
     return withdrawn
+
+
+@njit(**KERNEL)
+def discard_held(w: World, operator_id: int) -> None:
+    """Forget what waits in a held operator's channel."""
+    clock = w.clock[0]
+    operator = w.operators[operator_id]
+    node = operator.held_head
+    operator.held_head = NONE
+    while node != NONE:
+        following = w.tuples[node].next
+        give_back(clock, w.tuples, node)
+        node = following

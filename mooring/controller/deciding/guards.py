@@ -1,0 +1,186 @@
+"""Guards: whether a proposal is carried out, or why not. One set for all deciders.
+
+A proposal is judged as a whole, but may be cut short: each of its moves knows what it leads to, so its first
+moves are a proposal too. What is judged is in one currency, tuple-seconds: tuples under way that a placement
+saves over the time a decision is made for, against those that wait while fragments stand still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mooring.controller.deciding.decider import Proposal
+from mooring.controller.deciding.picture import HORIZON_S, Picture
+from mooring.deployment.move_times import MoveTimes
+from mooring.deployment.moves import Move
+from mooring.errors import InputError
+
+HOUR_S = 3600.0
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True)
+class GuardOptions:
+    """What every decider is held to. The defaults suit sites that are looked at every five seconds."""
+
+    moves_per_hour: int = 12
+    moves_of_one_per_hour: int = 2
+    """Of one and the same fragment."""
+    most_share: float = 0.5
+    """Of a site's load that may leave it, and of its capacity that may arrive, in one list; a single move is
+    always allowed."""
+    pause_s: float = 60.0
+    """After a list, and after recovery has started something: what it led to has to show first."""
+    looks: int = 3
+    """In a row at which moves were proposed before any is made."""
+    least_gain: float = 0.05
+    """The share of the tuples under way that the moves have to save."""
+    worth: float = 2.0
+    """Tuple-seconds saved per tuple-second waited for the moves."""
+    bar_s: float = 1800.0
+    """For so long a fragment stays after a move of it was undone because things got worse."""
+    untouched: frozenset[str] = frozenset()
+    """Fragments that are not moved."""
+    quiet_hours: tuple[tuple[float, float], ...] = ()
+    """When nothing is moved: from and to, in seconds of the day (UTC); past midnight if `to` is smaller."""
+
+    def __post_init__(self) -> None:
+        if self.moves_per_hour < 0 or self.moves_of_one_per_hour < 0 or self.looks < 1:
+            raise InputError(f"found {self}, expected counts, and one look at least", field="guards")
+        if not (0.0 < self.most_share <= 1.0 and 0.0 <= self.least_gain < 1.0 and self.worth >= 0.0):
+            raise InputError(f"found {self}, expected shares between 0 and 1", field="guards")
+        if self.pause_s < 0.0 or self.bar_s < 0.0:
+            raise InputError(f"found {self}, expected seconds that are not negative", field="guards")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    accepted: Proposal | None
+    """What may be carried out: the proposal, or its first moves."""
+    why: str
+    """Why it is refused or cut short, or what is expected of it."""
+
+
+@dataclass
+class Guards:
+    options: GuardOptions = field(default_factory=GuardOptions)
+    _made: list[tuple[float, str]] = field(default_factory=list)
+    """When which fragment was moved, over the last hour."""
+    _quiet_until_s: float = float("-inf")
+    _barred: dict[str, float] = field(default_factory=dict)
+    _in_a_row: int = 0
+
+    # What happened
+
+    def moved(self, fragments: Sequence[str], at_s: float) -> None:
+        """A list was carried out, whoever asked for it."""
+        self._made += [(at_s, fragment) for fragment in fragments]
+        self._quiet_until_s = max(self._quiet_until_s, at_s + self.options.pause_s)
+        self._in_a_row = 0
+
+    def recovered(self, at_s: float) -> None:
+        """Recovery started something somewhere."""
+        self._quiet_until_s = max(self._quiet_until_s, at_s + self.options.pause_s)
+        self._in_a_row = 0
+
+    def bar(self, fragment: str, at_s: float) -> None:
+        """A move of it made things worse."""
+        self._barred[fragment] = at_s + self.options.bar_s
+
+    def held(self, at_s: float) -> Mapping[str, str]:
+        """Fragments that may not be moved now, and why."""
+        self._made = [made for made in self._made if made[0] > at_s - HOUR_S]
+        self._barred = {name: until_s for name, until_s in self._barred.items() if until_s > at_s}
+        often = {name for _, name in self._made if self._count(name) >= self.options.moves_of_one_per_hour}
+        return {
+            **dict.fromkeys(self.options.untouched, "it is not to be touched"),
+            **dict.fromkeys(often, f"it was moved {self.options.moves_of_one_per_hour} times within an hour"),
+            **dict.fromkeys(self._barred, "moving it made things worse"),
+        }
+
+    def _count(self, fragment: str) -> int:
+        return sum(name == fragment for _, name in self._made)
+
+    # Judging
+
+    def judge(
+        self, proposal: Proposal, picture: Picture, at_s: float, times: MoveTimes, busy: str = ""
+    ) -> Verdict:
+        """`busy`: what is under way that nothing else may interfere with, in words."""
+        self._in_a_row = self._in_a_row + 1 if proposal.moves else 0
+        if not proposal.moves:
+            return Verdict(None, proposal.reason)
+        if busy:
+            self._in_a_row = 0
+            return Verdict(None, busy)
+        if (reason := self._not_now(at_s)) is not None:
+            return Verdict(None, reason)
+        cut = self._cut(proposal, picture, at_s)
+        if not cut.moves:
+            return Verdict(None, f"{self.options.moves_per_hour} moves were made within an hour")
+        return self._weigh(cut, picture, times)
+
+    def _not_now(self, at_s: float) -> str | None:
+        options = self.options
+        if self._in_a_row < options.looks:
+            return f"moves were proposed at {self._in_a_row} of {options.looks} looks in a row"
+        if at_s < self._quiet_until_s:
+            return f"what changed last has to show first, for {self._quiet_until_s - at_s:.0f} s more"
+        second = at_s % DAY_S
+        for start, end in options.quiet_hours:
+            if start <= second < end if start <= end else (second >= start or second < end):
+                return "these are hours in which nothing is moved"
+        return None
+
+    def _cut(self, proposal: Proposal, picture: Picture, at_s: float) -> Proposal:
+        """As many of its first moves as the budget and the sites' shares allow."""
+        budget = self.options.moves_per_hour - len([1 for made, _ in self._made if made > at_s - HOUR_S])
+        model, index = picture.model, picture.problem.site_index
+        own = picture.loads_cores + model.fixed_cores
+        here = np.bincount(picture.sites, own, model.site_count)
+        leaving, arriving = np.zeros(model.site_count), np.zeros(model.site_count)
+        rows = {name: f for f, name in enumerate(picture.problem.fragment_names)}
+        for count, each in enumerate(proposal.moves):
+            origin, target = index[each.move.from_site], index[each.move.to_site]
+            leaving[origin] += own[rows[each.move.fragment]]
+            arriving[target] += own[rows[each.move.fragment]]
+            too_much = (
+                leaving[origin] > self.options.most_share * here[origin]
+                or arriving[target] > self.options.most_share * model.capacity_cores[target]
+            )
+            if count >= budget or (count > 0 and too_much):
+                return proposal.first(count)
+        return proposal
+
+    def _weigh(self, proposal: Proposal, picture: Picture, times: MoveTimes) -> Verdict:
+        before, after = proposal.now.tuples_under_way, proposal.predicted.tuples_under_way
+        if before is None or after is None:
+            return Verdict(None, "what it would save was not worked out")
+        saved = before - after
+        if saved < self.options.least_gain * before:
+            return Verdict(
+                None,
+                f"it would save {max(saved, 0.0) / max(before, 1e-300):.1%} of the tuples under way, "
+                f"less than {self.options.least_gain:.0%}",
+            )
+        waited = sum(_waited(picture, each.move, times) for each in proposal.moves)
+        if saved * HORIZON_S < self.options.worth * waited:
+            return Verdict(
+                None,
+                f"it would save {saved * HORIZON_S:,.0f} tuple-seconds, and {waited:,.0f} would be spent "
+                "waiting for the moves",
+            )
+        return Verdict(proposal, proposal.reason)
+
+
+def _waited(picture: Picture, move: Move, times: MoveTimes) -> float:
+    """Tuple-seconds that a move costs: what arrives during the pause waits, and so does what comes behind."""
+    fragment = picture.problem.fragment_names.index(move.fragment)
+    members = [picture.problem.operators[j] for j in picture.problem.fragments[fragment]]
+    state_bytes = sum(operator.state_bytes for operator in members)
+    stateful = state_bytes > 0.0 or any(operator.stateful for operator in members)
+    pause_s = times.pause_s(stateful=stateful, state_bytes=state_bytes)
+    return float(picture.input_rates[fragment]) * pause_s * pause_s

@@ -1,0 +1,104 @@
+"""From observations to a picture: what is known of a run by now, or why too little is.
+
+A single look at a rate says little: it is the mean over a few seconds. The rate of a stream is taken as the
+median of the last looks, and how far it may be below that follows from how much those looks differ. So a
+passing burst changes nothing, and a lasting one counts once it fills half of the window.
+
+A site counts with the capacity that was observed, and with its own measured load where that was seen: no mean
+over sites is ever taken.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mooring.arrays import Bools, Floats
+from mooring.controller.deciding.decider import Observation
+from mooring.controller.deciding.picture import NOTHING_CORES, Picture, without_fragments
+from mooring.load.build import build_load_model
+from mooring.placement.placement import Placement
+from mooring.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class SurveyOptions:
+    looks: int = 6
+    """The rate of a stream is the median of so many looks: half a minute of a run that looks every 5 s."""
+    fewest: int = 3
+    """Looks before anything is said."""
+    sure: float = 2.0
+    """Standard errors that a rate is taken to be off at most."""
+
+
+class Surveyor:
+    """One per run: give it every observation."""
+
+    def __init__(self, problem: Problem, options: SurveyOptions | None = None) -> None:
+        self._problem, self._options = problem, options or SurveyOptions()
+        self._model = build_load_model(problem)
+        self._seen: dict[str, deque[float]] = {
+            stream.name: deque(maxlen=self._options.looks) for stream in problem.streams
+        }
+        self._capacity = problem.capacity_cores
+        self._latency_ms = problem.network.latency_ms
+
+    def survey(self, observation: Observation) -> Picture | str:
+        """The picture, or in words what it lacks."""
+        self._take_in(observation)
+        running = self._running(observation)
+        if isinstance(running, str):
+            return running
+        rates = self._rates()
+        if isinstance(rates, str):
+            return rates
+        likely, low = rates
+        lost = np.array([site.name in observation.lost_sites for site in self._problem.sites])
+        capacity = np.where(lost, NOTHING_CORES, self._capacity)
+        problem = self._problem.in_circumstances(
+            rates=likely, capacity_cores=capacity, latency_ms=self._latency_ms
+        )
+        model = replace(self._model, capacity_cores=capacity, present=self._model.variable_values(likely))
+        sites = Placement.from_fragments(problem, observation.belongs).site_of_fragment
+        return Picture(problem, without_fragments(model, running), sites, low, running, lost)
+
+    def _take_in(self, observation: Observation) -> None:
+        if observation.measured.seconds > 0.0:  # at the first look nothing has been measured yet
+            for name, rate in observation.stream_rates.items():
+                if name in self._seen:
+                    self._seen[name].append(rate)
+        for i, site in enumerate(self._problem.sites):
+            report = observation.measured.sites.get(site.name)
+            if report is not None and report.capacity_cores is not None:
+                self._capacity[i] = report.capacity_cores
+        if observation.measured.latency_ms is not None:
+            self._latency_ms = observation.measured.latency_ms
+
+    def _running(self, observation: Observation) -> Bools | str:
+        """What runs; in words what should and does not, unless nothing can be done for it."""
+        known, belongs = observation.sites, observation.belongs
+        for name in self._problem.fragment_names:
+            waits = name in observation.resting or belongs.get(name) in observation.lost_sites
+            if name not in known and not waits:
+                return f"{name} does not run: {observation.troubles.get(name, 'it is being started')}"
+        for what, why in observation.troubles.items():
+            if what.startswith("channel "):
+                return f"{what}: {why}"
+        return np.array([name in known for name in self._problem.fragment_names])
+
+    def _rates(self) -> tuple[Floats, Floats] | str:
+        if missing := [name for name, seen in self._seen.items() if not seen]:
+            return f"the rate of the stream {missing[0]} was not measured"
+        likely, low = [], []
+        for seen in self._seen.values():
+            if len(seen) < self._options.fewest:
+                return f"the run was looked at {len(seen)} times, and {self._options.fewest} are needed"
+            values = np.array(seen)
+            middle = float(np.median(values))
+            # The standard error of a median, from the median distance to it.
+            error = 1.25 * 1.48 * float(np.median(np.abs(values - middle))) / np.sqrt(len(values))
+            likely.append(middle)
+            low.append(max(0.0, middle - self._options.sure * error))
+        return np.array(likely), np.array(low)

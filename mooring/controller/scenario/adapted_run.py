@@ -1,0 +1,141 @@
+"""A problem, its changes and a decider, together in virtual time.
+
+Data plane and control plane are those of any run: the simulated engine under a run session. So recovery looks
+after lost sites here too, whoever decides about moves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from mooring.controller.adaptation import Act
+from mooring.controller.deciding.decider import Decider
+from mooring.controller.deciding.guards import GuardOptions
+from mooring.controller.placing import Wish
+from mooring.controller.scenario.course import CourseReport, LimitWatch, MadeMove, Moment
+from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
+from mooring.controller.scenario.truth import Truth
+from mooring.controller.scenario.unfolding import Unfolding, UnfoldingClock
+from mooring.controller.session import Look, SessionOptions
+from mooring.placement.placement import Placement
+from mooring.problem.changes.change import Changes
+from mooring.problem.problem import Problem
+from mooring.progress import Report, silent
+from mooring.simulator.data_plane.arrivals import Arrivals
+from mooring.simulator.data_plane.binding import Behaviour
+from mooring.simulator.data_plane.engine import SimulatedEngine
+from mooring.simulator.data_plane.overload import Limits
+from mooring.simulator.data_plane.report import report_of
+
+TICK_S = 1.0
+"""Virtual seconds between two turns of the session."""
+LIMITS = Limits(site_tuples=np.inf, all_tuples=20_000_000, link_backlog_s=np.inf)
+"""A site that falls behind is what a scenario may be about, so only memory ends a run early."""
+
+Prompt = Callable[[SimulatedRun, Truth, float], None]
+"""Called at every turn with the run, what is really so, and the second: for those who may know the truth."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What happens, whoever decides."""
+
+    problem: Problem
+    start: Placement
+    changes: Changes
+    seconds: float
+    arrivals: tuple[Arrivals, ...]
+    """One process per stream, following the course of its rate."""
+    seed: int = 0
+    batch: int = 1
+    look_s: float = 5.0
+    behaviour: Behaviour | None = None
+    policy: str = "rod"
+    """Places what faults leave without a site."""
+    believed: Problem | None = None
+    """What deciders take the problem for, where its statistics are wrong."""
+    guards: GuardOptions = field(default_factory=GuardOptions)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How it is adapted to."""
+
+    name: str
+    decider: Decider
+    act: Act = "apply"
+    prompt: Prompt | None = None
+
+
+def run_adapted(scenario: Scenario, way: Way, progress: Report = silent) -> CourseReport:
+    """The same scenario, way and seed give the same report, to the last bit."""
+    engine = SimulatedEngine(
+        scenario.problem,
+        scenario.arrivals,
+        np.random.default_rng(scenario.seed),
+        horizon_s=scenario.seconds,
+        batch=scenario.batch,
+        behaviour=scenario.behaviour,
+        limits=LIMITS,
+    )
+    with TemporaryDirectory() as folder:
+        return _run(scenario, way, engine, Path(folder), progress)
+
+
+def _run(
+    scenario: Scenario, way: Way, engine: SimulatedEngine, folder: Path, progress: Report
+) -> CourseReport:
+    unfolding = Unfolding(engine, scenario.changes)
+    truth = Truth(engine, scenario.changes, unfolding)
+    run = simulated_run(
+        engine,
+        folder,
+        Wish(scenario.policy, seed=scenario.seed),
+        decider=way.decider,
+        act=way.act,
+        guards=scenario.guards,
+        clock=UnfoldingClock(engine, unfolding),
+        believed=scenario.believed,
+        options=SessionOptions(tick_s=TICK_S, look_s=scenario.look_s),
+    )
+    moments: list[Moment] = []
+    whys: Counter[str] = Counter()
+    limits = LimitWatch(scenario.problem.queries, lambda: unfolding.absent)
+
+    def watch(look: Look) -> None:
+        now_s, measured = engine.simulation.now_s, look.observation.measured
+        if measured.seconds <= 0.0:  # the first look, at which nothing has happened yet
+            return
+        rates = truth.rates(now_s)
+        picture = truth.picture(look.observation.belongs, rates)
+        used = {name: site.utilisation or 0.0 for name, site in measured.sites.items()}
+        latencies, met = limits.met(measured)
+        headroom = picture.predict(picture.sites).headroom
+        moments.append(Moment(now_s, headroom, used, latencies, met))
+        if not look.considered.ordered:
+            whys[look.considered.why] += 1
+        progress(
+            min(1.0, now_s / scenario.seconds), f"{way.name}: {now_s:.0f} s, {len(run.book.moves)} moves"
+        )
+
+    def over(passed_s: float) -> bool:
+        if way.prompt is not None:
+            way.prompt(run, truth, passed_s)
+        return passed_s >= scenario.seconds or engine.simulation.overload is not None
+
+    run.session.watchers.append(watch)
+    run.session.start(scenario.start, "given")
+    unfolding.begin(run.session)
+    run.session.run(over)
+    moves = tuple(
+        MadeMove(at_s, made.fragment, made.from_site, made.to_site, made.pause_s, asked_by)
+        for at_s, made, asked_by in run.book.moves
+    )
+    incidents = tuple(run.book.incidents)
+    return CourseReport(way.name, tuple(moments), moves, incidents, report_of(engine), dict(whys))

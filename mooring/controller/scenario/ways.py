@@ -1,0 +1,61 @@
+"""The ways a scenario is run: a decider by name, and what it is held against.
+
+Never moving is the decider `none`. Replanning from scratch makes a new plan at every change, with the true
+rates and capacities, and moves everything that the new plan has elsewhere, with its pauses: what somebody who
+knows everything and spares nothing would do.
+"""
+
+from __future__ import annotations
+
+from mooring.controller.deciding.catalogue import make_decider
+from mooring.controller.deciding.none_decider import NoneDecider
+from mooring.controller.scenario.adapted_run import TICK_S, Scenario, Way
+from mooring.controller.scenario.simulated_run import SimulatedRun
+from mooring.controller.scenario.truth import Truth
+from mooring.deployment.moves import Move, ordered_moves
+from mooring.errors import MooringError
+from mooring.placement.placement import FragmentSites
+from mooring.problem.changes.agenda import instants
+from mooring.problem.problem import Problem
+from mooring.run import plan
+
+REPLANNED = "replanned"
+"""The name of the way that replans at every change."""
+_SETTLE_S = 2 * TICK_S
+"""After a change, until recovery has started what it stopped."""
+_LEAST_GAP_S = 60.0
+"""Between two plans, where rates change more often than that."""
+
+
+def decided_by(name: str) -> Way:
+    return Way(name, make_decider(name))
+
+
+def never_moving() -> Way:
+    return Way("none", NoneDecider())
+
+
+def replanned(scenario: Scenario) -> Way:
+    due = [at_s + _SETTLE_S for at_s in instants(scenario.changes, _LEAST_GAP_S)]
+
+    def prompt(run: SimulatedRun, truth: Truth, now_s: float) -> None:
+        if not due or now_s < due[0]:
+            return
+        while due and now_s >= due[0]:
+            due.pop(0)
+        moves = _to_a_new_plan(scenario, run, truth.problem(truth.rates(now_s)))
+        if moves:
+            run.session.desk.order(moves, "replanned from scratch")
+
+    return Way(REPLANNED, NoneDecider(), prompt=prompt)
+
+
+def _to_a_new_plan(scenario: Scenario, run: SimulatedRun, problem: Problem) -> list[Move]:
+    where = run.session.placement()
+    running = run.engine.homes()
+    try:
+        made = plan(problem, scenario.policy, seed=scenario.seed).placement.by_fragment()
+        goal = FragmentSites({name: to if name in running else where[name] for name, to in made.items()})
+        return list(ordered_moves(problem, where, goal).moves)
+    except MooringError:  # nothing is allowed just now: as it was
+        return []

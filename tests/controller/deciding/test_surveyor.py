@@ -1,0 +1,96 @@
+"""A picture is made of what was observed; what was not observed is missing, and said so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mooring.controller.deciding.decider import Observation
+from mooring.controller.deciding.picture import Picture
+from mooring.controller.deciding.surveyor import Surveyor
+from mooring.deployment.engine import Measurement, SiteReport
+from mooring.placement.placement import FragmentSites
+from mooring.problem.problem import Problem
+
+PROBLEM = Problem.from_dict(
+    {
+        "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}},
+        "streams": {"x": {"rate": 10}, "y": {"rate": 10}},
+        "operators": {"f": {"inputs": ["x"], "cost_us": 1000}, "g": {"inputs": ["y"], "cost_us": 1000}},
+    }
+)
+HOMES = {"f": "a", "g": "b"}
+
+
+def look(
+    rates: Mapping[str, float], sites: Mapping[str, str] = HOMES, capacity: float | None = None, **more: Any
+) -> Observation:
+    reports = {"a": SiteReport(0.5, None, capacity)}
+    measured = Measurement(0.0, 5.0, stream_rates=rates, sites=reports)
+    belongs = FragmentSites(HOMES)
+    return Observation(0.0, FragmentSites(sites), measured, placement=belongs, **more)
+
+
+def surveyed(surveyor: Surveyor, *looks: Observation) -> Picture | str:
+    found: Picture | str = "no look"
+    for each in looks:
+        found = surveyor.survey(each)
+    return found
+
+
+def test_a_stream_that_was_not_measured_is_missing_and_not_silent() -> None:
+    assert surveyed(Surveyor(PROBLEM), look({"x": 5.0})) == "the rate of the stream y was not measured"
+
+
+def test_a_single_burst_changes_nothing_and_a_lasting_one_does() -> None:
+    surveyor = Surveyor(PROBLEM)
+    rates = [10.0] * 5 + [90.0]
+    seen = surveyed(surveyor, *(look({"x": rate, "y": 1.0}) for rate in rates))
+    assert isinstance(seen, Picture)
+    assert seen.rates.tolist() == [10.0, 1.0]
+    seen = surveyed(surveyor, *(look({"x": 90.0, "y": 1.0}) for _ in range(4)))
+    assert isinstance(seen, Picture)
+    assert seen.rates.tolist() == [90.0, 1.0]
+
+
+def test_the_more_a_rate_varies_the_less_is_made_of_it() -> None:
+    surveyor = Surveyor(PROBLEM)
+    for x, y in zip([8, 12, 9, 11, 10, 10], [10.0] * 6, strict=True):
+        seen = surveyor.survey(look({"x": x, "y": y}))
+    assert isinstance(seen, Picture)
+    assert seen.low_rates[0] < 10.0 == seen.low_rates[1]
+
+
+def test_the_capacity_that_was_observed_counts_and_is_kept_when_missing() -> None:
+    surveyor, rates = Surveyor(PROBLEM), {"x": 5.0, "y": 5.0}
+    seen = surveyed(surveyor, look(rates), look(rates, capacity=0.4), look(rates))
+    assert isinstance(seen, Picture)
+    assert seen.model.capacity_cores.tolist() == [0.4, 1.0]
+    assert seen.problem.sites[0].capacity == 0.4
+    assert PROBLEM.sites[0].capacity == 1.0
+
+
+def test_what_should_run_and_does_not_is_said() -> None:
+    surveyor, rates = Surveyor(PROBLEM), {"x": 5.0, "y": 5.0}
+    assert "f does not run" in str(surveyor.survey(look(rates, {"g": "b"})))
+    lost = [look(rates, {"g": "b"}, lost_sites=frozenset({"a"})) for _ in range(3)]
+    seen = surveyed(surveyor, *lost)
+    assert isinstance(seen, Picture)
+    assert seen.running.tolist() == [False, True]
+    assert seen.movable.tolist() == [False, True]
+    assert seen.lost.tolist() == [True, False]
+    assert seen.predict(seen.sites).site_loads_cores["a"] == 0.0
+
+
+def test_noise_alone_rarely_brings_the_low_rate_above_the_true_one() -> None:
+    rng, above = np.random.default_rng(1), 0
+    for _ in range(400):
+        surveyor = Surveyor(PROBLEM)
+        for x in rng.normal(100.0, 10.0, 6):
+            seen = surveyor.survey(look({"x": float(x), "y": 1.0}))
+        assert isinstance(seen, Picture)
+        above += bool(seen.low_rates[0] > 100.0)
+    assert above / 400 == pytest.approx(0.05, abs=0.05)
