@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 from mooring.cli.input.parsing import Parser
 from mooring.controller.deciding.catalogue import DECIDERS
 from mooring.controller.deciding.guards import DAY_S, GuardOptions
-from mooring.controller.scenario.adapted_run import Scenario, Way
+from mooring.controller.scenario.adapted_run import Circumstances, Way
 from mooring.controller.scenario.ways import decided_by, never_moving, replanned
 from mooring.errors import InputError
 from mooring.policies.catalogue import POLICIES, parse_setting
@@ -47,7 +47,7 @@ def given_changes(args: argparse.Namespace, problem: Problem) -> Changes:
     return problem.changes if args.changes is None else load_changes(args.changes, problem)
 
 
-def given_ways(args: argparse.Namespace, scenario: Scenario) -> list[Way]:
+def given_ways(args: argparse.Namespace, scenario: Circumstances) -> list[Way]:
     """Never moving, the decider asked for, and replanning from scratch."""
     chosen = decided_by(args.adapt or "none")
     if args.alone:

@@ -17,7 +17,7 @@ from mooring.cli.input.parsing import Parser, add_problem, number, positive_coun
 from mooring.cli.input.problem_source import load_problem
 from mooring.cli.output.adapted_view import print_comparison
 from mooring.cli.output.terminal import Terminal
-from mooring.controller.scenario.adapted_run import Scenario
+from mooring.controller.scenario.adapted_run import Circumstances
 from mooring.controller.scenario.comparison import compare_ways
 from mooring.controller.scenario.figure import draw_comparison
 from mooring.errors import InputError
@@ -111,7 +111,7 @@ def _run_scenario(
         seed=args.seed,
         changes=changes,
     )
-    scenario = Scenario(
+    scenario = Circumstances(
         problem,
         placement,
         changes,

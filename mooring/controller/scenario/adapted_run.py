@@ -43,7 +43,7 @@ Prompt = Callable[[SimulatedRun, Truth, float], None]
 
 
 @dataclass(frozen=True)
-class Scenario:
+class Circumstances:
     """What happens, whoever decides."""
 
     problem: Problem
@@ -73,7 +73,7 @@ class Way:
     prompt: Prompt | None = None
 
 
-def run_adapted(scenario: Scenario, way: Way, progress: Report = silent) -> CourseReport:
+def run_adapted(scenario: Circumstances, way: Way, progress: Report = silent) -> CourseReport:
     """The same scenario, way and seed give the same report, to the last bit."""
     engine = SimulatedEngine(
         scenario.problem,
@@ -89,7 +89,7 @@ def run_adapted(scenario: Scenario, way: Way, progress: Report = silent) -> Cour
 
 
 def _run(
-    scenario: Scenario, way: Way, engine: SimulatedEngine, folder: Path, progress: Report
+    scenario: Circumstances, way: Way, engine: SimulatedEngine, folder: Path, progress: Report
 ) -> CourseReport:
     unfolding = Unfolding(engine, scenario.changes)
     truth = Truth(engine, scenario.changes, unfolding)

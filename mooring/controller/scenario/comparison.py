@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mooring.controller.scenario.adapted_run import Scenario, Way, run_adapted
+from mooring.controller.scenario.adapted_run import Circumstances, Way, run_adapted
 from mooring.controller.scenario.course import CourseReport
 from mooring.problem.changes.change import change_to_data, in_words
 from mooring.progress import Report, silent
@@ -13,7 +13,7 @@ from mooring.progress import Report, silent
 
 @dataclass(frozen=True)
 class Comparison:
-    scenario: Scenario
+    scenario: Circumstances
     courses: dict[str, CourseReport]
     """By the name of the way, in the order in which they were asked for."""
 
@@ -27,7 +27,7 @@ class Comparison:
         }
 
 
-def compare_ways(scenario: Scenario, ways: Sequence[Way], progress: Report = silent) -> Comparison:
+def compare_ways(scenario: Circumstances, ways: Sequence[Way], progress: Report = silent) -> Comparison:
     """The same tuples arrive whichever way it is run."""
     courses: dict[str, CourseReport] = {}
     for done, way in enumerate(ways):

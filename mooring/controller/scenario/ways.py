@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mooring.controller.deciding.catalogue import make_decider
 from mooring.controller.deciding.none_decider import NoneDecider
-from mooring.controller.scenario.adapted_run import TICK_S, Scenario, Way
+from mooring.controller.scenario.adapted_run import TICK_S, Circumstances, Way
 from mooring.controller.scenario.simulated_run import SimulatedRun
 from mooring.controller.scenario.truth import Truth
 from mooring.deployment.moves import Move, ordered_moves
@@ -35,7 +35,7 @@ def never_moving() -> Way:
     return Way("none", NoneDecider())
 
 
-def replanned(scenario: Scenario) -> Way:
+def replanned(scenario: Circumstances) -> Way:
     due = [at_s + _SETTLE_S for at_s in instants(scenario.changes, _LEAST_GAP_S)]
 
     def prompt(run: SimulatedRun, truth: Truth, now_s: float) -> None:
@@ -50,7 +50,7 @@ def replanned(scenario: Scenario) -> Way:
     return Way(REPLANNED, NoneDecider(), prompt=prompt)
 
 
-def _to_a_new_plan(scenario: Scenario, run: SimulatedRun, problem: Problem) -> list[Move]:
+def _to_a_new_plan(scenario: Circumstances, run: SimulatedRun, problem: Problem) -> list[Move]:
     where = run.session.placement()
     running = run.engine.homes()
     try:

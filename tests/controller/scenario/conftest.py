@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from mooring.controller.scenario.adapted_run import Scenario
+from mooring.controller.scenario.adapted_run import Circumstances
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 from mooring.simulator.data_plane.workload import workload
@@ -36,7 +36,7 @@ class MakeScenario(Protocol):
         seconds: float = 300.0,
         rates: dict[str, float] | None = None,
         **options: Any,
-    ) -> Scenario: ...
+    ) -> Circumstances: ...
 
 
 @pytest.fixture(scope="session")
@@ -46,14 +46,14 @@ def scenario() -> MakeScenario:
         seconds: float = 300.0,
         rates: dict[str, float] | None = None,
         **options: Any,
-    ) -> Scenario:
+    ) -> Circumstances:
         streams = {
             name: {**fields, "rate": (rates or {}).get(name, fields["rate"])}
             for name, fields in PROBLEM["streams"].items()
         }
         problem = Problem.from_dict({**PROBLEM, "streams": streams, "changes": list(changes)})
         arrivals = workload(problem, changes=problem.changes)
-        return Scenario(
+        return Circumstances(
             problem,
             Placement.from_dict(problem, START),
             problem.changes,
