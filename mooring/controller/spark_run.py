@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from mooring.controller.carrying import InBackground
@@ -12,6 +12,7 @@ from mooring.controller.deciding.none_decider import NoneDecider
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Beginning, Wish, begin
 from mooring.controller.session import RunSession, SessionOptions
+from mooring.deployment.update_order import UpdateOrder
 from mooring.errors import EngineError, MooringError, OvertakenError
 from mooring.problem.write import problem_to_json
 from mooring.spark.pipeline.statistics_used import statistics_notes
@@ -40,8 +41,8 @@ class SparkRun:
     journal: Journal = field(init=False)
     beginning: Beginning = field(init=False)
     record: RunRecord = field(init=False)
-    once: bool = False
-    """It reads what there is and ends: the rates at which it does that say nothing of the streams."""
+    update: UpdateOrder | None = None
+    """It is one update, in this order. The rates at which it catches up say nothing of the streams."""
     stopped_by: str = ""
     """Who ended it, as far as somebody said so."""
 
@@ -57,7 +58,7 @@ class SparkRun:
             dict(self.beginning.metrics),
             sites={},
             notes=statistics_notes(prepared.layout),
-            operation=None if self.once else operation_statistics(prepared.layout, problem),
+            operation=None if self.update else operation_statistics(prepared.layout, problem),
         )
 
     @contextlib.contextmanager
@@ -65,16 +66,18 @@ class SparkRun:
         self,
         options: EngineOptions | None = None,
         pace: SessionOptions | None = None,
-        starts: Collection[str] | None = None,
     ) -> Iterator[tuple[RunSession, RunBook]]:
-        """Everything runs, or the fragments that are named; when the block ends it is stopped between two
+        """Everything runs, or what an update begins with; when the block ends it is stopped between two
         micro-batches. Call `end` then.
         """
-        prepared, project = self.prepared, self.prepared.project
+        prepared, project, update = self.prepared, self.prepared.project, self.update
+        options = replace(options or EngineOptions(), to_the_end=update is not None)
+        if update is not None and update.anew:
+            self.journal.append("full refresh", fragments=list(update.anew))
         write_whole(project.work_folder / PROBLEM_FILE_NAME, problem_to_json(prepared.problem))
         try:
             with (
-                prepared.engine(options) as engine,
+                prepared.engine(options, anew=update.anew if update else ()) as engine,
                 contextlib.closing(
                     SiteRevival(prepared.sites, check=partial(check_storage_at, project))
                 ) as revival,
@@ -89,11 +92,12 @@ class SparkRun:
                     book=book,
                     reviver=revival,
                     replan=self.wish.replan,
-                    decider=NoneDecider() if self.once else None,
+                    decider=NoneDecider() if update else None,
                     options=pace,
                     carrier=InBackground(),
                     alive=prepared.hold.pulse.sign,
                 )
+                starts = update.ready(begun=()) if update else None
                 session.start(self.beginning.placement, self.beginning.policy, starts)
                 self.record.sites = {name: site.note for name, site in prepared.sites.items()}
                 try:

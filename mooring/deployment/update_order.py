@@ -21,6 +21,8 @@ class UpdateOrder:
     """Fragment -> those whose output it reads."""
     chosen: Collection[str]
     """Those that take part; of the others, what they have written so far is read as it is."""
+    anew: Collection[str] = ()
+    """Of those, the ones that forget what they have read and written, and begin from the beginning."""
 
     def ready(self, begun: Collection[str], ended: Collection[str] = ()) -> list[str]:
         """Those that may begin, of those that have not."""

@@ -28,7 +28,7 @@ from mooring.spark.runs.holding import GivenUpError, HoldOptions
 from mooring.spark.runs.project_run import PreparedRun, prepared_run
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.run_report import RunRecord
-from mooring.spark.runs.update_choice import UpdateChoice, update_order
+from mooring.spark.runs.update_choice import UpdateChoice, told_of_readers, update_order
 from mooring.spark.sites.class_archive import build_archive, usable_archive
 from mooring.spark.sites.java import find_java
 
@@ -63,6 +63,17 @@ def add_options(parser: Parser) -> None:
         action="extend",
         default=[],
         help="with --once: bring only these tables up to date",
+    )
+    parser.add_argument(
+        "--full-refresh",
+        metavar="TABLE,...",
+        type=names,
+        action="extend",
+        default=[],
+        help="with --once: forget what these tables hold and have read, and write them anew",
+    )
+    parser.add_argument(
+        "--full-refresh-all", action="store_true", help="with --once: the same for all tables and sinks"
     )
     parser.add_argument(
         "--class-archive",
@@ -117,12 +128,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             field="--standby",
             remedy="give one of the two",
         )
-    if args.refresh and not args.once:
-        raise InputError(
-            "found --refresh without --once: a run without end keeps all tables up to date",
-            field="--refresh",
-            remedy="add --once",
-        )
+    choice = _choice(args)
     if args.lease < SHORTEST_LEASE_S:
         raise InputError(f"found {args.lease:g} s, expected at least {SHORTEST_LEASE_S:g} s", field="--lease")
     if args.detach:
@@ -138,7 +144,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             terminal.print(f"[dim]starting the sites of {escape(project.spec.name)}[/dim]")
         try:
             with prepared_run(project, fresh=args.fresh, accepted=accepted, holding=holding) as prepared:
-                record = _run_prepared(args, terminal, prepared, stopping)
+                record = _run_prepared(args, terminal, prepared, stopping, choice)
         except GivenUpError as ended:
             terminal.document({"version": 1, "ended": ended.message})
             terminal.print(ended.message)
@@ -147,24 +153,29 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _run_prepared(
-    args: argparse.Namespace, terminal: Terminal, prepared: PreparedRun, stopping: StopSignals
+    args: argparse.Namespace,
+    terminal: Terminal,
+    prepared: PreparedRun,
+    stopping: StopSignals,
+    choice: UpdateChoice | None,
 ) -> RunRecord:
     for fragment in prepared.ended_leftovers:
         terminal.note(f"ended {fragment}, which an earlier run had left running")
     for note in prepared.edits.notes:
+        terminal.note(note)
+    order = None if choice is None else update_order(prepared.layout, choice)
+    for note in [] if order is None else told_of_readers(prepared.layout, order):
         terminal.note(note)
     run = SparkRun(
         prepared,
         _wish(args, prepared),
         say=lambda line: terminal.print(escape(line)),
         note=terminal.note,
-        once=args.once,
+        update=order,
     )
-    order = update_order(prepared.layout, UpdateChoice(tuple(args.refresh))) if args.once else None
     _show_beginning(terminal, run)
-    options = EngineOptions(args.accept_edits, args.silence, to_the_end=args.once)
-    pace, starts = (None, None) if order is None else (UPDATE_PACE, order.ready(begun=()))
-    with run.started(options, pace, starts) as (session, book):
+    options = EngineOptions(args.accept_edits, args.silence)
+    with run.started(options, None if order is None else UPDATE_PACE) as (session, book):
         stopping.gentle = True
         viewer = RunViewer(terminal, book, f"mooring moves {prepared.project.folder} --apply")
         session.watchers.append(viewer.show)
@@ -185,6 +196,25 @@ def _run_prepared(
         asked = f"could not bring {left} of {len(update.order.chosen)} up to date" if left else "up to date"
     run.end(asked)
     return run.record
+
+
+def _choice(args: argparse.Namespace) -> UpdateChoice | None:
+    """What an update is to do; None: run without end."""
+    if args.once:
+        return UpdateChoice(tuple(args.refresh), tuple(args.full_refresh), args.full_refresh_all)
+    given = {
+        "--refresh": args.refresh,
+        "--full-refresh": args.full_refresh,
+        "--full-refresh-all": args.full_refresh_all,
+    }
+    for option, value in given.items():
+        if value:
+            raise InputError(
+                f"found {option} without --once: a run without end keeps all tables up to date",
+                field=option,
+                remedy="add --once",
+            )
+    return None
 
 
 def _wish(args: argparse.Namespace, prepared: PreparedRun) -> Wish:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from mooring.spark.runs.holding import Hold, HoldOptions, held_project
 from mooring.spark.runs.left_sessions import LeftSessions
 from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.run_files import RunFiles
-from mooring.spark.runs.settling import finish, settle
+from mooring.spark.runs.settling import finish, settle, write_anew
 from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.endpoint import close_session, open_session
@@ -57,10 +57,17 @@ class PreparedRun:
     """What was edited since the last run, and is carried out before anything starts."""
 
     @contextlib.contextmanager
-    def engine(self, options: EngineOptions | None = None) -> Iterator[SparkEngine]:
-        """An engine over the sites; whatever still runs when the block ends is stopped."""
+    def engine(
+        self, options: EngineOptions | None = None, anew: Collection[str] = ()
+    ) -> Iterator[SparkEngine]:
+        """An engine over the sites; whatever still runs when the block ends is stopped. Fragments that are to
+        begin `anew` forget what they have read and written.
+        """
         queries = delivering(self.layout, self.problem)
         self._settle(options or EngineOptions())
+        if anew:
+            refuse_unreached(self.sessions)
+            write_anew(self.layout, anew)
         engine = SparkEngine(
             self.layout,
             self.sites,
@@ -135,11 +142,8 @@ def _prepared(
 ) -> Iterator[PreparedRun]:
     sessions = LeftSessions(hold.owned.folder)
     ended = sessions.end_all(sites)
-    if (fresh or (accepted is not None and accepted.drop)) and (left := sessions.sites()):
-        raise EngineError(
-            f"queries of an earlier run may still write at {', '.join(left)}, which cannot be asked",
-            remedy="bring the site back, or put it back into mooring.yml, and run this again",
-        )
+    if fresh or (accepted is not None and accepted.drop):
+        refuse_unreached(sessions)
     if fresh:
         forget_everything(project, hold.owned)
     check_storage(project, sites)
@@ -160,6 +164,15 @@ def delivering(layout: Layout, problem: Problem) -> dict[str, str]:
             own = sink if len(writers) == 1 else f"{sink}:{flow.name}"
             queries.setdefault(own, layout.home[flow.name])
     return queries
+
+
+def refuse_unreached(sessions: LeftSessions) -> None:
+    """Before something stored is given up: nobody may still write there."""
+    if left := sessions.sites():
+        raise EngineError(
+            f"queries of an earlier run may still write at {', '.join(left)}, which cannot be asked",
+            remedy="bring the site back, or put it back into mooring.yml, and run this again",
+        )
 
 
 def read_layout(project: Project, site: SiteHandle) -> Layout:

@@ -8,7 +8,7 @@ done, by this run or the next.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -95,6 +95,22 @@ def finish(layout: Layout, record: PipelineRecord) -> Layout:
         done = msgspec.structs.replace(record, unfinished=Unfinished())
         write_record(layout.root, done, layout.owned)
     return replace(layout, before=done)
+
+
+def write_anew(layout: Layout, fragments: Collection[str]) -> None:
+    """Forget what fragments have read and written, as a full refresh asks for. Sinks keep their rows: they
+    lie outside. Once decided it is done, by this run or the next, and readers then find other files.
+    """
+    flows = layout.pipeline.flows
+    tables = {name: flows[name].dataset for name in fragments if name in layout.channels}
+    with _named_trouble(layout):
+        found = read_record(layout.root)
+        assert found is not None, "written by every run before anything starts"
+        left = Unfinished(retire=tuple(fragments), delete=tables)
+        decided = msgspec.structs.replace(found, unfinished=left)
+        write_record(layout.root, decided, layout.owned)
+        finish(layout, decided)
+        layout.create()
 
 
 def _put_in_place(layout: Layout, record: PipelineRecord, name: str, carried: Carried) -> None:
