@@ -21,7 +21,7 @@ from typing import NoReturn, Protocol, cast
 
 from mooring import __version__
 from mooring.cli.input.needs_spark import missing_spark
-from mooring.cli.input.parsing import Parser, RunVerb, add_shared_options
+from mooring.cli.input.parsing import Parser, RunVerb, add_shared_options, settle_source
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import MooringError
 
@@ -104,6 +104,7 @@ def _run(argv: Sequence[str], terminal: Terminal) -> int:
     try:
         args = build_parser(asked_verb(argv)).parse_args(argv)
         args.words = list(argv)  # for a verb that starts itself anew
+        settle_source(args)
         work: RunVerb = args.run
         return work(args, terminal)
     except SystemExit as stop:  # --help and --version

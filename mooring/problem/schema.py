@@ -121,6 +121,7 @@ def problem_from_data(data: object, folder: Path | None = None) -> Problem:
     """Validate and build. `folder` is where files named by the problem are looked for; None: nowhere."""
     if not isinstance(data, Mapping) or not data:
         fail("", "a problem: a mapping with sites, streams and operators", data)
+    _refuse_other_kinds(data)
     sections = read_fields(data, _SECTIONS, "")
     for section in ("sites", "streams", "operators"):
         if not sections.get(section):
@@ -152,6 +153,22 @@ def changes_from_data(section: object, problem: Problem, folder: Path | None = N
         read_rates=read_rates,
     )
     return read_changes(section, known)
+
+
+def _refuse_other_kinds(data: Mapping[str, Any]) -> None:
+    """Files of ours, or of Spark's, that are no problem files: said as such, not by an unknown key."""
+    if "frames" in data:
+        raise InputError(
+            "found a chunks file, expected a problem file",
+            field="frames",
+            remedy="`mooring chunks FILE` plans it",
+        )
+    if "storage" in data and "libraries" in data:
+        raise InputError(
+            "found a pipeline spec, expected a problem file",
+            field="libraries",
+            remedy="give the folder it lies in, or name it with --spec",
+        )
 
 
 def assembled(around: Surroundings, operators: tuple[Operator, ...], queries: tuple[Query, ...]) -> Problem:

@@ -47,11 +47,50 @@ def add_shared_options(parser: Parser) -> None:
 
 
 def add_problem(parser: Parser) -> None:
-    parser.add_argument("problem", metavar="FILE", type=Path, help="problem file, YAML or JSON")
+    parser.add_argument(
+        "problem", metavar="FILE", type=Path, nargs="?", help="problem file, YAML or JSON, or project folder"
+    )
+    _add_spec(parser)
 
 
 def add_project(parser: Parser) -> None:
-    parser.add_argument("project", metavar="PROJECT", type=Path, help="project folder")
+    parser.add_argument(
+        "project", metavar="PROJECT", type=Path, nargs="?", help="project folder (default: this one)"
+    )
+    _add_spec(parser)
+
+
+def _add_spec(parser: Parser) -> None:
+    parser.add_argument(
+        "--spec", type=Path, metavar="FILE", help="the project's pipeline spec, where a folder has several"
+    )
+
+
+def settle_source(args: argparse.Namespace) -> None:
+    """The one path that a verb is about: the spec if one is named, else the file or folder given, else this
+    folder where a project is meant.
+    """
+    for where in ("problem", "project"):
+        if not hasattr(args, where):
+            continue
+        given = getattr(args, where)
+        if args.spec is not None:
+            setattr(args, where, _named_spec(args.spec, given))
+        elif given is None and where == "project":
+            args.project = Path()
+        elif given is None:
+            raise InputError("found no FILE", field="FILE", remedy="give a problem file or a project folder")
+
+
+def _named_spec(spec: Path, folder: Path | None) -> Path:
+    """As from here, or as from the project's folder."""
+    tried = [spec] if folder is None else [spec, folder / spec]
+    for path in tried:
+        if path.is_file():
+            return path
+    raise InputError(
+        "no such file", file=spec, field="--spec", remedy="give the path of a pipeline spec (YAML)"
+    )
 
 
 def seed(text: str) -> int:

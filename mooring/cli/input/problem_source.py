@@ -43,11 +43,20 @@ def add_measured(parser: Parser) -> None:
 
 def read_source(path: Path) -> tuple[Problem, Layout | None]:
     """The problem, and for a project folder also its pipeline cut into fragments."""
-    if not path.is_dir():
+    if not path.is_dir() and not is_pipeline_spec(path):
         return Problem.load(path), None
     require_spark(file=path)
     layout, problem = read_project_folder(path)
     return problem, layout
+
+
+def is_pipeline_spec(path: Path) -> bool:
+    """Whether the file stands for a project."""
+    if path.suffix not in (".yml", ".yaml") or not path.is_file():
+        return False
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    keys = {line.partition(":")[0] for line in lines if line[:1].isalpha()}
+    return {"name", "storage"} <= keys and "sites" not in keys
 
 
 def source_notes(layout: Layout | None) -> list[str]:

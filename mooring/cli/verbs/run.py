@@ -177,7 +177,7 @@ def _run_prepared(
     options = EngineOptions(args.accept_edits, args.silence)
     with run.started(options, None if order is None else UPDATE_PACE) as (session, book):
         stopping.gentle = True
-        viewer = RunViewer(terminal, book, f"mooring moves {prepared.project.folder} --apply")
+        viewer = RunViewer(terminal, book, f"mooring moves {prepared.project.shown} --apply")
         session.watchers.append(viewer.show)
         update = None if order is None else Update(session, book.engine, order)
         with viewer.live():

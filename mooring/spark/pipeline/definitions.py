@@ -11,17 +11,16 @@ import contextlib
 import hashlib
 import importlib.util
 import os
-import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from pyspark.errors import PySparkException
 from pyspark.pipelines.block_session_mutations import block_session_mutations
-from pyspark.pipelines.cli import PIPELINE_SPEC_FILE_NAMES, PipelineSpec, load_pipeline_spec
+from pyspark.pipelines.cli import PipelineSpec
 from pyspark.pipelines.flow import AutoCdcFlow, Flow
 from pyspark.pipelines.graph_element_registry import (
     GraphElementRegistry,
@@ -33,14 +32,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mooring.errors import InputError, UnsupportedError
 from mooring.spark.defining.names import PipelineNames
+from mooring.spark.defining.project_modules import ProjectModules
 from mooring.spark.defining.running_session import active_session
 from mooring.spark.defining.session_names import use_names
+from mooring.spark.defining.working_folder import inside
 from mooring.spark.pipeline.sql_definitions import SqlStatement, parse_statements
 from mooring.spark.pipeline.tables.table_arguments import NOTHING_SAID, TableArguments, arguments_of
 from mooring.spark.sites.endpoint import first_line
-
-_ONE_AT_A_TIME = threading.Lock()
-"""Definition files are run inside the project folder, and a process has only one current folder."""
 
 DatasetKind = Literal["table", "view", "sink"]
 
@@ -110,35 +108,20 @@ class Definitions:
         self.flows[flow.name] = flow
 
 
-def find_spec(project: Path) -> tuple[Path, PipelineSpec]:
-    """The project's pipeline spec, read and checked."""
-    found = [project / name for name in PIPELINE_SPEC_FILE_NAMES if (project / name).is_file()]
-    if len(found) != 1:
-        what = "no pipeline spec" if not found else "both " + " and ".join(path.name for path in found)
-        raise InputError(
-            f"found {what}, expected one file named spark-pipeline.yml",
-            file=project,
-            remedy="a project folder holds spark-pipeline.yml, its transformations and mooring.yml",
-        )
-    try:
-        return found[0], load_pipeline_spec(found[0])
-    except (PySparkException, KeyError, TypeError, AttributeError) as failure:
-        raise InputError(f"not a pipeline spec: {first_line(failure)}", file=found[0]) from failure
-
-
 def load_definitions(project: Path, spec: PipelineSpec, session: SparkSession) -> Definitions:
     """Run every definition file of the project against `session` and collect what they define."""
     project = project.resolve()
-    registry = _Collector(project, spec, session)
+    registry, files = _Collector(project, spec, session), definition_files(project, spec)
+    modules = ProjectModules(project, list(dict.fromkeys([project, *(file.parent for file in files)])))
     with (
-        _ONE_AT_A_TIME,
-        _inside(project),
+        inside(project),
+        modules.installed(),
         active_session(session),
         graph_element_registration_context(registry),
     ):
-        for file in definition_files(project, spec):
+        for file in files:
             if file.suffix == ".py":
-                _run_python(file, project, session)
+                _run_python(file, project, session, modules)
             elif file.suffix == ".sql":
                 registry.register_sql(file.read_text(encoding="utf-8"), file.relative_to(project))
             else:
@@ -176,9 +159,11 @@ def definition_files(project: Path, spec: PipelineSpec) -> list[Path]:
 
 
 def sources_digest(project: Path, spec: PipelineSpec) -> str:
-    """Changes with every change to a definition file, be it only a comment."""
+    """Changes with every change to a definition file, or to a module beside one, be it only a comment."""
+    files = definition_files(project.resolve(), spec)
+    beside = {path for file in files for path in file.parent.rglob("*.py")}
     digest = hashlib.sha256()
-    for file in definition_files(project.resolve(), spec):
+    for file in sorted({*files, *beside, *project.resolve().glob("*.py")}):
         digest.update(f"{file}\0".encode())
         digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()
@@ -210,7 +195,8 @@ class _Collector(GraphElementRegistry):
         place = self._place(flow.source_code_location)
         conf = {key: str(value) for key, value in flow.spark_conf.items()}
         name, target = self._key(flow.name), self._key(flow.target)
-        self.definitions.add_flow(FlowDefinition(name, target, flow.func, place, conf))
+        build = partial(_built_inside, self._project, flow.func)
+        self.definitions.add_flow(FlowDefinition(name, target, build, place, conf))
 
     def register_auto_cdc_flow(self, flow: AutoCdcFlow) -> None:
         raise refused_auto_cdc(flow.name or flow.target, self._place(flow.source_code_location))
@@ -241,6 +227,11 @@ class _Collector(GraphElementRegistry):
         return Place(str(shown), location.line_number)
 
 
+def _built_inside(project: Path, function: Callable[[], DataFrame]) -> DataFrame:
+    with inside(project):
+        return function()
+
+
 def refused_materialized_view(name: str, place: Place) -> UnsupportedError:
     return UnsupportedError(
         f"the materialized view {name!r} cannot be placed: it is recomputed as a whole, not fed row by row",
@@ -257,13 +248,13 @@ def refused_auto_cdc(name: str, place: Place) -> UnsupportedError:
     )
 
 
-def _run_python(file: Path, project: Path, session: SparkSession) -> None:
+def _run_python(file: Path, project: Path, session: SparkSession, modules: ProjectModules) -> None:
     found = importlib.util.spec_from_file_location(file.stem, file)
     assert found is not None
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     module.__dict__["spark"] = session
-    wrote_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    modules.give_imports(module)
     try:
         with _mutations_blocked():
             found.loader.exec_module(module)
@@ -280,17 +271,22 @@ def _run_python(file: Path, project: Path, session: SparkSession) -> None:
             f"cannot be run: {type(failure).__name__}: {first_line(failure)}",
             file=str(place_of_failure(failure, file, project)),
         ) from failure
-    finally:
-        sys.dont_write_bytecode = wrote_bytecode
 
 
 def place_of_failure(failure: BaseException, file: Path, project: Path) -> Place:
     """The innermost line of `file` on the failure's stack."""
+    shown = str(file.relative_to(project)) if file.is_relative_to(project) else str(file)
+    return Place(shown, line_of_failure(failure, str(file)) or getattr(failure, "lineno", None))
+
+
+def line_of_failure(failure: BaseException, file: str) -> int | None:
+    """The innermost line on the failure's stack of a file, named as from the project's folder."""
     lines = [
-        frame.lineno for frame in traceback.extract_tb(failure.__traceback__) if frame.filename == str(file)
+        frame.lineno
+        for frame in traceback.extract_tb(failure.__traceback__)
+        if frame.filename == file or frame.filename.endswith(f"{os.sep}{file}")
     ]
-    line = lines[-1] if lines else getattr(failure, "lineno", None)
-    return Place(str(file.relative_to(project)) if file.is_relative_to(project) else str(file), line)
+    return lines[-1] if lines else None
 
 
 @contextlib.contextmanager
@@ -303,14 +299,3 @@ def _mutations_blocked() -> Iterator[None]:
             yield
     else:  # the same files passed the guard when the graph was read
         yield
-
-
-@contextlib.contextmanager
-def _inside(folder: Path) -> Iterator[None]:
-    """Definition files may use paths relative to the project, as under `spark-pipelines`."""
-    before = os.getcwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)

@@ -25,7 +25,7 @@ from mooring.spark.pipeline.definitions import (
     Definitions,
     FlowDefinition,
     Place,
-    place_of_failure,
+    line_of_failure,
 )
 from mooring.spark.pipeline.plan_reads import PlanReads, plan_of, reads_of
 from mooring.spark.pipeline.tables.flow_settings import flow_settings
@@ -258,10 +258,8 @@ class _Analysis:
         if not isinstance(failure, PySparkException):
             cause = f"{type(failure).__name__}: {cause}"
         place = flow.place
-        code = getattr(flow.build, "__code__", None)
-        if code is not None and code.co_filename.endswith(place.file):
-            inner = place_of_failure(failure, Path(code.co_filename), Path(code.co_filename).parent)
-            place = Place(place.file, inner.line or place.line)
+        if (line := line_of_failure(failure, place.file)) is not None:
+            place = Place(place.file, line)
         return InputError(f"the flow {flow.name!r} is wrong: {cause}", file=str(place))
 
     def _stuck(self, left: list[FlowDefinition]) -> InputError:

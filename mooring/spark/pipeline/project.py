@@ -33,7 +33,7 @@ from mooring.problem.site import Site
 from mooring.problem.stream import Stream
 from mooring.problem.surroundings import Surroundings, check_site, entries, read_surroundings
 from mooring.spark.defining.names import PipelineNames
-from mooring.spark.pipeline.definitions import find_spec
+from mooring.spark.defining.pipeline_spec import is_default, load_spec, spec_file_of
 from mooring.spark.pipeline.statistics_file import STATISTICS_FILE_NAME, MeasuredStatistics, read_statistics
 from mooring.spark.storage.keep import Keep, read_keep
 from mooring.spark.storage.storage_root import StorageRoot
@@ -121,30 +121,43 @@ class Project:
     """From the statistics file that `mooring profile` writes; empty where there is none."""
 
     @property
+    def shown(self) -> str:
+        """As a command line names it."""
+        return str(self.folder) if is_default(self.spec_file) else f"--spec {self.spec_file}"
+
+    @property
     def work_folder(self) -> Path:
         """Mooring's own files: logs, status, reports."""
-        return self.folder / WORK_FOLDER_NAME
+        return _work_folder(self.spec_file)
 
     @property
     def storage_root(self) -> StorageRoot:
         return StorageRoot(self.settings.storage, self.settings.storage_sites)
 
 
-def work_folder_of(folder: Path) -> Path:
+def work_folder_of(project: Path) -> Path:
     """Where a project keeps Mooring's own files, without reading what it says: it may be edited meanwhile."""
-    folder = folder.resolve()
-    if not folder.is_dir():
-        raise InputError("no such folder", file=folder, remedy="give the project's folder")
-    find_spec(folder)
-    return folder / WORK_FOLDER_NAME
+    return _work_folder(spec_file_of(project.resolve()))
 
 
-def load_project(folder: Path) -> Project:
-    folder = folder.resolve()
-    if not folder.is_dir():
-        raise InputError("no such folder", file=folder, remedy="give the project's folder")
-    spec_file, spec = find_spec(folder)
-    found = [folder / file for file in SETTINGS_FILE_NAMES if (folder / file).is_file()]
+def _work_folder(spec_file: Path) -> Path:
+    """A spec of another name has one of its own: two pipelines of a folder keep out of each other's way."""
+    own = "" if is_default(spec_file) else f"-{spec_file.stem}"
+    return spec_file.parent / f"{WORK_FOLDER_NAME}{own}"
+
+
+def settings_files(spec_file: Path) -> list[Path]:
+    """Where `mooring.yml` may be: beside the spec, and for one spec of several first under its own name."""
+    names = SETTINGS_FILE_NAMES
+    own = () if is_default(spec_file) else tuple(f"{spec_file.stem}.{name}" for name in names)
+    return [spec_file.parent / name for name in (*own, *names)]
+
+
+def load_project(project: Path) -> Project:
+    """`project`: its folder, or its spec."""
+    spec_file = spec_file_of(project.resolve())
+    folder, spec = spec_file.parent, load_spec(spec_file)
+    found = [file for file in settings_files(spec_file) if file.is_file()]
     if not found:
         raise InputError(
             "found no mooring.yml beside the pipeline spec",
@@ -152,7 +165,7 @@ def load_project(folder: Path) -> Project:
             remedy="`mooring init` writes one; `sites: {here: {capacity: 2}}` is enough (docs/spark.md)",
         )
     try:
-        settings = _read_settings(load_data(found[0]), folder, PipelineNames.of(spec))
+        settings = _read_settings(load_data(found[0]), _work_folder(spec_file), PipelineNames.of(spec))
     except InputError as error:
         error.file = error.file or str(found[0])
         raise
@@ -161,7 +174,8 @@ def load_project(folder: Path) -> Project:
     )
 
 
-def _read_settings(data: object, folder: Path, names: PipelineNames) -> ProjectSettings:
+def _read_settings(data: object, work_folder: Path, names: PipelineNames) -> ProjectSettings:
+    folder = work_folder.parent
     if not isinstance(data, Mapping):
         fail("", "a mapping with at least sites", data)
     if "operators" in data:
@@ -195,8 +209,8 @@ def _read_settings(data: object, folder: Path, names: PipelineNames) -> ProjectS
     own["tables"] = {
         names.key(str(key)): _keep(raw, f"tables.{key}") for key, raw in own.get("tables", {}).items()
     }
-    given = own.get("storage", f"{WORK_FOLDER_NAME}/storage")
-    own["storage"], own["storage_sites"] = _storage(given, folder, sorted(around.site_names))
+    given = own.get("storage", f"{work_folder.name}/storage")
+    own["storage"], own["storage_sites"] = _storage(given, work_folder, sorted(around.site_names))
     return ProjectSettings(around=around, **own)
 
 
@@ -239,12 +253,13 @@ def _queries(section: Any, around: Surroundings, names: PipelineNames) -> dict[s
     return queries
 
 
-def _storage(given: object, folder: Path, sites: list[str]) -> tuple[Path, dict[str, str]]:
+def _storage(given: object, work_folder: Path, sites: list[str]) -> tuple[Path, dict[str, str]]:
     """The root as Mooring sees it, and the paths of sites that see it elsewhere."""
+    folder = work_folder.parent
     if not isinstance(given, Mapping):
         return _root(str(given), "storage", folder), {}
     fields = read_fields(given, {"root": name, "sites": mapping}, "storage")
-    root = _root(str(fields.get("root", f"{WORK_FOLDER_NAME}/storage")), "storage.root", folder)
+    root = _root(str(fields.get("root", f"{work_folder.name}/storage")), "storage.root", folder)
     paths = {}
     own_paths = mapping(fields.get("sites", {}), "storage.sites")
     for site, path in own_paths.items():

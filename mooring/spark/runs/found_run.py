@@ -13,7 +13,7 @@ from mooring.deployment.clock import Clock
 from mooring.errors import EngineError
 from mooring.spark.ownership.lease import LeaseWatch
 from mooring.spark.ownership.owner import OwnerRecord, look
-from mooring.spark.pipeline.project import WORK_FOLDER_NAME, load_project, work_folder_of
+from mooring.spark.pipeline.project import load_project, work_folder_of
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.storage.owned_folder import newest_owned
 
@@ -57,7 +57,7 @@ def find_run(project: Path, clock: Clock) -> FoundRun:
     if standing.record is None or not standing.is_taken:
         return FoundRun(files, record, files.running_pid())
     if standing.state == "here":
-        there = RunFiles(Path(standing.record.project) / WORK_FOLDER_NAME)
+        there = RunFiles(Path(standing.record.project) / files.folder.name)
         return FoundRun(there, record, standing.record.pid)
     watch, silent_s = LeaseWatch(), 0.0
     while not watch.moved and silent_s < _LISTENED_SHARE * standing.record.lease_s:

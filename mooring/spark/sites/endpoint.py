@@ -139,8 +139,8 @@ def first_line(failure: BaseException) -> str:
     at: BaseException | None = failure
     while at is not None:
         details = getattr(at, "details", None)
-        if callable(details) and (said := details()):
-            return str(said).splitlines()[0]
+        if callable(details) and (said := str(details() or "").strip()):
+            return said.splitlines()[0]
         at = at.__cause__ or at.__context__
     text = str(failure).strip()
     return text.splitlines()[0] if text else type(failure).__name__

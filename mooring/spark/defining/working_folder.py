@@ -1,0 +1,37 @@
+"""The current folder while definitions are run: the project's, as under `spark-pipelines`.
+
+A process has one current folder and several threads that build flows side by side, so the first to come in
+changes it and the last to leave changes it back; another project waits meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+_change = threading.Condition()
+_inside: list[Path] = []
+"""The project's folder once for every thread that is inside; all the same."""
+_outside: list[str] = []
+
+
+@contextlib.contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """Relative paths in Python start at `folder`."""
+    with _change:
+        _change.wait_for(lambda: not _inside or _inside[0] == folder)
+        if not _inside:
+            _outside[:] = [os.getcwd()]
+            os.chdir(folder)
+        _inside.append(folder)
+    try:
+        yield
+    finally:
+        with _change:
+            _inside.pop()
+            if not _inside:
+                os.chdir(_outside.pop())
+            _change.notify_all()
