@@ -47,9 +47,11 @@ def statistics_notes(layout: Layout) -> list[str]:
 
 def project_notes(layout: Layout) -> list[str]:
     """What a reader of `mooring check` should know before a run, in words."""
+    from mooring.spark.connectors.formats import delivery_note
     from mooring.spark.pipeline.site_options import jar_notes
 
-    return jar_notes(layout.project)
+    deliveries = [delivery_note(sink.name, sink.sink_format) for sink in layout.pipeline.sinks]
+    return jar_notes(layout.project) + [note for note in deliveries if note is not None]
 
 
 def draw_graph(layout: Layout) -> Path:

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from mooring.errors import InputError, UnsupportedError
+from mooring.spark.connectors.formats import remedy_for
 from mooring.spark.defining.running_session import active_session
 from mooring.spark.pipeline.definitions import (
     Dataset,
@@ -260,7 +261,9 @@ class _Analysis:
         place = flow.place
         if (line := line_of_failure(failure, place.file)) is not None:
             place = Place(place.file, line)
-        return InputError(f"the flow {flow.name!r} is wrong: {cause}", file=str(place))
+        return InputError(
+            f"the flow {flow.name!r} is wrong: {cause}", file=str(place), remedy=remedy_for(failure)
+        )
 
     def _stuck(self, left: list[FlowDefinition]) -> InputError:
         flow = left[0]

@@ -26,6 +26,9 @@ _STATEFUL = {
     "AsOfJoin",
 }
 
+_ADDRESSES = ("path", "kafka.bootstrap.servers")
+"""Options that say where a source lies, and nothing of what it delivers."""
+
 
 @dataclass(frozen=True)
 class PlanReads:
@@ -87,7 +90,8 @@ def fingerprint_of(plan: Message, *, placed: bool = True) -> str:
         if message.DESCRIPTOR.name == "DataSource" and not placed:
             source: Any = message
             source.ClearField("paths")
-            source.options.pop("path", None)
+            for option in _ADDRESSES:
+                source.options.pop(option, None)
         if message.DESCRIPTOR.name == "SQL":
             message.query = sql_definitions.normalised(message.query)
     digest = hashlib.sha256(copy.SerializeToString(deterministic=True))

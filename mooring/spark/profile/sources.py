@@ -20,6 +20,7 @@ from pyspark.sql.connect.plan import DataSource, LogicalPlan
 from mooring.errors import InputError
 from mooring.spark.pipeline.definitions import Definitions, FlowDefinition
 from mooring.spark.profile.feed import WRITERS
+from mooring.spark.profile.topics import topic_options
 from mooring.spark.sites.endpoint import first_line
 
 _FILE_FORMATS = ("parquet", "json", "csv", "orc", "text")
@@ -60,6 +61,10 @@ def read_sample(session: SparkSession, source: DataSource, dataset: str, folder:
         files = sorted(f for f in own.rglob("*") if f.is_file() and f.name[0] not in "._")
         kind = files[0].suffix.lstrip(".").replace("jsonl", "json") if files else "parquet"
         return _read(session, source, kind, {}, [str(own)], len(files), f"sample {own}")
+    if (source._format or "").lower() == "kafka":
+        return _read(
+            session, source, "kafka", topic_options(source._options or {}), [], 1, "rows of the topic"
+        )
     paths = list(source._paths or ()) or [p for p in [(source._options or {}).get("path")] if p]
     if (source._format or "").lower() not in _FILE_FORMATS or not paths:
         raise InputError(
@@ -84,7 +89,7 @@ def _read(
         reader = session.read.format(kind).options(**options)
         if source._schema:
             reader = reader.schema(source._schema)
-        frame = reader.load(paths)
+        frame = reader.load(paths) if paths else reader.load()
         schema, table = frame.schema, frame.limit(SAMPLE_ROWS).toArrow()
     except PySparkException as failure:
         raise InputError(f"the {origin} cannot be read: {first_line(failure)}") from failure

@@ -23,6 +23,7 @@ from pyspark.sql.streaming import StreamingQuery
 from mooring.deployment.engine import LOOK_S
 from mooring.deployment.fragments import Fragment
 from mooring.errors import EngineError, InputError, MooringError
+from mooring.spark.connectors.formats import remedy_for
 from mooring.spark.defining.running_session import active_session
 from mooring.spark.defining.session_settings import use_settings
 from mooring.spark.pipeline.definitions import Definitions, load_definitions
@@ -290,7 +291,8 @@ def flow_failure(layout: Layout, fragment: str, site: str, failure: BaseExceptio
     at = f", at {inner[-1]}" if inner else ""
     return EngineError(
         f"the flow {flows} failed at site {site!r}{at}: {_cause(failure)}",
-        remedy="correct the flow and run again; it resumes after its last committed batch",
+        remedy=remedy_for(failure)
+        or "correct the flow and run again; it resumes after its last committed batch",
     )
 
 

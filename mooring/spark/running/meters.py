@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
+from mooring.spark.connectors.rows_behind import rows_behind
 from mooring.spark.storage.stream_logs import LogEntry
 
 _KEPT = 200
@@ -36,6 +37,8 @@ class Batch:
     state_rows: int
     add_batch_s: float
     state_bytes: int = 0
+    rows_behind: int | None = None
+    """Of a topic, not read when the batch began; None for other sources."""
 
 
 def batch_of(progress: Mapping[str, Any], ahead_s: float = 0.0) -> Batch:
@@ -52,6 +55,7 @@ def batch_of(progress: Mapping[str, Any], ahead_s: float = 0.0) -> Batch:
         state_rows=sum(int(state.get("numRowsTotal", 0)) for state in progress.get("stateOperators") or ()),
         add_batch_s=durations.get("addBatch", 0) / 1000,
         state_bytes=sum(map(_state_bytes, progress.get("stateOperators") or ())),
+        rows_behind=rows_behind(progress),
     )
 
 

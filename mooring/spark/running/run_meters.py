@@ -134,6 +134,7 @@ class RunMeters:
             state_rows=0 if last is None else last.state_rows,
             files_waiting=sum(waiting),
             state_bytes=0 if last is None else last.state_bytes,
+            rows_behind=None if last is None else last.rows_behind,
         )
 
     def _query_snapshot(

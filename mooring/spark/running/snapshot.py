@@ -32,6 +32,8 @@ class FragmentSnapshot:
     state_rows: int
     files_waiting: int
     state_bytes: int = 0
+    rows_behind: int | None = None
+    """Of the topics it reads, as its last batch found them; None where it reads none."""
 
 
 @dataclass(frozen=True)

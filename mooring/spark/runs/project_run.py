@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from mooring.errors import EngineError
 from mooring.problem.problem import Problem
 from mooring.problem.site import Site
+from mooring.spark.connectors.formats import check_format
 from mooring.spark.defining.session_settings import use_settings
 from mooring.spark.pipeline.definitions import load_definitions
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
@@ -184,7 +185,10 @@ def read_layout(project: Project, site: SiteHandle) -> Layout:
         use_settings(session, project.spec, project.spec_file, site.name)
         definitions = load_definitions(project.folder, project.spec, session)
         empty = root.address(root.folder / "empty")
-        return cut_pipeline(project, read_pipeline(project.spec, definitions, session, empty))
+        pipeline = read_pipeline(project.spec, definitions, session, empty)
+        for sink in pipeline.sinks:
+            check_format(session, sink.sink_format, f"the sink {sink.name!r}", str(sink.place))
+        return cut_pipeline(project, pipeline)
 
 
 def check_storage(project: Project, sites: Mapping[str, SiteHandle]) -> None:

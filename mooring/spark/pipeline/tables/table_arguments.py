@@ -87,10 +87,14 @@ def check_format(arguments: TableArguments, name: str, place: str) -> None:
     if arguments.format in FILE_FORMATS:
         return
     closest = nearest(arguments.format, FILE_FORMATS)
+    other = (
+        f"leave it out, or say {PARQUET!r}; for {arguments.format}, define a sink of that format beside "
+        "the table and a flow into it (docs/connectors.md)"
+    )
     raise UnsupportedError(
         f"the table {name!r} has the format {arguments.format!r}, expected one of {', '.join(FILE_FORMATS)}",
         file=place,
-        remedy=f"did you mean {closest!r}?" if closest else f"leave it out, or say {PARQUET!r}",
+        remedy=f"did you mean {closest!r}?" if closest else other,
     )
 
 
