@@ -23,7 +23,7 @@ from mooring.problem.reading.fields import (
     fail,
     mapping,
     name,
-    names,
+    names_or_none,
     number,
     one_of,
     own_name,
@@ -82,7 +82,7 @@ _SECTIONS: dict[str, Check] = {
     "changes": lambda value, path: value,
 }
 OPERATOR_FIELDS: dict[str, Check] = {
-    "inputs": names,
+    "inputs": names_or_none,
     "kind": one_of(*KINDS),
     "cost_us": number,
     "selectivity": number,
@@ -124,7 +124,7 @@ def problem_from_data(data: object, folder: Path | None = None) -> Problem:
     _refuse_other_kinds(data)
     sections = read_fields(data, _SECTIONS, "")
     for section in ("sites", "streams", "operators"):
-        if not sections.get(section):
+        if not sections.get(section) and (section != "streams" or sections.get(section) != {}):
             fail(section, "at least one entry", sections.get(section))
     around = read_surroundings(sections, folder)
     operators = operators_of(read_operator_fields(sections["operators"]), around)
@@ -250,6 +250,8 @@ def _check_step(
     inputs = fields.get("inputs")
     if inputs is None:
         fail(f"{path}.inputs", "a list of streams or operators", None)
+    if not inputs and "fixed_cores" not in fields:
+        fail(f"{path}.inputs", "a list of names, or fixed_cores, since it reads nothing", [])
     if "cost_us" not in fields and not _costs_every_input(fields, inputs):
         fail(f"{path}.cost_us", "CPU microseconds per input tuple (0 if it really costs nothing)", None)
     for i, source in enumerate(inputs):

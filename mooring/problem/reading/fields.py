@@ -116,6 +116,11 @@ def names(value: object, path: str) -> tuple[str, ...]:
     return tuple(value)
 
 
+def names_or_none(value: object, path: str) -> tuple[str, ...]:
+    """The same where the list may be empty."""
+    return () if isinstance(value, list | tuple) and not value else names(value, path)
+
+
 def mapping(value: object, path: str, expected: str = "a mapping") -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         fail(path, expected, value)

@@ -40,7 +40,17 @@ from mooring.spark.pipeline.sql_definitions import SqlStatement, parse_statement
 from mooring.spark.pipeline.tables.table_arguments import NOTHING_SAID, TableArguments, arguments_of
 from mooring.spark.sites.endpoint import first_line
 
-DatasetKind = Literal["table", "view", "sink"]
+DatasetKind = Literal["table", "view", "sink", "materialized"]
+"""A streaming table, a temporary view, a sink, or a materialized view."""
+KIND_WORDS: dict[str, str] = {
+    "table": "table",
+    "view": "temporary view",
+    "sink": "sink",
+    "materialized": "materialized view",
+}
+"""For people."""
+_KINDS: dict[str, DatasetKind] = {"table": "table", "view": "view", "materialized view": "materialized"}
+"""Of the datasets that SQL statements create."""
 
 
 @dataclass(frozen=True)
@@ -179,14 +189,14 @@ class _Collector(GraphElementRegistry):
 
     def register_output(self, output: Output) -> None:
         place, name = self._place(output.source_code_location), self._key(output.name)
-        if isinstance(output, MaterializedView):
-            raise refused_materialized_view(output.name, place)
         if isinstance(output, Sink):
             dataset = Dataset(name, "sink", place, output.format, dict(output.options))
         elif isinstance(output, TemporaryView):
             dataset = Dataset(name, "view", place)
         elif isinstance(output, StreamingTable):
             dataset = Dataset(name, "table", place, arguments=arguments_of(output))
+        elif isinstance(output, MaterializedView):
+            dataset = Dataset(name, "materialized", place, arguments=arguments_of(output))
         else:
             raise UnsupportedError(f"cannot place {type(output).__name__} {output.name!r}", file=str(place))
         self.definitions.add_dataset(dataset)
@@ -206,12 +216,9 @@ class _Collector(GraphElementRegistry):
             self._register_statement(statement, Place(str(file_path), statement.line))
 
     def _register_statement(self, statement: SqlStatement, place: Place) -> None:
-        if statement.kind == "materialized view":
-            raise refused_materialized_view(statement.name, place)
         if statement.kind == "auto cdc":
             raise refused_auto_cdc(statement.name, place)
-        if statement.kind in ("table", "view"):
-            kind: DatasetKind = "table" if statement.kind == "table" else "view"
+        if (kind := _KINDS.get(statement.kind)) is not None:
             self.definitions.add_dataset(
                 Dataset(self._key(statement.name), kind, place, arguments=statement.arguments)
             )
@@ -230,14 +237,6 @@ class _Collector(GraphElementRegistry):
 def _built_inside(project: Path, function: Callable[[], DataFrame]) -> DataFrame:
     with inside(project):
         return function()
-
-
-def refused_materialized_view(name: str, place: Place) -> UnsupportedError:
-    return UnsupportedError(
-        f"the materialized view {name!r} cannot be placed: it is recomputed as a whole, not fed row by row",
-        file=str(place),
-        remedy="make it a streaming table (@dp.table over spark.readStream), or compute it outside",
-    )
 
 
 def refused_auto_cdc(name: str, place: Place) -> UnsupportedError:

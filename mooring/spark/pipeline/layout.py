@@ -19,6 +19,7 @@ from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.keep import ALL, READ, Keep, results_reader
 from mooring.spark.storage.owned_folder import OwnedFolder, unowned
 from mooring.spark.storage.pipeline_record import NOTHING_RECORDED, PipelineRecord, read_record
+from mooring.spark.storage.views.versions import VIEWS, ViewVersions
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,18 @@ class Layout:
             if self.pipeline.datasets[self.pipeline.flows[name].dataset].kind == "table"
         }
 
+    @cached_property
+    def views(self) -> dict[str, ViewVersions]:
+        """Of every materialized view."""
+        return {
+            name: self.versions_of(name)
+            for name, dataset in self.pipeline.datasets.items()
+            if dataset.kind == "materialized"
+        }
+
+    def versions_of(self, view: str) -> ViewVersions:
+        return ViewVersions(self.root / VIEWS / file_name(view))
+
     def inputs_of(self, fragment: Fragment) -> list[str]:
         """Datasets the fragment reads from channels."""
         needed = dict.fromkeys(
@@ -76,6 +89,14 @@ class Layout:
         inputs = self.inputs_of(self.fragments[fragment])
         return tuple(channel.name for dataset in inputs for channel in self.writers_of(dataset))
 
+    def comes_after(self, fragment: str) -> tuple[str, ...]:
+        """Fragments whose output it reads, from channels or as it stands."""
+        flows = [self.pipeline.flows[flow] for flow in self.fragments[fragment].operators]
+        static = [
+            writer.name for flow in flows for name in flow.static for writer in self.pipeline.writers(name)
+        ]
+        return tuple(dict.fromkeys((*self.reads_of(fragment), *static)))
+
     def readers_of(self, dataset: str) -> list[str]:
         """Fragments that read the dataset from its channels."""
         return [name for name, fragment in self.fragments.items() if dataset in self.inputs_of(fragment)]
@@ -93,6 +114,11 @@ class Layout:
             if fragment in rows_in_per_s
         }
 
+    def refresh_s(self, view: str) -> float:
+        """A materialized view is refreshed no more often than that."""
+        settings = self.project.settings
+        return settings.refreshes.get(view, settings.refresh_s)
+
     def is_kept(self, dataset: str) -> bool:
         """Whether the table is a result, whose rows stay when all readers have them."""
         return self.keep_of(dataset).for_good
@@ -104,7 +130,8 @@ class Layout:
         if (stated := self.project.settings.tables.get(dataset)) is not None:
             return stated
         held = self.before.results.get(dataset) == "unread"
-        return ALL if self.is_asked(dataset) or held or not self.readers_of(dataset) else READ
+        wanted = self.is_asked(dataset) or held or dataset in static_datasets(self.pipeline)
+        return ALL if wanted or not self.readers_of(dataset) else READ
 
     def is_asked(self, dataset: str) -> bool:
         """Whether `mooring.yml` says how long its rows are kept."""
@@ -156,6 +183,8 @@ class Layout:
     def _create(self) -> None:
         self.empty.mkdir(parents=True, exist_ok=True)
         self.owned.make_parts()
+        for view in self.views.values():
+            self.owned.make_folder(view.folder)
         for channel in self.channels.values():
             channel.create()
             for reader in self.registered(channel):
@@ -197,6 +226,7 @@ def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
         _check_names(field, given, pipeline, project.settings_file)
     _check_tables(project, pipeline)
     kept = query_datasets(project) | {name for name, keep in settings.tables.items() if keep.for_good}
+    kept |= static_datasets(pipeline)
     before = read_record(settings.storage) or NOTHING_RECORDED
     nodes = []
     for flow in pipeline.flows.values():
@@ -214,6 +244,11 @@ def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
         )
     fragments = {fragment.name: fragment for fragment in cut(nodes)}
     return Layout(project, pipeline, fragments, sources_digest(project.folder, project.spec), before)
+
+
+def static_datasets(pipeline: Pipeline) -> set[str]:
+    """Those that somebody reads as they stand, and whose rows therefore have to stay."""
+    return {dataset for flow in pipeline.flows.values() for dataset in flow.static}
 
 
 def query_datasets(project: Project) -> set[str]:
@@ -235,15 +270,27 @@ def pin_of(project: Project, flow: FlowNode, *, is_sink: bool) -> str | None:
 
 
 def _check_tables(project: Project, pipeline: Pipeline) -> None:
-    tables = [name for name, dataset in pipeline.datasets.items() if dataset.kind == "table"]
-    for name in project.settings.tables:
-        if name not in tables:
-            closest = nearest(name, tables)
+    settings, kinds = project.settings, {name: each.kind for name, each in pipeline.datasets.items()}
+    for given, kind in ((settings.tables, "table"), (settings.refreshes, "materialized")):
+        known = [name for name, found in kinds.items() if found == kind]
+        for name in given:
+            if name not in known:
+                closest = nearest(name, known)
+                what = "streaming table" if kind == "table" else "materialized view (refresh_s is of views)"
+                raise InputError(
+                    f"found {name!r}, expected a {what} of the pipeline",
+                    file=project.settings_file,
+                    field=f"tables.{name}",
+                    remedy=f"did you mean {closest!r}?" if closest else None,
+                )
+    for name in static_datasets(pipeline) & settings.tables.keys():
+        if not settings.tables[name].for_good:
+            readers = ", ".join(flow.name for flow in pipeline.flows.values() if name in flow.static)
             raise InputError(
-                f"found {name!r}, expected a streaming table of the pipeline",
+                f"found keep: read for {name!r}, which {readers} reads as it stands",
                 file=project.settings_file,
-                field=f"tables.{name}",
-                remedy=f"did you mean {closest!r}?" if closest else None,
+                field=f"tables.{name}.keep",
+                remedy="keep its rows (all), or those of some time (such as 7d)",
             )
 
 

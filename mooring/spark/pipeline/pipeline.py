@@ -3,7 +3,7 @@
 Flows are analysed by Spark itself, in one session, in an order found by trying: a flow is ready once
 everything it reads is known. A dataset already analysed stands in that session as a temporary view over an
 empty stream of its schema, so that `spark.readStream.table("x")`, `STREAM x` and `STREAM(x)` resolve as they
-will when it runs.
+will when it runs; or over an empty table, for those who read it as it stands.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.pipelines.cli import PipelineSpec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from mooring.errors import InputError, UnsupportedError
+from mooring.errors import InputError
 from mooring.spark.connectors.formats import remedy_for
 from mooring.spark.defining.running_session import active_session
 from mooring.spark.pipeline.definitions import (
@@ -27,6 +27,13 @@ from mooring.spark.pipeline.definitions import (
     FlowDefinition,
     Place,
     line_of_failure,
+)
+from mooring.spark.pipeline.flow_refusals import (
+    refuse_wrong_kind,
+    refused_both_ways,
+    refused_second_flow,
+    refused_static_read,
+    refused_stream_of_view,
 )
 from mooring.spark.pipeline.plan_reads import PlanReads, plan_of, reads_of
 from mooring.spark.pipeline.tables.flow_settings import flow_settings
@@ -38,12 +45,14 @@ from mooring.spark.sites.endpoint import first_line
 
 @dataclass(frozen=True)
 class FlowNode:
-    """One operator of the graph: a flow into a streaming table or a sink."""
+    """One operator of the graph: a flow into a streaming table or a sink, or the query of a materialized
+    view.
+    """
 
     name: str
     dataset: str
     inputs: tuple[str, ...]
-    """Streaming tables it reads, through whatever temporary views."""
+    """Streaming tables it reads as streams, through whatever temporary views."""
     views: tuple[str, ...]
     """Temporary views it reads, each after those it needs itself."""
     outside: bool
@@ -56,6 +65,10 @@ class FlowNode:
     """The same wherever its outside sources lie."""
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     """Settings that it asks for, those of the temporary views it reads among them."""
+    static: tuple[str, ...] = ()
+    """Streaming tables and materialized views that it reads as they stand at one moment."""
+    unobserved: bool = False
+    """It reads something outside the pipeline as it stands, of which nobody says when it changes."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +84,12 @@ class Pipeline:
         return [flow for flow in self.flows.values() if flow.dataset == dataset]
 
     def readers(self, dataset: str) -> list[FlowNode]:
+        """Flows that read it as a stream."""
         return [flow for flow in self.flows.values() if dataset in flow.inputs]
+
+    def is_view(self, flow: str) -> bool:
+        """Whether the flow is the query of a materialized view."""
+        return self.datasets[self.flows[flow].dataset].kind == "materialized"
 
     @property
     def sinks(self) -> list[Dataset]:
@@ -79,10 +97,14 @@ class Pipeline:
 
 
 @dataclass(frozen=True)
-class _ViewNode:
+class _Reads:
+    """What a flow reads once its temporary views are replaced by what they read."""
+
     inputs: tuple[str, ...]
+    static: tuple[str, ...]
     views: tuple[str, ...]
     outside: bool
+    unobserved: bool
     stateful: bool
     fingerprint: str
     unplaced_fingerprint: str
@@ -104,10 +126,12 @@ class _Analysis:
         self._session = session
         self._empty = empty
         self._flows: dict[str, FlowNode] = {}
-        self._views: dict[str, _ViewNode] = {}
+        self._views: dict[str, _Reads] = {}
         self._schemas: dict[str, StructType] = {}
         self._partial: dict[str, StructType] = {}
         """Columns of a table as far as its flows are known."""
+        self._streamed: dict[str, bool] = {}
+        """Dataset -> whether it stands in the session as a stream, or as a table at rest."""
         self._waiting: dict[str, str] = {}
 
     def run(self) -> Pipeline:
@@ -128,17 +152,15 @@ class _Analysis:
 
     def _analyse_as_set(self, flow: FlowDefinition) -> bool:
         try:
-            frame = flow.build()
-            if not isinstance(frame, DataFrame):
-                raise InputError(
-                    f"the flow {flow.name!r} returned {type(frame).__name__}, expected a DataFrame",
-                    file=str(flow.place),
-                )
+            self._stand_in(dict.fromkeys(self._streamed, True))  # both ways of reading a stream are analysed
+            frame = self._built(flow)
             reads = reads_of(plan_of(frame))
             if (missing := self._first_unknown(reads)) is not None:
                 self._waiting[flow.name] = missing
                 return False
-            self._refuse_batch_reads(flow, reads)
+            self._refuse_reads(flow, reads)
+            if self._stand_in({self._local_name(table.name): table.streaming for table in reads.tables}):
+                frame = self._built(flow)
             schema, streaming = frame.schema, frame.isStreaming
         except AnalysisException as failure:
             if (missing := self._pending_dataset_in(failure)) is not None:
@@ -152,31 +174,57 @@ class _Analysis:
         self._register(flow, frame, reads, schema, streaming)
         return True
 
+    def _built(self, flow: FlowDefinition) -> DataFrame:
+        frame = flow.build()
+        if not isinstance(frame, DataFrame):
+            raise InputError(
+                f"the flow {flow.name!r} returned {type(frame).__name__}, expected a DataFrame",
+                file=str(flow.place),
+            )
+        return frame
+
+    def _stand_in(self, wanted: dict[str, bool]) -> bool:
+        """Let datasets stand in the session as streams (True) or at rest; whether that changed anything."""
+        changed = {
+            name: streamed and self._kind(name) == "table"
+            for name, streamed in wanted.items()
+            if name in self._schemas
+        }
+        changed = {name: new for name, new in changed.items() if self._streamed.get(name) != new}
+        for name, streamed in changed.items():
+            reader = self._session.readStream if streamed else self._session.read
+            stub = reader.schema(self._schemas[name]).parquet(str(self._empty))
+            stub.createOrReplaceTempView(name)
+        self._streamed |= changed
+        return bool(changed)
+
+    def _kind(self, dataset: str) -> str:
+        return self._definitions.datasets[dataset].kind
+
     def _register(
-        self, flow: FlowDefinition, frame: DataFrame, reads: PlanReads, schema: StructType, streaming: bool
+        self, flow: FlowDefinition, frame: DataFrame, plan: PlanReads, schema: StructType, streaming: bool
     ) -> None:
-        target = self._definitions.datasets[flow.target]
-        inputs, views, outside, stateful, marks = self._folded(reads)
-        fingerprint = _joined(reads.fingerprint, [placed for placed, _ in marks])
-        unplaced = _joined(reads.unplaced_fingerprint, [anywhere for _, anywhere in marks])
-        if target.kind == "view":
-            self._views[flow.target] = _ViewNode(inputs, views, outside, stateful, fingerprint, unplaced)
+        kind, reads = self._kind(flow.target), self._folded(plan)
+        if kind == "view":
+            self._views[flow.target] = reads
             frame.createOrReplaceTempView(flow.target)
             return
-        if not streaming:
-            raise UnsupportedError(
-                f"the flow {flow.name!r} reads nothing as a stream, so it would run once over a fixed table",
-                file=str(flow.place),
-                remedy="read with spark.readStream (SQL: FROM STREAM x)",
-            )
-        if stateful or reads.sorted:
+        if kind != "materialized" and reads.static:
+            raise refused_static_read(flow, reads.static[0])
+        refuse_wrong_kind(flow, kind, streaming)
+        if kind == "materialized" and flow.target in self._partial:
+            raise refused_second_flow(flow)
+        if kind != "materialized" and (reads.stateful or plan.sorted):
             check_appends(frame, flow.name, str(flow.place))
         self._flows[flow.name] = FlowNode(
-            *(flow.name, flow.target, inputs, views, outside, stateful, schema, fingerprint, flow.place),
-            unplaced_fingerprint=unplaced,
-            spark_conf=self._settings(flow, views),
+            *(flow.name, flow.target, reads.inputs, reads.views, reads.outside),
+            *(reads.stateful and kind != "materialized", schema, reads.fingerprint, flow.place),
+            unplaced_fingerprint=reads.unplaced_fingerprint,
+            spark_conf=self._settings(flow, reads.views),
+            static=reads.static,
+            unobserved=reads.unobserved,
         )
-        if target.kind == "table":
+        if kind != "sink":
             self._note_schema(flow, schema)
 
     def _settings(self, flow: FlowDefinition, views: Iterable[str]) -> dict[str, str]:
@@ -203,28 +251,33 @@ class _Analysis:
         check_format(table.arguments, name, defined)
         check_columns(table.arguments, known.fieldNames(), name, defined)
         self._schemas[name] = known
-        stub = self._session.readStream.schema(known).parquet(str(self._empty))
-        stub.createOrReplaceTempView(name)
+        self._stand_in({name: True})
 
-    def _folded(
-        self, reads: PlanReads
-    ) -> tuple[tuple[str, ...], tuple[str, ...], bool, bool, list[tuple[str, str]]]:
-        """What the plan reads once its views are replaced by what they read."""
+    def _folded(self, reads: PlanReads) -> _Reads:
         inputs: dict[str, None] = {}
+        static: dict[str, None] = {}
         views: dict[str, None] = {}
-        outside, stateful, marks = reads.outside, reads.stateful, []
+        outside, unobserved, stateful = reads.outside, reads.outside_at_rest, reads.stateful
+        marks, unplaced_marks = [], []
         for table in reads.tables:
             name = self._local_name(table.name)
             if (view := self._views.get(name)) is not None:
                 inputs.update(dict.fromkeys(view.inputs))
+                static.update(dict.fromkeys(view.static))
                 views.update(dict.fromkeys([*view.views, name]))
                 outside, stateful = outside or view.outside, stateful or view.stateful
-                marks.append((view.fingerprint, view.unplaced_fingerprint))
+                unobserved = unobserved or view.unobserved
+                marks.append(view.fingerprint)
+                unplaced_marks.append(view.unplaced_fingerprint)
             elif name in self._definitions.datasets:
-                inputs[name] = None
+                (inputs if table.streaming else static)[name] = None
             else:  # a table the cluster has; a stream only if it is read as one
-                outside = outside or table.streaming
-        return tuple(inputs), tuple(views), outside, stateful, marks
+                outside, unobserved = outside or table.streaming, unobserved or not table.streaming
+        return _Reads(
+            *(tuple(inputs), tuple(static), tuple(views), outside, unobserved, stateful),
+            _joined(reads.fingerprint, marks),
+            _joined(reads.unplaced_fingerprint, unplaced_marks),
+        )
 
     def _local_name(self, name: str) -> str:
         """The dataset that a name stands for, or the name of a table outside."""
@@ -243,16 +296,13 @@ class _Analysis:
         known = self._schemas.keys() | self._views.keys()
         return name if name in self._definitions.datasets and name not in known else None
 
-    def _refuse_batch_reads(self, flow: FlowDefinition, reads: PlanReads) -> None:
-        for table in reads.tables:
-            name = self._local_name(table.name)
-            dataset = self._definitions.datasets.get(name)
-            if dataset is not None and dataset.kind == "table" and not table.streaming:
-                raise UnsupportedError(
-                    f"the flow {flow.name!r} reads the moving dataset {name!r} as a fixed table",
-                    file=str(flow.place),
-                    remedy=f"read it as a stream: spark.readStream.table({name!r}), or FROM STREAM {name}",
-                )
+    def _refuse_reads(self, flow: FlowDefinition, reads: PlanReads) -> None:
+        ways = {(self._local_name(table.name), table.streaming) for table in reads.tables}
+        for name in sorted({name for name, _ in ways if name in self._schemas}):
+            if (name, True) in ways and self._kind(name) == "materialized":
+                raise refused_stream_of_view(flow, name)
+            if {(name, True), (name, False)} <= ways:
+                raise refused_both_ways(flow, name)
 
     def _bad_flow(self, flow: FlowDefinition, failure: Exception) -> InputError:
         cause = first_line(failure)
@@ -293,7 +343,7 @@ class _Analysis:
             ready = [
                 flow
                 for flow in left.values()
-                if not any(other.dataset in flow.inputs for other in left.values())
+                if not any(other.dataset in (*flow.inputs, *flow.static) for other in left.values())
             ]
             if not ready:
                 flow = next(iter(left.values()))

@@ -35,6 +35,8 @@ class PlanReads:
     tables: tuple[TableRead, ...]
     outside: bool
     """Reads a streaming source other than a named table (files, Kafka, rate, ...)."""
+    outside_at_rest: bool
+    """Reads files or the like as they lie there, other than by a table's name."""
     stateful: bool
     fingerprint: str
     """Changes when the plan's meaning may have changed; not with layout, comments or position in the file."""
@@ -51,7 +53,7 @@ def plan_of(frame: DataFrame) -> Message:
 
 def reads_of(plan: Message) -> PlanReads:
     tables: dict[TableRead, None] = {}
-    outside = stateful = in_order = False
+    outside = at_rest = stateful = in_order = False
     for message in messages_in(plan):
         kind = message.DESCRIPTOR.name
         stateful = stateful or kind in _STATEFUL
@@ -63,13 +65,14 @@ def reads_of(plan: Message) -> PlanReads:
                 tables[TableRead(name, read.is_streaming)] = None
             else:
                 outside = outside or read.is_streaming
+                at_rest = at_rest or not read.is_streaming
         elif kind == "SQL":
             query = message.query
             tables.update(dict.fromkeys(tables_read(query)))
             stateful = stateful or sql_definitions.keeps_state(query)
             in_order = in_order or sql_definitions.puts_in_order(query)
     marks = fingerprint_of(plan), fingerprint_of(plan, placed=False)
-    return PlanReads(tuple(tables), outside, stateful, *marks, in_order)
+    return PlanReads(tuple(tables), outside, at_rest, stateful, *marks, in_order)
 
 
 def fingerprint_of(plan: Message, *, placed: bool = True) -> str:

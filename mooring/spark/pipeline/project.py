@@ -64,6 +64,7 @@ _OWN: dict[str, Check] = {
     "tables": mapping,
     "storage": _path_or_mapping,
     "trigger_s": positive,
+    "refresh_s": positive,
     "channel": name,
     "jars": names,
     "packages": names,
@@ -89,12 +90,16 @@ class ProjectSettings:
     """Table -> how long its rows are stored, where that is said."""
     unrated: tuple[str, ...] = ()
     """Streams whose rate is not stated."""
+    refreshes: dict[str, float] = field(default_factory=dict)
+    """Materialized view -> its own `refresh_s`, where that is said under `tables`."""
     storage: Path = Path()
     """Root of channels and checkpoints, as Mooring and every site not in `storage_sites` sees it."""
     storage_sites: dict[str, str] = field(default_factory=dict)
     """Site -> the path under which it sees the same root."""
     trigger_s: float = 5.0
     """Seconds between micro-batches. Each costs a fixed part of a core, so 1 s is dear (docs/spark.md)."""
+    refresh_s: float = 60.0
+    """Seconds between two refreshes of a materialized view, at least. Each computes all of it."""
     policy: str = "rod"
     jars: tuple[str, ...] = ()
     """Paths, patterns and addresses of jars for embedded sites, beyond those of the spec."""
@@ -206,9 +211,7 @@ def _read_settings(data: object, work_folder: Path, names: PipelineNames) -> Pro
         names.key(str(key)): name(site, f"pins.{key}") for key, site in own.get("pins", {}).items()
     }
     own["cuts"] = tuple(names.key(key) for key in own.get("cuts", ()))
-    own["tables"] = {
-        names.key(str(key)): _keep(raw, f"tables.{key}") for key, raw in own.get("tables", {}).items()
-    }
+    own["tables"], own["refreshes"] = _tables(own.get("tables", {}), names)
     given = own.get("storage", f"{work_folder.name}/storage")
     own["storage"], own["storage_sites"] = _storage(given, work_folder, sorted(around.site_names))
     return ProjectSettings(around=around, **own)
@@ -230,13 +233,22 @@ def _with_rates(streams: Mapping[Any, Any], names: PipelineNames) -> tuple[dict[
     return rated, tuple(unrated)
 
 
-def _keep(raw: object, path: str) -> Keep:
-    fields = read_fields(raw, {"keep": read_keep, "merge": boolean}, path)
-    if "keep" not in fields:
-        fail(f"{path}.keep", "all, read, or a duration such as 7d", None)
-    keep = fields["keep"]
-    assert isinstance(keep, Keep)
-    return replace(keep, merge=bool(fields.get("merge", True)))
+def _tables(section: Mapping[str, Any], names: PipelineNames) -> tuple[dict[str, Keep], dict[str, float]]:
+    """How long rows are kept, by table, and how often views are refreshed, by view."""
+    keeps, refreshes = dict[str, Keep](), dict[str, float]()
+    for key, raw in section.items():
+        path = f"tables.{key}"
+        fields = read_fields(raw, {"keep": read_keep, "merge": boolean, "refresh_s": positive}, path)
+        if (refresh_s := fields.get("refresh_s")) is not None:
+            refreshes[names.key(str(key))] = float(str(refresh_s))
+        if "keep" not in fields:
+            if "merge" in fields or refresh_s is None:
+                fail(f"{path}.keep", "all, read, or a duration such as 7d", None)
+            continue
+        keep = fields["keep"]
+        assert isinstance(keep, Keep)
+        keeps[names.key(str(key))] = replace(keep, merge=bool(fields.get("merge", True)))
+    return keeps, refreshes
 
 
 def _queries(section: Any, around: Surroundings, names: PipelineNames) -> dict[str, Query]:

@@ -16,10 +16,12 @@ from mooring.errors import EngineError, InputError
 from mooring.problem.reading.fields import nearest
 from mooring.quantity import quantity
 from mooring.spark.pipeline.cut_changes import CutChange, cut_changes, has_begun
+from mooring.spark.pipeline.definitions import KIND_WORDS
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, FlowRecord, PipelineRecord, Unfinished
 from mooring.spark.storage.storage_root import FORMAT, format_of
+from mooring.spark.storage.views.versions import Version
 
 _HELD = "it has a reader now, and what to keep of it can be said under `tables`"
 
@@ -65,7 +67,8 @@ class ProjectEdits:
         before, flows = self.layout.before, self.layout.pipeline.flows
         gone = [name for name in before.fragments if name not in flows]
         tables = {name: before.flows[name].dataset for name in gone if before.flows[name].kind == "table"}
-        return Unfinished(retire=tuple(gone), delete=tables)
+        views = [before.flows[name].dataset for name in gone if before.flows[name].kind == "materialized"]
+        return Unfinished(retire=tuple(gone), delete=tables, views=tuple(views))
 
 
 def record_of(layout: Layout) -> PipelineRecord:
@@ -160,7 +163,7 @@ def _gone(layout: Layout, accepted: AcceptedEdits) -> Iterator[str]:
     for name, flow in before.items():
         if name in now or _names(layout, name) & set(accepted.drop):
             continue
-        if not has_begun(layout, layout.before.home[name]):
+        if not has_begun(layout, layout.before.home[name]) and _version(layout, name) is None:
             continue  # there is nothing to lose
         renamed = added.get(flow.fingerprint)
         like = f" ({renamed!r} is new and does the same: a flow keeps its name)" if renamed else ""
@@ -176,8 +179,9 @@ def _redirected(layout: Layout) -> Iterator[str]:
             continue
         kind = layout.pipeline.datasets[now.dataset].kind
         if (now.dataset, kind) != (flow.dataset, flow.kind):
+            was, is_now = (KIND_WORDS.get(each, each) for each in (flow.kind, kind))
             yield (
-                f"the flow {name!r} wrote into the {flow.kind} {flow.dataset!r} and writes into the {kind} "
+                f"the flow {name!r} wrote into the {was} {flow.dataset!r} and writes into the {is_now} "
                 f"{now.dataset!r} now: give it another name, and give up the old one with --drop {name}"
             )
         elif (stored := layout.pipeline.datasets[now.dataset].arguments.stored) != flow.stored:
@@ -252,11 +256,19 @@ def _check_given(option: str, given: tuple[str, ...], known: set[str], expected:
 def _stored(layout: Layout, name: str) -> str:
     """In words, what lies in the storage of a flow or dataset."""
     flows = [flow for flow, was in layout.before.flows.items() if name in (flow, was.dataset)]
+    for version in [found for flow in flows if (found := _version(layout, flow)) is not None]:
+        return f"a version with {version.rows} rows ({quantity(version.stored_bytes, 'B')})"
     logs = [layout.channel_of(flow, layout.before.flows[flow].dataset).sink_log for flow in flows]
     files = [entry for log in logs for entry in stream_logs.sink_entries(log)]
     size = quantity(sum(entry.size for entry in files), "B")
     checkpoints = sum(flow in layout.before.fragments for flow in flows if flow not in layout.pipeline.flows)
     return f"{len(files)} files ({size})" + (" and a checkpoint" if checkpoints else "")
+
+
+def _version(layout: Layout, flow: str) -> Version | None:
+    """The current one of a flow that is, or was, the query of a materialized view."""
+    was = layout.before.flows[flow]
+    return layout.versions_of(was.dataset).current() if was.kind == "materialized" else None
 
 
 def _refuse_unrecorded(layout: Layout) -> None:

@@ -20,6 +20,10 @@ ASSUMED_COST_US = 20.0
 """CPU per row where nothing is known; a plan made with it says so."""
 ASSUMED_BATCH_CPU_S = 0.2
 """CPU per micro-batch where nothing is known: about what a small one costs an embedded site."""
+ASSUMED_VIEW_COST_US = 2.0
+"""CPU per row that a refresh of a materialized view reads, where nothing is known."""
+ASSUMED_REFRESH_CPU_S = 0.5
+"""CPU of a refresh that does not grow with the rows, where nothing is known."""
 
 
 def given_fields(layout: Layout, flow: FlowNode) -> dict[str, Any]:
@@ -34,10 +38,31 @@ def measured_fields(layout: Layout, flow: FlowNode) -> dict[str, object]:
     own = measured.flows.get(flow.name)
     if own is None:
         return {}
-    fields = own.operator_fields(layout.project.settings.trigger_s, measured.look_cpu_s / LOOK_S)
+    fields = own.operator_fields(interval_s(layout, flow), measured.look_cpu_s / LOOK_S)
     if flow.name not in layout.fragments:  # the fixed part belongs to the fragment's last flow
         fields.pop("fixed_cores", None)
     return fields
+
+
+def interval_s(layout: Layout, flow: FlowNode) -> float:
+    """Between two micro-batches, or between two refreshes of a view."""
+    settings = layout.project.settings
+    is_view = layout.pipeline.is_view(flow.name)
+    return layout.refresh_s(flow.dataset) if is_view else settings.trigger_s
+
+
+def view_load(layout: Layout, flow: FlowNode, cost_us: float, fixed_cores: float) -> dict[str, float]:
+    """The fields of a view's operator: every refresh reads all rows that are stored, whatever the rate at
+    which they come, so it is fixed load to a placement, and grows with the tables.
+    """
+    refresh_cores = fixed_cores + cost_us * rows_read(layout, flow) / 1e6 / layout.refresh_s(flow.dataset)
+    return {"cost_us": 0.0, "selectivity": 0.0, "fixed_cores": refresh_cores}
+
+
+def rows_read(layout: Layout, flow: FlowNode) -> int:
+    """By its last refresh; 0 before the first."""
+    last = layout.views[flow.dataset].current()
+    return 0 if last is None else last.rows_in
 
 
 def statistics_notes(layout: Layout, now: datetime | None = None) -> list[str]:
@@ -76,14 +101,23 @@ def _stale(layout: Layout, used: list[str], now: datetime) -> list[str]:
 
 
 def _assumed(layout: Layout) -> list[str]:
-    costs, batches = [], []
+    costs, batches, views = [], [], []
     for flow in layout.pipeline.flows.values():
         known = {**measured_fields(layout, flow), **given_fields(layout, flow)}
+        if layout.pipeline.is_view(flow.name):
+            if not {"cost_us", "fixed_cores"} <= known.keys():
+                views.append(flow.name)
+            continue
         if "cost_us" not in known:
             costs.append(flow.name)
         if flow.name in layout.fragments and "fixed_cores" not in known:
             batches.append(flow.name)
     notes = []
+    if views:
+        notes.append(
+            f"no statistics for the views {_names(views)}: assumed {ASSUMED_REFRESH_CPU_S:g} CPU seconds per "
+            f"refresh and {ASSUMED_VIEW_COST_US:g} us per row that it reads"
+        )
     if costs:
         notes.append(f"no statistics for {_names(costs)}: assumed {ASSUMED_COST_US:g} us per row")
     if batches:

@@ -46,7 +46,8 @@ class ChannelReaders:
         if channel.producer not in self.layout.channels:
             return None
         if channel.reader in self.layout.fragments and channel.reader != channel.producer:
-            return channel.reader
+            # A view reads the table as it stands, for which its rows are kept in any case.
+            return None if self.layout.pipeline.is_view(channel.reader) else channel.reader
         flow = self.layout.pipeline.flows[channel.producer]
         if flow.outside and channel.reader == channel.producer:
             return None

@@ -40,6 +40,7 @@ from mooring.spark.running.snapshot import Snapshot
 from mooring.spark.running.warming import Warmth
 from mooring.spark.sites.site_calls import SiteCalls
 from mooring.spark.sites.sites import SiteHandles
+from mooring.spark.views.schedule import ViewSchedule
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class SparkEngine:
             self.progress,
             self.warmth,
             chosen.accept_edits,
+            ViewSchedule(layout),
             chosen.to_the_end,
         )
         # Moves ask over lanes of their own: a long call of a move keeps nobody from asking how its sites are.

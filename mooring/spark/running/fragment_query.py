@@ -11,10 +11,10 @@ import functools
 import math
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -36,9 +36,23 @@ from mooring.spark.storage.checkpoints.fragment_note import read_fragment_note, 
 from mooring.spark.storage.checkpoints.state_store import choose_store
 from mooring.spark.storage.fencing import drop_unfinished, take_epoch
 from mooring.spark.storage.merges import MAX_FILE_AGE_S
+from mooring.spark.views.view_frame import analysed_view
 
 MAX_FILES_PER_BATCH = 200
 """Bounds the batch with which a late reader catches up."""
+
+
+class RunningQuery(Protocol):
+    """What is asked of a fragment that runs: a streaming query, or the loop that refreshes a view."""
+
+    @property
+    def isActive(self) -> bool: ...
+    def exception(self) -> Exception | None: ...
+    @property
+    def status(self) -> dict[str, Any]: ...
+    @property
+    def recentProgress(self) -> Sequence[Any]: ...
+    def stop(self) -> None: ...
 
 
 @dataclass
@@ -47,7 +61,7 @@ class RunningFragment:
     site: str
     session: SparkSession
     session_id: str
-    query: StreamingQuery
+    query: RunningQuery
 
 
 @dataclass
@@ -64,6 +78,8 @@ class PreparedFragment:
     accept_edits: bool
     to_the_end: bool = False
     """It ends by itself once it has read what there is."""
+    starter: Callable[[PreparedFragment, Path], RunningQuery] | None = None
+    """What runs in the place of a streaming query, given the checkpoint."""
     _checkpoint: Path | None = None
 
     def start(self, reached: Callable[[str], None] = lambda stage: None) -> RunningFragment:
@@ -91,10 +107,7 @@ class PreparedFragment:
         name = self.fragment.name
         try:
             with active_session(self.session):
-                writer = query_writer(
-                    self.layout, self.fragment, self.definitions, self.frame, self._checkpoint
-                )
-                query = (writer.trigger(availableNow=True) if self.to_the_end else writer).start()
+                query = (self.starter or _streaming_query)(self, self._checkpoint)
         except Exception as failure:
             self.discard()
             raise flow_failure(self.layout, name, self.site, failure) from failure
@@ -102,6 +115,14 @@ class PreparedFragment:
 
     def discard(self) -> None:
         close_session(self.session)
+
+
+def _streaming_query(prepared: PreparedFragment, checkpoint: Path) -> RunningQuery:
+    writer = query_writer(
+        prepared.layout, prepared.fragment, prepared.definitions, prepared.frame, checkpoint
+    )
+    query: StreamingQuery = (writer.trigger(availableNow=True) if prepared.to_the_end else writer).start()
+    return query
 
 
 def prepare_fragment(
@@ -122,7 +143,11 @@ def prepare_fragment(
         layout.project.storage_root.introduce(session, site)
         use_settings(session, layout.project.spec, layout.project.spec_file, site)
         definitions = load_definitions(layout.project.folder, layout.project.spec, session)
-        frame = analysed_frame(layout, fragment, definitions, session, to_the_end=to_the_end)
+        if layout.pipeline.is_view(fragment.name):
+            flow = layout.pipeline.flows[fragment.name]
+            frame = analysed_view(layout, flow, definitions, session)
+        else:
+            frame = analysed_frame(layout, fragment, definitions, session, to_the_end=to_the_end)
     except MooringError:
         close_session(session)
         raise

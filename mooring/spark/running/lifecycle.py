@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.errors import PySparkException
 
@@ -18,10 +19,12 @@ from mooring.spark.pipeline.layout import Layout
 from mooring.spark.running.fragment_query import PreparedFragment, RunningFragment, prepare_fragment
 from mooring.spark.running.progress import Progress
 from mooring.spark.running.roster import Roster
+from mooring.spark.running.view_refreshing import start_refreshing
 from mooring.spark.running.warming import Warmth
 from mooring.spark.sites.endpoint import close_session
 from mooring.spark.sites.site_calls import SiteCalls
 from mooring.spark.sites.sites import SiteHandles
+from mooring.spark.views.schedule import ViewSchedule
 
 START_PATIENCE_S = 120.0
 """A first query on a cold, busy site takes this long at worst."""
@@ -37,6 +40,8 @@ class Lifecycle:
     progress: Progress
     warmth: Warmth
     accept_edits: bool
+    schedule: ViewSchedule
+    """Of materialized views."""
     to_the_end: bool = False
     """Fragments end by themselves once they have read what there is."""
     fencing: AbstractContextManager[object] = field(default_factory=contextlib.nullcontext)
@@ -71,7 +76,7 @@ class Lifecycle:
     def prepare(self, fragment: str, site: str) -> PreparedFragment:
         """Have a site analyse a fragment; its query may run elsewhere meanwhile."""
         handle = self.sites.of(site)
-        return self.calls.ask(
+        prepared = self.calls.ask(
             site,
             lambda: prepare_fragment(
                 self.layout,
@@ -84,6 +89,9 @@ class Lifecycle:
             START_PATIENCE_S,
             late=lambda prepared: prepared.discard(),  # or its session would stay open for good
         )
+        if self.layout.pipeline.is_view(fragment):
+            prepared.starter = partial(start_refreshing, self.schedule)
+        return prepared
 
     def fence(self, prepared: PreparedFragment) -> None:
         """From now on no query of the fragment that was started before commits anything."""

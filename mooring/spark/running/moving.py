@@ -13,12 +13,16 @@ from pathlib import Path
 from typing import NoReturn
 
 from pyspark.errors import PySparkException
-from pyspark.sql.streaming import StreamingQuery
 
 from mooring.deployment.engine import MoveReport
 from mooring.deployment.move_stages import Reached, Stages, ignored
 from mooring.errors import EngineError, MooringError, SiteLostError
-from mooring.spark.running.fragment_query import PreparedFragment, RunningFragment, flow_failure
+from mooring.spark.running.fragment_query import (
+    PreparedFragment,
+    RunningFragment,
+    RunningQuery,
+    flow_failure,
+)
 from mooring.spark.running.lifecycle import START_PATIENCE_S, Lifecycle
 from mooring.spark.storage import stream_logs
 
@@ -127,7 +131,7 @@ class Mover:
             return time.monotonic()
 
 
-def halt(query: StreamingQuery, patience_s: float) -> float:
+def halt(query: RunningQuery, patience_s: float) -> float:
     """End a query between two micro-batches, or inside one after `patience_s`; returns when it was told to.
 
     A site that no longer answers cannot be told; the fence is what holds its query back.
@@ -144,7 +148,7 @@ def halt(query: StreamingQuery, patience_s: float) -> float:
 
 
 def first_batch(
-    query: StreamingQuery,
+    query: RunningQuery,
     commits: Path,
     patience_s: float = FIRST_BATCH_PATIENCE_S,
     *,

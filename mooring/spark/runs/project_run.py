@@ -40,6 +40,7 @@ from mooring.spark.storage.fencing import retire
 from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.pipeline_record import forget_record
 from mooring.spark.storage.storage_root import StorageRoot, forget_mark, format_of
+from mooring.spark.storage.views.versions import VIEWS
 
 
 @dataclass(frozen=True)
@@ -255,7 +256,7 @@ def forget_everything(project: Project, owned: OwnedFolder) -> None:
         for note in owned.checkpoints.glob(".*.fragment.json"):
             note.unlink()
         owned.forget_channels()
-        for part in ("links", "channels"):
+        for part in ("links", "channels", VIEWS):
             owned.remove(storage / part)
         forget_mark(storage, owned.remove)
     except OSError as failure:

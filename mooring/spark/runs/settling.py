@@ -92,6 +92,8 @@ def finish(layout: Layout, record: PipelineRecord) -> Layout:
             _retire(layout, name)
         for name, dataset in todo.delete.items():
             layout.channel_of(name, dataset).delete()
+        for view in todo.views:
+            layout.owned.remove(layout.versions_of(view).folder)
         done = msgspec.structs.replace(record, unfinished=Unfinished())
         write_record(layout.root, done, layout.owned)
     return replace(layout, before=done)

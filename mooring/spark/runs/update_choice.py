@@ -44,7 +44,7 @@ class UpdateChoice:
 
 def update_order(layout: Layout, choice: UpdateChoice) -> UpdateOrder:
     """The fragments that write the chosen tables and sinks, what each of them reads, and which begin anew."""
-    reads = {name: layout.reads_of(name) for name in layout.fragments}
+    reads = {name: layout.comes_after(name) for name in layout.fragments}
     refresh = {_known(layout, name, "--refresh") for name in choice.refresh}
     full = {_known(layout, name, "--full-refresh") for name in choice.full_refresh}
     if both := sorted(refresh & full):

@@ -34,7 +34,7 @@ class FlowRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     dataset: str
     kind: str
-    """Of the dataset: table or sink."""
+    """Of the dataset: table, sink or materialized (view)."""
     fingerprint: str
     stateful: bool
     stored: str = "parquet"
@@ -65,11 +65,13 @@ class Unfinished(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Fragments whose checkpoint is given up."""
     delete: dict[str, str] = {}
     """Flow whose channel is given up -> its dataset."""
+    views: tuple[str, ...] = ()
+    """Materialized views whose versions are given up."""
     carried: dict[str, Carried] = {}
     """By fragment."""
 
     def __bool__(self) -> bool:
-        return bool(self.retire or self.delete or self.carried)
+        return bool(self.retire or self.delete or self.views or self.carried)
 
 
 class PipelineRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -102,9 +102,15 @@ def deliver():
     ("code", "line", "said"),
     [
         (
-            "@dp.materialized_view\ndef v():\n    return spark.read.table('numbers')\n",
+            "@dp.materialized_view\ndef v():\n    return spark.readStream.table('numbers')\n",
             4,
-            "materialized view 'v'",
+            "materialized view 'v' reads a stream",
+        ),
+        (
+            "@dp.materialized_view\ndef v():\n    return spark.range(3)\n"
+            "@dp.table\ndef t():\n    return spark.readStream.table('v')\n",
+            7,
+            "a refresh replaces all of its rows",
         ),
         ("@dp.table\ndef t():\n    return spark.read.table('numbers')\n", 4, "as a fixed table"),
         ("@dp.table\ndef t():\n    return spark.range(3)\n", 4, "reads nothing as a stream"),
@@ -140,7 +146,7 @@ def test_what_cannot_be_placed_is_refused_with_its_line(
 @pytest.mark.parametrize(
     ("sql", "line", "said"),
     [
-        ("-- c\nCREATE MATERIALIZED VIEW v AS SELECT 1", 2, "materialized view 'v'"),
+        ("-- c\nCREATE MATERIALIZED VIEW v AS SELECT n FROM STREAM numbers", 2, "materialized view 'v'"),
         ("CREATE STREAMING TABLE t AS SELECT * FROM numbers", 1, "as a fixed table"),
         ("CREATE STREAMING TABLE t AS SELEC * FROM STREAM numbers", 1, "expected a query after AS"),
         ("CREATE STREAMING TABLE t AS\nSELECT nope FROM STREAM numbers", 1, "nope"),

@@ -53,11 +53,14 @@ def test_the_session_of_a_start_that_came_too_late_is_closed(
     monkeypatch.setattr(lifecycle, "START_PATIENCE_S", 0.05)
     monkeypatch.setattr(lifecycle, "prepare_fragment", prepared.prepare)
     monkeypatch.setattr(lifecycle, "close_session", lambda session: session.discard())
-    layout: Any = SimpleNamespace(fragments={"f": None})
+    pipeline = SimpleNamespace(is_view=lambda fragment: False)
+    layout: Any = SimpleNamespace(fragments={"f": None}, pipeline=pipeline)
     sites: Any = SimpleNamespace(of=lambda site: SimpleNamespace(endpoint=None))
     nothing: Any = None
     roster = Roster()
-    run = Lifecycle(layout, sites, SiteCalls(5.0), roster, nothing, nothing, accept_edits=False)
+    run = Lifecycle(
+        layout, sites, SiteCalls(5.0), roster, nothing, nothing, accept_edits=False, schedule=nothing
+    )
     with pytest.raises(SiteLostError, match="did not answer within"):
         run.start("f", "a")
     assert not prepared.closed.is_set()

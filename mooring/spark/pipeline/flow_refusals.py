@@ -1,0 +1,60 @@
+"""Flows that plain Spark would refuse too, or that cannot be run as they are: why, and what to write."""
+
+from __future__ import annotations
+
+from mooring.errors import UnsupportedError
+from mooring.spark.pipeline.definitions import FlowDefinition
+
+
+def refuse_wrong_kind(flow: FlowDefinition, kind: str, streaming: bool) -> None:
+    """A materialized view is computed from tables as they stand, everything else is fed by streams."""
+    if kind == "materialized" and streaming:
+        raise UnsupportedError(
+            f"the materialized view {flow.target!r} reads a stream, but is computed anew from what stands in "
+            "its inputs",
+            file=str(flow.place),
+            remedy="read with spark.read (SQL: without STREAM), or make it a streaming table (@dp.table)",
+        )
+    if kind != "materialized" and not streaming:
+        raise UnsupportedError(
+            f"the flow {flow.name!r} reads nothing as a stream, so it would run once over a fixed table",
+            file=str(flow.place),
+            remedy="read with spark.readStream (SQL: FROM STREAM x), or make it a materialized view "
+            "(@dp.materialized_view), which is refreshed when its inputs change",
+        )
+
+
+def refused_static_read(flow: FlowDefinition, dataset: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the flow {flow.name!r} reads the moving dataset {dataset!r} as a fixed table",
+        file=str(flow.place),
+        remedy=f"read it as a stream: spark.readStream.table({dataset!r}), or FROM STREAM {dataset}; or make "
+        "the flow a materialized view",
+    )
+
+
+def refused_stream_of_view(flow: FlowDefinition, view: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the flow {flow.name!r} reads the materialized view {view!r} as a stream, but a refresh replaces "
+        "all of its rows",
+        file=str(flow.place),
+        remedy=f"make {view!r} a streaming table, or the flow a materialized view that reads it with "
+        "spark.read",
+    )
+
+
+def refused_both_ways(flow: FlowDefinition, dataset: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the flow {flow.name!r} reads {dataset!r} both as a stream and as a fixed table",
+        file=str(flow.place),
+        remedy="make one of the two reads a temporary view of its own",
+    )
+
+
+def refused_second_flow(flow: FlowDefinition) -> UnsupportedError:
+    return UnsupportedError(
+        f"the flow {flow.name!r} is the second one into the materialized view {flow.target!r}, whose rows "
+        "are those of one query",
+        file=str(flow.place),
+        remedy=f"union the two in the query of {flow.target!r}, or make it a streaming table",
+    )

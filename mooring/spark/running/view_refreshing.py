@@ -1,0 +1,19 @@
+"""What a prepared materialized view starts: a loop of refreshes in the place of a streaming query."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from mooring.spark.running.fragment_query import PreparedFragment
+from mooring.spark.views.refresh import Refresher
+from mooring.spark.views.refresh_loop import RefreshLoop
+from mooring.spark.views.schedule import ViewSchedule
+
+
+def start_refreshing(schedule: ViewSchedule, prepared: PreparedFragment, checkpoint: Path) -> RefreshLoop:
+    """Under the epoch of that checkpoint, where a refresh that was given up may have left something."""
+    shutil.rmtree(checkpoint / "reads", ignore_errors=True)
+    flow = prepared.layout.pipeline.flows[prepared.fragment.name]
+    refresher = Refresher(prepared.layout, flow, prepared.definitions, prepared.session, checkpoint)
+    return RefreshLoop(refresher, schedule, prepared.site, once=prepared.to_the_end)

@@ -1,0 +1,157 @@
+"""The versions of one materialized view: each refresh writes a folder of its own, and a pointer says which
+one counts.
+
+A folder is written by a site and seen by nobody until the pointer names it. The pointer is replaced in one
+rename, out of the epoch of the fragment's checkpoint under which the refresh was begun: whoever starts the
+view anew takes that epoch, and whoever takes over the storage takes the folder above it (`fencing.py`,
+`owned_folder.py`). So a refresh that was overtaken has nothing left to rename, and publishes nothing.
+
+A reader sees the old version or the new one. Those that were superseded stay as long as a refresh reads them,
+and for some time in any case: readers outside the pipeline cannot be seen.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from mooring.errors import EngineError
+from mooring.whole_files import write_whole
+
+VIEWS = "views"
+"""The folder of all materialized views in a storage root."""
+POINTER = "current.json"
+GRACE_S = 600.0
+"""How long a version that was superseded stays for readers outside the pipeline."""
+_FOLDER = re.compile(r"(\d{6,})-[0-9a-f]{8}")
+
+
+class ReadsOf(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a refresh was made of, fixed before it began."""
+
+    batches: dict[str, int] = {}
+    """Flow into a table that it read -> the last batch of it that was committed."""
+    versions: dict[str, str] = {}
+    """Materialized view that it read -> the folder of its version; empty: it had none yet."""
+
+
+class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    folder: str
+    """Its name beside the pointer: no two versions ever have the same."""
+    files: tuple[str, ...]
+    """In that folder."""
+    rows: int
+    stored_bytes: int
+    began_s: float
+    """When the refresh began, in seconds since 1970."""
+    took_s: float
+    rows_in: int
+    """Rows of everything it read."""
+    reads: ReadsOf
+    fingerprint: str
+    """Of the view's query."""
+    earlier: dict[str, float] = {}
+    """Folders of versions before it that may still be there -> when each was superseded."""
+
+    @property
+    def number(self) -> int:
+        return number_of(self.folder)
+
+
+class ViewVersions:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._held: Counter[str] = Counter()
+        self.lock = threading.RLock()
+        """Held by whoever looks up the current version in order to read it, and while old ones go."""
+
+    @property
+    def pointer(self) -> Path:
+        return self.folder / POINTER
+
+    def current(self) -> Version | None:
+        """The newest version that was published; None before the first."""
+        try:
+            return msgspec.json.decode(self.pointer.read_bytes(), type=Version)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, msgspec.DecodeError) as damage:
+            raise EngineError(
+                f"{self.pointer} cannot be read: {damage}",
+                remedy="put it back from a copy, or remove it: the view is then computed anew",
+            ) from damage
+
+    def path(self, version: Version) -> Path:
+        return self.folder / version.folder
+
+    def files(self) -> list[Path]:
+        """Of the current version."""
+        found = self.current()
+        return [] if found is None else [self.path(found) / name for name in found.files]
+
+    def next_folder(self) -> Path:
+        """For a refresh that begins; nobody else will ever write there."""
+        names = os.listdir(self.folder) if self.folder.is_dir() else []
+        newest = max((number_of(name) for name in names), default=0)
+        found = self.current()
+        newest = max(newest, 0 if found is None else found.number)
+        return self.folder / f"{newest + 1:06d}-{secrets.token_hex(4)}"
+
+    def publish(self, version: Version, through: Path) -> None:
+        """Let it be the current one, by way of the folder of the epoch under which it was made: an `OSError`
+        if that is gone.
+        """
+        with self.lock:
+            before = self.current()
+            if before is not None:
+                earlier = {**before.earlier, before.folder: time.time()}
+                there = {name: at_s for name, at_s in earlier.items() if (self.folder / name).is_dir()}
+                version = msgspec.structs.replace(version, earlier=there)
+            content = msgspec.json.format(msgspec.json.encode(version), indent=1)
+            write_whole(self.pointer, content, on_disk=True, through=through)
+
+    def hold(self) -> Version | None:
+        """The current version, which stays until it is released."""
+        with self.lock:
+            found = self.current()
+            if found is not None:
+                self._held[found.folder] += 1
+            return found
+
+    def release(self, version: Version) -> None:
+        with self.lock:
+            self._held[version.folder] -= 1
+
+    def sweep(self, remove: Callable[[Path], None], spared: str = "", now_s: float | None = None) -> None:
+        """Remove versions that were superseded long enough ago and that nobody holds, and folders that no
+        version came of. `spared`: the one of a refresh under way.
+        """
+        now_s = time.time() if now_s is None else now_s
+        with self.lock:
+            found = self.current()
+            stay = {spared} | {name for name, count in self._held.items() if count > 0}
+            if found is not None:
+                stay |= {found.folder}
+                # A clock that was set back keeps them longer, one that was set forward removes them sooner.
+                stay |= {name for name, at_s in found.earlier.items() if now_s - at_s < GRACE_S}
+            for name in os.listdir(self.folder) if self.folder.is_dir() else ():
+                if _FOLDER.fullmatch(name) and name not in stay:
+                    remove(self.folder / name)
+
+
+def number_of(folder: str) -> int:
+    """Of a version's folder; 0 if it is none.
+
+    >>> number_of("000012-0a1b2c3d")
+    12
+    """
+    found = _FOLDER.fullmatch(folder)
+    return int(found[1]) if found else 0

@@ -1,0 +1,1 @@
+"""Materialized views: what their refreshes read, when they are due, and how one is carried out."""

@@ -1,0 +1,123 @@
+"""What a refresh reads, fixed before it begins: the committed batch of every writing flow, the version of
+every view.
+
+All of it is looked up before any of it is read, those that are made of others first: a table that another one
+was made of then holds at least what went into it. The files of a table are handed to Spark as a log of their
+own, of the kind by which its file sink vouches for files, so that it reads those and no others, lists no
+folder, and finds the same files however often the query names the table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from pyspark.sql import DataFrame, SparkSession
+
+from mooring.errors import EngineError
+from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.pipeline import FlowNode
+from mooring.spark.pipeline.tables.table_schema import quoted, stored_columns
+from mooring.spark.sites.file_name import file_name
+from mooring.spark.storage import stream_logs
+from mooring.spark.storage.committed_files import CommittedFiles, held_files
+from mooring.spark.storage.views.versions import ReadsOf, Version
+
+_SINK_LOG = "_spark_metadata"
+
+
+@dataclass(frozen=True)
+class FixedReads:
+    tables: Mapping[str, CommittedFiles]
+    views: Mapping[str, Version]
+
+    @property
+    def marks(self) -> ReadsOf:
+        """By which the same reads are known again."""
+        batches = {flow: batch for table in self.tables.values() for flow, batch in table.batches.items()}
+        return ReadsOf(batches, {name: version.folder for name, version in self.views.items()})
+
+
+def marks_now(layout: Layout, flow: FlowNode) -> ReadsOf:
+    """What a refresh would read if it began now, told without reading any log."""
+    batches, versions = dict[str, int](), dict[str, str]()
+    for name in flow.static:
+        if (view := layout.views.get(name)) is not None:
+            found = view.current()
+            versions[name] = "" if found is None else found.folder
+        else:
+            batches |= {each.name: stream_logs.last_batch(each.sink_log) for each in layout.writers_of(name)}
+    return ReadsOf(batches, versions)
+
+
+@contextmanager
+def fixed_reads(layout: Layout, flow: FlowNode) -> Iterator[FixedReads]:
+    """Everything that the flow reads as it stands; none of it is removed meanwhile."""
+    tables, views = dict[str, CommittedFiles](), dict[str, Version]()
+    with ExitStack() as held:
+        for name in _made_of_others_first(layout, flow.static):
+            if (view := layout.views.get(name)) is not None:
+                if (found := view.hold()) is not None:
+                    held.callback(view.release, found)
+                if found is None or found.fingerprint != layout.pipeline.writers(name)[0].fingerprint:
+                    raise EngineError(
+                        f"the view {flow.dataset!r} reads {name!r}, of which there is no version of its "
+                        "present query yet",
+                        remedy=f"refresh {name!r} first",
+                    )
+                views[name] = found
+            else:
+                tables[name] = held.enter_context(held_files(layout.writers_of(name)))
+        yield FixedReads(tables, views)
+
+
+def _made_of_others_first(layout: Layout, datasets: Iterable[str]) -> list[str]:
+    order = {flow.dataset: at for at, flow in enumerate(layout.pipeline.flows.values())}
+    return sorted(datasets, key=order.__getitem__, reverse=True)
+
+
+def show(layout: Layout, fixed: FixedReads, session: SparkSession, scratch: Path) -> None:
+    """Let every dataset stand in the session, under its name, as it was fixed. `scratch` is a folder for the
+    logs of its files, which stays as long as they are read.
+    """
+    for name, table in fixed.tables.items():
+        folder = scratch / file_name(name)
+        write_file_log(folder, table, layout)
+        _stored(layout, name, folder, session, apart=True).createOrReplaceTempView(name)
+    for name, version in fixed.views.items():
+        folder = layout.views[name].path(version)
+        _stored(layout, name, folder, session, apart=False).createOrReplaceTempView(name)
+
+
+def _stored(layout: Layout, name: str, folder: Path, session: SparkSession, *, apart: bool) -> DataFrame:
+    """What a folder holds of a dataset; `apart`: the files lie elsewhere than the log that vouches for
+    them.
+    """
+    table, columns = layout.pipeline.datasets[name].arguments, layout.pipeline.schemas[name]
+    reader = session.read.format(table.format).schema(stored_columns(columns, table.partition_cols))
+    if apart and not table.partition_cols:  # with partitions Spark looks at all files anyway
+        reader = reader.option("recursiveFileLookup", "true")
+    return reader.load(layout.address(folder)).select(*map(quoted, columns.fieldNames()))
+
+
+def write_file_log(folder: Path, table: CommittedFiles, layout: Layout) -> None:
+    """A log that vouches for exactly these files, in a folder that holds nothing else."""
+    log = folder / _SINK_LOG
+    log.mkdir(parents=True)
+    lines = [stream_logs.VERSION]
+    for file in table.files:
+        entry = {
+            "path": quote(layout.address(file.path), safe="/:"),
+            "size": file.size,
+            "isDir": False,
+            "modificationTime": 0,
+            "blockReplication": 1,
+            "blockSize": 33554432,
+            "action": "add",
+        }
+        lines.append(json.dumps(entry, separators=(",", ":")).encode())
+    (log / "0").write_bytes(b"\n".join(lines))

@@ -1,0 +1,127 @@
+"""One refresh of a materialized view: its inputs are fixed, its query runs over them as a batch job into a
+folder of its own, and the folder becomes the view's current version, unless the refresh was overtaken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from mooring.errors import EngineError
+from mooring.spark.defining.running_session import active_session
+from mooring.spark.pipeline.definitions import Definitions
+from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.pipeline import FlowNode
+from mooring.spark.pipeline.plan_reads import plan_of, reads_of
+from mooring.spark.storage.views.versions import Version
+from mooring.spark.views.fixed_reads import FixedReads, fixed_reads, show
+from mooring.spark.views.view_frame import view_frame
+
+
+@dataclass
+class Refresher:
+    """Refreshes one view at one site, as often as it is asked to, in a session that it shares with nobody."""
+
+    layout: Layout
+    flow: FlowNode
+    definitions: Definitions
+    session: SparkSession
+    epoch: Path
+    """Of the fragment's checkpoint: gone once the view was started anew."""
+    _rows: dict[Path, int] = field(default_factory=dict)
+    """Of files that were counted: they never change."""
+
+    @property
+    def is_overtaken(self) -> bool:
+        return not self.epoch.is_dir()
+
+    def refresh(self) -> Version:
+        """Make a version, and let it be the current one."""
+        versions = self.layout.views[self.flow.dataset]
+        scratch = self.epoch / "reads" / secrets.token_hex(8)
+        folder, began_s, began = versions.next_folder(), time.time(), time.monotonic()
+        try:
+            with fixed_reads(self.layout, self.flow) as fixed:
+                versions.sweep(self.layout.owned.remove, spared=folder.name)
+                self._compute(fixed, folder, scratch)
+                files = _files_in(folder)
+                version = Version(
+                    folder=folder.name,
+                    files=tuple(str(file.relative_to(folder)) for file in files),
+                    rows=self._count(files),
+                    stored_bytes=sum(file.stat().st_size for file in files),
+                    began_s=began_s,
+                    took_s=time.monotonic() - began,
+                    rows_in=self._rows_in(fixed),
+                    reads=fixed.marks,
+                    fingerprint=self.flow.fingerprint,
+                )
+            versions.publish(version, self.epoch)
+        except OSError as failure:
+            if self.is_overtaken:
+                raise EngineError(f"the refresh of {self.flow.dataset!r} was overtaken") from failure
+            raise EngineError(
+                f"the version {folder} could not be published: {failure}",
+                remedy="see that the storage root is there, writable and not full; it is tried again",
+            ) from failure
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        return version
+
+    def _compute(self, fixed: FixedReads, folder: Path, scratch: Path) -> None:
+        with active_session(self.session):
+            show(self.layout, fixed, self.session, scratch)
+            frame = view_frame(self.layout, self.flow, self.definitions)
+            if self.flow.unobserved and self._forget_outside_tables(frame):
+                frame = view_frame(self.layout, self.flow, self.definitions)
+            table = self.layout.pipeline.datasets[self.flow.dataset].arguments
+            writer = frame.write.format(table.format).mode("error")
+            if table.partition_cols:
+                writer = writer.partitionBy(*table.partition_cols)
+            writer.save(self.layout.address(folder))
+
+    def _forget_outside_tables(self, frame: DataFrame) -> bool:
+        """A session remembers which files a table of the site has; whether there is such a table."""
+        plans = [frame, *(self.definitions.flows[view].build() for view in self.flow.views)]
+        read = {table.name for plan in plans for table in reads_of(plan_of(plan)).tables}
+        outside = {name for name in read if self.definitions.found(name) is None}
+        for name in outside:
+            with contextlib.suppress(PySparkException):  # what is wrong with it the query will say
+                self.session.catalog.refreshTable(name)
+        return bool(outside)
+
+    def _rows_in(self, fixed: FixedReads) -> int:
+        files = [file.path for table in fixed.tables.values() for file in table.files]
+        return self._count(files) + sum(version.rows for version in fixed.views.values())
+
+    def _count(self, files: list[Path]) -> int:
+        for file in files:
+            if file not in self._rows:
+                self._rows[file] = _rows_of(file)
+        return sum(self._rows[file] for file in files)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Those with rows: names that begin with a dot or an underscore are Spark's own."""
+    found = []
+    for above, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name[0] not in "._"]
+        found += [Path(above, name) for name in names if name[0] not in "._"]
+    return sorted(found)
+
+
+def _rows_of(file: Path) -> int:
+    try:
+        return int(pyarrow.parquet.read_metadata(file).num_rows)
+    except (OSError, pyarrow.ArrowInvalid):  # of another format
+        return 0

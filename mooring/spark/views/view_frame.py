@@ -1,0 +1,33 @@
+"""The rows of a materialized view as its query gives them, in a session where what it reads stands."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+from mooring.spark.defining.running_session import active_session
+from mooring.spark.pipeline.definitions import Definitions
+from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.pipeline import FlowNode
+from mooring.spark.pipeline.tables.table_schema import in_table_order
+
+
+def view_frame(layout: Layout, flow: FlowNode, definitions: Definitions) -> DataFrame:
+    for view in flow.views:
+        definitions.flows[view].build().createOrReplaceTempView(view)
+    frame = definitions.flows[flow.name].build()
+    return in_table_order(frame, flow.schema.fieldNames(), layout.pipeline.schemas[flow.dataset])
+
+
+def analysed_view(
+    layout: Layout, flow: FlowNode, definitions: Definitions, session: SparkSession
+) -> DataFrame:
+    """Over empty tables: what is wrong with it at this site shows before anything else is done."""
+    for name, value in flow.spark_conf.items():
+        session.conf.set(name, value)
+    with active_session(session):
+        for dataset in flow.static:
+            empty = session.read.schema(layout.pipeline.schemas[dataset])
+            empty.parquet(layout.address(layout.empty)).createOrReplaceTempView(dataset)
+        frame = view_frame(layout, flow, definitions)
+        _ = frame.schema
+    return frame
