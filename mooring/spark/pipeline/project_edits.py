@@ -21,7 +21,7 @@ from mooring.spark.pipeline.layout import Layout
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, FlowRecord, PipelineRecord, Unfinished
 from mooring.spark.storage.storage_root import FORMAT, format_of
-from mooring.spark.storage.views.versions import Version
+from mooring.spark.storage.views.versions import ViewVersion
 
 _HELD = "it has a reader now, and what to keep of it can be said under `tables`"
 
@@ -265,7 +265,7 @@ def _stored(layout: Layout, name: str) -> str:
     return f"{len(files)} files ({size})" + (" and a checkpoint" if checkpoints else "")
 
 
-def _version(layout: Layout, flow: str) -> Version | None:
+def _version(layout: Layout, flow: str) -> ViewVersion | None:
     """The current one of a flow that is, or was, the query of a materialized view."""
     was = layout.before.flows[flow]
     return layout.versions_of(was.dataset).current() if was.kind == "materialized" else None

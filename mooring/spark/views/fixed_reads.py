@@ -25,7 +25,7 @@ from mooring.spark.pipeline.tables.table_schema import quoted, stored_columns
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.committed_files import CommittedFiles, held_files
-from mooring.spark.storage.views.versions import ReadsOf, Version
+from mooring.spark.storage.views.versions import ReadsOf, ViewVersion
 
 _SINK_LOG = "_spark_metadata"
 
@@ -33,7 +33,7 @@ _SINK_LOG = "_spark_metadata"
 @dataclass(frozen=True)
 class FixedReads:
     tables: Mapping[str, CommittedFiles]
-    views: Mapping[str, Version]
+    views: Mapping[str, ViewVersion]
 
     @property
     def marks(self) -> ReadsOf:
@@ -57,7 +57,7 @@ def marks_now(layout: Layout, flow: FlowNode) -> ReadsOf:
 @contextmanager
 def fixed_reads(layout: Layout, flow: FlowNode) -> Iterator[FixedReads]:
     """Everything that the flow reads as it stands; none of it is removed meanwhile."""
-    tables, views = dict[str, CommittedFiles](), dict[str, Version]()
+    tables, views = dict[str, CommittedFiles](), dict[str, ViewVersion]()
     with ExitStack() as held:
         for name in _made_of_others_first(layout, flow.static):
             if (view := layout.views.get(name)) is not None:

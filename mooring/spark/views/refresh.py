@@ -23,7 +23,7 @@ from mooring.spark.pipeline.definitions import Definitions
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.pipeline.plan_reads import plan_of, reads_of
-from mooring.spark.storage.views.versions import Version
+from mooring.spark.storage.views.versions import ViewVersion
 from mooring.spark.views.fixed_reads import FixedReads, fixed_reads, show
 from mooring.spark.views.view_frame import view_frame
 
@@ -45,7 +45,7 @@ class Refresher:
     def is_overtaken(self) -> bool:
         return not self.epoch.is_dir()
 
-    def refresh(self) -> Version:
+    def refresh(self) -> ViewVersion:
         """Make a version, and let it be the current one."""
         versions = self.layout.views[self.flow.dataset]
         scratch = self.epoch / "reads" / secrets.token_hex(8)
@@ -55,7 +55,7 @@ class Refresher:
                 versions.sweep(self.layout.owned.remove, spared=folder.name)
                 self._compute(fixed, folder, scratch)
                 files = _files_in(folder)
-                version = Version(
+                version = ViewVersion(
                     folder=folder.name,
                     files=tuple(str(file.relative_to(folder)) for file in files),
                     rows=self._count(files),

@@ -19,7 +19,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 
-from mooring.spark.storage.views.versions import Version
+from mooring.spark.storage.views.versions import ViewVersion
 from mooring.spark.views.refresh import Refresher
 from mooring.spark.views.schedule import ViewSchedule
 
@@ -104,7 +104,7 @@ class RefreshLoop:
                 self._refreshing = False
 
 
-def _report(version: Version) -> RefreshReport:
+def _report(version: ViewVersion) -> RefreshReport:
     took_ms = round(1000 * version.took_s)
     began = datetime.fromtimestamp(version.began_s, UTC).isoformat(timespec="milliseconds")
     return RefreshReport(

@@ -43,7 +43,7 @@ class ReadsOf(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Materialized view that it read -> the folder of its version; empty: it had none yet."""
 
 
-class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ViewVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     folder: str
     """Its name beside the pointer: no two versions ever have the same."""
     files: tuple[str, ...]
@@ -77,10 +77,10 @@ class ViewVersions:
     def pointer(self) -> Path:
         return self.folder / POINTER
 
-    def current(self) -> Version | None:
+    def current(self) -> ViewVersion | None:
         """The newest version that was published; None before the first."""
         try:
-            return msgspec.json.decode(self.pointer.read_bytes(), type=Version)
+            return msgspec.json.decode(self.pointer.read_bytes(), type=ViewVersion)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, msgspec.DecodeError) as damage:
@@ -89,7 +89,7 @@ class ViewVersions:
                 remedy="put it back from a copy, or remove it: the view is then computed anew",
             ) from damage
 
-    def path(self, version: Version) -> Path:
+    def path(self, version: ViewVersion) -> Path:
         return self.folder / version.folder
 
     def files(self) -> list[Path]:
@@ -105,7 +105,7 @@ class ViewVersions:
         newest = max(newest, 0 if found is None else found.number)
         return self.folder / f"{newest + 1:06d}-{secrets.token_hex(4)}"
 
-    def publish(self, version: Version, through: Path) -> None:
+    def publish(self, version: ViewVersion, through: Path) -> None:
         """Let it be the current one, by way of the folder of the epoch under which it was made: an `OSError`
         if that is gone.
         """
@@ -118,7 +118,7 @@ class ViewVersions:
             content = msgspec.json.format(msgspec.json.encode(version), indent=1)
             write_whole(self.pointer, content, on_disk=True, through=through)
 
-    def hold(self) -> Version | None:
+    def hold(self) -> ViewVersion | None:
         """The current version, which stays until it is released."""
         with self.lock:
             found = self.current()
@@ -126,7 +126,7 @@ class ViewVersions:
                 self._held[found.folder] += 1
             return found
 
-    def release(self, version: Version) -> None:
+    def release(self, version: ViewVersion) -> None:
         with self.lock:
             self._held[version.folder] -= 1
 
