@@ -70,6 +70,10 @@ queries:
   source_minutes: {site: one}
   pair_minutes: {site: one}
   totals: {site: one}
+tables:
+  packets_berlin: {keep: read}
+  packets_oslo: {keep: read}
+  packets_porto: {keep: read}
 trigger_s: 1
 """
 

@@ -109,7 +109,7 @@ def add_options(parser: Parser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="give up what is stored of a flow that has gone, or of results no longer asked for",
+        help="give up what is stored of a flow that has gone",
     )
     parser.add_argument(
         "--join-late",

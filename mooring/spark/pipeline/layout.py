@@ -16,7 +16,7 @@ from mooring.spark.pipeline.project import Project
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.fencing import current_epoch
 from mooring.spark.storage.file_channel import FileChannel
-from mooring.spark.storage.keep import ALL, READ, Keep, results_reader
+from mooring.spark.storage.keep import ALL, Keep, results_reader
 from mooring.spark.storage.owned_folder import OwnedFolder, unowned
 from mooring.spark.storage.pipeline_record import NOTHING_RECORDED, PipelineRecord, read_record
 from mooring.spark.storage.views.versions import VIEWS, ViewVersions
@@ -124,18 +124,22 @@ class Layout:
         return self.keep_of(dataset).for_good
 
     def keep_of(self, dataset: str) -> Keep:
-        """As `mooring.yml` says under `tables`; else everything of what a query names and what nobody reads,
-        or nobody read before.
-        """
-        if (stated := self.project.settings.tables.get(dataset)) is not None:
-            return stated
-        held = self.before.results.get(dataset) == "unread"
-        wanted = self.is_asked(dataset) or held or dataset in static_datasets(self.pipeline)
-        return ALL if wanted or not self.readers_of(dataset) else READ
+        """As `mooring.yml` says under `tables`; else every row: a streaming table is a table."""
+        return self.project.settings.tables.get(dataset, ALL)
 
     def is_asked(self, dataset: str) -> bool:
         """Whether `mooring.yml` says how long its rows are kept."""
         return dataset in self.project.settings.tables or dataset in query_datasets(self.project)
+
+    @cached_property
+    def unstored(self) -> list[str]:
+        """Tables that are to be kept and are not: their flow runs inside a fragment, as it did before."""
+        return [
+            flow.dataset
+            for name, flow in self.pipeline.flows.items()
+            if self.pipeline.datasets[flow.dataset].kind == "table"
+            if name not in self.channels and self.is_kept(flow.dataset)
+        ]
 
     def checkpoint(self, fragment: str) -> Path:
         """Where the fragment's newest start keeps its progress and state (see fencing.py)."""
@@ -212,10 +216,13 @@ class Layout:
 
 
 def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
-    """Cut once, before any placement, at fan-out, pins, user cuts, results and between stateful flows.
+    """Cut once, before any placement, at tables that are kept, fan-out, pins, user cuts and between stateful
+    flows.
 
     What ran in different fragments before stays apart: two checkpoints cannot become one, and a table that
-    was stored goes on being stored. So over the life of a storage root a cut only becomes finer.
+    was stored goes on being stored. So over the life of a storage root a cut only becomes finer. A table that
+    ran inside a fragment before stays there, unless `mooring.yml` says by name that it is kept: no checkpoint
+    is taken apart unasked.
     """
     settings = project.settings
     for field, given in (
@@ -225,9 +232,11 @@ def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
     ):
         _check_names(field, given, pipeline, project.settings_file)
     _check_tables(project, pipeline)
-    kept = query_datasets(project) | {name for name, keep in settings.tables.items() if keep.for_good}
-    kept |= static_datasets(pipeline)
     before = read_record(settings.storage) or NOTHING_RECORDED
+    inside = {before.flows[name].dataset for name, home in before.home.items() if name != home}
+    asked = query_datasets(project) | {name for name, keep in settings.tables.items() if keep.for_good}
+    asked |= static_datasets(pipeline)
+    kept = asked | (pipeline.datasets.keys() - settings.tables.keys() - inside)
     nodes = []
     for flow in pipeline.flows.values():
         shared = len(pipeline.writers(flow.dataset)) > 1

@@ -8,9 +8,7 @@ became finer is carried over where that is certain to lose and double nothing (c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-
-import msgspec
+from dataclasses import dataclass, field
 
 from mooring.errors import EngineError, InputError
 from mooring.problem.reading.fields import nearest
@@ -23,15 +21,13 @@ from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, FlowRecord, 
 from mooring.spark.storage.storage_root import FORMAT, format_of
 from mooring.spark.storage.views.versions import ViewVersion
 
-_HELD = "it has a reader now, and what to keep of it can be said under `tables`"
-
 
 @dataclass(frozen=True)
 class AcceptedEdits:
     """What the user says about edits, by name."""
 
     drop: tuple[str, ...] = ()
-    """Flows that have gone, and datasets whose results need not be kept: what is stored of them may go."""
+    """Flows that have gone: what is stored of them may go."""
     join_late: tuple[str, ...] = ()
     """New flows that may begin in the middle of what they read."""
 
@@ -54,7 +50,7 @@ class ProjectEdits:
         for change in self.changes:
             parts = ", ".join(part.fragment for part in change.parts)
             said.append(f"{change.fragment} goes on as {parts}, with its progress and state")
-        return [*said, *(f"{name} goes on being kept: {_HELD}" for name in _newly_read(self.layout))]
+        return [*said, *_newly_kept(self.layout), *_unstored(self.layout)]
 
     @property
     def record(self) -> PipelineRecord:
@@ -81,7 +77,7 @@ def record_of(layout: Layout) -> PipelineRecord:
         flows={name: _flow_record(layout, name) for name in dict.fromkeys(names)},
         reads={name: layout.reads_of(name) for name in layout.fragments},
         results={
-            name: "asked" if layout.is_asked(name) else "unread"
+            name: "asked" if layout.is_asked(name) else "default"
             for name in kept
             if name in channels and layout.is_kept(name)
         },
@@ -102,19 +98,12 @@ def project_edits(layout: Layout, accepted: AcceptedEdits | None = None) -> Proj
         _refuse_unrecorded(layout)
     _refuse_lost(layout)
     _refuse_names(layout, accepted)
-    results = {
-        name: why
-        for name, why in layout.before.results.items()
-        if name not in accepted.drop or name not in layout.pipeline.datasets
-    }
-    settled = replace(layout, before=msgspec.structs.replace(layout.before, results=results))
-    changes, unclear = cut_changes(settled)
+    changes, unclear = cut_changes(layout)
     problems = [
-        *_gone(settled, accepted),
-        *_redirected(settled),
-        *_no_longer_kept(settled),
+        *_gone(layout, accepted),
+        *_redirected(layout),
         *unclear,
-        *_late(settled, accepted),
+        *_late(layout, accepted),
     ]
     if problems:
         raise InputError(
@@ -123,14 +112,30 @@ def project_edits(layout: Layout, accepted: AcceptedEdits | None = None) -> Proj
             remedy="undo the edit, or start the whole pipeline over with --fresh; nothing was changed",
         )
     dropped = {name: _stored(layout, name) for name in accepted.drop if name in _droppable(layout)}
-    return ProjectEdits(settled, changes, dropped)
+    return ProjectEdits(layout, changes, dropped)
 
 
-def _newly_read(layout: Layout) -> list[str]:
-    """Tables that are kept since nobody read them, and are read for the first time."""
-    read = {layout.before.flows[flow].dataset for flows in layout.before.reads.values() for flow in flows}
-    held = [name for name, why in layout.before.results.items() if why == "unread" and name not in read]
-    return [name for name in held if layout.readers_of(name) and not layout.is_asked(name)]
+def _newly_kept(layout: Layout) -> Iterator[str]:
+    """Tables whose rows went as they were read, and stay from now on."""
+    for dataset in dict.fromkeys(layout.pipeline.flows[name].dataset for name in layout.channels):
+        written = [name for name, flow in layout.before.flows.items() if flow.dataset == dataset]
+        if not written or dataset in layout.before.results or not layout.is_kept(dataset):
+            continue
+        gone = [name for name in written if name in layout.channels and _beginning_gone(layout, name)]
+        if gone:
+            yield (
+                f"{dataset} is kept from now on; its earlier rows went as they were read "
+                f"(`tables: {{{dataset}: {{keep: read}}}}` lets them go as before)"
+            )
+
+
+def _unstored(layout: Layout) -> Iterator[str]:
+    for dataset in layout.unstored:
+        home = layout.home[layout.pipeline.writers(dataset)[0].name]
+        yield (
+            f"{dataset} is not stored: it runs inside {home}, as before tables were kept. To store it from "
+            f"now on say `tables: {{{dataset}: {{keep: all}}}}`; {{keep: read}} says that it need not be"
+        )
 
 
 def _refuse_lost(layout: Layout) -> None:
@@ -191,20 +196,6 @@ def _redirected(layout: Layout) -> Iterator[str]:
             )
 
 
-def _no_longer_kept(layout: Layout) -> Iterator[str]:
-    """Where `tables` says how long, that is said by name already."""
-    stated = layout.project.settings.tables
-    for dataset, why in layout.before.results.items():
-        if why != "asked" or dataset in stated or dataset not in layout.pipeline.datasets:
-            continue
-        if not layout.is_kept(dataset):
-            yield (
-                f"the results {dataset!r} ({_stored(layout, dataset)}) are no longer kept, since "
-                f"{', '.join(layout.readers_of(dataset))} reads them and mooring.yml does not ask for them: "
-                f"name them under `queries` or `tables`, or give them up with --drop {dataset}"
-            )
-
-
 def _late(layout: Layout, accepted: AcceptedEdits) -> Iterator[str]:
     """A new flow reads a table from its beginning, unless that is gone."""
     known = layout.before.flows
@@ -228,15 +219,14 @@ def _beginning_gone(layout: Layout, writer: str) -> bool:
 def _refuse_names(layout: Layout, accepted: AcceptedEdits) -> None:
     """What was given up before may be named again, so that a command can be repeated."""
     done = {dropped.name for dropped in layout.before.dropped}
-    expected = "a flow that has gone or results no longer asked for"
+    expected = "a flow that has gone"
     _check_given("--drop", accepted.drop, _droppable(layout) | done, expected)
     _check_given("--join-late", accepted.join_late, set(layout.pipeline.flows), "a flow of the pipeline")
 
 
 def _droppable(layout: Layout) -> set[str]:
-    before, flows = layout.before, layout.pipeline.flows
-    gone = {name for flow in before.flows if flow not in flows for name in _names(layout, flow)}
-    return gone | {name for name in before.results if not layout.is_asked(name) and layout.readers_of(name)}
+    gone = [flow for flow in layout.before.flows if flow not in layout.pipeline.flows]
+    return {name for flow in gone for name in _names(layout, flow)}
 
 
 def _names(layout: Layout, gone: str) -> set[str]:

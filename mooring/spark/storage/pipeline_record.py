@@ -25,8 +25,10 @@ from mooring.spark.storage.storage_root import stamp_format
 
 RECORD_FILE_NAME = "pipeline.json"
 
-WhyKept = Literal["asked", "unread"]
-"""`mooring.yml` asks for it, or nobody in the pipeline reads the dataset."""
+WhyKept = Literal["asked", "default", "unread"]
+"""`mooring.yml` asks for it, or nothing else was said. `unread` is of an older Mooring, which kept a table
+unasked only if nobody in the pipeline read it.
+"""
 
 
 class FlowRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -36,10 +36,13 @@ def chain(make_project: ProjectMaker, settings: str) -> Layout:
     return cut_pipeline(load_project(make_project(settings=SETTINGS + settings)), pipeline)
 
 
-def test_what_nobody_reads_is_kept_and_the_rest_until_it_is_read(make_project: ProjectMaker) -> None:
+def test_every_table_is_kept_and_stored_unless_told_otherwise(make_project: ProjectMaker) -> None:
     layout = chain(make_project, "")
-    assert [layout.keep_of(name) for name in ("numbers", "sums")] == [READ, ALL]
-    assert "small" not in layout.channels
+    assert [layout.keep_of(name) for name in ("numbers", "small", "sums")] == [ALL] * 3
+    assert set(layout.channels) == {"numbers", "small", "sums"}
+    read = chain(make_project, "tables: {small: {keep: read}}")
+    assert read.keep_of("small") == READ
+    assert read.fragments["sums"].operators == ("small", "sums")
 
 
 def test_a_table_that_is_to_be_kept_is_stored(make_project: ProjectMaker) -> None:

@@ -14,6 +14,7 @@ from mooring.spark.pipeline.definitions import load_definitions
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import Pipeline, read_pipeline
 from mooring.spark.pipeline.project import load_project
+from tests.spark.conftest import SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,6 +77,7 @@ def test_a_sink_ends_a_chain_and_operators_that_only_feed_each_other_run_togethe
     make_project: ProjectMaker, session: SparkSession
 ) -> None:
     folder = make_project(
+        settings=SETTINGS + "tables: {small: {keep: read}}\n",
         more_py=HEAD
         + """
 dp.create_sink("out", "noop", {})
@@ -87,7 +89,7 @@ def small():
 @dp.append_flow(target="out")
 def deliver():
     return spark.readStream.table("small")
-"""
+""",
     )
     layout = layout_of(folder, session)
     # numbers is pinned where its source is reachable, so it stays apart.

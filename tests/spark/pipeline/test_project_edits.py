@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import EngineError, InputError
-from mooring.spark.pipeline.project_edits import AcceptedEdits
+from mooring.spark.pipeline.project_edits import AcceptedEdits, project_edits
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.fencing import newest_number
 from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, read_record
@@ -100,54 +100,60 @@ def test_a_flow_that_comes_back_after_it_was_dropped_may_write_into_another_tabl
     assert again.channels["large"].lost() is None
 
 
-def test_results_that_leave_the_queries_while_a_flow_reads_them_are_refused(storage: WrittenStorage) -> None:
-    """The first trim deleted all of them."""
-    flows = (PACKETS, SMALL, Flow("counted", ("small",)))
-    layout = storage.run(flows, "queries: {small: {site: here}}")
-    with pytest.raises(InputError, match=r"results 'small' \(3 files.*--drop small"):
-        storage.begin(flows)
+def test_a_table_that_is_named_nowhere_any_more_stays_kept(make_project: ProjectMaker) -> None:
+    storage, flows = (
+        WrittenStorage(make_project, as_read=False),
+        (PACKETS, SMALL, Flow("counted", ("small",))),
+    )
+    storage.run(flows, "queries: {small: {site: here}}\ntables: {packets: {keep: 7d}}")
+    layout = storage.run(flows)
     trim(layout)
-    assert len(files_in(layout, "small")) == 3
-
-    given_up = storage.begin(flows, accepted=AcceptedEdits(drop=("small",)))
-    assert "small" in given_up.fragments, "the cut stays as it was"
-    trim(given_up)
-    assert files_in(given_up, "small") == []
-    assert len(files_in(given_up, "counted")) == 3
-    storage.begin(flows)
+    assert [len(files_in(layout, flow)) for flow in ("packets", "small", "counted")] == [6, 6, 6]
 
 
-def test_results_that_mooring_yml_names_are_kept_as_it_says(storage: WrittenStorage) -> None:
+def test_a_table_that_mooring_yml_names_is_kept_as_it_says(storage: WrittenStorage) -> None:
     flows = (PACKETS, SMALL, Flow("counted", ("small",)))
     storage.run(flows, "tables: {small: {keep: 7d}}")
-    with pytest.raises(InputError, match=r"results 'small' .* no longer kept"):
-        storage.begin(flows)
     layout = storage.begin(flows, "tables: {small: {keep: read}}")
+    assert "small" in layout.fragments, "the cut stays as it was"
     trim(layout)
     assert files_in(layout, "small") == []
 
 
-def test_a_tables_first_reader_leaves_its_writers_checkpoint_and_rows_alone(storage: WrittenStorage) -> None:
+def test_a_tables_first_reader_leaves_its_writers_checkpoint_and_rows_alone(
+    make_project: ProjectMaker,
+) -> None:
     """The two ran as one fragment, with a new checkpoint and without the table."""
-    storage.run((PACKETS, WINDOWS))
+    storage = WrittenStorage(make_project, as_read=False)
+    storage.run((PACKETS, WINDOWS), "tables: {packets: {keep: read}}")
     flows = (PACKETS, WINDOWS, Flow("alarms", ("windows",)))
-    layout = storage.run(flows)
+    layout = storage.run(flows, "tables: {packets: {keep: read}}")
     assert layout.fragments["windows"].operators == ("packets", "windows")
     assert layout.fragments["alarms"].operators == ("alarms",)
-    assert layout.is_kept("windows")
     trim(layout)
     assert len(files_in(layout, "windows")) == 6
-    storage.begin(flows)
+    assert layout.channels["windows"].state().committed["alarms"] == 6, "it began at the beginning"
 
 
-def test_what_nobody_read_can_be_dropped_once_somebody_does(storage: WrittenStorage) -> None:
-    flows = (PACKETS, WINDOWS, Flow("alarms", ("windows",)))
-    storage.run((PACKETS, WINDOWS))
-    storage.run(flows)
-    layout = storage.begin(flows, accepted=AcceptedEdits(drop=("windows",)))
+def test_tables_that_were_not_kept_are_from_now_on_and_what_is_gone_is_said(
+    storage: WrittenStorage, make_project: ProjectMaker
+) -> None:
+    flows = (*ALL, Flow("counted", ("small",)))
+    trim(storage.run(flows))
+    kept = WrittenStorage(make_project, as_read=False)
+    notes = project_edits(kept.layout(flows)).notes
+    assert [note.partition(";")[0].partition(",")[0] for note in notes] == [
+        "packets is kept from now on",
+        "small is not stored: it runs inside counted",
+    ]
+    layout = kept.run(flows)
     trim(layout)
-    assert files_in(layout, "windows") == []
-    assert not storage.begin(flows).is_kept("windows")
+    assert len(files_in(layout, "packets")) == 3
+    assert "small" not in layout.channels, "no checkpoint is taken apart unasked"
+    with pytest.raises(InputError, match="whose earlier rows were not kept"):
+        kept.begin((*flows, Flow("odd", ("packets",))))
+    assert not [note for note in project_edits(kept.layout(flows)).notes if "from now on;" in note]
+    assert "small" in kept.begin(flows, "tables: {small: {keep: all}}").channels
 
 
 def test_a_renamed_flow_is_refused_with_both_names(storage: WrittenStorage) -> None:
@@ -171,10 +177,10 @@ def test_a_flow_that_joins_a_trimmed_table_must_say_so(storage: WrittenStorage) 
     assert "odd" in layout.channels["packets"].readers()
 
 
-def test_a_flow_that_joins_a_table_that_is_kept_reads_it_from_the_beginning(storage: WrittenStorage) -> None:
-    kept = "queries: {packets: {site: here}}"
-    trim(storage.run(ALL, kept))
-    layout = storage.begin((*ALL, Flow("odd", ("packets",))), kept)
+def test_a_flow_that_is_added_reads_a_table_from_its_beginning(make_project: ProjectMaker) -> None:
+    storage = WrittenStorage(make_project, as_read=False)
+    trim(storage.run(ALL))
+    layout = storage.begin((*ALL, Flow("odd", ("packets",))))
     assert layout.channels["packets"].state().committed["odd"] == 0
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
+from mooring.problem.reading.yaml12 import parse_yaml
 from mooring.spark.pipeline.cut_changes import CutChange
 from mooring.spark.pipeline.definitions import Dataset, Place
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
@@ -62,9 +63,19 @@ class WrittenStorage:
     """A project's storage, and what becomes of it from run to run."""
 
     make_project: ProjectMaker
+    as_read: bool = True
+    """Tables that others read are kept until then, where nothing else is said and no query names them."""
 
     def layout(self, flows: Sequence[Flow], settings: str = "") -> Layout:
-        project = load_project(self.make_project(settings=SITES + settings))
+        said = parse_yaml(SITES + settings)
+        assert isinstance(said, dict)
+        if self.as_read:
+            tables = {flow.into or flow.name for flow in flows} & {
+                name for each in flows for name in each.reads
+            }
+            unsaid = tables - said.get("queries", {}).keys()
+            said["tables"] = {name: {"keep": "read"} for name in sorted(unsaid)} | said.get("tables", {})
+        project = load_project(self.make_project(settings=json.dumps(said)))
         project.storage_root.create()
         return cut_pipeline(project, pipeline_of(flows))
 

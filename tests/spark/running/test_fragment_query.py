@@ -55,6 +55,8 @@ streams: {numbers: {site: here, rate: 100}}
 trigger_s: 0.2
 """
 
+READ = "tables: {numbers: {keep: read}, both: {keep: read}}\n"
+
 TWO_FLOWS = """
 from pyspark import pipelines as dp
 from pyspark.sql import functions as F
@@ -145,7 +147,7 @@ def holds(layout: Layout, dataset: str, numbers: list[int]) -> bool:
 def test_two_flows_into_one_dataset_and_a_late_reader_lose_nothing_while_the_channel_is_trimmed(
     make_project: ProjectMaker, lay_out: LayOut, start: Start
 ) -> None:
-    folder = make_project(more_py=TWO_FLOWS)
+    folder = make_project(more_py=TWO_FLOWS, settings=SETTINGS + READ)
     layout = lay_out(folder)
     assert set(layout.fragments) == {"numbers", "evens", "odds", "doubled", "late"}
     running = [start(layout, name) for name in ("numbers", "evens", "odds", "doubled")]
@@ -185,7 +187,8 @@ def test_the_logs_of_a_trimmed_channel_stay_short(
         "@dp.append_flow(target='out')\ndef deliver():\n    return spark.readStream.table('numbers')\n"
     )
     one_by_one = NUMBERS.replace(".json(", ".option('maxFilesPerTrigger', 1).json(")
-    folder = make_project(more_py=code, numbers_py=one_by_one, settings=SETTINGS.replace("0.2", "0.05"))
+    said = SETTINGS.replace("0.2", "0.05") + "tables: {numbers: {keep: read}}"
+    folder = make_project(more_py=code, numbers_py=one_by_one, settings=said)
     for batch in range(23):  # beyond two of Spark's compactions
         feed(folder, f"f{batch}", range(batch, batch + 1))
     layout = lay_out(folder)
@@ -206,7 +209,7 @@ def test_readers_that_start_over_entries_a_stale_compaction_brought_back_go_on_w
     make_project: ProjectMaker, lay_out: LayOut, start: Start
 ) -> None:
     """Spark compacts from what it had read before Mooring shortened the log, naming files that are gone."""
-    folder = make_project(more_py=TWO_FLOWS)
+    folder = make_project(more_py=TWO_FLOWS, settings=SETTINGS + READ)
     layout = lay_out(folder)
     running = [start(layout, name) for name in ("numbers", "evens", "odds")]
     feed(folder, "f", range(10))
@@ -232,7 +235,7 @@ def test_readers_that_start_over_entries_a_stale_compaction_brought_back_go_on_w
 def test_trimming_can_be_interrupted_at_any_point_and_done_again(
     make_project: ProjectMaker, lay_out: LayOut, start: Start
 ) -> None:
-    folder = make_project(more_py=TWO_FLOWS)
+    folder = make_project(more_py=TWO_FLOWS, settings=SETTINGS + READ)
     layout = lay_out(folder)
     running = [start(layout, name) for name in ("numbers", "evens", "odds")]
     feed(folder, "f", range(10))
@@ -371,8 +374,7 @@ def as_orc():
 def test_formats_partitions_columns_and_settings_are_honoured_through_channels(
     make_project: ProjectMaker, lay_out: LayOut, start: Start
 ) -> None:
-    kept = "tables: {sorted_out: {keep: all}, as_json: {keep: all}}\n"
-    folder = make_project(settings=SETTINGS + kept, arguments_py=ARGUMENTS)
+    folder = make_project(settings=SETTINGS, arguments_py=ARGUMENTS)
     layout = lay_out(folder)
     running = [start(layout, name) for name in layout.fragments]
     assert len(running) == 4

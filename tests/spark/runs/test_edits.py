@@ -30,7 +30,9 @@ SETTINGS = """\
 sites: {here: {capacity: 2}}
 streams: {numbers: {site: here, rate: 100}, others: {site: here, rate: 100}}
 trigger_s: 0.2
+tables: {numbers: {keep: read}, clean: {keep: read}}
 """
+ONE_STREAM = SETTINGS.replace(", others: {site: here, rate: 100}", "")
 CLEAN = """
 from pyspark import pipelines as dp
 
@@ -101,7 +103,7 @@ def test_a_fragment_with_an_open_window_is_cut_in_two_and_no_row_is_lost_or_doub
     ended as if killed inside a batch, so the old cut is drained first. Then `clean` gets a second writer.
     """
     sites = SiteHandles([SiteHandle("here", 2.0, site.endpoint, site)])
-    folder = make_project(clean_py=CLEAN, windows_py=WINDOWS)
+    folder = make_project(settings=ONE_STREAM, clean_py=CLEAN, windows_py=WINDOWS)
     storage = load_project(folder).settings.storage
 
     @contextmanager
@@ -128,7 +130,7 @@ def test_a_fragment_with_an_open_window_is_cut_in_two_and_no_row_is_lost_or_doub
     (folder / "transformations" / "windows.py").unlink()
     with pytest.raises(InputError, match="'windows' is gone"), prepared():
         pass
-    make_project(clean_py=CLEAN, windows_py=WINDOWS, odd_py=ODD)
+    make_project(settings=ONE_STREAM, clean_py=CLEAN, windows_py=WINDOWS, odd_py=ODD)
     with pytest.raises(InputError, match="new flow 'odd' reads 'clean'"), prepared():
         pass
 

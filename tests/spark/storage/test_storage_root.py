@@ -40,6 +40,7 @@ SETTINGS = """\
 sites: {a: {capacity: 1}, b: {capacity: 1}}
 streams: {numbers: {site: a, rate: 100}}
 queries: {counted: {site: b}}
+tables: {numbers: {keep: read}}
 trigger_s: 0.3
 storage: {root: STORAGE/real, sites: {a: STORAGE/at_a, b: STORAGE/at_b}}
 """
