@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class UpdateOrder:
     """Those that take part; of the others, what they have written so far is read as it is."""
     anew: Collection[str] = ()
     """Of those, the ones that forget what they have read and written, and begin from the beginning."""
+    writes: Mapping[str, str] = field(default_factory=dict)
+    """Fragment -> the table or sink that it writes, where that has another name."""
 
     def ready(self, begun: Collection[str], ended: Collection[str] = ()) -> list[str]:
         """Those that may begin, of those that have not."""

@@ -180,6 +180,7 @@ def _run_prepared(
         viewer = RunViewer(terminal, book, f"mooring moves {prepared.project.shown} --apply")
         session.watchers.append(viewer.show)
         update = None if order is None else Update(session, book.engine, order)
+        book.update = None if update is None else update.as_json
         with viewer.live():
             session.run(
                 lambda passed: (
@@ -188,8 +189,6 @@ def _run_prepared(
                     or passed >= (args.seconds or float("inf"))
                 )
             )
-        if update is not None:
-            run.record.update = update.as_json()
     asked = f"stopped by {stopping.name}" if stopping.asked else "stopped after the time asked for"
     if update is not None and update.is_over:
         left = len(update.unreached())

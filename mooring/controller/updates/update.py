@@ -78,6 +78,7 @@ class Update:
         for name in self.order.chosen:
             amount = amounts.get(name, Amount(0, 0, 0))
             fragments[name] = {
+                "table": self.order.writes.get(name, name),
                 "site": sites[name],
                 "state": "done" if name in self.ended_s else self._recovery.state_of(name),
                 "why": unreached.get(name, ""),

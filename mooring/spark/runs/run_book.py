@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from mooring.deployment.engine import MoveReport
 from mooring.placement.placement import FragmentSites, operators_at
@@ -29,12 +30,16 @@ class RunBook:
     """Called with what happens, a line at a time."""
     snapshot: Snapshot | None = None
     """As of the last look."""
+    update: Callable[[], dict[str, Any]] | None = None
+    """Says how far an update is, where the run is one."""
     _told: set[str] = field(default_factory=set)
 
     def write(self, troubles: Mapping[str, str], remarks: Mapping[str, object]) -> None:
         """The engine's last look, with what else belongs into the status file."""
         self.snapshot = replace(self.engine.last_snapshot, troubles=dict(troubles))
         self.record.add(self.snapshot)
+        if self.update is not None:
+            self.record.update = self.update()
         self._tell_clocks(self.snapshot)
         keep_short(str(self.files.log))
         self.files.write_status(
@@ -44,6 +49,7 @@ class RunBook:
                 "policy": self.record.policy,
                 "placement": dict(self.record.placement),
                 "statistics": self.files.note_statistics(self.record),
+                "update": self.record.update,
                 **self.snapshot.as_json(),
                 **remarks,
             }

@@ -105,6 +105,8 @@ def _page(record: RunRecord) -> str:
         parts.append(
             "<h2>In trouble at the end</h2>" + _list([f"{n}: {what}" for n, what in last.troubles.items()])
         )
+    if record.update is not None:
+        parts += ["<h2>Update</h2>", _update(record.update)]
     if last is not None:
         parts += _tables(record, last)
         parts += [f"<figure>{drawing}</figure>" for drawing in _figures(record.snapshots)]
@@ -118,6 +120,20 @@ def _page(record: RunRecord) -> str:
         f"<title>Mooring: {html.escape(record.pipeline)}</title><style>{style}</style>"
         f"<body>{''.join(parts)}</body></html>"
     )
+
+
+def _update(update: dict[str, Any]) -> str:
+    """What each flow of an update did."""
+    head = ("table", "flow", "site", "state", "rows read", "rows written", "batches", "seconds")
+    rows = [
+        (
+            *(each["table"], name, each["site"], each["state"] + (f": {each['why']}" if each["why"] else "")),
+            *(str(each[key]) for key in ("rows_read", "rows_written", "batches")),
+            "" if each["seconds"] is None else f"{each['seconds']:.1f}",
+        )
+        for name, each in update["fragments"].items()
+    ]
+    return _table(head, rows)
 
 
 def _tables(record: RunRecord, last: Snapshot) -> list[str]:

@@ -63,10 +63,12 @@ def update_order(layout: Layout, choice: UpdateChoice) -> UpdateOrder:
     anew = [
         name
         for name in chosen
+        if not layout.pipeline.is_view(name)  # which is made anew with every refresh
         if flows[name].dataset in full
         or (choice.full_refresh_all and _may_reset(layout, flows[name].dataset))
     ]
-    return UpdateOrder(reads, tuple(chosen), tuple(anew))
+    writes = {name: flows[name].dataset for name in chosen}
+    return UpdateOrder(reads, tuple(chosen), tuple(anew), writes)
 
 
 def told_of_readers(layout: Layout, order: UpdateOrder) -> list[str]:

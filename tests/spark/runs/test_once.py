@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,28 +14,37 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 if TYPE_CHECKING:
-    from tests.spark.runs.conftest import EvenNumbersMaker, Verb
+    from tests.spark.runs.conftest import EvenNumbersMaker, Verb, WaitUntil
+
+ROOT = Path(__file__).parents[3]
+PATIENCE_S = 150
 
 
-def test_updates_and_a_run_in_between_deliver_every_row_once(
-    even_numbers: EvenNumbersMaker, mooring: Verb, up_already: str
+def test_updates_killed_and_whole_and_a_run_in_between_deliver_every_row_once(
+    even_numbers: EvenNumbersMaker, mooring: Verb, up_already: str, wait_until: WaitUntil
 ) -> None:
-    """An update reads what there is and ends; a run goes on from there, and an update from that."""
+    """Updates and runs go on from each other; what a killed update left running is ended first."""
     project = even_numbers(f"{{here: {up_already}, there: {up_already}}}")
     folder = project.folder
     project.feed(range(100))
+    command = [sys.executable, "-m", "mooring", "run", str(folder), "--once", "--lease", "2s"]
+    killed = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until((folder / ".mooring" / "status.json").is_file, "the first fragment to run")
+    killed.send_signal(signal.SIGKILL)
+    killed.wait(PATIENCE_S)
+
     done = mooring("run", folder, "--once", "--json").document
     assert done["ended"] == "up to date"
     fragments = done["update"]["fragments"]
     assert {name: each["state"] for name, each in fragments.items()} == {"numbers": "done", "kept": "done"}
-    assert fragments["kept"]["rows_read"] == 100
     assert fragments["kept"]["rows_written"] == 50
     assert project.kept() == list(range(0, 100, 2))
-    pid = project.detach()
-    assert pid > 0
+
+    project.detach()
     project.feed(range(100, 200))
     project.wait_for(200)
     assert mooring("stop", folder).code == 0
+
     project.feed(range(200, 300))
     shown = mooring("run", folder, "--once", "--refresh", "numbers")
     assert shown.code == 0, shown.err
@@ -41,6 +54,23 @@ def test_updates_and_a_run_in_between_deliver_every_row_once(
     assert project.kept() == list(range(0, 300, 2))
     report = json.loads((folder / ".mooring" / "report.json").read_text())
     assert report["update"]["done"]
-    refused = mooring("run", folder, "--once", "--refresh", "kepd")
+
+    assert mooring("run", folder, "--once", "--full-refresh-all").code == 0
+    assert project.kept() == list(range(0, 300, 2)), "written anew, and not once more"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--refresh", "kept"), "found --refresh without --once"),
+        (("--full-refresh-all",), "found --full-refresh-all without --once"),
+        (("--once", "--full-refresh-all", "--refresh", "kept"), "give one of the two"),
+    ],
+)
+def test_options_of_an_update_that_mean_nothing_are_refused_before_anything_starts(
+    even_numbers: EvenNumbersMaker, mooring: Verb, words: tuple[str, ...], said: str
+) -> None:
+    project = even_numbers("{here: {capacity: 1}}")
+    refused = mooring("run", project.folder, *words)
     assert refused.code == 2
-    assert "did you mean 'kept'?" in refused.err
+    assert said in refused.err

@@ -1,0 +1,31 @@
+from pyspark import pipelines as dp
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, IntegerType, StringType, StructType
+
+
+@dp.table(schema="ship STRING, berth INT, tonnes DOUBLE, at TIMESTAMP", table_properties={"owner": "harbour"})
+def arrivals():
+    return spark.readStream.schema("ship STRING, berth INT, tonnes DOUBLE, at TIMESTAMP").json("FOLDER/input")
+
+
+@dp.table(partition_cols=["berth"], format="parquet", comment="A folder per berth")
+def by_berth():
+    return spark.readStream.table("arrivals").select("ship", "tonnes", "berth")
+
+
+@dp.table(
+    format="json",
+    schema=StructType().add("ship", StringType()).add("berth", IntegerType()).add("tonnes", DoubleType()),
+)
+def as_json():
+    return spark.readStream.table("arrivals").select("ship", "berth", "tonnes")
+
+
+@dp.materialized_view(partition_cols=["berth"])
+def tonnes_by_berth():
+    return (
+        spark.read.table("by_berth")
+        .groupBy("berth")
+        .agg(F.sum("tonnes").alias("tonnes"))
+        .select("tonnes", "berth")
+    )

@@ -1,0 +1,2 @@
+CREATE DATABASE harbour;
+CREATE DATABASE archive;

@@ -1,0 +1,68 @@
+"""Records plain Spark's tables as golden data: `python -m tests.spark.projects.record [PROJECT...]`.
+
+Every project is run by `spark-pipelines run` at a server that is started for it. Plain Spark may start a
+flow of a later update before those that it reads have ended, and its rows then come with the next update: so
+a recording updates until nothing changes any more.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
+from mooring.spark.sites.java import find_java
+from tests.spark.projects import golden, plain_spark
+
+MOST_UPDATES = 10
+
+
+def recorded(name: str, scratch: Path, site: EmbeddedSite) -> list[golden.Tables]:
+    """The project's tables after what it has at first, and after what arrives later."""
+    folder, made = golden.copy_of(name, scratch, for_plain_spark=True), list[golden.Tables]()
+    with plain_spark.catalog_for(folder, site.endpoint):
+        for number in range(golden.updates_of(name)):
+            if number:
+                golden.arrive(folder)
+            made.append(_updated(folder, site))
+    return made
+
+
+def _updated(folder: Path, site: EmbeddedSite) -> golden.Tables:
+    before: golden.Tables | None = None
+    for _ in range(MOST_UPDATES):
+        plain_spark.update(folder, site.endpoint)
+        rows = plain_spark.all_rows(folder, site.endpoint)
+        if rows == before:
+            return {table: lines for table, lines in rows.items() if not table.startswith("part_")}
+        before = rows
+    raise AssertionError(f"{folder.name} still changes after {MOST_UPDATES} updates")
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[EmbeddedSite]:
+    options = EmbeddedOptions(start_timeout_s=600.0)
+    site = EmbeddedSite("plain", folder, find_java(), capacity=2, options=options)
+    site.start()
+    try:
+        site.wait_ready()
+        yield site
+    finally:
+        site.stop()
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as made:
+        scratch = Path(made)
+        with server(scratch / "site") as site:
+            for name in sys.argv[1:] or golden.NAMES:
+                sys.stdout.write(f"{name}\n")
+                sys.stdout.flush()
+                golden.write_golden(name, recorded(name, scratch, site))
+
+
+if __name__ == "__main__":
+    main()
