@@ -49,7 +49,7 @@ class FlowStatistics:
     rows: int | None = None
     """Rows of the largest of them."""
     flow: str | None = None
-    """ViewVersion of the flow that was measured."""
+    """Version of the flow that was measured."""
     note: str | None = None
 
     def operator_fields(self, trigger_s: float, look_cores: float) -> dict[str, object]:

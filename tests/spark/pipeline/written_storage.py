@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from mooring.problem.reading.yaml12 import parse_yaml
 from mooring.spark.pipeline.cut_changes import CutChange
-from mooring.spark.pipeline.definitions import Dataset, Place
+from mooring.spark.pipeline.definitions import Dataset, DatasetKind, Place
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
 from mooring.spark.pipeline.project import load_project
@@ -39,6 +39,9 @@ class Flow:
     stateful: bool = False
     into: str = ""
     kind: str = "table"
+    static: tuple[str, ...] = ()
+    """What it reads as it stands."""
+    unobserved: bool = False
     does: str = ""
     """What tells it from others, as a fingerprint would."""
 
@@ -48,12 +51,14 @@ def pipeline_of(flows: Sequence[Flow]) -> Pipeline:
     nodes, datasets = {}, {}
     for flow in flows:
         dataset = flow.into or flow.name
-        kind = "sink" if flow.kind == "sink" else "table"
-        datasets[dataset] = Dataset(dataset, "sink" if kind == "sink" else "table", place)
+        kind: DatasetKind = "sink" if flow.kind == "sink" else "table"
+        datasets[dataset] = Dataset(dataset, "materialized" if flow.kind == "materialized" else kind, place)
         nodes[flow.name] = FlowNode(
             *(flow.name, dataset, flow.reads, (), flow.outside, flow.stateful, StructType()),
             fingerprint=flow.does or f"what {flow.name} does",
             place=place,
+            static=flow.static,
+            unobserved=flow.unobserved,
         )
     return Pipeline("test", datasets, nodes)
 

@@ -1,0 +1,172 @@
+"""A view's current version is the old or the new one, whole, and the overtaken publish nothing (no Spark)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+import msgspec
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from mooring.errors import EngineError
+from mooring.spark.storage.fencing import take_epoch
+from mooring.spark.storage.owned_folder import OwnedFolder, unowned
+from mooring.spark.storage.views.versions import GRACE_S, ReadsOf, ViewVersion, ViewVersions
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_power_failures() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
+def written(versions: ViewVersions, text: str = "rows") -> ViewVersion:
+    """As a site leaves it behind."""
+    folder = versions.next_folder()
+    folder.mkdir(parents=True)
+    (folder / "part-0").write_text(text)
+    (folder / "part-1").write_text(text)
+    return ViewVersion(folder.name, ("part-0", "part-1"), 2, 8, 0.0, 1.0, 5, ReadsOf(), "what it does")
+
+
+def test_a_refresh_that_was_overtaken_publishes_nothing(tmp_path: Path) -> None:
+    owned, versions = unowned(tmp_path), ViewVersions(tmp_path / "views" / "v")
+    old = take_epoch(owned.checkpoints / "v")
+    first, late = written(versions), written(versions)
+    versions.publish(first, old)
+    new = take_epoch(owned.checkpoints / "v")
+    with pytest.raises(OSError, match=r"No such file or directory|Not a directory"):
+        versions.publish(late, old)
+    assert versions.files() == [versions.folder / first.folder / name for name in ("part-0", "part-1")]
+    versions.publish(written(versions), new)
+    assert (found := versions.current()) is not None
+    assert found.number == 3, "a folder that was begun keeps its number"
+    assert set(found.earlier) == {first.folder}
+
+
+def test_an_owner_that_was_overtaken_publishes_nothing(tmp_path: Path) -> None:
+    owned, versions = unowned(tmp_path), ViewVersions(tmp_path / "views" / "v")
+    epoch = take_epoch(owned.checkpoints / "v")
+    version = written(versions)
+    owned.folder.rename(tmp_path / "taken")
+    with pytest.raises(OSError, match=r"No such file or directory|Not a directory"):
+        versions.publish(version, epoch)
+    assert versions.current() is None
+
+
+def test_a_damaged_pointer_is_named(tmp_path: Path) -> None:
+    versions = ViewVersions(tmp_path)
+    versions.pointer.write_text("{")
+    with pytest.raises(EngineError, match="cannot be read"):
+        versions.current()
+
+
+class Life(RuleBasedStateMachine):
+    """Refreshes begin, are published or overtaken; readers hold versions; time passes, and it is swept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Path(tempfile.mkdtemp())
+        self.owned: OwnedFolder = unowned(self.root)
+        self.versions = ViewVersions(self.root / "views" / "v")
+        self.epoch = take_epoch(self.owned.checkpoints / "v")
+        self.begun: list[tuple[ViewVersion, Path]] = []
+        self.held: list[ViewVersion] = []
+        self.published: list[str] = []
+        self.late_s = 0.0
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.root)
+
+    @rule()
+    def begin(self) -> None:
+        self.begun.append((written(self.versions), self.epoch))
+
+    @precondition(lambda self: self.begun)
+    @rule(data=st.data())
+    def publish(self, data: st.DataObject) -> None:
+        version, epoch = self.begun.pop(data.draw(st.integers(0, len(self.begun) - 1)))
+        stands = epoch == self.epoch
+        try:
+            self.versions.publish(version, epoch)
+        except OSError:
+            assert not stands
+            return
+        assert stands, "it was overtaken"
+        self.published.append(version.folder)
+
+    @rule()
+    def overtake(self) -> None:
+        self.epoch = take_epoch(self.owned.checkpoints / "v")
+        self.begun = [each for each in self.begun if each[1] == self.epoch or len(self.begun) > 2]
+
+    @rule()
+    def hold(self) -> None:
+        if (found := self.versions.hold()) is not None:
+            self.held.append(found)
+
+    @precondition(lambda self: self.held)
+    @rule()
+    def release(self) -> None:
+        self.versions.release(self.held.pop(0))
+
+    @rule(later=st.booleans())
+    def sweep(self, later: bool) -> None:
+        self.late_s += 2 * GRACE_S if later else 0.0
+        spared = self.begun[-1][0].folder if self.begun else ""
+        self.begun = self.begun[-1:]
+        self.versions.sweep(self.owned.remove, spared, time.time() + self.late_s)
+
+    @invariant()
+    def whoever_reads_finds_all_of_it(self) -> None:
+        found = self.versions.current()
+        assert (found.folder if found else None) == (self.published[-1] if self.published else None)
+        for version in [*self.held, *([found] if found else [])]:
+            for name in version.files:
+                assert (self.versions.path(version) / name).read_text() == "rows"
+
+    @invariant()
+    def no_folder_is_used_twice(self) -> None:
+        assert len({*self.published}) == len(self.published)
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+
+
+def test_versions_go_when_nobody_needs_them(tmp_path: Path) -> None:
+    owned, versions = unowned(tmp_path), ViewVersions(tmp_path / "views" / "v")
+    epoch = take_epoch(owned.checkpoints / "v")
+    folders = []
+    for _ in range(3):
+        versions.publish(written(versions), epoch)
+        found = versions.current()
+        assert found is not None
+        folders.append(found.folder)
+    orphan = written(versions).folder
+    under_way = written(versions).folder
+    versions.sweep(owned.remove, under_way)
+    assert sorted(os.listdir(versions.folder)) == sorted([*folders, under_way, "current.json"]), orphan
+    found = versions.current()
+    assert found is not None
+    later_s = max(found.earlier.values()) + GRACE_S + 1
+    versions.sweep(owned.remove, "", later_s)
+    assert sorted(os.listdir(versions.folder)) == sorted([folders[-1], "current.json"])
+
+
+def test_a_pointer_is_read_back_as_it_was_published(tmp_path: Path) -> None:
+    owned, versions = unowned(tmp_path), ViewVersions(tmp_path / "views" / "v")
+    version = msgspec.structs.replace(written(versions), reads=ReadsOf({"f": 7}, {"w": "000001-00000000"}))
+    versions.publish(version, take_epoch(owned.checkpoints / "v"))
+    assert versions.current() == version
