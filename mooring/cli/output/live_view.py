@@ -20,6 +20,7 @@ def run_view(snapshot: Snapshot, headrooms: Mapping[str, float | None]) -> Group
         _sites(snapshot, headrooms),
         _queries(snapshot),
         _channels(snapshot),
+        *_views(snapshot),
         *_states(snapshot),
         *(Text(f"! {name}: {what}", style="bold red") for name, what in snapshot.troubles.items()),
     )
@@ -71,6 +72,25 @@ def _channels(snapshot: Snapshot) -> Table:
             escape(", ".join(channel.crosses)),
         )
     return table
+
+
+def _views(snapshot: Snapshot) -> list[Table]:
+    """Materialized views as they are now; nothing where there are none."""
+    if not snapshot.views:
+        return []
+    table = Table(box=None, pad_edge=False)
+    for column in ("view", "rows", "stored", "age", "refresh took", "rows read"):
+        table.add_column(column, justify="left" if column == "view" else "right")
+    for name, view in snapshot.views.items():
+        table.add_row(
+            escape(name),
+            str(view.rows),
+            f"{view.stored_bytes / 1e3:.0f} kB",
+            f"{view.age_s:.0f} s",
+            f"{view.took_s:.1f} s",
+            str(view.rows_read),
+        )
+    return [table]
 
 
 def _states(snapshot: Snapshot) -> list[Table]:

@@ -21,6 +21,7 @@ from mooring.spark.running.snapshot import (
     QuerySnapshot,
     SiteSnapshot,
     Snapshot,
+    ViewSnapshot,
 )
 from mooring.spark.sites.sites import SiteHandle
 from mooring.spark.storage.stream_logs import LogEntry
@@ -65,7 +66,13 @@ class RunMeters:
             for name, meter in self.meters.items()
             if not any(self._channel_meters[writer].untimed for writer in writers[name])
         }
-        latencies = path_latencies_s(hops, writers)
+        views = self._view_snapshots(now)
+        hops |= {
+            fragment: views[view].took_s + views[view].refresh_s / 2
+            for fragment, view in self._views()
+            if view in views
+        }
+        latencies = path_latencies_s(hops, {name: self.layout.comes_after(name) for name in writers})
         return Snapshot(
             at_s=now,
             since_start_s=now - self.began_s,
@@ -79,7 +86,32 @@ class RunMeters:
                 for query, fragment in self.queries.items()
             },
             channels=channels,
+            views=views,
         )
+
+    def _views(self) -> list[tuple[str, str]]:
+        """Fragments that are materialized views, and those views."""
+        flows = self.layout.pipeline.flows
+        return [
+            (name, flows[name].dataset)
+            for name in self.layout.fragments
+            if self.layout.pipeline.is_view(name)
+        ]
+
+    def _view_snapshots(self, now: float) -> dict[str, ViewSnapshot]:
+        found = {}
+        for view, versions in self.layout.views.items():
+            if (version := versions.current()) is not None:
+                found[view] = ViewSnapshot(
+                    refreshes=version.number,
+                    rows=version.rows,
+                    stored_bytes=version.stored_bytes,
+                    rows_read=version.rows_in,
+                    took_s=version.took_s,
+                    age_s=now - version.began_s,
+                    refresh_s=self.layout.refresh_s(view),
+                )
+        return found
 
     def _written_s(self, writers: list[str]) -> list[float] | None:
         """When the files that a fragment's channels hold were written; None if it reads from outside only."""
@@ -92,6 +124,9 @@ class RunMeters:
         if (channel := self._channel_meters.get(fragment)) is not None:
             return channel.rows, channel.rates_per_s(now, self._window_s, self.began_s)[0]
         meter = self.meters.get(fragment, FragmentMeter())
+        if self.layout.pipeline.is_view(fragment):  # a refresh replaces its rows
+            rows = meter.batches[-1].rows_out if meter.batches else 0
+            return rows, meter.rows_per_s(now, self._window_s)[1]
         return meter.rows_out, meter.rows_per_s(now, self._window_s)[1]
 
     def amounts(self) -> dict[str, Amount]:

@@ -63,6 +63,23 @@ class ChannelSnapshot:
 
 
 @dataclass(frozen=True)
+class ViewSnapshot:
+    """A materialized view by its current version."""
+
+    refreshes: int
+    """Published so far, in all runs."""
+    rows: int
+    stored_bytes: int
+    rows_read: int
+    """By the refresh that made it."""
+    took_s: float
+    age_s: float
+    """Since that refresh fixed what it reads."""
+    refresh_s: float
+    """It is refreshed no more often than that."""
+
+
+@dataclass(frozen=True)
 class Snapshot:
     at_s: float
     since_start_s: float
@@ -70,6 +87,8 @@ class Snapshot:
     fragments: Mapping[str, FragmentSnapshot] = field(default_factory=dict)
     queries: Mapping[str, QuerySnapshot] = field(default_factory=dict)
     channels: Mapping[str, ChannelSnapshot] = field(default_factory=dict)
+    views: Mapping[str, ViewSnapshot] = field(default_factory=dict)
+    """Of materialized views that have a version."""
     troubles: Mapping[str, str] = field(default_factory=dict)
     """What is not as it should be, by the fragment, site or channel concerned."""
 
@@ -90,5 +109,6 @@ def snapshot_from_json(data: Mapping[str, Any]) -> Snapshot:
         {name: FragmentSnapshot(**fields) for name, fields in data["fragments"].items()},
         {name: QuerySnapshot(**fields) for name, fields in data["queries"].items()},
         {name: ChannelSnapshot(**fields) for name, fields in data["channels"].items()},
+        {name: ViewSnapshot(**fields) for name, fields in (data.get("views") or {}).items()},
         dict(data.get("troubles") or {}),
     )

@@ -160,6 +160,18 @@ def _tables(record: RunRecord, last: Snapshot) -> list[str]:
         )
         for name, c in last.channels.items()
     ]
+    views = [
+        (
+            name,
+            str(v.rows),
+            f"{v.stored_bytes / 1e6:.3f}",
+            f"{v.age_s:.0f}",
+            f"{v.took_s:.1f}",
+            str(v.rows_read),
+        )
+        for name, v in last.views.items()
+    ]
+    head = ("view", "rows", "stored, MB", "age, s", "refresh took, s", "rows read")
     return [
         "<h2>Sites</h2>",
         _table(("site", "capacity, cores", "mean load, cores", "fragments", "how"), sites),
@@ -171,6 +183,7 @@ def _tables(record: RunRecord, last: Snapshot) -> list[str]:
         _table(
             ("channel", "written, MB", "stored, MB", "removed by age, MB", "read at other sites"), channels
         ),
+        *(["<h2>Materialized views</h2>", _table(head, views)] if views else []),
     ]
 
 
