@@ -16,13 +16,16 @@ from mooring.arrays import Bools
 from mooring.controller.deciding.decider import Decider, Observation, Proposal
 from mooring.controller.deciding.guards import GuardOptions, Guards
 from mooring.controller.deciding.picture import Picture
-from mooring.controller.deciding.surveyor import Surveyor
+from mooring.controller.deciding.surveyor import SurveyOptions, Surveyor
+from mooring.controller.ledger import Entry, Ledger
 from mooring.controller.move_desk import MoveDesk
 from mooring.deployment.move_times import MoveTimes
 from mooring.deployment.moves import Move
 from mooring.problem.problem import Problem
 
 Act = Literal["propose", "apply"]
+_SHOWN = 10
+"""Entries of the ledger in a status file."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +46,32 @@ class Adaptation:
     desk: MoveDesk
     act: Act = "propose"
     options: GuardOptions = field(default_factory=GuardOptions)
+    survey: SurveyOptions = field(default_factory=SurveyOptions)
     past_moves: Callable[[], Sequence[tuple[float, float]]] = list
     """Pauses in seconds and bytes of state of moves made so far, to predict pauses from."""
 
+    tell: Callable[[str], None] = lambda what: None
+    """Called with what became of moves, in words."""
+    note: Callable[[Entry], None] = lambda entry: None
+    """Called with every list whose promise was held against what came."""
+
     def __post_init__(self) -> None:
         self.guards = Guards(self.options)
-        self.surveyor = Surveyor(self.problem)
+        self.surveyor = Surveyor(self.problem, self.survey)
+        self.ledger = Ledger(self.problem, self._closed)
+        self._worse: Entry | None = None
+        """A list that has to be undone as soon as nothing is in the way."""
 
     def consider(self, observation: Observation, busy: str = "") -> Considered:
         """`busy`: what is under way that nothing else may interfere with, in words."""
+        self.ledger.take(observation)
         picture = self.surveyor.survey(observation)
         if isinstance(picture, str):
             return Considered(None, (), picture)
+        if self._worse is not None and not busy:
+            return self._undo(self._worse)
         picture = replace(picture, held=self._held(picture, observation.at_s))
-        proposal = self.decider.decide(picture)
+        proposal = replace(self.decider.decide(picture), statistics=picture.statistics)
         times = MoveTimes().fitted(self.past_moves()) if proposal.moves else MoveTimes()
         verdict = self.guards.judge(proposal, picture, observation.at_s, times, busy)
         if verdict.accepted is None:
@@ -67,15 +82,51 @@ class Adaptation:
         refusal = self.desk.order(moves, f"adapting: {self.decider.name}")
         if refusal is not None:
             return Considered(proposal, (), refusal)
+        self.ledger.promise(verdict.accepted, self.decider.name, observation.at_s)
         return Considered(proposal, moves, verdict.why)
 
     def moved(self, fragments: Sequence[str], at_s: float) -> None:
         """A list of moves was carried out, whoever asked for it."""
         self.guards.moved(fragments, at_s)
+        self.ledger.done(fragments, at_s)
 
     def recovered(self, at_s: float) -> None:
         """Recovery has started something somewhere."""
         self.guards.recovered(at_s)
+        self.ledger.disturbed("recovery started something meanwhile")
+
+    # What became of it
+
+    def _closed(self, entry: Entry) -> None:
+        """A list was measured: one that made things worse is undone, once, and not tried again soon."""
+        self.note(entry)
+        what = ", ".join(move.fragment for move in entry.moves)
+        self.tell(f"after moving {what}: {entry.verdict}")
+        if entry.worse:
+            for move in entry.moves:
+                self.guards.bar(move.fragment, entry.at_s)
+            if self.act == "apply":
+                self._worse = entry
+
+    def _undo(self, entry: Entry) -> Considered:
+        self._worse = None
+        back = tuple(move.inverse() for move in reversed(entry.moves))
+        refusal = self.desk.order(back, "adapting: undone, since it made things worse")
+        if refusal is not None:
+            return Considered(None, (), f"moves that made things worse cannot be undone: {refusal}")
+        entry.verdict += "; undone"
+        return Considered(None, back, entry.verdict)
+
+    def as_json(self, considered: Considered) -> dict[str, object]:
+        """For a status file."""
+        return {
+            "decider": self.decider.name,
+            "act": self.act,
+            "ordered": [move.fragment for move in considered.ordered],
+            "why": considered.why,
+            "statistics": self.surveyor.calibration.in_words(),
+            "ledger": [entry.as_json() for entry in list(self.ledger.entries)[-_SHOWN:]],
+        }
 
     def _held(self, picture: Picture, at_s: float) -> Bools:
         held = self.guards.held(at_s)

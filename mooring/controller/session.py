@@ -8,6 +8,7 @@ command line, a web page, a test) does it through this object.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -18,7 +19,9 @@ from mooring.controller.deciding.decider import Decider, Observation, Proposal
 from mooring.controller.deciding.evaluation import Evaluation, Evaluator
 from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.headroom_decider import HeadroomDecider
+from mooring.controller.deciding.surveyor import SurveyOptions
 from mooring.controller.journal import Journal
+from mooring.controller.ledger import Entry
 from mooring.controller.move_desk import MoveDesk
 from mooring.controller.recovery import Incident, Recovery, RecoveryOptions
 from mooring.controller.replacement import replace_lost
@@ -59,7 +62,7 @@ class Look:
     under_way: Mapping[str, object] | None = None
     """The list of moves that is being carried out."""
     adapting: Mapping[str, object] = field(default_factory=dict)
-    """Who decides, whether it may act, and why it did nothing, for a status file."""
+    """Who decides, whether it may act, why it did nothing, and the ledger, for a status file."""
 
     @property
     def proposal(self) -> Proposal | None:
@@ -119,6 +122,7 @@ class RunSession:
         decider: Decider | None = None,
         act: Act = "propose",
         guards: GuardOptions | None = None,
+        survey: SurveyOptions | None = None,
         options: SessionOptions | None = None,
         carrier: Carrier | None = None,
         alive: Callable[[], None] = lambda: None,
@@ -148,7 +152,10 @@ class RunSession:
             self.desk,
             act,
             guards or GuardOptions(),
+            survey or SurveyOptions(),
             past_moves=journal.past_moves,
+            tell=lambda what: self._tell(Incident(clock.monotonic_s(), what)),
+            note=self._note_entry,
         )
         self.watchers: list[Callable[[Look], None]] = []
         self.chores: dict[str, Callable[[], object]] = {}
@@ -225,12 +232,7 @@ class RunSession:
             evaluation,
             considered,
             self.desk.under_way(),
-            {
-                "decider": self.adaptation.decider.name,
-                "act": self.adaptation.act,
-                "ordered": [move.fragment for move in considered.ordered],
-                "why": considered.why,
-            },
+            self.adaptation.as_json(considered),
         )
         self.apply(look)
         return look
@@ -314,6 +316,11 @@ class RunSession:
     def _moved(self, reports: Sequence[MoveReport], asked_by: str) -> None:
         self.adaptation.moved([report.fragment for report in reports], self.clock.now_s())
         self.book.moved(self.clock.monotonic_s() - self._began_s, reports, asked_by)
+
+    def _note_entry(self, entry: Entry) -> None:
+        """What a list promised and what came of it. A journal without room is no reason to stop."""
+        with contextlib.suppress(EngineError):
+            self.journal.append("ledger", **entry.as_json())
 
     def _busy(self) -> str:
         """What nothing else may interfere with: a list of moves, or a fault that recovery is answering."""

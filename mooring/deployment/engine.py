@@ -50,8 +50,9 @@ class FragmentReport:
     running: bool
     input_rate: float  # tuples per second
     output_rate: float
-    cores: float  # CPU seconds per second
+    cores: float  # CPU seconds per second, its load at rate zero included
     waiting: float | None = None  # tuples in its channels that it has not read
+    cores_estimated: bool = False  # the engine cannot see what a single fragment uses
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,8 @@ def test_the_observation_holds_what_was_measured_and_not_what_is_true(tmp_path: 
         "act": "propose",
         "ordered": [],
         "why": "spying",
+        "statistics": "as the problem states them",
+        "ledger": [],
     }
 
 

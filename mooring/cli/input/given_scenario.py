@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from mooring.cli.input.parsing import Parser
-from mooring.controller.deciding.catalogue import DECIDERS
+from mooring.controller.deciding.catalogue import DECIDERS, Deciding
 from mooring.controller.deciding.guards import DAY_S, GuardOptions
 from mooring.controller.scenario.adapted_run import Circumstances, Way
 from mooring.controller.scenario.ways import decided_by, never_moving, replanned
@@ -49,7 +49,7 @@ def given_changes(args: argparse.Namespace, problem: Problem) -> Changes:
 
 def given_ways(args: argparse.Namespace, scenario: Circumstances) -> list[Way]:
     """Never moving, the decider asked for, and replanning from scratch."""
-    chosen = decided_by(args.adapt or "none")
+    chosen = decided_by(args.adapt or "none", Deciding(args.policy, seed=args.seed))
     if args.alone:
         return [chosen]
     asked = [] if chosen.name == "none" else [chosen]

@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.deciding.none_decider import NoneDecider
+from mooring.controller.deciding.relaxation_decider import RelaxationDecider
+from mooring.controller.deciding.replan_decider import ReplanDecider, ReplanOptions
 from mooring.problem.reading.fields import refuse_reference
 
-DECIDERS: Mapping[str, Callable[[], Decider]] = {
-    "none": NoneDecider,
-    "headroom": HeadroomDecider,
+
+@dataclass(frozen=True)
+class Deciding:
+    """What a decider may need beside its name."""
+
+    policy: str = "rod"
+    """That replans."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+
+
+DECIDERS: Mapping[str, Callable[[Deciding], Decider]] = {
+    "none": lambda asked: NoneDecider(),
+    "headroom": lambda asked: HeadroomDecider(),
+    "replan": lambda asked: ReplanDecider(ReplanOptions(asked.policy, asked.settings, asked.seed)),
+    "relaxation": lambda asked: RelaxationDecider(seed=asked.seed),
 }
 
 
-def make_decider(name: str) -> Decider:
+def make_decider(name: str, asked: Deciding | None = None) -> Decider:
     """
     >>> make_decider("headroom").name
     'headroom'
     """
     if name not in DECIDERS:
         refuse_reference(name, DECIDERS, "--adapt", "a decider")
-    return DECIDERS[name]()
+    return DECIDERS[name](asked or Deciding())

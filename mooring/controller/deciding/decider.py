@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from mooring.deployment.engine import Measurement
@@ -86,6 +86,8 @@ class Proposal:
     moves: tuple[ProposedMove, ...]
     """In the order in which they are to be made; none: leave everything where it is."""
     reason: str
+    statistics: str = "as the problem states them"
+    """Where the costs and selectivities come from that it was made with."""
 
     @property
     def predicted(self) -> Prediction:
@@ -94,13 +96,14 @@ class Proposal:
 
     def first(self, count: int) -> Proposal:
         """The same with the first moves only: each knows what it leads to."""
-        return Proposal(self.now, self.moves[:count], self.reason)
+        return replace(self, moves=self.moves[:count])
 
     def as_json(self) -> dict[str, object]:
         return {
             "headroom": finite(self.now.headroom),
             "bottleneck": self.now.bottleneck,
             "reason": self.reason,
+            "statistics": self.statistics,
             "moves": [
                 {
                     "fragment": each.move.fragment,

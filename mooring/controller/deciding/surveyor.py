@@ -1,8 +1,8 @@
 """From observations to a picture: what is known of a run by now, or why too little is.
 
 A single look at a rate says little: it is the mean over a few seconds. The rate of a stream is taken as the
-median of the last looks, and how far it may be below that follows from how much those looks differ. So a
-passing burst changes nothing, and a lasting one counts once it fills half of the window.
+median of the last looks, and how far it may be below that follows from how much a look usually differs from
+the one before. So a passing burst changes nothing, and a lasting one counts once it fills half of the window.
 
 A site counts with the capacity that was observed, and with its own measured load where that was seen: no mean
 over sites is ever taken.
@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mooring.arrays import Bools, Floats
+from mooring.controller.deciding.calibration import Calibration
 from mooring.controller.deciding.decider import Observation
 from mooring.controller.deciding.picture import NOTHING_CORES, Picture, without_fragments
-from mooring.load.build import build_load_model
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 
@@ -27,10 +27,14 @@ from mooring.problem.problem import Problem
 class SurveyOptions:
     looks: int = 6
     """The rate of a stream is the median of so many looks: half a minute of a run that looks every 5 s."""
+    memory: int = 30
+    """Looks from which it is known how much a rate varies from one to the next."""
     fewest: int = 3
     """Looks before anything is said."""
     sure: float = 2.0
     """Standard errors that a rate is taken to be off at most."""
+    calibrates: bool = True
+    """Whether costs are re-estimated while running, or taken as the problem states them."""
 
 
 class Surveyor:
@@ -38,9 +42,9 @@ class Surveyor:
 
     def __init__(self, problem: Problem, options: SurveyOptions | None = None) -> None:
         self._problem, self._options = problem, options or SurveyOptions()
-        self._model = build_load_model(problem)
+        self.calibration = Calibration(problem)
         self._seen: dict[str, deque[float]] = {
-            stream.name: deque(maxlen=self._options.looks) for stream in problem.streams
+            stream.name: deque(maxlen=self._options.memory) for stream in problem.streams
         }
         self._capacity = problem.capacity_cores
         self._latency_ms = problem.network.latency_ms
@@ -48,6 +52,8 @@ class Surveyor:
     def survey(self, observation: Observation) -> Picture | str:
         """The picture, or in words what it lacks."""
         self._take_in(observation)
+        if self._options.calibrates:
+            self.calibration.take(observation)
         running = self._running(observation)
         if isinstance(running, str):
             return running
@@ -57,12 +63,21 @@ class Surveyor:
         likely, low = rates
         lost = np.array([site.name in observation.lost_sites for site in self._problem.sites])
         capacity = np.where(lost, NOTHING_CORES, self._capacity)
-        problem = self._problem.in_circumstances(
+        known = self.calibration
+        problem = known.problem.in_circumstances(
             rates=likely, capacity_cores=capacity, latency_ms=self._latency_ms
         )
-        model = replace(self._model, capacity_cores=capacity, present=self._model.variable_values(likely))
+        model = replace(known.model, capacity_cores=capacity, present=known.model.variable_values(likely))
         sites = Placement.from_fragments(problem, observation.belongs).site_of_fragment
-        return Picture(problem, without_fragments(model, running), sites, low, running, lost)
+        return Picture(
+            problem,
+            without_fragments(model, running),
+            sites,
+            low,
+            running,
+            lost,
+            statistics=known.in_words(),
+        )
 
     def _take_in(self, observation: Observation) -> None:
         if observation.measured.seconds > 0.0:  # at the first look nothing has been measured yet
@@ -95,10 +110,11 @@ class Surveyor:
         for seen in self._seen.values():
             if len(seen) < self._options.fewest:
                 return f"the run was looked at {len(seen)} times, and {self._options.fewest} are needed"
-            values = np.array(seen)
+            values = np.array(seen)[-self._options.looks :]
             middle = float(np.median(values))
-            # The standard error of a median, from the median distance to it.
-            error = 1.25 * 1.48 * float(np.median(np.abs(values - middle))) / np.sqrt(len(values))
+            # A step is one difference among many, so the median of differences is that of the noise alone.
+            deviation = 1.48 * float(np.median(np.abs(np.diff(np.array(seen))))) / np.sqrt(2.0)
+            error = 1.25 * deviation / np.sqrt(len(values))  # of a median of so many
             likely.append(middle)
             low.append(max(0.0, middle - self._options.sure * error))
         return np.array(likely), np.array(low)

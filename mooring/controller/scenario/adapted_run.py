@@ -17,6 +17,7 @@ import numpy as np
 from mooring.controller.adaptation import Act
 from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.guards import GuardOptions
+from mooring.controller.deciding.surveyor import SurveyOptions
 from mooring.controller.placing import Wish
 from mooring.controller.scenario.course import CourseReport, LimitWatch, MadeMove, Moment
 from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
@@ -61,6 +62,7 @@ class Circumstances:
     believed: Problem | None = None
     """What deciders take the problem for, where its statistics are wrong."""
     guards: GuardOptions = field(default_factory=GuardOptions)
+    survey: SurveyOptions = field(default_factory=SurveyOptions)
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ def _run(
         decider=way.decider,
         act=way.act,
         guards=scenario.guards,
+        survey=scenario.survey,
         clock=UnfoldingClock(engine, unfolding),
         believed=scenario.believed,
         options=SessionOptions(tick_s=TICK_S, look_s=scenario.look_s),
@@ -138,4 +141,5 @@ def _run(
         for at_s, made, asked_by in run.book.moves
     )
     incidents = tuple(run.book.incidents)
-    return CourseReport(way.name, tuple(moments), moves, incidents, report_of(engine), dict(whys))
+    ledger = tuple(entry.as_json() for entry in run.session.adaptation.ledger.entries)
+    return CourseReport(way.name, tuple(moments), moves, incidents, report_of(engine), dict(whys), ledger)

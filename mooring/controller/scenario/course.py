@@ -97,6 +97,8 @@ class CourseReport:
     simulated: SimulationReport
     whys: Mapping[str, int]
     """Why nothing was done, and at how many looks."""
+    ledger: tuple[Mapping[str, object], ...] = ()
+    """What lists promised, and what came of it."""
 
     def summary(self) -> dict[str, float | None]:
         """Shares are of the looks; latencies of all tuples that arrived."""
@@ -131,6 +133,7 @@ class CourseReport:
             "moves": [move.as_json() for move in self.moves],
             "incidents": [{"at_s": at_s, "what": what} for at_s, what in self.incidents],
             "nothing_done": dict(self.whys),
+            "ledger": [dict(entry) for entry in self.ledger],
             "series": {
                 "at_s": [moment.at_s for moment in self.moments],
                 "headroom": [finite(moment.headroom) for moment in self.moments],

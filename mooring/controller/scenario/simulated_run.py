@@ -9,6 +9,7 @@ from pathlib import Path
 from mooring.controller.adaptation import Act
 from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.guards import GuardOptions
+from mooring.controller.deciding.surveyor import SurveyOptions
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Wish
 from mooring.controller.scenario.tray import Tray
@@ -103,6 +104,7 @@ def simulated_run(
     decider: Decider | None = None,
     act: Act = "propose",
     guards: GuardOptions | None = None,
+    survey: SurveyOptions | None = None,
     clock: Clock | None = None,
     believed: Problem | None = None,
     options: SessionOptions | None = None,
@@ -123,6 +125,7 @@ def simulated_run(
         decider=decider,
         act=act,
         guards=guards,
+        survey=survey,
         options=options,
     )
     return SimulatedRun(engine, tray, book, session)

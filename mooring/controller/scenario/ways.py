@@ -7,7 +7,7 @@ knows everything and spares nothing would do.
 
 from __future__ import annotations
 
-from mooring.controller.deciding.catalogue import make_decider
+from mooring.controller.deciding.catalogue import Deciding, make_decider
 from mooring.controller.deciding.none_decider import NoneDecider
 from mooring.controller.scenario.adapted_run import TICK_S, Circumstances, Way
 from mooring.controller.scenario.simulated_run import SimulatedRun
@@ -27,8 +27,8 @@ _LEAST_GAP_S = 60.0
 """Between two plans, where rates change more often than that."""
 
 
-def decided_by(name: str) -> Way:
-    return Way(name, make_decider(name))
+def decided_by(name: str, asked: Deciding | None = None) -> Way:
+    return Way(name, make_decider(name, asked))
 
 
 def never_moving() -> Way:

@@ -149,8 +149,9 @@ class SimulatedEngine:
         self.simulation.world.queries["recent_max"] = 0.0
         seconds = max(now.at_s - before.at_s, 1e-300)
         rate = {name: (now.totals[name] - before.totals[name]) / seconds for name in now.totals}
+        used, capacity = self._used(rate["busy"]), self._capacity
         sites = {
-            site.name: SiteReport(float(rate["busy"][i]), float(now.lengths[i]), float(self._capacity[i]))
+            site.name: SiteReport(float(used[i]), float(now.lengths[i]), float(capacity[i]))
             for i, site in enumerate(self.problem.sites)
         }
         queries = {sink.name: self._query_report(q, rate, now) for q, sink in enumerate(self.binding.sinks)}
@@ -317,9 +318,16 @@ class SimulatedEngine:
 
     def _charge_fixed(self, members: Sequence[int], site: str, sign: int) -> None:
         """A fragment's load at rate zero, counted once however many operators it has."""
-        fixed = max(self.problem.operators[j].fixed_cores for j in members)
-        self._fixed_cores[self.problem.site_index[site]] += sign * fixed
+        self._fixed_cores[self.problem.site_index[site]] += sign * self._fixed(members)
         self._refresh_capacity(site)
+
+    def _fixed(self, members: Sequence[int]) -> float:
+        return max(self.problem.operators[j].fixed_cores for j in members)
+
+    def _used(self, busy: Floats) -> Floats:
+        """Share of each site's capacity in use: its fixed load, and the part of the rest that was busy."""
+        left = np.maximum(self._capacity - self._fixed_cores, 0.0)
+        return np.asarray((self._fixed_cores + busy * left) / self._capacity)
 
     def _pause_s(self, members: Sequence[int], start: int, end: int) -> float:
         """As `MoveTimes` has it, but for what the problem knows better: the state's way over its network."""
@@ -372,7 +380,8 @@ class SimulatedEngine:
             running=name in self._running,
             input_rate=float(rate["taken"][entries or members].sum()),
             output_rate=float(rate["given"][exits].sum()),
-            cores=float(rate["work"][members].sum()),
+            cores=float(rate["work"][members].sum())
+            + (self._fixed(members) if name in self._running else 0.0),
             waiting=self._waiting(members),
         )
 

@@ -230,7 +230,12 @@ class SparkEngine:
             },
             fragments={
                 name: FragmentReport(
-                    each.site, True, each.rows_in_per_s, each.rows_out_per_s, self._meters.busy_cores(name)
+                    each.site,
+                    True,
+                    each.rows_in_per_s,
+                    each.rows_out_per_s,
+                    self._meters.busy_cores(name),
+                    cores_estimated=True,
                 )
                 for name, each in seen.fragments.items()
             },

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pytest
 
 from mooring.controller.deciding.decider import Observation
 from mooring.controller.deciding.picture import Picture
@@ -86,11 +85,10 @@ def test_what_should_run_and_does_not_is_said() -> None:
 
 
 def test_noise_alone_rarely_brings_the_low_rate_above_the_true_one() -> None:
-    rng, above = np.random.default_rng(1), 0
-    for _ in range(400):
-        surveyor = Surveyor(PROBLEM)
+    rng, surveyor, above = np.random.default_rng(1), Surveyor(PROBLEM), 0
+    for _ in range(100):
         for x in rng.normal(100.0, 10.0, 6):
             seen = surveyor.survey(look({"x": float(x), "y": 1.0}))
         assert isinstance(seen, Picture)
         above += bool(seen.low_rates[0] > 100.0)
-    assert above / 400 == pytest.approx(0.05, abs=0.05)
+    assert above <= 7

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
+import numpy as np
 import pytest
 
+from mooring.controller.deciding.catalogue import DECIDERS
 from mooring.controller.deciding.guards import GuardOptions
+from mooring.controller.deciding.surveyor import SurveyOptions
 from mooring.controller.scenario.adapted_run import run_adapted
 from mooring.controller.scenario.comparison import compare_ways
 from mooring.controller.scenario.unfolding import unneeded_fragments
 from mooring.controller.scenario.ways import REPLANNED, decided_by, never_moving, replanned
+from mooring.placement.placement import Placement
 
 if TYPE_CHECKING:
     from tests.controller.scenario.conftest import MakeScenario
@@ -59,12 +65,9 @@ def test_a_decider_goes_on_after_a_site_was_lost_for_good(scenario: MakeScenario
 
 def test_a_slower_link_is_felt_and_ends_by_itself(scenario: MakeScenario) -> None:
     slow = scenario({"at_s": 40, "link": ["a", "b"], "latency_ms": 400, "for_s": 40}, seconds=120)
-    start = slow.start.problem.site_index
     far = slow.start.site_of_fragment.copy()
-    far[0] = start["b"]
-    course = run_adapted(
-        type(slow)(**{**slow.__dict__, "start": type(slow.start)(slow.problem, far)}), never_moving()
-    )
+    far[0] = slow.problem.site_index["b"]
+    course = run_adapted(replace(slow, start=Placement(slow.problem, far)), never_moving())
     seen = {moment.at_s: moment.latency_ms["top"] for moment in course.moments}
     before, during, after = seen[35.0], seen[70.0], seen[115.0]
     assert before is not None
@@ -117,3 +120,63 @@ def test_when_nothing_is_done_the_run_says_why(
     course = run_adapted(scenario(FLOOD, seconds=150, guards=guards), decided_by("headroom"))
     assert course.moves == ()
     assert any(said in why for why in course.whys), course.whys
+
+
+def test_a_move_that_made_things_worse_is_undone_once_and_not_tried_again(scenario: MakeScenario) -> None:
+    """The statistics are wrong on purpose: what runs at b costs ten times what is believed."""
+    believed = scenario(
+        {"at_s": 0, "site": "c", "capacity": 0.02},
+        {"at_s": 60, "stream": "x", "rate": 150},
+        seconds=600,
+        survey=SurveyOptions(calibrates=False),
+        guards=GuardOptions(untouched=frozenset({"g"})),
+    )
+    operators = [
+        msgspec.structs.replace(each, cost_us=30_000.0) if each.name == "h" else each
+        for each in believed.problem.operators
+    ]
+    problem = replace(believed.problem, operators=tuple(operators))
+    true = replace(
+        believed,
+        problem=problem,
+        start=Placement(problem, believed.start.site_of_fragment),
+        believed=believed.problem,
+    )
+    course = run_adapted(true, decided_by("headroom"))
+    assert [(move.fragment, move.to_site) for move in course.moves] == [("f", "b"), ("f", "a")]
+    (entry,) = course.ledger
+    assert str(entry["verdict"]).endswith("worse, 1 sites are full; undone")
+    assert any("after moving f: " in what for _, what in course.incidents)
+    right = run_adapted(replace(true, survey=SurveyOptions()), decided_by("headroom"))
+    assert right.moves == ()  # with costs re-estimated while running it knows better
+    assert any("no move would raise it" in why for why in right.whys)
+
+
+@pytest.mark.parametrize("name", list(DECIDERS))
+def test_on_rates_with_noise_alone_nobody_moves_anything(scenario: MakeScenario, name: str) -> None:
+    rng = np.random.default_rng(0)
+    noisy = [
+        {
+            "at_s": 0,
+            "stream": stream,
+            "rates": [[5.0 * k, rate * float(rng.lognormal(0, 0.15))] for k in range(240)],
+        }
+        for stream, rate in (("x", 115.0), ("y", 20.0))
+    ]
+    course = run_adapted(scenario(*noisy, seconds=1200, batch=8), decided_by(name))
+    assert course.moves == (), course.ledger
+    assert min(moment.headroom for moment in course.moments) < 1.25
+
+
+def test_replan_follows_a_policy_and_relaxation_the_latencies(scenario: MakeScenario) -> None:
+    flooded = scenario(FLOOD)
+    adapted = run_adapted(flooded, decided_by("replan"))
+    assert 1 <= len(adapted.moves) <= 3
+    assert adapted.moments[-1].headroom >= 1.25
+    far = scenario(
+        {"at_s": 60, "link": ["a", "b"], "latency_ms": 400}, seconds=240, guards=GuardOptions(worth=0.1)
+    )
+    at_b = far.start.site_of_fragment.copy()
+    at_b[0] = far.problem.site_index["b"]
+    course = run_adapted(replace(far, start=Placement(far.problem, at_b)), decided_by("relaxation"))
+    assert [(move.fragment, move.to_site) for move in course.moves] == [("f", "a")]

@@ -1,0 +1,147 @@
+"""Plans anew once the world has changed, by any policy, and goes there a few moves at a time.
+
+A policy is asked again when the rates, a capacity, a latency, or what runs differ from what the last plan was
+made for by more than they vary anyway: noise alone changes nothing. From where things are, the moves towards
+the new plan that leave the fewest tuples under way come first; what does not help is not moved, whatever the
+plan says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from mooring.arrays import Bools, Floats, Ints
+from mooring.controller.deciding.decider import Proposal, ProposedMove
+from mooring.controller.deciding.picture import ROOM, Picture
+from mooring.deployment.moves import Move
+from mooring.errors import MooringError
+from mooring.run import plan
+
+
+@dataclass(frozen=True)
+class ReplanOptions:
+    policy: str = "rod"
+    settings: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    changed: float = 0.2
+    """A rate that differs by this share from what the last plan was made for counts as changed, unless its
+    looks differ as much among themselves; so does a capacity or a latency."""
+    max_moves: int = 3
+    """In one proposal."""
+    most_tried: int = 32
+    """Moves looked at for each that is proposed, those of the largest load first."""
+
+
+@dataclass(frozen=True, eq=False)
+class _World:
+    """What a plan depends on, as far as it was observed."""
+
+    rates: Floats
+    errors: Floats
+    """How far each rate may be off."""
+    capacity_cores: Floats
+    latency_ms: Floats
+    running: Bools
+
+    @classmethod
+    def of(cls, picture: Picture) -> _World:
+        latency_ms = picture.problem.network.latency_ms
+        return cls(
+            picture.rates.copy(),
+            picture.rates - picture.low_rates,
+            picture.problem.capacity_cores,
+            np.zeros(0) if latency_ms is None else latency_ms,
+            picture.running,
+        )
+
+    def differs(self, other: _World, share: float) -> bool:
+        """Whether the other is another world and not this one seen again."""
+        if not np.array_equal(self.running, other.running):
+            return True
+        unsure = 2.0 * (self.errors + other.errors)
+        if np.any(np.abs(self.rates - other.rates) > np.maximum(share * self.rates, unsure) + 1e-9):
+            return True
+        return _apart(self.capacity_cores, other.capacity_cores, share) or _apart(
+            self.latency_ms, other.latency_ms, share
+        )
+
+
+def _apart(ours: Floats, theirs: Floats, share: float) -> bool:
+    return bool(np.any(np.abs(ours - theirs) > share * np.maximum(ours, theirs)))
+
+
+class ReplanDecider:
+    name: ClassVar[str] = "replan"
+
+    def __init__(self, options: ReplanOptions | None = None) -> None:
+        self._options = options or ReplanOptions()
+        self._planned_for: _World | None = None
+        self._goal: Ints | None = None
+        self._failure = ""
+
+    def decide(self, picture: Picture) -> Proposal:
+        world = _World.of(picture)
+        now = picture.predict(picture.sites, in_full=True)
+        began, short = self._planned_for is None, picture.low_headroom(picture.sites) < ROOM
+        if self._planned_for is None:  # it began with a plan for this, unless there is no room
+            self._planned_for = world
+        if self._planned_for.differs(world, self._options.changed) or (began and short):
+            self._planned_for, self._goal = world, self._plan(picture)
+        if self._goal is None:
+            return Proposal(now, (), self._failure or "all is as when it was last planned")
+        moves = self._moves_to(self._goal, picture, now.tuples_under_way or 0.0)
+        if not moves:
+            return Proposal(now, (), f"no move towards the plan of {self._options.policy} would help")
+        what = ", ".join(f"{each.move.fragment} to {each.move.to_site}" for each in moves)
+        reason = f"{self._options.policy} plans anew for what has changed: {what}"
+        return Proposal(now, tuple(moves), reason)
+
+    def _plan(self, picture: Picture) -> Ints | None:
+        options, self._failure = self._options, ""
+        try:
+            made = plan(
+                picture.problem,
+                options.policy,
+                seed=options.seed,
+                settings=options.settings,
+                current=picture.placement,
+            )
+        except MooringError as failure:
+            self._failure = f"{options.policy} finds no plan: {failure}"
+            return None
+        return made.placement.site_of_fragment
+
+    def _moves_to(self, goal: Ints, picture: Picture, under_way: float) -> list[ProposedMove]:
+        """The moves that help most, one after the other."""
+        sites, moves, problem = picture.sites.copy(), list[ProposedMove](), picture.problem
+        left = np.flatnonzero((sites != goal) & picture.movable & ~picture.lost[goal])
+        left = left[np.argsort(-picture.loads_cores[left], kind="stable")]
+        while len(left) and len(moves) < self._options.max_moves:
+            tried = [(_after(picture, sites, f, goal), f) for f in left[: self._options.most_tried].tolist()]
+            least, fragment = min(tried)
+            if least >= under_way:
+                break
+            move = Move(
+                problem.fragment_names[fragment],
+                problem.sites[sites[fragment]].name,
+                problem.sites[goal[fragment]].name,
+            )
+            sites[fragment], under_way = goal[fragment], least
+            moves.append(ProposedMove(move, picture.predict(sites, in_full=True)))
+            left = left[left != fragment]
+        return moves
+
+
+def _after(picture: Picture, sites: Ints, fragment: int, goal: Ints) -> float:
+    """Tuples under way once a fragment is where the plan has it; infinite where it does not fit yet."""
+    moved = sites.copy()
+    moved[fragment] = goal[fragment]
+    model, to = picture.model, int(goal[fragment])
+    here = moved == to
+    if float(model.memory_mb[here].sum()) > model.memory_limit_mb[to]:
+        return float("inf")
+    return picture.tuples_under_way(moved)

@@ -1,0 +1,206 @@
+"""The ledger: what each move promised, what was measured some looks later, and whether it was for the worse.
+
+Before and after are medians over a few looks each, so that one odd look decides nothing. A list made things
+worse if more sites are full, a site is fuller than any was before and than was promised, or more queries miss
+their limits, although no rate has grown. Where something else happened meanwhile (another list, a lost site),
+nothing is concluded.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from mooring.controller.deciding.decider import Observation, Proposal, finite
+from mooring.deployment.moves import Move
+from mooring.problem.problem import Problem
+
+BEFORE = 3
+"""Looks before a list that it is held against."""
+SKIPPED = 2
+"""Looks after it that are not counted: the pause, and what had gathered meanwhile."""
+AFTER = 4
+"""Looks after those that it is judged by."""
+FULL = 0.97
+"""Utilisation from which a site counts as full."""
+GROWN = 1.15
+"""A rate that grew by more explains itself why a site is fuller."""
+MOST_KEPT = 100
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """What was measured, in figures that a promise can be held against."""
+
+    rates: Mapping[str, float]
+    loads_cores: Mapping[str, float]
+    """Of the sites whose load was measured."""
+    shares: Mapping[str, float]
+    """Their utilisation."""
+    late: float
+    """Queries beyond their limit."""
+
+    @property
+    def peak(self) -> float:
+        return max(self.shares.values(), default=0.0)
+
+    @property
+    def full(self) -> int:
+        return sum(share >= FULL for share in self.shares.values())
+
+    def as_json(self) -> dict[str, object]:
+        return {"site_loads_cores": dict(self.loads_cores), "busiest": self.peak, "late_queries": self.late}
+
+
+@dataclass
+class Entry:
+    """One list of moves."""
+
+    at_s: float
+    decider: str
+    moves: tuple[Move, ...]
+    promised: Proposal
+    before: Sighting
+    done_s: float | None = None
+    after: Sighting | None = None
+    verdict: str = "not measured yet"
+    worse: bool = False
+    _seen: list[Sighting] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, object]:
+        predicted = self.promised.predicted
+        return {
+            "at_s": self.at_s,
+            "decider": self.decider,
+            "moves": [{"fragment": m.fragment, "from": m.from_site, "to": m.to_site} for m in self.moves],
+            "promised": {**predicted.as_json(), "headroom_before": finite(self.promised.now.headroom)},
+            "before": self.before.as_json(),
+            "after": None if self.after is None else self.after.as_json(),
+            "verdict": self.verdict,
+        }
+
+    def errors(self) -> dict[str, float]:
+        """Per site that a move touched and that was measured: how far its load is from what was promised,
+        over what was promised.
+        """
+        touched = {site for move in self.moves for site in (move.from_site, move.to_site)}
+        promised = self.promised.predicted.site_loads_cores
+        measured = {} if self.after is None else self.after.loads_cores
+        return {
+            site: abs(measured[site] - promised[site]) / promised[site]
+            for site in sorted(touched)
+            if site in measured and promised.get(site, 0.0) > 0.0
+        }
+
+
+class Ledger:
+    """Give it every look; it tells `closed` when an entry has been measured."""
+
+    def __init__(self, problem: Problem, closed: Callable[[Entry], None] = lambda entry: None) -> None:
+        self.entries: deque[Entry] = deque(maxlen=MOST_KEPT)
+        self._problem, self._closed = problem, closed
+        self._recent: deque[Sighting] = deque(maxlen=BEFORE)
+        self._open: Entry | None = None
+
+    def take(self, observation: Observation) -> None:
+        if observation.measured.seconds <= 0.0:
+            return
+        sighting = self._sighting(observation)
+        self._recent.append(sighting)
+        entry = self._open
+        if entry is None or entry.done_s is None or observation.at_s <= entry.done_s:
+            return
+        entry._seen.append(sighting)
+        if len(entry._seen) >= SKIPPED + AFTER:
+            self._close(entry)
+
+    def promise(self, proposal: Proposal, decider: str, at_s: float) -> None:
+        """A list was ordered."""
+        moves = tuple(each.move for each in proposal.moves)
+        self._leave("another list followed before it was measured")
+        self._open = Entry(at_s, decider, moves, proposal, _middle(list(self._recent)))
+        self.entries.append(self._open)
+
+    def done(self, fragments: Sequence[str], at_s: float) -> None:
+        """A list was carried out: ours, or another one."""
+        if self._open is not None and [move.fragment for move in self._open.moves] == list(fragments):
+            self._open.done_s = at_s
+        else:
+            self._leave("other moves were made before it was measured")
+
+    def disturbed(self, what: str) -> None:
+        """Something happened that makes before and after incomparable."""
+        self._leave(what)
+
+    def _leave(self, why: str) -> None:
+        if self._open is not None:
+            self._open.verdict = f"nothing is concluded: {why}"
+            self._open = None
+
+    def _close(self, entry: Entry) -> None:
+        self._open = None
+        entry.after = after = _middle(entry._seen[SKIPPED:])
+        entry.worse, entry.verdict = _judged(entry, after)
+        self._closed(entry)
+
+    def _sighting(self, observation: Observation) -> Sighting:
+        measured, shares, loads = observation.measured, dict[str, float](), dict[str, float]()
+        for site in self._problem.sites:
+            report = measured.sites.get(site.name)
+            if report is None or report.utilisation is None or site.name in observation.lost_sites:
+                continue
+            shares[site.name] = report.utilisation
+            loads[site.name] = report.utilisation * (report.capacity_cores or site.capacity)
+        late = [
+            query.name
+            for query in self._problem.queries
+            if query.max_latency_ms is not None
+            and (seen := measured.queries.get(query.name)) is not None
+            and seen.mean_latency_ms is not None
+            and seen.mean_latency_ms > query.max_latency_ms
+        ]
+        return Sighting(dict(measured.stream_rates), loads, shares, float(len(late)))
+
+
+def _middle(sightings: Sequence[Sighting]) -> Sighting:
+    """The median of each figure, of those that were measured."""
+
+    def columns(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        names = dict.fromkeys(name for row in rows for name in row)
+        return {name: median(row[name] for row in rows if name in row) for name in names}
+
+    return Sighting(
+        columns([sighting.rates for sighting in sightings]),
+        columns([sighting.loads_cores for sighting in sightings]),
+        columns([sighting.shares for sighting in sightings]),
+        median(sighting.late for sighting in sightings) if sightings else 0.0,
+    )
+
+
+def _judged(entry: Entry, after: Sighting) -> tuple[bool, str]:
+    """Whether things got worse, and what to say of it."""
+    before, promised = entry.before, entry.promised.predicted
+    grown = [name for name, rate in after.rates.items() if rate > GROWN * before.rates.get(name, rate)]
+    said = f"the busiest site went from {before.peak:.0%} to {after.peak:.0%}"
+    if off := entry.errors():
+        said += f", site loads were off by up to {max(off.values()):.0%}"
+    if grown:
+        return False, f"{said}; nothing is concluded: {', '.join(grown[:3])} grew meanwhile"
+    capacity = {
+        site: load / after.shares[site]
+        for site, load in after.loads_cores.items()
+        if after.shares[site] > 0.0
+    }
+    expected = max(
+        (promised.site_loads_cores.get(site, 0.0) / cores for site, cores in capacity.items() if cores > 0.0),
+        default=0.0,
+    )
+    if after.full > before.full:
+        return True, f"{said}: worse, {after.full} sites are full"
+    if after.peak > 1.1 * max(before.peak, expected) and after.peak > 0.8:
+        return True, f"{said}: worse, and {expected:.0%} was promised"
+    if after.late > before.late:
+        return True, f"{said}: worse, {after.late:.0f} queries miss their limit"
+    return False, said

@@ -1,0 +1,101 @@
+"""Promises are held against what is measured later; where something else happened, nothing is concluded."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.controller.deciding.decider import Observation, Prediction, Proposal, ProposedMove
+from mooring.controller.ledger import AFTER, SKIPPED, Entry, Ledger
+from mooring.deployment.engine import Measurement, QueryReport, SiteReport
+from mooring.deployment.moves import Move
+from mooring.placement.placement import FragmentSites
+from mooring.problem.problem import Problem
+
+PROBLEM = Problem.from_dict(
+    {
+        "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}},
+        "streams": {"x": {"rate": 100}},
+        "operators": {"f": {"inputs": ["x"], "cost_us": 2000}},
+        "queries": {"q": {"reads": "f", "site": "a", "max_latency_ms": 100}},
+    }
+)
+MOVE = Move("f", "a", "b")
+PROPOSAL = Proposal(
+    Prediction(1.0, "a", {"a": 0.9, "b": 0.2}),
+    (ProposedMove(MOVE, Prediction(1.6, "b", {"a": 0.5, "b": 0.6})),),
+    "a flood",
+)
+
+
+def look(at_s: float, a: float, b: float, rate: float = 100.0, latency_ms: float = 50.0) -> Observation:
+    measured = Measurement(
+        at_s,
+        5.0,
+        {"x": rate},
+        {"a": SiteReport(a), "b": SiteReport(b)},
+        queries={"q": QueryReport(rate, latency_ms, None)},
+    )
+    return Observation(at_s, FragmentSites({"f": "a"}), measured)
+
+
+def measured(
+    before: tuple[float, float], after: tuple[float, float], rate: float = 100.0, latency_ms: float = 50.0
+) -> Entry:
+    found: list[Entry] = []
+    ledger = Ledger(PROBLEM, found.append)
+    for k in range(3):
+        ledger.take(look(5.0 * k, *before))
+    ledger.promise(PROPOSAL, "headroom", 12.0)
+    ledger.done(["f"], 13.0)
+    for k in range(SKIPPED + AFTER):
+        ledger.take(look(15.0 + 5.0 * k, *(after if k >= SKIPPED else (1.0, 1.0)), rate, latency_ms))
+    (entry,) = found
+    return entry
+
+
+def test_what_came_is_the_median_of_some_looks_after_the_first_ones() -> None:
+    entry = measured((0.9, 0.2), (0.5, 0.66))
+    assert entry.after is not None
+    assert entry.after.loads_cores == {"a": 0.5, "b": 0.66}
+    assert entry.errors() == pytest.approx({"a": 0.0, "b": 0.1})
+    assert not entry.worse
+    assert "went from 90% to 66%, site loads were off by up to 10%" in entry.verdict
+    assert entry.as_json()["promised"] == {
+        "headroom": 1.6,
+        "bottleneck": "b",
+        "site_loads_cores": {"a": 0.5, "b": 0.6},
+        "latency_ms": {},
+        "headroom_before": 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "latency_ms", "said"),
+    [
+        ((0.9, 0.2), (0.5, 1.0), 50.0, "1 sites are full"),
+        ((0.75, 0.2), (0.5, 0.9), 50.0, "60% was promised"),
+        ((0.9, 0.2), (0.5, 0.6), 150.0, "1 queries miss their limit"),
+    ],
+)
+def test_things_are_worse_by_full_sites_broken_promises_or_missed_limits(
+    before: tuple[float, float], after: tuple[float, float], latency_ms: float, said: str
+) -> None:
+    entry = measured(before, after, latency_ms=latency_ms)
+    assert entry.worse
+    assert said in entry.verdict
+
+
+def test_a_rate_that_grew_meanwhile_explains_itself() -> None:
+    entry = measured((0.9, 0.2), (0.9, 1.0), rate=130.0)
+    assert not entry.worse
+    assert "x grew meanwhile" in entry.verdict
+
+
+def test_other_moves_and_recovery_make_before_and_after_incomparable() -> None:
+    ledger = Ledger(PROBLEM)
+    ledger.take(look(0.0, 0.9, 0.2))
+    ledger.promise(PROPOSAL, "headroom", 1.0)
+    ledger.done(["g"], 5.0)
+    ledger.promise(PROPOSAL, "headroom", 6.0)
+    ledger.disturbed("recovery")
+    assert [entry.verdict.split(":")[0] for entry in ledger.entries] == ["nothing is concluded"] * 2
