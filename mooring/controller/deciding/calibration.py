@@ -35,6 +35,8 @@ class CalibrationOptions:
     looks: int = 24
     """That a line is drawn through: two minutes of a run that looks every 5 s."""
     fewest: int = 6
+    every: int = 6
+    """Looks from one fit to the next."""
     notable: float = 0.15
     """A factor that differs less than this share from the one in use is left as it is."""
     most: float = 10.0
@@ -66,6 +68,7 @@ class Calibration:
             for name in problem.fragment_names
         }
         self._row = {name: f for f, name in enumerate(problem.fragment_names)}
+        self._taken = 0
         self._site_ratios: dict[str, deque[float]] = {}
         self._homes: Mapping[str, str] = {}
         self.factors: Floats = np.ones(len(problem.fragments))
@@ -94,9 +97,10 @@ class Calibration:
             row = self._row[name]
             used = report.cores - float(crossings[row])
             self._take_fragment(name, report.input_rate, used, float(should[row]), float(come[row]), calm)
-        if seen:
+        self._taken += 1
+        if seen and self._taken % self._options.every == 0:
             self._apply(*self._fitted(seen))
-        else:
+        elif not seen:
             self._take_sites(observation, should)
 
     def in_words(self) -> str:
