@@ -17,7 +17,7 @@ from mooring.controller.deciding.decider import Decider, Observation, Proposal
 from mooring.controller.deciding.guards import GuardOptions, Guards
 from mooring.controller.deciding.picture import Picture
 from mooring.controller.deciding.surveyor import SurveyOptions, Surveyor
-from mooring.controller.ledger import Entry, Ledger
+from mooring.controller.ledger import Ledger, LedgerEntry
 from mooring.controller.move_desk import MoveDesk
 from mooring.deployment.move_times import MoveTimes
 from mooring.deployment.moves import Move
@@ -52,14 +52,14 @@ class Adaptation:
 
     tell: Callable[[str], None] = lambda what: None
     """Called with what became of moves, in words."""
-    note: Callable[[Entry], None] = lambda entry: None
+    note: Callable[[LedgerEntry], None] = lambda entry: None
     """Called with every list whose promise was held against what came."""
 
     def __post_init__(self) -> None:
         self.guards = Guards(self.options)
         self.surveyor = Surveyor(self.problem, self.survey)
         self.ledger = Ledger(self.problem, self._closed)
-        self._worse: Entry | None = None
+        self._worse: LedgerEntry | None = None
         """A list that has to be undone as soon as nothing is in the way."""
 
     def consider(self, observation: Observation, busy: str = "") -> Considered:
@@ -97,7 +97,7 @@ class Adaptation:
 
     # What became of it
 
-    def _closed(self, entry: Entry) -> None:
+    def _closed(self, entry: LedgerEntry) -> None:
         """A list was measured: one that made things worse is undone, once, and not tried again soon."""
         self.note(entry)
         what = ", ".join(move.fragment for move in entry.moves)
@@ -108,7 +108,7 @@ class Adaptation:
             if self.act == "apply":
                 self._worse = entry
 
-    def _undo(self, entry: Entry) -> Considered:
+    def _undo(self, entry: LedgerEntry) -> Considered:
         self._worse = None
         back = tuple(move.inverse() for move in reversed(entry.moves))
         refusal = self.desk.order(back, "adapting: undone, since it made things worse")

@@ -55,7 +55,7 @@ class Sighting:
 
 
 @dataclass
-class Entry:
+class LedgerEntry:
     """One list of moves."""
 
     at_s: float
@@ -98,11 +98,11 @@ class Entry:
 class Ledger:
     """Give it every look; it tells `closed` when an entry has been measured."""
 
-    def __init__(self, problem: Problem, closed: Callable[[Entry], None] = lambda entry: None) -> None:
-        self.entries: deque[Entry] = deque(maxlen=MOST_KEPT)
+    def __init__(self, problem: Problem, closed: Callable[[LedgerEntry], None] = lambda entry: None) -> None:
+        self.entries: deque[LedgerEntry] = deque(maxlen=MOST_KEPT)
         self._problem, self._closed = problem, closed
         self._recent: deque[Sighting] = deque(maxlen=BEFORE)
-        self._open: Entry | None = None
+        self._open: LedgerEntry | None = None
 
     def take(self, observation: Observation) -> None:
         if observation.measured.seconds <= 0.0:
@@ -120,7 +120,7 @@ class Ledger:
         """A list was ordered."""
         moves = tuple(each.move for each in proposal.moves)
         self._leave("another list followed before it was measured")
-        self._open = Entry(at_s, decider, moves, proposal, _middle(list(self._recent)))
+        self._open = LedgerEntry(at_s, decider, moves, proposal, _middle(list(self._recent)))
         self.entries.append(self._open)
 
     def done(self, fragments: Sequence[str], at_s: float) -> None:
@@ -139,7 +139,7 @@ class Ledger:
             self._open.verdict = f"nothing is concluded: {why}"
             self._open = None
 
-    def _close(self, entry: Entry) -> None:
+    def _close(self, entry: LedgerEntry) -> None:
         self._open = None
         entry.after = after = _middle(entry._seen[SKIPPED:])
         entry.worse, entry.verdict = _judged(entry, after)
@@ -179,7 +179,7 @@ def _middle(sightings: Sequence[Sighting]) -> Sighting:
     )
 
 
-def _judged(entry: Entry, after: Sighting) -> tuple[bool, str]:
+def _judged(entry: LedgerEntry, after: Sighting) -> tuple[bool, str]:
     """Whether things got worse, and what to say of it."""
     before, promised = entry.before, entry.promised.predicted
     grown = [name for name, rate in after.rates.items() if rate > GROWN * before.rates.get(name, rate)]

@@ -21,7 +21,7 @@ from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.deciding.surveyor import SurveyOptions
 from mooring.controller.journal import Journal
-from mooring.controller.ledger import Entry
+from mooring.controller.ledger import LedgerEntry
 from mooring.controller.move_desk import MoveDesk
 from mooring.controller.recovery import Incident, Recovery, RecoveryOptions
 from mooring.controller.replacement import replace_lost
@@ -317,7 +317,7 @@ class RunSession:
         self.adaptation.moved([report.fragment for report in reports], self.clock.now_s())
         self.book.moved(self.clock.monotonic_s() - self._began_s, reports, asked_by)
 
-    def _note_entry(self, entry: Entry) -> None:
+    def _note_entry(self, entry: LedgerEntry) -> None:
         """What a list promised and what came of it. A journal without room is no reason to stop."""
         with contextlib.suppress(EngineError):
             self.journal.append("ledger", **entry.as_json())

@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from mooring.controller.adaptation import Act
 from mooring.controller.carrying import InBackground
+from mooring.controller.deciding.decider import Decider
+from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.none_decider import NoneDecider
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Beginning, Wish, begin
@@ -43,6 +46,10 @@ class SparkRun:
     record: RunRecord = field(init=False)
     update: UpdateOrder | None = None
     """It is one update, in this order. The rates at which it catches up say nothing of the streams."""
+    decider: Decider | None = None
+    """Who proposes moves; by headroom if not given. Nobody does during an update."""
+    act: Act = "propose"
+    guards: GuardOptions | None = None
     stopped_by: str = ""
     """Who ended it, as far as somebody said so."""
 
@@ -92,7 +99,9 @@ class SparkRun:
                     book=book,
                     reviver=revival,
                     replan=self.wish.replan,
-                    decider=NoneDecider() if update else None,
+                    decider=NoneDecider() if update else self.decider,
+                    act=self.act,
+                    guards=self.guards,
                     options=pace,
                     carrier=InBackground(),
                     alive=prepared.hold.pulse.sign,

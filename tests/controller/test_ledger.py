@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.controller.deciding.decider import Observation, Prediction, Proposal, ProposedMove
-from mooring.controller.ledger import AFTER, SKIPPED, Entry, Ledger
+from mooring.controller.ledger import AFTER, SKIPPED, Ledger, LedgerEntry
 from mooring.deployment.engine import Measurement, QueryReport, SiteReport
 from mooring.deployment.moves import Move
 from mooring.placement.placement import FragmentSites
@@ -40,8 +40,8 @@ def look(at_s: float, a: float, b: float, rate: float = 100.0, latency_ms: float
 
 def measured(
     before: tuple[float, float], after: tuple[float, float], rate: float = 100.0, latency_ms: float = 50.0
-) -> Entry:
-    found: list[Entry] = []
+) -> LedgerEntry:
+    found: list[LedgerEntry] = []
     ledger = Ledger(PROBLEM, found.append)
     for k in range(3):
         ledger.take(look(5.0 * k, *before))

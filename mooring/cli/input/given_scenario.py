@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
 
+from mooring.cli.input.given_guards import add_guards
 from mooring.cli.input.parsing import Parser
 from mooring.controller.deciding.catalogue import DECIDERS, Deciding
-from mooring.controller.deciding.guards import DAY_S, GuardOptions
 from mooring.controller.scenario.adapted_run import Circumstances, Way
 from mooring.controller.scenario.ways import decided_by, never_moving, replanned
-from mooring.errors import InputError
-from mooring.policies.catalogue import POLICIES, parse_setting
+from mooring.policies.catalogue import POLICIES
 from mooring.problem.changes.change import Changes
 from mooring.problem.files import load_changes
 from mooring.problem.problem import Problem
-from mooring.problem.reading.fields import refuse_reference
-
-_GUARDS = get_type_hints(GuardOptions)
 
 
 def add_scenario(parser: Parser) -> None:
@@ -34,15 +28,6 @@ def add_scenario(parser: Parser) -> None:
     add_guards(parser)
 
 
-def add_guards(parser: Parser) -> None:
-    parser.add_argument(
-        "--guard",
-        action="append",
-        metavar="NAME=VALUE",
-        help=f"what every decider is held to; repeat for several: {', '.join(_GUARDS)}",
-    )
-
-
 def given_changes(args: argparse.Namespace, problem: Problem) -> Changes:
     return problem.changes if args.changes is None else load_changes(args.changes, problem)
 
@@ -54,41 +39,3 @@ def given_ways(args: argparse.Namespace, scenario: Circumstances) -> list[Way]:
         return [chosen]
     asked = [] if chosen.name == "none" else [chosen]
     return [never_moving(), *asked, replanned(scenario)]
-
-
-def given_guards(args: argparse.Namespace) -> GuardOptions:
-    values: dict[str, Any] = {}
-    for pair in args.guard or ():
-        name, equals, text = pair.partition("=")
-        if not equals:
-            raise InputError(f"found {pair!r}, expected NAME=VALUE", field="--guard")
-        if name not in _GUARDS:
-            refuse_reference(name, _GUARDS, "--guard", "a guard")
-        values[name] = _guard(name, text.strip(), _GUARDS)
-    return GuardOptions(**values)
-
-
-def _guard(name: str, text: str, hints: Mapping[str, object]) -> object:
-    if name == "untouched":
-        return frozenset(part.strip() for part in text.split(",") if part.strip())
-    if name == "quiet_hours":
-        return tuple(_hours(part) for part in text.split(","))
-    return parse_setting(text, hints[name], f"--guard {name}")
-
-
-def _hours(text: str) -> tuple[float, float]:
-    """
-    >>> _hours("22:00-06:30")
-    (79200.0, 23400.0)
-    """
-    start, _, end = text.strip().partition("-")
-    return _second_of_day(start, text), _second_of_day(end, text)
-
-
-def _second_of_day(text: str, whole: str) -> float:
-    hours, _, minutes = text.strip().partition(":")
-    if hours.isdigit() and (minutes or "0").isdigit():
-        second = 3600.0 * int(hours) + 60.0 * int(minutes or 0)
-        if second <= DAY_S:
-            return second
-    raise InputError(f"found {whole!r}, expected hours such as 22:00-06:00", field="--guard quiet_hours")

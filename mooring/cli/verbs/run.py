@@ -9,12 +9,14 @@ from rich.markup import escape
 
 from mooring.cli.input.background import start_in_background
 from mooring.cli.input.files import read_placement
+from mooring.cli.input.given_guards import add_guards, given_guards
 from mooring.cli.input.parsing import Parser, add_project, duration, names, settings
 from mooring.cli.input.stop_signals import StopSignals, stop_signals
 from mooring.cli.output.run_viewer import RunViewer
 from mooring.cli.output.tables import metric_lines, sentences, site_table
 from mooring.cli.output.terminal import Terminal, plain
 from mooring.cli.output.update_table import update_table
+from mooring.controller.deciding.catalogue import DECIDERS, Deciding, make_decider
 from mooring.controller.placing import Wish
 from mooring.controller.spark_run import SparkRun
 from mooring.controller.updates.update import UPDATE_PACE, Update
@@ -87,6 +89,14 @@ def add_options(parser: Parser) -> None:
         default=20.0,
         help="a site that does not answer for so long counts as lost (default 20s)",
     )
+    parser.add_argument("--adapt", choices=list(DECIDERS), default="headroom", help="who proposes moves")
+    parser.add_argument(
+        "--act",
+        choices=("propose", "apply"),
+        default="propose",
+        help="apply: carry out what is proposed, as far as the guards allow (default propose)",
+    )
+    add_guards(parser)
     parser.add_argument("--detach", action="store_true", help="run in the background")
     parser.add_argument(
         "--standby",
@@ -166,12 +176,16 @@ def _run_prepared(
     order = None if choice is None else update_order(prepared.layout, choice)
     for note in [] if order is None else told_of_readers(prepared.layout, order):
         terminal.note(note)
+    wish = _wish(args, prepared)
     run = SparkRun(
         prepared,
-        _wish(args, prepared),
+        wish,
         say=lambda line: terminal.print(escape(line)),
         note=terminal.note,
         update=order,
+        decider=make_decider(args.adapt, Deciding(wish.policy or wish.default_policy, seed=args.seed)),
+        act=args.act,
+        guards=given_guards(args),
     )
     _show_beginning(terminal, run)
     options = EngineOptions(args.accept_edits, args.silence)

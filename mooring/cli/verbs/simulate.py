@@ -11,8 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from mooring.cli.input.files import make_folder
+from mooring.cli.input.given_guards import given_guards
 from mooring.cli.input.given_placement import add_placement, given_placement
-from mooring.cli.input.given_scenario import add_scenario, given_changes, given_guards, given_ways
+from mooring.cli.input.given_scenario import add_scenario, given_changes, given_ways
 from mooring.cli.input.parsing import Parser, add_problem, number, positive_count, seconds
 from mooring.cli.input.problem_source import load_problem
 from mooring.cli.output.adapted_view import print_comparison

@@ -9,6 +9,7 @@ from typing import Any
 from rich.markup import escape
 
 from mooring.cli.input.parsing import Parser, add_project
+from mooring.cli.output.adapting_lines import adapting_lines
 from mooring.cli.output.live_view import run_view
 from mooring.cli.output.terminal import Terminal
 from mooring.spark.running.snapshot import snapshot_from_json
@@ -46,6 +47,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
                 f"proposed: {escape(what)}, headroom x {proposal['headroom']:.2f} -> "
                 f"x {proposal['moves'][-1]['headroom']:.2f}; see `mooring moves`"
             )
+        if found.runs and (adapting := status.get("adapting")):
+            for line in adapting_lines(adapting):
+                terminal.print(escape(line))
     return 0
 
 

@@ -36,5 +36,8 @@ class Evaluator:
         for site in self._problem.sites:
             rows = [self._row[name] for name, at in observation.sites.items() if at == site.name]
             growing, fixed = float(loads[rows].sum()), float(model.fixed_cores[rows].sum())
-            headrooms[site.name] = (site.capacity - fixed) / growing if growing > 1e-9 else None
+            report = observation.measured.sites.get(site.name)
+            observed = None if report is None else report.capacity_cores
+            capacity = site.capacity if observed is None else observed
+            headrooms[site.name] = (capacity - fixed) / growing if growing > 1e-9 else None
         return Evaluation(headrooms)

@@ -7,7 +7,6 @@ changes where they are, and lets them run again after the pause.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from mooring.deployment.engine import (
     FragmentReport,
     Measurement,
     MoveReport,
-    QueryReport,
     SiteReport,
     Trouble,
 )
@@ -28,6 +26,7 @@ from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Arrivals
 from mooring.simulator.data_plane.binding import Behaviour, Binding
+from mooring.simulator.data_plane.counters import Counters
 from mooring.simulator.data_plane.overload import Limits, Overload
 from mooring.simulator.data_plane.simulation import Simulation
 
@@ -77,7 +76,7 @@ class SimulatedEngine:
                 self.simulation.open_arc(index, False)
         for j in range(len(problem.operators)):
             self.simulation.hold(j)
-        self._before = self._counters()
+        self._before = Counters.of(self.simulation)
 
     # The Engine protocol.
 
@@ -144,7 +143,7 @@ class SimulatedEngine:
         return MoveReport(fragment, from_site, to_site, pause_s, state)
 
     def measure(self) -> Measurement:
-        now, before = self._counters(), self._before
+        now, before = Counters.of(self.simulation), self._before
         self._before = now
         self.simulation.world.queries["recent_max"] = 0.0
         seconds = max(now.at_s - before.at_s, 1e-300)
@@ -154,7 +153,7 @@ class SimulatedEngine:
             site.name: SiteReport(float(used[i]), float(now.lengths[i]), float(capacity[i]))
             for i, site in enumerate(self.problem.sites)
         }
-        queries = {sink.name: self._query_report(q, rate, now) for q, sink in enumerate(self.binding.sinks)}
+        queries = {sink.name: now.query_report(q, rate) for q, sink in enumerate(self.binding.sinks)}
         return Measurement(
             at_s=now.at_s,
             seconds=now.at_s - before.at_s,
@@ -261,7 +260,7 @@ class SimulatedEngine:
     def restart_statistics(self) -> None:
         """Forget what was counted so far: the end of the warm-up."""
         self.simulation.restart_statistics()
-        self._before = self._counters()
+        self._before = Counters.of(self.simulation)
 
     # Inside.
 
@@ -341,30 +340,6 @@ class SimulatedEngine:
         speed = self.times.bytes_per_s if network.bandwidth is None else float(network.bandwidth[start, end])
         return still_s + latency_s + state_bytes / speed
 
-    def _counters(self) -> _Counters:
-        world, simulation = self.simulation.world, self.simulation
-        return _Counters(
-            at_s=simulation.now_s,
-            totals={
-                "busy": simulation.utilisation() * simulation.counted_s,
-                "taken": world.operators["taken"].copy(),
-                "given": world.operators["given"].copy(),
-                "work": world.operators["work"].copy(),
-                "emitted": world.sources["emitted"].copy(),
-                "count": world.queries["count"].copy(),
-                "latency": world.queries["sum"].copy(),
-            },
-            lengths=world.sites["length"].copy(),
-            recent_max=world.queries["recent_max"].copy(),
-        )
-
-    @staticmethod
-    def _query_report(q: int, rate: Mapping[str, Floats], now: _Counters) -> QueryReport:
-        count = float(rate["count"][q])
-        if count == 0:
-            return QueryReport(0.0, None, None)
-        return QueryReport(count, 1e3 * float(rate["latency"][q]) / count, 1e3 * float(now.recent_max[q]))
-
     def _fragment_report(self, name: str, rate: Mapping[str, Floats]) -> FragmentReport:
         members = list(self._fragments[name])
         inside = set(members)
@@ -392,13 +367,3 @@ class SimulatedEngine:
             while node >= 0:
                 total, node = total + float(tuples["weight"][node]), tuples["next"][node]
         return total
-
-
-@dataclass(frozen=True)
-class _Counters:
-    """Totals at one instant; a measurement is the difference of two."""
-
-    at_s: float
-    totals: Mapping[str, Floats]
-    lengths: Floats
-    recent_max: Floats

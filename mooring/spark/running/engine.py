@@ -225,7 +225,10 @@ class SparkEngine:
             seconds=seen.at_s - before_s,
             stream_rates=self.layout.stream_rates(seen.rows_in_per_s()),
             sites={
-                name: SiteReport(None if site.load_cores is None else site.load_cores / site.capacity_cores)
+                name: SiteReport(
+                    None if site.load_cores is None else site.load_cores / site.capacity_cores,
+                    capacity_cores=None if site.estimated else site.capacity_cores,
+                )
                 for name, site in seen.sites.items()
             },
             fragments={

@@ -238,7 +238,7 @@ class RunMeters:
             if estimated:
                 load = self._estimated_load(name)
             result[name] = SiteSnapshot(
-                load, estimated, site.capacity, resident, self.roster.at(name), self.clocks.ahead_s(name)
+                load, estimated, site.capacity_now, resident, self.roster.at(name), self.clocks.ahead_s(name)
             )
         return result
 

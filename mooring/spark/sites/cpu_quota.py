@@ -29,6 +29,7 @@ class CpuQuota:
         self.cores = cores
         self._name = f"{_PREFIX}{site}-{uuid.uuid4().hex[:8]}"
         self._places = _hierarchies(cores)
+        self._held_in: _Place | None = None
 
     @property
     def groups(self) -> list[Path]:
@@ -44,12 +45,25 @@ class CpuQuota:
                 group.mkdir()
                 (group / place.limit_file).write_text(place.limit)
                 (group / "cgroup.procs").write_text(str(pid))
+                self._held_in = place
                 return f"CPU quota {self.cores:g} cores"
             except OSError as failure:
                 reasons.append(f"{group}: {failure.strerror}")
                 with contextlib.suppress(OSError):
                     group.rmdir()
         return f"no CPU quota ({'; '.join(reasons) or 'no control groups on this machine'})"
+
+    def limit_cores(self) -> float | None:
+        """What the group is held to now, whoever set it; None: no group, or no limit that could be read."""
+        if self._held_in is None:
+            return None
+        group, name = self._held_in.parent / self._name, self._held_in.limit_file
+        with contextlib.suppress(OSError, ValueError):
+            quota, *period = (group / name).read_text().split()
+            period_us = period[0] if period else (group / "cpu.cfs_period_us").read_text()
+            cores = float(quota) / float(period_us)  # "max" and -1: not limited
+            return cores if cores > 0.0 else None
+        return None
 
 
 def _remove_empty(parent: Path) -> None:

@@ -173,6 +173,10 @@ class EmbeddedSite:
             self._held_pid = self._server_pid
             self._notes["quota"] = self._quota.hold(self._server_pid)
 
+    def limit_cores(self) -> float | None:
+        """The CPU that its control group allows it now; None where there is none."""
+        return None if self._quota is None else self._quota.limit_cores()
+
     def is_alive(self) -> bool:
         return self._keeper is not None and self._keeper.poll() is None
 

@@ -35,6 +35,12 @@ class SiteHandle:
         """None where the site's processes cannot be seen; its load is then an estimate."""
         return None if self.embedded is None else self.embedded.usage()
 
+    @property
+    def capacity_now(self) -> float:
+        """Cores it may use, as its control group says; as stated where nothing can be seen of it."""
+        limit = None if self.embedded is None else self.embedded.limit_cores()
+        return self.capacity if limit is None else limit
+
     def hold_to_capacity(self) -> None:
         """From now on an embedded site gets no more CPU than its capacity, where the machine allows it."""
         if self.embedded is not None:
