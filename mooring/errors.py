@@ -5,6 +5,8 @@ The command line turns them into one message and an exit code; nothing else in t
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 
@@ -52,6 +54,49 @@ class InputError(MooringError):
 
 class UnsupportedError(InputError):
     """The request is well formed, but this policy or metric cannot answer it."""
+
+
+class InputErrors(InputError):
+    """Several problems of one input, found in one go."""
+
+    def __init__(self, errors: Sequence[InputError]) -> None:
+        super().__init__(f"{len(errors)} problems")
+        self.errors = tuple(errors)
+
+    def __str__(self) -> str:
+        return "\n".join(str(error) for error in self.errors)
+
+    def as_json(self) -> dict[str, object]:
+        return {**super().as_json(), "errors": [error.as_json() for error in self.errors]}
+
+
+def _file_and_line(error: InputError) -> tuple[str, int]:
+    file, _, line = (error.file or "").rpartition(":")
+    return (file, int(line)) if line.isdigit() else (error.file or "", 0)
+
+
+class Gathered:
+    """Problems noted one after the other, so that all of them are shown and not only the first."""
+
+    def __init__(self) -> None:
+        self.errors: list[InputError] = []
+
+    def note(self, error: InputError) -> None:
+        self.errors += error.errors if isinstance(error, InputErrors) else (error,)
+
+    @contextlib.contextmanager
+    def noting(self) -> Iterator[None]:
+        """What the block raises for bad input is noted, and the work goes on after it."""
+        try:
+            yield
+        except InputError as error:
+            self.note(error)
+
+    def raise_any(self) -> None:
+        if len(self.errors) > 1:
+            raise InputErrors(sorted(self.errors, key=_file_and_line))
+        if self.errors:
+            raise self.errors[0]
 
 
 class InfeasibleError(MooringError):

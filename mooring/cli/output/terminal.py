@@ -12,7 +12,7 @@ from typing import IO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from mooring.errors import MooringError
+from mooring.errors import InputErrors, MooringError
 from mooring.progress import Report
 
 PIPE_WIDTH = 110
@@ -52,7 +52,8 @@ class Terminal:
     def error(self, error: MooringError) -> None:
         self.document({"error": error.as_json()})
         if not self.as_json:
-            self.err.print(f"mooring: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+            for each in error.errors if isinstance(error, InputErrors) else (error,):
+                self.err.print(f"mooring: {each}", style="red", markup=False, highlight=False, soft_wrap=True)
 
     @contextlib.contextmanager
     def progress(self, task: str) -> Iterator[Report]:

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.pipelines.cli import PipelineSpec
 from pyspark.sql import SparkSession
 
-from mooring.errors import InputError
+from mooring.errors import Gathered, InputError
 from mooring.spark.connectors.wanted_jars import LAUNCH_SETTINGS
 
 _LEFT_TO_MOORING = (
@@ -39,16 +39,20 @@ def launch_settings(spec: PipelineSpec) -> dict[str, str]:
 
 def use_settings(session: SparkSession, spec: PipelineSpec, spec_file: Path, site: str) -> None:
     """Set what the spec says for this session; `InputError` for what the site cannot take any more."""
-    refused = refused_settings(session, spec.configuration)
-    for name, has in refused.items():
+    gather = Gathered()
+    for name, has in refused_settings(session, spec.configuration).items():
         shown = "does not have" if has is None else f"has as {has!r}"
-        raise InputError(
-            f"found {spec.configuration[name]!r}, which the site {site!r} {shown}: Spark takes it only when "
-            "it starts",
-            file=spec_file,
-            field=f"configuration.{name}",
-            remedy="start that endpoint with it, leave it out, or let Mooring start the site (no `connect`)",
+        gather.note(
+            InputError(
+                f"found {spec.configuration[name]!r}, which the site {site!r} {shown}: Spark takes it only "
+                "when it starts",
+                file=spec_file,
+                field=f"configuration.{name}",
+                remedy="start that endpoint with it, leave it out, or let Mooring start the site (no "
+                "`connect`)",
+            )
         )
+    gather.raise_any()
 
 
 def refused_settings(session: SparkSession, wanted: Mapping[str, str]) -> dict[str, str | None]:

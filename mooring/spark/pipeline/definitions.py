@@ -30,7 +30,7 @@ from pyspark.pipelines.output import MaterializedView, Output, Sink, StreamingTa
 from pyspark.pipelines.source_code_location import SourceCodeLocation
 from pyspark.sql import DataFrame, SparkSession
 
-from mooring.errors import InputError, UnsupportedError
+from mooring.errors import Gathered, InputError, UnsupportedError
 from mooring.spark.defining.names import PipelineNames
 from mooring.spark.defining.project_modules import ProjectModules
 from mooring.spark.defining.running_session import active_session
@@ -93,6 +93,8 @@ class Definitions:
     names: PipelineNames = field(default_factory=PipelineNames)
     datasets: dict[str, Dataset] = field(default_factory=dict)
     flows: dict[str, FlowDefinition] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
+    """Datasets that cannot be placed; whoever reads them is not to blame."""
 
     def found(self, written: str) -> str | None:
         """The dataset that a name stands for, in whatever parts and case; None: none of this pipeline's."""
@@ -118,10 +120,14 @@ class Definitions:
         self.flows[flow.name] = flow
 
 
-def load_definitions(project: Path, spec: PipelineSpec, session: SparkSession) -> Definitions:
-    """Run every definition file of the project against `session` and collect what they define."""
-    project = project.resolve()
-    registry, files = _Collector(project, spec, session), definition_files(project, spec)
+def load_definitions(
+    project: Path, spec: PipelineSpec, session: SparkSession, gather: Gathered | None = None
+) -> Definitions:
+    """Run every definition file of the project against `session` and collect what they define. What is wrong
+    is raised at the end, all of it, or left in `gather`.
+    """
+    project, found = project.resolve(), gather or Gathered()
+    registry, files = _Collector(project, spec, session, found), definition_files(project, spec)
     modules = ProjectModules(project, list(dict.fromkeys([project, *(file.parent for file in files)])))
     with (
         inside(project),
@@ -130,25 +136,21 @@ def load_definitions(project: Path, spec: PipelineSpec, session: SparkSession) -
         graph_element_registration_context(registry),
     ):
         for file in files:
-            if file.suffix == ".py":
-                _run_python(file, project, session, modules)
-            elif file.suffix == ".sql":
-                registry.register_sql(file.read_text(encoding="utf-8"), file.relative_to(project))
-            else:
-                raise UnsupportedError(
-                    f"found the file type {file.suffix!r} among the definitions, expected .py or .sql",
-                    file=file,
-                    remedy="narrow `libraries` in the pipeline spec",
-                )
+            with found.noting():
+                if file.suffix == ".py":
+                    _run_python(file, project, session, modules)
+                elif file.suffix == ".sql":
+                    registry.register_sql(file.read_text(encoding="utf-8"), file.relative_to(project))
+                else:
+                    raise UnsupportedError(
+                        f"found the file type {file.suffix!r} among the definitions, expected .py or .sql",
+                        file=file,
+                        remedy="narrow `libraries` in the pipeline spec",
+                    )
     use_names(session, registry.definitions.found, spec.configuration)
-    for flow in list(registry.definitions.flows.values()):
-        if (target := registry.definitions.found(flow.target)) is None:
-            raise InputError(
-                f"the flow {flow.name!r} writes into {flow.target!r}, which is not defined",
-                file=str(flow.place),
-                remedy=f"define it, for example with dp.create_streaming_table({flow.target!r})",
-            )
-        registry.definitions.flows[flow.name] = replace(flow, target=target)
+    registry.settle_targets()
+    if gather is None:
+        found.raise_any()
     return registry.definitions
 
 
@@ -180,14 +182,44 @@ def sources_digest(project: Path, spec: PipelineSpec) -> str:
 
 
 class _Collector(GraphElementRegistry):
-    def __init__(self, project: Path, spec: PipelineSpec, session: SparkSession) -> None:
+    def __init__(self, project: Path, spec: PipelineSpec, session: SparkSession, gather: Gathered) -> None:
         self.definitions = Definitions(PipelineNames.of(spec))
         self._key = self.definitions.names.key
         self._variables = dict(spec.configuration)
         self._project = project
         self._session = session
+        self._gather = gather
+
+    @contextlib.contextmanager
+    def _noting(self, dataset: str) -> Iterator[None]:
+        """Note what is wrong with it and go on with the file."""
+        before = len(self._gather.errors)
+        with self._gather.noting():
+            yield
+        if len(self._gather.errors) > before:
+            self.definitions.refused.add(self._key(dataset))
+
+    def settle_targets(self) -> None:
+        """Every flow writes into a dataset, which may have been defined after it."""
+        for flow in list(self.definitions.flows.values()):
+            if (target := self.definitions.found(flow.target)) is not None:
+                self.definitions.flows[flow.name] = replace(flow, target=target)
+                continue
+            del self.definitions.flows[flow.name]
+            if flow.target not in self.definitions.refused:
+                self._gather.note(
+                    InputError(
+                        f"the flow {flow.name!r} writes into {flow.target!r}, which is not defined",
+                        file=str(flow.place),
+                        remedy=f"define it, for example with dp.create_streaming_table({flow.target!r})",
+                    )
+                )
 
     def register_output(self, output: Output) -> None:
+        with self._noting(output.name):
+            self._register_output(output)
+
+    def _register_output(self, output: Output) -> None:
         place, name = self._place(output.source_code_location), self._key(output.name)
         if isinstance(output, Sink):
             dataset = Dataset(name, "sink", place, output.format, dict(output.options))
@@ -209,11 +241,13 @@ class _Collector(GraphElementRegistry):
         self.definitions.add_flow(FlowDefinition(name, target, build, place, conf))
 
     def register_auto_cdc_flow(self, flow: AutoCdcFlow) -> None:
-        raise refused_auto_cdc(flow.name or flow.target, self._place(flow.source_code_location))
+        with self._noting(flow.target):
+            raise refused_auto_cdc(flow.name or flow.target, self._place(flow.source_code_location))
 
     def register_sql(self, sql_text: str, file_path: Path) -> None:
-        for statement in parse_statements(sql_text, str(file_path), self._variables):
-            self._register_statement(statement, Place(str(file_path), statement.line))
+        for statement in parse_statements(sql_text, str(file_path), self._variables, self._gather):
+            with self._noting(statement.target):
+                self._register_statement(statement, Place(str(file_path), statement.line))
 
     def _register_statement(self, statement: SqlStatement, place: Place) -> None:
         if statement.kind == "auto cdc":

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from mooring.deployment.fragments import CutNode, Fragment, cut
-from mooring.errors import EngineError, InputError
-from mooring.problem.reading.fields import nearest
+from mooring.errors import EngineError
 from mooring.spark.pipeline.definitions import sources_digest
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
 from mooring.spark.pipeline.project import Project
+from mooring.spark.pipeline.settings_check import check_settings
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.fencing import current_epoch
 from mooring.spark.storage.file_channel import FileChannel
@@ -225,17 +225,11 @@ def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
     is taken apart unasked.
     """
     settings = project.settings
-    for field, given in (
-        ("cuts", settings.cuts),
-        ("pins", settings.pins),
-        ("statistics", settings.statistics),
-    ):
-        _check_names(field, given, pipeline, project.settings_file)
-    _check_tables(project, pipeline)
+    check_settings(project, pipeline)
     before = read_record(settings.storage) or NOTHING_RECORDED
     inside = {before.flows[name].dataset for name, home in before.home.items() if name != home}
     asked = query_datasets(project) | {name for name, keep in settings.tables.items() if keep.for_good}
-    asked |= static_datasets(pipeline)
+    asked |= pipeline.static
     kept = asked | (pipeline.datasets.keys() - settings.tables.keys() - inside)
     nodes = []
     for flow in pipeline.flows.values():
@@ -255,11 +249,6 @@ def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
     return Layout(project, pipeline, fragments, sources_digest(project.folder, project.spec), before)
 
 
-def static_datasets(pipeline: Pipeline) -> set[str]:
-    """Those that somebody reads as they stand, and whose rows therefore have to stay."""
-    return {dataset for flow in pipeline.flows.values() for dataset in flow.static}
-
-
 def query_datasets(project: Project) -> set[str]:
     return {query.reads for query in project.settings.queries.values()}
 
@@ -276,41 +265,3 @@ def pin_of(project: Project, flow: FlowNode, *, is_sink: bool) -> str | None:
         stream = settings.streams.get(flow.dataset)
         return None if stream is None else stream.site
     return None
-
-
-def _check_tables(project: Project, pipeline: Pipeline) -> None:
-    settings, kinds = project.settings, {name: each.kind for name, each in pipeline.datasets.items()}
-    for given, kind in ((settings.tables, "table"), (settings.refreshes, "materialized")):
-        known = [name for name, found in kinds.items() if found == kind]
-        for name in given:
-            if name not in known:
-                closest = nearest(name, known)
-                what = "streaming table" if kind == "table" else "materialized view (refresh_s is of views)"
-                raise InputError(
-                    f"found {name!r}, expected a {what} of the pipeline",
-                    file=project.settings_file,
-                    field=f"tables.{name}",
-                    remedy=f"did you mean {closest!r}?" if closest else None,
-                )
-    for name in static_datasets(pipeline) & settings.tables.keys():
-        if not settings.tables[name].for_good:
-            readers = ", ".join(flow.name for flow in pipeline.flows.values() if name in flow.static)
-            raise InputError(
-                f"found keep: read for {name!r}, which {readers} reads as it stands",
-                file=project.settings_file,
-                field=f"tables.{name}.keep",
-                remedy="keep its rows (all), or those of some time (such as 7d)",
-            )
-
-
-def _check_names(field: str, given: Iterable[str], pipeline: Pipeline, file: Path) -> None:
-    known = [*pipeline.datasets, *pipeline.flows]
-    for name in given:
-        if name not in known:
-            closest = nearest(name, known)
-            raise InputError(
-                f"found {name!r}, expected a dataset or flow of the pipeline",
-                file=file,
-                field=f"{field}.{name}",
-                remedy=f"did you mean {closest!r}?" if closest else None,
-            )

@@ -18,7 +18,7 @@ from pyspark.pipelines.cli import PipelineSpec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from mooring.errors import InputError
+from mooring.errors import Gathered, InputError
 from mooring.spark.connectors.formats import remedy_for
 from mooring.spark.defining.running_session import active_session
 from mooring.spark.pipeline.definitions import (
@@ -92,6 +92,11 @@ class Pipeline:
         return self.datasets[self.flows[flow].dataset].kind == "materialized"
 
     @property
+    def static(self) -> set[str]:
+        """Datasets that somebody reads as they stand, and whose rows therefore have to stay."""
+        return {dataset for flow in self.flows.values() for dataset in flow.static}
+
+    @property
     def sinks(self) -> list[Dataset]:
         return [dataset for dataset in self.datasets.values() if dataset.kind == "sink"]
 
@@ -111,16 +116,30 @@ class _Reads:
 
 
 def read_pipeline(
-    spec: PipelineSpec, definitions: Definitions, session: SparkSession, empty: Path | str
+    spec: PipelineSpec,
+    definitions: Definitions,
+    session: SparkSession,
+    empty: Path | str,
+    gather: Gathered | None = None,
 ) -> Pipeline:
-    """Analyse every flow; `empty` is an empty folder that the session's Spark can list."""
-    return _Analysis(spec, definitions, session, empty).run()
+    """Analyse every flow; `empty` is an empty folder that the session's Spark can list. All that is wrong is
+    raised at the end, with what `gather` holds already.
+    """
+    return _Analysis(spec, definitions, session, empty, gather or Gathered()).run()
 
 
 class _Analysis:
     def __init__(
-        self, spec: PipelineSpec, definitions: Definitions, session: SparkSession, empty: Path | str
+        self,
+        spec: PipelineSpec,
+        definitions: Definitions,
+        session: SparkSession,
+        empty: Path | str,
+        gather: Gathered,
     ) -> None:
+        self._gather = gather
+        self._broken = set(definitions.refused)
+        """Datasets that are not known because something about them is wrong, which is noted."""
         self._spec = spec
         self._definitions = definitions
         self._session = session
@@ -138,12 +157,29 @@ class _Analysis:
         pending = list(self._definitions.flows.values())
         with active_session(self._session):
             while pending:
-                left = [flow for flow in pending if not self._analyse(flow)]
+                left = [flow for flow in pending if not self._examined(flow)]
                 if len(left) == len(pending):
-                    raise self._stuck(left)
+                    self._gather.note(self._stuck(left))
+                    self._broken |= {flow.target for flow in left} | set(self._waiting.values())
+                    break
                 pending = left
         self._check_outputs()
+        self._gather.raise_any()
         return Pipeline(self._spec.name, self._definitions.datasets, self._in_order(), self._schemas)
+
+    def _examined(self, flow: FlowDefinition) -> bool:
+        """False: it is to be tried again. What is wrong with it is noted, and neither it nor what reads it is
+        tried again.
+        """
+        try:
+            if self._analyse(flow):
+                return True
+            if self._waiting[flow.name] not in self._broken:
+                return False
+        except InputError as wrong:
+            self._gather.note(wrong)
+        self._broken.add(flow.target)
+        return True
 
     def _analyse(self, flow: FlowDefinition) -> bool:
         """False: it reads something that is not known yet."""
@@ -285,16 +321,18 @@ class _Analysis:
 
     def _first_unknown(self, reads: PlanReads) -> str | None:
         names = [self._local_name(table.name) for table in reads.tables]
-        known = self._schemas.keys() | self._views.keys()
-        return next((n for n in names if n in self._definitions.datasets and n not in known), None)
+        return next((name for name in names if self._is_pending(name)), None)
 
     def _pending_dataset_in(self, failure: AnalysisException) -> str | None:
         if failure.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
             return None
         missing = (failure.getMessageParameters() or {}).get("relationName", "").replace("`", "")
         name = self._local_name(missing)
+        return name if self._is_pending(name) else None
+
+    def _is_pending(self, name: str) -> bool:
         known = self._schemas.keys() | self._views.keys()
-        return name if name in self._definitions.datasets and name not in known else None
+        return name not in known and (name in self._definitions.datasets or name in self._broken)
 
     def _refuse_reads(self, flow: FlowDefinition, reads: PlanReads) -> None:
         ways = {(self._local_name(table.name), table.streaming) for table in reads.tables}
@@ -328,11 +366,13 @@ class _Analysis:
     def _check_outputs(self) -> None:
         for dataset in self._definitions.datasets.values():
             fed = any(flow.dataset == dataset.name for flow in self._flows.values())
-            if dataset.kind != "view" and not fed:
-                raise InputError(
-                    f"no flow writes into {dataset.name!r}",
-                    file=str(dataset.place),
-                    remedy=f"add a flow with @dp.append_flow(target={dataset.name!r}), or remove it",
+            if dataset.kind != "view" and not fed and dataset.name not in self._broken:
+                self._gather.note(
+                    InputError(
+                        f"no flow writes into {dataset.name!r}",
+                        file=str(dataset.place),
+                        remedy=f"add a flow with @dp.append_flow(target={dataset.name!r}), or remove it",
+                    )
                 )
 
     def _in_order(self) -> dict[str, FlowNode]:

@@ -15,10 +15,9 @@ import msgspec
 from mooring.errors import InputError
 from mooring.problem.problem import Problem
 from mooring.problem.query import Query
-from mooring.problem.reading.fields import nearest
 from mooring.problem.schema import assembled, operators_of, read_operator_fields
 from mooring.spark.pipeline.layout import Layout, pin_of
-from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
+from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.pipeline.statistics_used import (
     ASSUMED_BATCH_CPU_S,
     ASSUMED_COST_US,
@@ -39,7 +38,6 @@ def operator_name(flow: FlowNode) -> str:
 def problem_of(layout: Layout) -> Problem:
     """The problem whose placements are placements of the layout's fragments."""
     pipeline = layout.pipeline
-    _check_streams(layout)
     around = replace(layout.project.settings.around, streams=streams_used(layout))
     try:
         given = {operator_name(flow): _operator(layout, flow) for flow in pipeline.flows.values()}
@@ -78,36 +76,12 @@ def _operator(layout: Layout, flow: FlowNode) -> dict[str, Any]:
 
 def _queries(layout: Layout) -> tuple[Query, ...]:
     """The queries of `mooring.yml`, one per flow where several write the dataset."""
-    pipeline, file = layout.pipeline, layout.project.settings_file
+    pipeline = layout.pipeline
     given = layout.project.settings.queries
     queries: list[Query] = []
     for name, query in given.items():
         writers = pipeline.writers(query.reads)
-        if not writers:
-            closest = nearest(query.reads, pipeline.datasets)
-            raise InputError(
-                f"found {query.reads!r}, expected a dataset or sink of the pipeline",
-                file=file,
-                field=f"queries.{name}.reads",
-                remedy=f"did you mean {closest!r}?" if closest else None,
-            )
         for writer in writers:
             own = name if len(writers) == 1 else f"{name}:{writer.name}"
             queries.append(msgspec.structs.replace(query, name=own, reads=operator_name(writer)))
     return tuple(queries)
-
-
-def _check_streams(layout: Layout) -> None:
-    """Every entry under `streams` has a source."""
-    pipeline: Pipeline = layout.pipeline
-    file, given = layout.project.settings_file, layout.project.settings.streams
-    entering = {flow.dataset: flow for flow in pipeline.flows.values() if flow.outside}
-    for name in given:
-        if name not in entering:
-            closest = nearest(str(name), entering)
-            raise InputError(
-                f"found a stream {name!r}, but no flow into such a dataset reads an outside source",
-                file=file,
-                field=f"streams.{name}",
-                remedy=f"did you mean {closest!r}?" if closest else "remove it",
-            )

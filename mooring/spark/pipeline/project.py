@@ -7,14 +7,14 @@ below.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.pipelines.cli import PipelineSpec
 
-from mooring.errors import InputError
+from mooring.errors import Gathered, InputError, InputErrors
 from mooring.problem.files import load_data
 from mooring.problem.query import Query
 from mooring.problem.reading.fields import (
@@ -172,49 +172,77 @@ def load_project(project: Path) -> Project:
     try:
         settings = _read_settings(load_data(found[0]), _work_folder(spec_file), PipelineNames.of(spec))
     except InputError as error:
-        error.file = error.file or str(found[0])
+        for each in error.errors if isinstance(error, InputErrors) else (error,):
+            each.file = each.file or str(found[0])
         raise
     return Project(
         folder, spec_file, spec, found[0], settings, read_statistics(folder / STATISTICS_FILE_NAME)
     )
 
 
+def load_project_without_settings(project: Path) -> Project:
+    """The same as if `mooring.yml` had a single site: to see what else is wrong where it cannot be read."""
+    spec_file = spec_file_of(project.resolve())
+    spec, work_folder = load_spec(spec_file), _work_folder(spec_file)
+    settings = _read_settings({"sites": {"reader": {"capacity": 1}}}, work_folder, PipelineNames.of(spec))
+    return Project(spec_file.parent, spec_file, spec, spec_file, settings)
+
+
 def _read_settings(data: object, work_folder: Path, names: PipelineNames) -> ProjectSettings:
-    folder = work_folder.parent
+    """All that is wrong is raised at once."""
     if not isinstance(data, Mapping):
         fail("", "a mapping with at least sites", data)
-    if "operators" in data:
-        raise InputError(
-            "found operators, which come from the pipeline's definitions",
-            field="operators",
-            remedy="give their costs under `statistics`, by dataset",
-        )
-    for key in data:
-        if key not in _PROBLEM_SECTIONS and key not in _OWN:
-            refuse_key(key, [*_PROBLEM_SECTIONS, *_OWN], "")
-    own: dict[str, Any] = read_fields({key: data[key] for key in _OWN if key in data}, _OWN, "")
-    if own.pop("channel", "files") != "files":
-        fail("channel", "files, the only kind so far", data["channel"])
+    gather = Gathered()
+    own = _own_sections(data, names, gather)
     sections = {key: data[key] for key in _PROBLEM_SECTIONS if data.get(key) is not None}
-    for section in ("sites", "streams", "queries"):
-        mapping(sections.get(section, {}), section)
-    if not sections.get("sites"):
-        fail("sites", "at least one entry", sections.get("sites"))
-    sections["streams"], own["unrated"] = _with_rates(sections.get("streams", {}), names)
-    around = read_surroundings(sections, folder)
-    own["queries"] = _queries(sections.get("queries") or {}, around, names)
-    own["statistics"] = {
-        names.key(str(key)): read_fields(raw, _STATISTICS_FIELDS, f"statistics.{key}")
-        for key, raw in own.get("statistics", {}).items()
-    }
-    own["pins"] = {
-        names.key(str(key)): name(site, f"pins.{key}") for key, site in own.get("pins", {}).items()
-    }
-    own["cuts"] = tuple(names.key(key) for key in own.get("cuts", ()))
-    own["tables"], own["refreshes"] = _tables(own.get("tables", {}), names)
-    given = own.get("storage", f"{work_folder.name}/storage")
-    own["storage"], own["storage_sites"] = _storage(given, work_folder, sorted(around.site_names))
+    with gather.noting():
+        for section in ("sites", "streams", "queries"):
+            mapping(sections.get(section, {}), section)
+        if not sections.get("sites"):
+            fail("sites", "at least one entry", sections.get("sites"))
+        sections["streams"], own["unrated"] = _with_rates(sections.get("streams", {}), names)
+        around = read_surroundings(sections, work_folder.parent)
+        with gather.noting():
+            own["queries"] = _queries(sections.get("queries") or {}, around, names)
+        given = own.get("storage", f"{work_folder.name}/storage")
+        own["storage"], own["storage_sites"] = _storage(given, work_folder, sorted(around.site_names))
+    gather.raise_any()
     return ProjectSettings(around=around, **own)
+
+
+def _own_sections(data: Mapping[str, Any], names: PipelineNames, gather: Gathered) -> dict[str, Any]:
+    """What a problem file does not have."""
+    with gather.noting():
+        if "operators" in data:
+            raise InputError(
+                "found operators, which come from the pipeline's definitions",
+                field="operators",
+                remedy="give their costs under `statistics`, by dataset",
+            )
+    for key in data:
+        with gather.noting():
+            if key not in _PROBLEM_SECTIONS and key not in _OWN and key != "operators":
+                refuse_key(key, [*_PROBLEM_SECTIONS, *_OWN], "")
+    own: dict[str, Any] = {}
+    for key in _OWN:
+        with gather.noting():
+            own |= read_fields({key: data[key]} if key in data else {}, _OWN, "")
+    with gather.noting():
+        if own.pop("channel", "files") != "files":
+            fail("channel", "files, the only kind so far", data["channel"])
+    own["cuts"] = tuple(names.key(key) for key in own.get("cuts", ()))
+    readers: dict[str, Callable[[object, str], object]] = {
+        "statistics": lambda raw, path: read_fields(raw, _STATISTICS_FIELDS, path),
+        "pins": name,
+    }
+    for section, read in readers.items():
+        entries_read = {}
+        for key, raw in own.get(section, {}).items():
+            with gather.noting():
+                entries_read[names.key(str(key))] = read(raw, f"{section}.{key}")
+        own[section] = entries_read
+    own["tables"], own["refreshes"] = _tables(own.get("tables", {}), names, gather)
+    return own
 
 
 def _with_rates(streams: Mapping[Any, Any], names: PipelineNames) -> tuple[dict[Any, Any], tuple[str, ...]]:
@@ -233,22 +261,30 @@ def _with_rates(streams: Mapping[Any, Any], names: PipelineNames) -> tuple[dict[
     return rated, tuple(unrated)
 
 
-def _tables(section: Mapping[str, Any], names: PipelineNames) -> tuple[dict[str, Keep], dict[str, float]]:
+def _tables(
+    section: Mapping[str, Any], names: PipelineNames, gather: Gathered
+) -> tuple[dict[str, Keep], dict[str, float]]:
     """How long rows are kept, by table, and how often views are refreshed, by view."""
     keeps, refreshes = dict[str, Keep](), dict[str, float]()
     for key, raw in section.items():
-        path = f"tables.{key}"
-        fields = read_fields(raw, {"keep": read_keep, "merge": boolean, "refresh_s": positive}, path)
-        if (refresh_s := fields.get("refresh_s")) is not None:
-            refreshes[names.key(str(key))] = float(str(refresh_s))
-        if "keep" not in fields:
-            if "merge" in fields or refresh_s is None:
-                fail(f"{path}.keep", "all, read, or a duration such as 7d", None)
-            continue
-        keep = fields["keep"]
-        assert isinstance(keep, Keep)
-        keeps[names.key(str(key))] = replace(keep, merge=bool(fields.get("merge", True)))
+        with gather.noting():
+            keep, refresh_s = _table(raw, f"tables.{key}")
+            if keep is not None:
+                keeps[names.key(str(key))] = keep
+            if refresh_s is not None:
+                refreshes[names.key(str(key))] = refresh_s
     return keeps, refreshes
+
+
+def _table(raw: object, path: str) -> tuple[Keep | None, float | None]:
+    fields = read_fields(raw, {"keep": read_keep, "merge": boolean, "refresh_s": positive}, path)
+    keep, refresh_s = fields.get("keep"), fields.get("refresh_s")
+    if keep is None and ("merge" in fields or refresh_s is None):
+        fail(f"{path}.keep", "all, read, or a duration such as 7d", None)
+    if isinstance(keep, Keep):
+        keep = replace(keep, merge=bool(fields.get("merge", True)))
+    assert keep is None or isinstance(keep, Keep)
+    return keep, None if refresh_s is None else float(str(refresh_s))
 
 
 def _queries(section: Any, around: Surroundings, names: PipelineNames) -> dict[str, Query]:

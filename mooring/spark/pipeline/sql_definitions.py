@@ -18,7 +18,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
-from mooring.errors import InputError, UnsupportedError
+from mooring.errors import Gathered, InputError, UnsupportedError
 from mooring.spark.defining.sql_variables import substituted
 from mooring.spark.pipeline.tables.sql_table_clauses import read_clauses
 from mooring.spark.pipeline.tables.table_arguments import NOTHING_SAID, TableArguments
@@ -41,7 +41,7 @@ class SqlStatement:
     line: int
     arguments: TableArguments = NOTHING_SAID
     settings: dict[str, str] = field(default_factory=dict)
-    """What SET said before it in the file."""
+    """Spark's own, of what SET said before it in the file; the others are variables, and replaced."""
 
 
 @dataclass(frozen=True)
@@ -52,21 +52,29 @@ class TableRead:
     streaming: bool
 
 
-def parse_statements(text: str, file: str, variables: Mapping[str, str] | None = None) -> list[SqlStatement]:
-    """The statements of one file; anything that defines no dataset or flow is refused with its line.
+def parse_statements(
+    text: str, file: str, variables: Mapping[str, str] | None = None, gather: Gathered | None = None
+) -> list[SqlStatement]:
+    """The statements of one file; anything that defines no dataset or flow is refused with its line, or noted
+    in `gather`.
 
     `${name}` is replaced from `variables` and from what `SET` said before in the file.
     """
+    found = gather or Gathered()
     statements: list[SqlStatement] = []
     settings: dict[str, str] = {}
     for tokens in _split(_tokens(text, file)):
         line, own = tokens[0].line, text[tokens[0].start : tokens[-1].end + 1]
-        if tokens[0].text.upper() == "SET":
-            settings |= _setting(own, f"{file}:{line}")
-            continue
-        own = substituted(own, {**(variables or {}), **settings})
-        statement = _parse_one(own, _tokens(own, file), file, line)
-        statements.append(replace(statement, settings=dict(settings)))
+        with found.noting():
+            if tokens[0].text.upper() == "SET":
+                settings |= _setting(own, f"{file}:{line}")
+                continue
+            own = substituted(own, {**(variables or {}), **settings})
+            statement = _parse_one(own, _tokens(own, file), file, line)
+            spark_settings = {name: value for name, value in settings.items() if name.startswith("spark.")}
+            statements.append(replace(statement, settings=spark_settings))
+    if gather is None:
+        found.raise_any()
     return statements
 
 

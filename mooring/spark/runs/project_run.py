@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from mooring.errors import EngineError
+from mooring.errors import EngineError, Gathered, InputError
 from mooring.problem.problem import Problem
 from mooring.problem.site import Site
 from mooring.spark.connectors.formats import check_format
@@ -19,7 +19,7 @@ from mooring.spark.pipeline.definitions import load_definitions
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.pipeline_problem import problem_of
-from mooring.spark.pipeline.project import Project, load_project
+from mooring.spark.pipeline.project import Project, load_project, load_project_without_settings
 from mooring.spark.pipeline.project_edits import AcceptedEdits, ProjectEdits, project_edits
 from mooring.spark.pipeline.site_options import site_options
 from mooring.spark.pipeline.streams_used import unnamed_sinks
@@ -33,7 +33,7 @@ from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.settling import finish, settle, write_anew
 from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.sites.embedded_site import EmbeddedOptions
-from mooring.spark.sites.endpoint import close_session, open_session
+from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.sites.site_calls import SiteCalls
 from mooring.spark.sites.sites import SiteHandle, SiteHandles, running_sites
 from mooring.spark.storage.fencing import retire
@@ -183,12 +183,16 @@ def read_layout(project: Project, site: SiteHandle) -> Layout:
     root.create()
     (root.folder / "empty").mkdir(exist_ok=True)
     with _session_at(site, root) as session:
-        use_settings(session, project.spec, project.spec_file, site.name)
-        definitions = load_definitions(project.folder, project.spec, session)
+        gather, spec = Gathered(), project.spec
+        with gather.noting():
+            use_settings(session, spec, project.spec_file, site.name)
+        definitions = load_definitions(project.folder, spec, session, gather)
         empty = root.address(root.folder / "empty")
-        pipeline = read_pipeline(project.spec, definitions, session, empty)
+        pipeline = read_pipeline(spec, definitions, session, empty, gather)
         for sink in pipeline.sinks:
-            check_format(session, sink.sink_format, f"the sink {sink.name!r}", str(sink.place))
+            with gather.noting():
+                check_format(session, sink.sink_format, f"the sink {sink.name!r}", str(sink.place))
+        gather.raise_any()
         return cut_pipeline(project, pipeline)
 
 
@@ -223,20 +227,58 @@ def _session_at(site: SiteHandle, root: StorageRoot) -> Iterator[SparkSession]:
 
 
 def read_project(folder: Path) -> tuple[Layout, Problem]:
-    """The problem behind a project folder, with one site up just for reading it."""
-    project = load_project(folder)
-    sites = project.settings.sites
-    reader = next((site for site in sites if site.connect is not None), None)
-    if reader is None:
-        reader = Site(name="reader", capacity=sites[0].capacity)
+    """The problem behind a project folder, with one site up just for reading it. All that is wrong with it is
+    raised at once, be it in `mooring.yml`, in the definitions or in what an endpoint cannot take.
+    """
+    gather = Gathered()
+    try:
+        project = load_project(folder)
+    except InputError as wrong:
+        gather.note(wrong)
+        with gather.noting(), contextlib.suppress(EngineError):
+            _read_on_one_site(load_project_without_settings(folder))
+        gather.raise_any()
+        raise
+    with gather.noting():
+        layout = _read_on_one_site(project)
+    with gather.noting():
+        _check_endpoints(project)
+    gather.raise_any()
+    return layout, problem_of(layout)
+
+
+def _read_on_one_site(project: Project) -> Layout:
+    reader = _reader(project)
     project.work_folder.mkdir(exist_ok=True)
     # A folder of its own: several commands may read one project side by side.
     with (
         tempfile.TemporaryDirectory(prefix="reader-", dir=project.work_folder) as own,
         running_sites([reader], Path(own), site_options(project)) as up,
     ):
-        layout = read_layout(project, up[reader.name])
-        return layout, problem_of(layout)
+        return read_layout(project, up[reader.name])
+
+
+def _reader(project: Project) -> Site:
+    sites = project.settings.sites
+    existing = next((site for site in sites if site.connect is not None), None)
+    return existing or Site(name="reader", capacity=sites[0].capacity)
+
+
+def _check_endpoints(project: Project) -> None:
+    """Endpoints that the pipeline was not read on may not take the spec's settings either. One that does not
+    answer is for the run to say.
+    """
+    gather, reader = Gathered(), _reader(project)
+    for site in project.settings.sites if project.spec.configuration else ():
+        if site.connect is None or site.name == reader.name:
+            continue
+        with gather.noting(), contextlib.suppress(EngineError):
+            session = open_session(Endpoint(site.connect))
+            try:
+                use_settings(session, project.spec, project.spec_file, site.name)
+            finally:
+                close_session(session)
+    gather.raise_any()
 
 
 def forget_everything(project: Project, owned: OwnedFolder) -> None:

@@ -1,0 +1,79 @@
+"""`check` shows all that is wrong with a project at once, by file and line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+if TYPE_CHECKING:
+    from tests.spark.conftest import ProjectMaker
+    from tests.spark.runs.conftest import Verb
+
+HEAD = "from pyspark import pipelines as dp\n"
+GOOD = "@dp.table\ndef good():\n    return spark.readStream.table('numbers')\n"
+BAD = (
+    "@dp.table\ndef bad():\n    return spark.readStream.table('numbers').select('nope')\n"
+    "@dp.table\ndef worse():\n    return spark.readStream.table('absent')\n"
+    "@dp.table\ndef after_bad():\n    return spark.readStream.table('bad')\n"
+    "dp.create_streaming_table('unfed')\n"
+    "@dp.append_flow(target='nowhere')\ndef lost():\n    return spark.readStream.table('numbers')\n"
+)
+SQL = "CREATE TABLE t (n INT);\nCREATE STREAMING TABLE s AS SELECT nope FROM STREAM numbers;\nSELEC 1;\n"
+
+
+def test_every_problem_of_definitions_and_spec_is_shown_once(
+    make_project: ProjectMaker, mooring: Verb, up_already: str
+) -> None:
+    folder = make_project(
+        settings=f"sites: {{here: {up_already}}}", bad_py=HEAD + BAD, good_py=HEAD + GOOD, more_sql=SQL
+    )
+    spec = folder / "spark-pipeline.yml"
+    spec.write_text(spec.read_text() + "configuration: {spark.sql.warehouse.dir: /x, my.own: '1'}\n")
+    said = mooring("check", folder)
+    assert said.code == 2
+    for place, what in (
+        ("bad.py:2", "nope"),
+        ("bad.py:5", "absent"),
+        ("bad.py:11", "no flow writes into 'unfed'"),
+        ("bad.py:12", "'nowhere', which is not defined"),
+        ("more.sql:1", "CREATE STREAMING TABLE name AS"),
+        ("more.sql:2", "nope"),
+        ("more.sql:3", "SELEC 1"),
+        ("spark-pipeline.yml", "configuration.spark.sql.warehouse.dir"),
+    ):
+        lines = [line for line in said.err.splitlines() if place in line]
+        assert any(what in line for line in lines), f"{place}: {what}\n{said.err}"
+    assert said.err.count("mooring: ") == 8
+    assert "after_bad" not in said.err
+
+
+def test_problems_of_mooring_yml_stand_beside_those_of_the_definitions(
+    make_project: ProjectMaker, mooring: Verb
+) -> None:
+    folder = make_project(
+        settings="sites: {here: {capcity: 2}}\ntriger_s: 2\ntables: {t: {keep: 7}}\npins: {t: 3}",
+        bad_sql="CREATE TABLE t (n INT)",
+    )
+    said = mooring("check", folder, "--json")
+    assert said.code == 2
+    assert "sites.here" in said.out
+    assert "did you mean 'trigger_s'" in said.out
+    assert '"tables.t.keep"' in said.out
+    assert '"pins.t"' in said.out
+    assert "bad.sql:1" in said.out
+
+
+def test_names_in_mooring_yml_that_the_pipeline_lacks_are_all_named(
+    make_project: ProjectMaker, mooring: Verb, up_already: str
+) -> None:
+    folder = make_project(
+        settings=f"sites: {{here: {up_already}}}\nstreams: {{nubmers: {{site: here}}}}\n"
+        "queries: {q: {reads: numbrs, site: here}}\npins: {gone: here}\ncuts: [gone_too]"
+    )
+    said = mooring("check", folder)
+    fields = ("streams.nubmers", "queries.q.reads", "pins.gone", "cuts.gone_too")
+    assert [field for field in fields if field not in said.err] == []
+    assert "did you mean 'numbers'" in said.err
