@@ -30,7 +30,7 @@ from mooring.controller.spark_run import SparkRun
 from mooring.experiments.result_table import ResultTable, Value
 from mooring.load.build import build_load_model
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.pipeline.statistics_file import FlowStatistics
+from mooring.spark.pipeline.statistics.statistics_file import FlowStatistics
 from mooring.spark.profile.profile_options import ProfileOptions
 from mooring.spark.profile.project_profile import profile_project
 from mooring.spark.running.snapshot import Snapshot

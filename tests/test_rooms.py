@@ -56,6 +56,7 @@ ROOMS = [
     "spark/storage/views",
     "spark/ownership",
     "spark/defining",
+    "spark/pipeline/statistics",
     "spark/pipeline/tables",
     "spark/pipeline",
     "spark/views",

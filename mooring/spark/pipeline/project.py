@@ -34,7 +34,11 @@ from mooring.problem.stream import Stream
 from mooring.problem.surroundings import Surroundings, check_site, entries, read_surroundings
 from mooring.spark.defining.names import PipelineNames
 from mooring.spark.defining.pipeline_spec import is_default, load_spec, spec_file_of
-from mooring.spark.pipeline.statistics_file import STATISTICS_FILE_NAME, MeasuredStatistics, read_statistics
+from mooring.spark.pipeline.statistics.statistics_file import (
+    STATISTICS_FILE_NAME,
+    MeasuredStatistics,
+    read_statistics,
+)
 from mooring.spark.storage.keep import Keep, read_keep
 from mooring.spark.storage.storage_root import StorageRoot
 

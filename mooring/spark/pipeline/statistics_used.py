@@ -13,7 +13,7 @@ from typing import Any
 from mooring.deployment.engine import LOOK_S
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
-from mooring.spark.pipeline.statistics_file import LONG_AGO_DAYS, STATISTICS_FILE_NAME
+from mooring.spark.pipeline.statistics.statistics_file import LONG_AGO_DAYS, STATISTICS_FILE_NAME
 from mooring.spark.pipeline.streams_used import assumption_notes
 
 ASSUMED_COST_US = 20.0

@@ -36,7 +36,7 @@ from mooring.spark.defining.running_session import active_session
 from mooring.spark.defining.session_settings import use_settings
 from mooring.spark.pipeline.definitions import load_definitions
 from mooring.spark.pipeline.layout import Layout
-from mooring.spark.pipeline.statistics_file import FlowStatistics
+from mooring.spark.pipeline.statistics.statistics_file import FlowStatistics
 from mooring.spark.profile.batches import BatchRunner
 from mooring.spark.profile.feed import (
     EndlessSample,

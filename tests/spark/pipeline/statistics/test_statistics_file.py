@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mooring.errors import InputError
-from mooring.spark.pipeline.statistics_file import (
+from mooring.spark.pipeline.statistics.statistics_file import (
     FlowStatistics,
     MeasuredStatistics,
     read_statistics,
