@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 from mooring.progress import Report
 from mooring.whole_files import write_whole
@@ -43,6 +44,14 @@ def statistics_notes(layout: Layout) -> list[str]:
     from mooring.spark.pipeline import statistics_used
 
     return statistics_used.statistics_notes(layout)
+
+
+def view_forecasts(layout: Layout, problem: Problem, placement: Placement) -> dict[str, dict[str, object]]:
+    """How long the refreshes of a project's materialized views fit their interval, by view."""
+    from mooring.spark.views import forecast
+
+    found = forecast.view_forecasts(layout, problem, placement)
+    return {name: each.as_json() for name, each in found.items()}
 
 
 def project_notes(layout: Layout) -> list[str]:

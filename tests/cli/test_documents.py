@@ -107,8 +107,11 @@ def test_a_problem_with_network_joins_and_queries_has_the_metrics_that_need_them
             ["version", "problem", "placement", "metrics", "violations"],
         ),
         (("compare", "FILE", "--policies", "rod,llf"), ["version", "problem", "policies", "best", "best_by"]),
-        (("headroom", "FILE"), ["version", "problem", "placement", "headroom"]),
-        (("headroom", "FILE", "--placement", "PLAN"), ["version", "problem", "placement", "headroom"]),
+        (("headroom", "FILE"), ["version", "problem", "placement", "headroom", "views"]),
+        (
+            ("headroom", "FILE", "--placement", "PLAN"),
+            ["version", "problem", "placement", "headroom", "views"],
+        ),
         (("generate", "--operators", "5"), ["version", "sites", "streams", "operators"]),
         (("policies",), ["version", "policies"]),
         (("experiment",), ["version", "experiments"]),

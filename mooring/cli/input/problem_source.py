@@ -17,9 +17,14 @@ if TYPE_CHECKING:
 
 def load_problem(path: Path, *, measured: bool = False) -> Problem:
     """`measured`: a project's at the rates and costs of its last run."""
+    return load_source(path, measured=measured)[0]
+
+
+def load_source(path: Path, *, measured: bool = False) -> tuple[Problem, Layout | None]:
+    """The same, and for a project folder also its pipeline cut into fragments."""
     problem, layout = read_source(path)
     if not measured:
-        return problem
+        return problem, layout
     if layout is None:
         raise InputError("found a problem file, expected a project that ran", file=path, field="--measured")
     at_work = measured_problem(layout, problem)
@@ -30,7 +35,7 @@ def load_problem(path: Path, *, measured: bool = False) -> Problem:
             field="--measured",
             remedy="run it for a minute or longer (`mooring run`)",
         )
-    return at_work
+    return at_work, layout
 
 
 def add_measured(parser: Parser) -> None:

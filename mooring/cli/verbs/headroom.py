@@ -6,13 +6,18 @@ import argparse
 
 from mooring.cli.input.given_placement import add_placement, given_placement
 from mooring.cli.input.parsing import Parser, add_problem
-from mooring.cli.input.problem_source import add_measured, load_problem
+from mooring.cli.input.problem_source import add_measured, load_source
 from mooring.cli.output.tables import headroom_table
 from mooring.cli.output.terminal import Terminal
+from mooring.cli.output.views_table import views_table
 from mooring.problem.fingerprint import fingerprint
 from mooring.run import headroom
+from mooring.spark.on_demand import view_forecasts
 
-DESCRIPTION = "By what factor all rates together, and each stream alone, can grow before which site is full."
+DESCRIPTION = (
+    "By what factor all rates together, and each stream alone, can grow before which site is full; and how "
+    "long the refreshes of materialized views fit their interval."
+)
 
 
 def add_options(parser: Parser) -> None:
@@ -22,16 +27,20 @@ def add_options(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    problem = load_problem(args.problem, measured=args.measured)
+    problem, layout = load_source(args.problem, measured=args.measured)
     placement = given_placement(args, problem, terminal, "headroom of")
     room = headroom(problem, placement)
+    views = {} if layout is None else view_forecasts(layout, problem, placement)
     terminal.document(
         {
             "version": 1,
             "problem": fingerprint(problem),
             "placement": placement.as_dict(),
             "headroom": room,
+            "views": views,
         }
     )
     terminal.print(headroom_table(room))
+    if views:
+        terminal.print(views_table(views))
     return 0

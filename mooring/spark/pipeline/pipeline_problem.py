@@ -21,8 +21,6 @@ from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.pipeline.statistics_used import (
     ASSUMED_BATCH_CPU_S,
     ASSUMED_COST_US,
-    ASSUMED_REFRESH_CPU_S,
-    ASSUMED_VIEW_COST_US,
     given_fields,
     interval_s,
     measured_fields,
@@ -54,20 +52,18 @@ def _operator(layout: Layout, flow: FlowNode) -> dict[str, Any]:
     inputs = [operator_name(writer) for dataset in read for writer in pipeline.writers(dataset)]
     if flow.outside:
         inputs = [flow.dataset, *inputs]
-    is_view = pipeline.is_view(flow.name)
     known: dict[str, object] = {
         "inputs": inputs,
-        "cost_us": ASSUMED_VIEW_COST_US if is_view else ASSUMED_COST_US,
+        "cost_us": ASSUMED_COST_US,
         "kind": "aggregate" if flow.stateful else "map",
         "fragment": layout.home[flow.name],
         **measured_fields(layout, flow),
     }
     fields = read_operator_fields({name: known})[name] | given_fields(layout, flow)
     if flow.name in layout.fragments:  # once per fragment
-        assumed_cpu_s = ASSUMED_REFRESH_CPU_S if is_view else ASSUMED_BATCH_CPU_S
-        fields.setdefault("fixed_cores", assumed_cpu_s / interval_s(layout, flow))
-    if is_view:
-        fields |= view_load(layout, flow, fields["cost_us"], fields["fixed_cores"])
+        fields.setdefault("fixed_cores", ASSUMED_BATCH_CPU_S / interval_s(layout, flow))
+    if pipeline.is_view(flow.name):
+        fields |= view_load(layout, flow)
     is_sink = pipeline.datasets[flow.dataset].kind == "sink"
     if (pin := pin_of(layout.project, flow, is_sink=is_sink)) is not None:
         fields["site"] = pin

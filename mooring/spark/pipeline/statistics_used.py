@@ -7,6 +7,7 @@ called stale.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -51,12 +52,34 @@ def interval_s(layout: Layout, flow: FlowNode) -> float:
     return layout.refresh_s(flow.dataset) if is_view else settings.trigger_s
 
 
-def view_load(layout: Layout, flow: FlowNode, cost_us: float, fixed_cores: float) -> dict[str, float]:
+@dataclass(frozen=True)
+class RefreshCost:
+    """Of a materialized view."""
+
+    cost_us: float
+    """Per row that a refresh reads."""
+    fixed_cpu_s: float
+    """Of a refresh, whatever it reads."""
+
+    def cpu_s(self, rows: float) -> float:
+        return self.fixed_cpu_s + self.cost_us * rows / 1e6
+
+
+def refresh_cost(layout: Layout, flow: FlowNode) -> RefreshCost:
+    """As given, measured or assumed."""
+    known: dict[str, Any] = {**measured_fields(layout, flow), **given_fields(layout, flow)}
+    fixed_cores = known.get("fixed_cores", ASSUMED_REFRESH_CPU_S / layout.refresh_s(flow.dataset))
+    return RefreshCost(
+        known.get("cost_us", ASSUMED_VIEW_COST_US), fixed_cores * layout.refresh_s(flow.dataset)
+    )
+
+
+def view_load(layout: Layout, flow: FlowNode) -> dict[str, float]:
     """The fields of a view's operator: every refresh reads all rows that are stored, whatever the rate at
     which they come, so it is fixed load to a placement, and grows with the tables.
     """
-    refresh_cores = fixed_cores + cost_us * rows_read(layout, flow) / 1e6 / layout.refresh_s(flow.dataset)
-    return {"cost_us": 0.0, "selectivity": 0.0, "fixed_cores": refresh_cores}
+    cpu_s = refresh_cost(layout, flow).cpu_s(rows_read(layout, flow))
+    return {"cost_us": 0.0, "selectivity": 0.0, "fixed_cores": cpu_s / layout.refresh_s(flow.dataset)}
 
 
 def rows_read(layout: Layout, flow: FlowNode) -> int:

@@ -20,7 +20,15 @@ from mooring.load.measured.measured_problem import OperatorMeasurement, measured
 from mooring.load.measured.measurements_shared import share_out
 from mooring.problem.problem import Problem
 from mooring.spark.pipeline.layout import Layout
-from mooring.spark.pipeline.statistics_used import ASSUMED_BATCH_CPU_S, ASSUMED_COST_US
+from mooring.spark.pipeline.pipeline import FlowNode
+from mooring.spark.pipeline.statistics_used import (
+    ASSUMED_BATCH_CPU_S,
+    ASSUMED_COST_US,
+    RefreshCost,
+    interval_s,
+    refresh_cost,
+    rows_read,
+)
 from mooring.spark.running.snapshot import Snapshot
 
 WARM_AFTER_S = 30.0
@@ -176,16 +184,9 @@ def read_operation(layout: Layout, problem: Problem, figures: Mapping[str, Any])
         with contextlib.suppress(TypeError):
             if name in layout.fragments:
                 known[name] = FragmentFigures(**fields)
-    trigger_s = layout.project.settings.trigger_s
     operators = {operator.fragment: operator.name for operator in problem.operators}
     measured = {
-        operators[name]: OperatorMeasurement(
-            cost_us=found.cost_us,
-            selectivity=found.selectivity,
-            fixed_cores=found.batch_cpu_s / trigger_s,
-            bytes=found.bytes,
-            error=found.error,
-        )
+        operators[name]: _measurement(layout, layout.pipeline.flows[name], found)
         for name, found in known.items()
         if len(layout.fragments[name].operators) == 1
     }
@@ -193,11 +194,30 @@ def read_operation(layout: Layout, problem: Problem, figures: Mapping[str, Any])
     return measured_problem(problem, layout.stream_rates(rates), measured)
 
 
+def _measurement(layout: Layout, flow: FlowNode, found: FragmentFigures) -> OperatorMeasurement:
+    if layout.pipeline.is_view(flow.name):  # see statistics_used.view_load
+        cost = RefreshCost(found.cost_us, found.batch_cpu_s)
+        cpu_s = cost.cpu_s(rows_read(layout, flow))
+        return OperatorMeasurement(fixed_cores=cpu_s / interval_s(layout, flow), error=found.error)
+    return OperatorMeasurement(
+        cost_us=found.cost_us,
+        selectivity=found.selectivity,
+        fixed_cores=found.batch_cpu_s / interval_s(layout, flow),
+        bytes=found.bytes,
+        error=found.error,
+    )
+
+
 def operation_statistics(layout: Layout, problem: Problem) -> OperationStatistics:
     """Starts from what the problem says of each fragment."""
     trigger_s = layout.project.settings.trigger_s
     priors = {}
+    views = {name for name in layout.fragments if layout.pipeline.is_view(name)}
     for name, members in zip(problem.fragment_names, problem.fragments, strict=True):
+        if name in views:
+            cost = refresh_cost(layout, layout.pipeline.flows[name])
+            priors[name] = Prior(max(1e-3, cost.cost_us), max(1e-4, cost.fixed_cpu_s))
+            continue
         inside = [problem.operators[j] for j in members]
         fixed_cores = max(operator.fixed_cores for operator in inside)
         priors[name] = Prior(

@@ -71,8 +71,8 @@ class WrittenStorage:
     as_read: bool = True
     """Tables that others read are kept until then, where nothing else is said and no query names them."""
 
-    def layout(self, flows: Sequence[Flow], settings: str = "") -> Layout:
-        said = parse_yaml(SITES + settings)
+    def layout(self, flows: Sequence[Flow], settings: str = "", sites: str = SITES) -> Layout:
+        said = parse_yaml(sites + settings)
         assert isinstance(said, dict)
         if self.as_read:
             tables = {flow.into or flow.name for flow in flows} & {

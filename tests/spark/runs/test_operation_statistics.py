@@ -104,7 +104,7 @@ def test_a_run_leaves_its_statistics_where_the_next_plan_finds_them(tmp_path: Pa
         }
     )
     flow = SimpleNamespace(name="in", dataset="in", outside=True)
-    pipeline: Any = SimpleNamespace(flows={"in": flow})
+    pipeline: Any = SimpleNamespace(flows={"in": flow}, is_view=lambda fragment: False)
     project: Any = SimpleNamespace(settings=SimpleNamespace(trigger_s=5.0))
     layout = Layout(project, pipeline, {name: Fragment(name, (name,)) for name in TRUTH})
     now = read_operation(layout, problem, {**noted, "gone": {}, "out": {**noted["out"], "odd": 1}})
