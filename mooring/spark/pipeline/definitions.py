@@ -13,7 +13,7 @@ import importlib.util
 import os
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -31,10 +31,12 @@ from pyspark.pipelines.source_code_location import SourceCodeLocation
 from pyspark.sql import DataFrame, SparkSession
 
 from mooring.errors import Gathered, InputError, UnsupportedError
+from mooring.spark.defining.foreign_features import SKIP, foreign_to_spark
 from mooring.spark.defining.names import PipelineNames
 from mooring.spark.defining.project_modules import ProjectModules
 from mooring.spark.defining.running_session import active_session
 from mooring.spark.defining.session_names import use_names
+from mooring.spark.defining.skipping import Skipping
 from mooring.spark.defining.working_folder import inside
 from mooring.spark.pipeline.sql_definitions import SqlStatement, parse_statements
 from mooring.spark.pipeline.tables.table_arguments import NOTHING_SAID, TableArguments, arguments_of
@@ -121,13 +123,23 @@ class Definitions:
 
 
 def load_definitions(
-    project: Path, spec: PipelineSpec, session: SparkSession, gather: Gathered | None = None
+    project: Path,
+    spec: PipelineSpec,
+    session: SparkSession,
+    gather: Gathered | None = None,
+    *,
+    skip: Sequence[str] = (),
 ) -> Definitions:
-    """Run every definition file of the project against `session` and collect what they define. What is wrong
-    is raised at the end, all of it, or left in `gather`.
+    """Run every definition file of the project against `session` and collect what they define, but for what
+    is to be skipped: datasets, flows, or files. What is wrong is raised at the end, all of it, or left in
+    `gather`.
     """
     project, found = project.resolve(), gather or Gathered()
-    registry, files = _Collector(project, spec, session, found), definition_files(project, spec)
+    skipping = Skipping(PipelineNames.of(spec), skip)
+    registry = _Collector(project, spec, session, found, skipping)
+    files = [
+        file for file in definition_files(project, spec) if not skipping.wants(str(file.relative_to(project)))
+    ]
     modules = ProjectModules(project, list(dict.fromkeys([project, *(file.parent for file in files)])))
     with (
         inside(project),
@@ -149,6 +161,8 @@ def load_definitions(
                     )
     use_names(session, registry.definitions.found, spec.configuration)
     registry.settle_targets()
+    with found.noting():
+        skipping.refuse_unknown()
     if gather is None:
         found.raise_any()
     return registry.definitions
@@ -182,13 +196,16 @@ def sources_digest(project: Path, spec: PipelineSpec) -> str:
 
 
 class _Collector(GraphElementRegistry):
-    def __init__(self, project: Path, spec: PipelineSpec, session: SparkSession, gather: Gathered) -> None:
+    def __init__(
+        self, project: Path, spec: PipelineSpec, session: SparkSession, gather: Gathered, skipping: Skipping
+    ) -> None:
         self.definitions = Definitions(PipelineNames.of(spec))
         self._key = self.definitions.names.key
         self._variables = dict(spec.configuration)
         self._project = project
         self._session = session
         self._gather = gather
+        self._skipping = skipping
 
     @contextlib.contextmanager
     def _noting(self, dataset: str) -> Iterator[None]:
@@ -199,8 +216,19 @@ class _Collector(GraphElementRegistry):
         if len(self._gather.errors) > before:
             self.definitions.refused.add(self._key(dataset))
 
+    def _is_skipped(self, target: str, flow: str | None = None) -> bool:
+        """Whether the dataset, or just this flow into it, is to be left out."""
+        if self._skipping.wants(target):
+            self.definitions.refused.add(self._key(target))
+            return True
+        return flow is not None and self._skipping.wants_flow(flow, target)
+
     def settle_targets(self) -> None:
-        """Every flow writes into a dataset, which may have been defined after it."""
+        """Every flow writes into a dataset, which may have been defined after it. A table all of whose flows
+        are skipped is skipped.
+        """
+        fed = {flow.target for flow in self.definitions.flows.values()}
+        self.definitions.refused |= self._skipping.unfed - fed
         for flow in list(self.definitions.flows.values()):
             if (target := self.definitions.found(flow.target)) is not None:
                 self.definitions.flows[flow.name] = replace(flow, target=target)
@@ -217,7 +245,8 @@ class _Collector(GraphElementRegistry):
 
     def register_output(self, output: Output) -> None:
         with self._noting(output.name):
-            self._register_output(output)
+            if not self._is_skipped(output.name):
+                self._register_output(output)
 
     def _register_output(self, output: Output) -> None:
         place, name = self._place(output.source_code_location), self._key(output.name)
@@ -234,6 +263,8 @@ class _Collector(GraphElementRegistry):
         self.definitions.add_dataset(dataset)
 
     def register_flow(self, flow: Flow) -> None:
+        if self._is_skipped(flow.target, flow.name):
+            return
         place = self._place(flow.source_code_location)
         conf = {key: str(value) for key, value in flow.spark_conf.items()}
         name, target = self._key(flow.name), self._key(flow.target)
@@ -241,17 +272,23 @@ class _Collector(GraphElementRegistry):
         self.definitions.add_flow(FlowDefinition(name, target, build, place, conf))
 
     def register_auto_cdc_flow(self, flow: AutoCdcFlow) -> None:
-        with self._noting(flow.target):
-            raise refused_auto_cdc(flow.name or flow.target, self._place(flow.source_code_location))
+        name = flow.name or flow.target
+        if not self._is_skipped(flow.target, name):
+            with self._noting(flow.target):
+                raise refused_auto_cdc(name, self._place(flow.source_code_location))
 
     def register_sql(self, sql_text: str, file_path: Path) -> None:
         for statement in parse_statements(sql_text, str(file_path), self._variables, self._gather):
+            if self._is_skipped(statement.target, statement.name):
+                continue
             with self._noting(statement.target):
                 self._register_statement(statement, Place(str(file_path), statement.line))
 
     def _register_statement(self, statement: SqlStatement, place: Place) -> None:
         if statement.kind == "auto cdc":
             raise refused_auto_cdc(statement.name, place)
+        if statement.kind == "expectations":
+            raise refused_expectations(statement.name, place)
         if (kind := _KINDS.get(statement.kind)) is not None:
             self.definitions.add_dataset(
                 Dataset(self._key(statement.name), kind, place, arguments=statement.arguments)
@@ -273,11 +310,21 @@ def _built_inside(project: Path, function: Callable[[], DataFrame]) -> DataFrame
         return function()
 
 
+def refused_expectations(name: str, place: Place) -> UnsupportedError:
+    return UnsupportedError(
+        f"the definition of {name!r} has expectations (CONSTRAINT ... EXPECT), which are Databricks' own; "
+        "Spark has none",
+        file=str(place),
+        remedy=f"filter in the query instead, WHERE condition; or {SKIP.format(name=name)}",
+    )
+
+
 def refused_auto_cdc(name: str, place: Place) -> UnsupportedError:
     return UnsupportedError(
         f"the AutoCDC flow {name!r} cannot be placed: it rewrites its target, and channels only append",
         file=str(place),
-        remedy="leave it to spark-pipelines on one cluster, reading Mooring's output",
+        remedy="leave it to spark-pipelines on one cluster, reading Mooring's output; "
+        + SKIP.format(name=name),
     )
 
 
@@ -300,10 +347,11 @@ def _run_python(file: Path, project: Path, session: SparkSession, modules: Proje
             remedy="raise an error instead",
         ) from ending
     except Exception as failure:
-        raise InputError(
-            f"cannot be run: {type(failure).__name__}: {first_line(failure)}",
-            file=str(place_of_failure(failure, file, project)),
-        ) from failure
+        place = place_of_failure(failure, file, project)
+        if (foreign := foreign_to_spark(failure, place.file)) is not None:
+            raise UnsupportedError(foreign[0], file=str(place), remedy=foreign[1]) from failure
+        cause = f"{type(failure).__name__}: {first_line(failure)}"
+        raise InputError(f"cannot be run: {cause}", file=str(place)) from failure
 
 
 def place_of_failure(failure: BaseException, file: Path, project: Path) -> Place:

@@ -25,7 +25,7 @@ def refuse_edited(layout: Layout, fragment: Fragment, endpoint: Endpoint) -> Non
     session = open_session(endpoint)
     try:
         use_settings(session, project.spec, project.spec_file, endpoint.shown)
-        definitions = load_definitions(project.folder, project.spec, session)
+        definitions = load_definitions(project.folder, project.spec, session, skip=project.settings.skip)
         now = read_pipeline(project.spec, definitions, session, layout.empty).flows
     finally:
         close_session(session)

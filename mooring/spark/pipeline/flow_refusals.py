@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from mooring.errors import UnsupportedError
-from mooring.spark.pipeline.definitions import FlowDefinition
+from pyspark.errors import PySparkException
+
+from mooring.errors import InputError, UnsupportedError
+from mooring.spark.connectors.formats import remedy_for
+from mooring.spark.defining.foreign_features import foreign_remedy
+from mooring.spark.pipeline.definitions import FlowDefinition, Place, line_of_failure
+from mooring.spark.sites.endpoint import first_line
 
 
 def refuse_wrong_kind(flow: FlowDefinition, kind: str, streaming: bool) -> None:
@@ -58,3 +63,15 @@ def refused_second_flow(flow: FlowDefinition) -> UnsupportedError:
         file=str(flow.place),
         remedy=f"union the two in the query of {flow.target!r}, or make it a streaming table",
     )
+
+
+def bad_flow(flow: FlowDefinition, failure: Exception) -> InputError:
+    """A flow whose function failed, or that Spark cannot analyse, with the line of it that is to blame."""
+    cause = first_line(failure)
+    if not isinstance(failure, PySparkException):
+        cause = f"{type(failure).__name__}: {cause}"
+    place = flow.place
+    if (line := line_of_failure(failure, place.file)) is not None:
+        place = Place(place.file, line)
+    remedy = foreign_remedy(failure, flow.target) or remedy_for(failure)
+    return InputError(f"the flow {flow.name!r} is wrong: {cause}", file=str(place), remedy=remedy)

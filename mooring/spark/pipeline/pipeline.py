@@ -13,22 +13,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.pipelines.cli import PipelineSpec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from mooring.errors import Gathered, InputError
-from mooring.spark.connectors.formats import remedy_for
 from mooring.spark.defining.running_session import active_session
 from mooring.spark.pipeline.definitions import (
     Dataset,
     Definitions,
     FlowDefinition,
     Place,
-    line_of_failure,
 )
 from mooring.spark.pipeline.flow_refusals import (
+    bad_flow,
     refuse_wrong_kind,
     refused_both_ways,
     refused_second_flow,
@@ -40,7 +39,6 @@ from mooring.spark.pipeline.tables.flow_settings import flow_settings
 from mooring.spark.pipeline.tables.output_modes import check_appends
 from mooring.spark.pipeline.tables.table_arguments import check_columns, check_format, stated_schema
 from mooring.spark.pipeline.tables.table_schema import checked_schema, merged_schema
-from mooring.spark.sites.endpoint import first_line
 
 
 @dataclass(frozen=True)
@@ -79,6 +77,8 @@ class Pipeline:
     """In an order in which every flow comes after those it reads."""
     schemas: dict[str, StructType] = field(default_factory=dict)
     """Columns of each table."""
+    left_out: tuple[str, ...] = ()
+    """Datasets that `skip` names, and those that need them."""
 
     def writers(self, dataset: str) -> list[FlowNode]:
         return [flow for flow in self.flows.values() if flow.dataset == dataset]
@@ -165,7 +165,13 @@ class _Analysis:
                 pending = left
         self._check_outputs()
         self._gather.raise_any()
-        return Pipeline(self._spec.name, self._definitions.datasets, self._in_order(), self._schemas)
+        return self._placed()
+
+    def _placed(self) -> Pipeline:
+        """Without what is skipped, and what needs it."""
+        kept = {name: each for name, each in self._definitions.datasets.items() if name not in self._broken}
+        self._flows = {name: flow for name, flow in self._flows.items() if flow.dataset in kept}
+        return Pipeline(self._spec.name, kept, self._in_order(), self._schemas, tuple(sorted(self._broken)))
 
     def _examined(self, flow: FlowDefinition) -> bool:
         """False: it is to be tried again. What is wrong with it is noted, and neither it nor what reads it is
@@ -202,11 +208,11 @@ class _Analysis:
             if (missing := self._pending_dataset_in(failure)) is not None:
                 self._waiting[flow.name] = missing
                 return False
-            raise self._bad_flow(flow, failure) from failure
+            raise bad_flow(flow, failure) from failure
         except InputError:
             raise
         except Exception as failure:
-            raise self._bad_flow(flow, failure) from failure
+            raise bad_flow(flow, failure) from failure
         self._register(flow, frame, reads, schema, streaming)
         return True
 
@@ -341,17 +347,6 @@ class _Analysis:
                 raise refused_stream_of_view(flow, name)
             if {(name, True), (name, False)} <= ways:
                 raise refused_both_ways(flow, name)
-
-    def _bad_flow(self, flow: FlowDefinition, failure: Exception) -> InputError:
-        cause = first_line(failure)
-        if not isinstance(failure, PySparkException):
-            cause = f"{type(failure).__name__}: {cause}"
-        place = flow.place
-        if (line := line_of_failure(failure, place.file)) is not None:
-            place = Place(place.file, line)
-        return InputError(
-            f"the flow {flow.name!r} is wrong: {cause}", file=str(place), remedy=remedy_for(failure)
-        )
 
     def _stuck(self, left: list[FlowDefinition]) -> InputError:
         flow = left[0]

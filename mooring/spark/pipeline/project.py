@@ -65,6 +65,7 @@ _OWN: dict[str, Check] = {
     "statistics": mapping,
     "pins": mapping,
     "cuts": names,
+    "skip": names,
     "tables": mapping,
     "storage": _path_or_mapping,
     "trigger_s": positive,
@@ -92,6 +93,8 @@ class ProjectSettings:
     """Datasets whose output is a channel even where they could run together with their reader."""
     tables: dict[str, Keep] = field(default_factory=dict)
     """Table -> how long its rows are stored, where that is said."""
+    skip: tuple[str, ...] = ()
+    """Datasets, flows and definition files that are left out, with whatever needs them."""
     unrated: tuple[str, ...] = ()
     """Streams whose rate is not stated."""
     refreshes: dict[str, float] = field(default_factory=dict)

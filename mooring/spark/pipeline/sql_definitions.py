@@ -23,7 +23,7 @@ from mooring.spark.defining.sql_variables import substituted
 from mooring.spark.pipeline.tables.sql_table_clauses import read_clauses
 from mooring.spark.pipeline.tables.table_arguments import NOTHING_SAID, TableArguments
 
-StatementKind = Literal["table", "view", "flow", "materialized view", "auto cdc"]
+StatementKind = Literal["table", "view", "flow", "materialized view", "auto cdc", "expectations"]
 
 _OPTIONAL = {"OR", "REFRESH", "REPLACE", "TEMP", "TEMPORARY", "IF", "NOT", "EXISTS", "LIVE", "PRIVATE"}
 _QUERY_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES, TokenType.L_PAREN}
@@ -160,6 +160,9 @@ def _with_query(
     kind: StatementKind, text: str, tokens: list[Token], at: int, line: int, file: str
 ) -> SqlStatement:
     name, after_name = _name_at(tokens, at)
+    words = [token.text.upper() for token in tokens]
+    if any(words[i] == "CONSTRAINT" and words[i + 2 : i + 3] == ["EXPECT"] for i in range(len(words))):
+        return SqlStatement("expectations", name, name, None, line)
 
     def clauses(between: list[Token]) -> TableArguments:
         if kind == "view":  # stored nowhere; its column names and comment are Spark's to read
@@ -183,7 +186,9 @@ def _flow(text: str, tokens: list[Token], words: list[str], line: int, file: str
     name, at = _name_at(tokens, _after(words, "FLOW"))
     rest = words[at:]
     if rest[:3] == ["AS", "AUTO", "CDC"] or "CDC" in rest[:4]:
-        return SqlStatement("auto cdc", name, name, None, line)
+        into = words.index("INTO", at) if "INTO" in rest else None
+        target = name if into is None else _name_at(tokens, into + 1)[0]
+        return SqlStatement("auto cdc", name, target, None, line)
     if rest[:3] != ["AS", "INSERT", "INTO"]:
         raise InputError(
             f"found the flow {name!r} without AS INSERT INTO",

@@ -53,6 +53,8 @@ def assumption_notes(layout: Layout) -> list[str]:
     settings of the spec are not."""
     unnamed, rates = unnamed_sources(layout), measured_rates(layout)
     notes = []
+    if left_out := layout.pipeline.left_out:
+        notes.append(f"left out, as `skip` in mooring.yml says or for want of it: {', '.join(left_out)}")
     if unnamed:
         notes.append(
             f"{', '.join(unnamed)}: not under `streams`, so taken as a source that every site can read"

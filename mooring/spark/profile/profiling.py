@@ -182,7 +182,7 @@ class _Profiler:
         project = self._layout.project
         use_settings(session, project.spec, project.spec_file, self._site.name)
         definitions = with_stand_ins(
-            load_definitions(project.folder, project.spec, session),
+            load_definitions(project.folder, project.spec, session, skip=project.settings.skip),
             lambda source: feed.stand_in(source, session),
         )
         frame = fragment_query.analysed_frame(self._layout, fragment, definitions, session)

@@ -142,7 +142,9 @@ def prepare_fragment(
     try:
         layout.project.storage_root.introduce(session, site)
         use_settings(session, layout.project.spec, layout.project.spec_file, site)
-        definitions = load_definitions(layout.project.folder, layout.project.spec, session)
+        definitions = load_definitions(
+            layout.project.folder, layout.project.spec, session, skip=layout.project.settings.skip
+        )
         if layout.pipeline.is_view(fragment.name):
             flow = layout.pipeline.flows[fragment.name]
             frame = analysed_view(layout, flow, definitions, session)

@@ -186,7 +186,7 @@ def read_layout(project: Project, site: SiteHandle) -> Layout:
         gather, spec = Gathered(), project.spec
         with gather.noting():
             use_settings(session, spec, project.spec_file, site.name)
-        definitions = load_definitions(project.folder, spec, session, gather)
+        definitions = load_definitions(project.folder, spec, session, gather, skip=project.settings.skip)
         empty = root.address(root.folder / "empty")
         pipeline = read_pipeline(spec, definitions, session, empty, gather)
         for sink in pipeline.sinks:

@@ -63,3 +63,30 @@ def test_layout_and_comments_do_not_change_a_query() -> None:
 def test_anything_else_is_refused_with_its_line(text: str) -> None:
     with pytest.raises(InputError, match=r"x\.sql:2"):
         parse_statements("\n" + text, "x.sql")
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("CREATE TABLE t (n INT)", "CREATE STREAMING TABLE name AS"),
+        ("CREATE OR REPLACE TABLE t AS SELECT 1", "CREATE MATERIALIZED VIEW"),
+        ("INSERT INTO t SELECT 1", "CREATE FLOW name AS INSERT INTO"),
+        ("USE silver", "`database` in the pipeline spec"),
+        ("SELECT 1", "CREATE TEMPORARY VIEW"),
+        ("SET", "SET name = value"),
+    ],
+)
+def test_what_defines_nothing_is_refused_with_what_to_write_instead(text: str, instead: str) -> None:
+    with pytest.raises(InputError) as refused:
+        parse_statements(text, "x.sql")
+    assert instead in str(refused.value)
+
+
+def test_variables_come_from_the_spec_and_from_set_in_the_same_file() -> None:
+    text = (
+        "SET low = 3;\nSET spark.sql.ansi.enabled=false;\n"
+        "CREATE STREAMING TABLE ${db}.t AS\nSELECT ${low} FROM STREAM ${x}"
+    )
+    (table,) = parse_statements(text, "x.sql", {"db": "silver", "low": "1"})
+    assert (table.name, table.query, table.line) == ("silver.t", "SELECT 3 FROM STREAM ${x}", 3)
+    assert table.settings == {"spark.sql.ansi.enabled": "false"}

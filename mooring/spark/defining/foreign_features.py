@@ -1,0 +1,61 @@
+"""What projects use that Apache Spark does not have: Databricks' own, named with what to write instead."""
+
+from __future__ import annotations
+
+import re
+
+SKIP = "leave it out with `skip: [{name}]` in mooring.yml, and what needs it is left out too"
+
+_ATTRIBUTES = (
+    (
+        re.compile(r"expect(_or_drop|_or_fail|_all\w*)?"),
+        "expectations are Databricks' own; Spark has none",
+        "filter in the flow instead, df.where(condition)",
+    ),
+    (
+        re.compile(r"apply_changes\w*|create_auto_cdc_from_snapshot_flow"),
+        "a flow that rewrites its target cannot be placed: channels only append",
+        "leave it to spark-pipelines on one cluster",
+    ),
+    (re.compile(r"read|read_stream"), "Databricks' own", "use spark.read.table and spark.readStream.table"),
+    (re.compile(r"view"), "Databricks' own name", "use @dp.temporary_view"),
+)
+_FUNCTIONS = re.compile(r"`?(cloud_files|read_files|read_kafka)`?", re.IGNORECASE)
+
+
+def foreign_to_spark(failure: BaseException, file: str) -> tuple[str, str] | None:
+    """Why a definition file could not be run, and what to do; None where it uses nothing foreign."""
+    left_out = SKIP.format(name=file)
+    if isinstance(failure, ModuleNotFoundError):
+        top = (failure.name or "").partition(".")[0]
+        if top == "dlt":
+            return (
+                "imports dlt, Databricks' own package for pipelines",
+                f"write `from pyspark import pipelines as dp`, and dp where it says dlt; or {left_out}",
+            )
+        if top == "databricks":
+            return f"imports {failure.name}, which only Databricks has", f"do without it, or {left_out}"
+    if isinstance(failure, NameError) and failure.name in ("dbutils", "display"):
+        return f"uses {failure.name}, which only Databricks has", f"do without it, or {left_out}"
+    if isinstance(failure, AttributeError) and "pyspark.pipelines" in str(failure):
+        for pattern, why, instead in _ATTRIBUTES:
+            if pattern.fullmatch(failure.name or ""):
+                return f"uses dp.{failure.name}: {why}", f"{instead}; or {left_out}"
+    return None
+
+
+def foreign_remedy(failure: BaseException | str, dataset: str) -> str | None:
+    """What to do about a function or source in a query that only Databricks has; None where it has none."""
+    text, left_out = str(failure), SKIP.format(name=dataset)
+    if re.search(r"data source: cloudFiles", text, re.IGNORECASE):
+        return (
+            "cloudFiles (Auto Loader) is Databricks' own: read the folder itself, "
+            "spark.readStream.format('json').schema(...).load(path), which takes up new files too; or "
+            f"{left_out}"
+        )
+    if "TABLE_VALUED_FUNCTION" in text and (found := _FUNCTIONS.search(text)) is not None:
+        return (
+            f"{found[1]} is Databricks' own: read the files in a Python flow with spark.readStream and their "
+            f"format; or {left_out}"
+        )
+    return None
