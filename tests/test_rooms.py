@@ -43,6 +43,7 @@ ROOMS = [
     "chunks/search",
     "deployment",
     "protocols",
+    "protocols/ants",
     "simulator/traces",
     "simulator/data_plane/kernels",
     "simulator/data_plane",

@@ -30,6 +30,7 @@ POLICIES = {
     "relaxation": "mooring.placement.relaxation.relaxation:Relaxation",
     "producer": "mooring.placement.baselines.network_baselines:Producer",
     "consumer": "mooring.placement.baselines.network_baselines:Consumer",
+    "ants": "mooring.placement.ants.ants:Ants",
     "descent": "mooring.placement.ants.descent:Descent",
     "ip_multicast": "mooring.placement.baselines.network_baselines:IpMulticast",
 }

@@ -49,11 +49,8 @@ class Chains(NamedTuple):
     task_start: Ints
     tasks: Floats
     fragment: Ints
-    side_start: Ints
-    sides: Floats
     start_site: Ints
     start_fragment: Ints
-    start_variability: Floats
     end_site: Ints
     end_fragment: Ints
     end_weight: Floats

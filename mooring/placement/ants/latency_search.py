@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,23 +34,6 @@ class LatencySearch:
     @cached_property
     def chains(self) -> list[Chain]:
         return chains_of(self.problem, self.model, self.many)
-
-    @cached_property
-    def chain_arrays(self) -> Chains:
-        chains = self.chains
-        return Chains(
-            _starts([len(chain.fragments) for chain in chains]),
-            np.concatenate([np.zeros((0, 9)), *(chain.tasks for chain in chains)]),
-            np.array([f for chain in chains for f in chain.fragments], dtype=np.int64),
-            _starts([len(chain.sides) for chain in chains]),
-            np.concatenate([np.zeros((0, 6)), *(chain.sides for chain in chains)]),
-            np.array([chain.start.site for chain in chains], dtype=np.int64),
-            np.array([chain.start.fragment for chain in chains], dtype=np.int64),
-            np.array([chain.start_variability for chain in chains], dtype=np.float64),
-            np.array([chain.end.site for chain in chains], dtype=np.int64),
-            np.array([chain.end.fragment for chain in chains], dtype=np.int64),
-            np.array([chain.end_weight for chain in chains], dtype=np.float64),
-        )
 
     @cached_property
     def fragments(self) -> FragmentFlows:
@@ -96,11 +80,13 @@ class LatencySearch:
         objective = descent_kernels.objective
         return float(objective(self.many.template, sites, query_s, np.zeros(count), np.zeros(count)))
 
-    def shortest_ways(self) -> Ints | None:
-        """Chain after chain on its quickest way, given those before; None where one finds no room."""
-        sites = self.model.pinned_site.astype(np.int64)
-        stuck = descent_kernels.shortest_ways(self.many.template, self.chain_arrays, self.fragments, sites)
-        return sites if stuck < 0 else None
+    def shortest_ways(self, sites: Ints | None = None, chains: Sequence[Chain] | None = None) -> Ints | None:
+        """Chain after chain on its quickest way, given those before and where else fragments are (-1: nowhere
+        yet); None where one finds no room."""
+        found: Ints = (self.model.pinned_site if sites is None else sites).astype(np.int64)
+        arrays = _chain_arrays(self.chains if chains is None else chains)
+        stuck = descent_kernels.shortest_ways(self.many.template, arrays, self.fragments, found)
+        return found if stuck < 0 else None
 
     def descend(
         self,
@@ -130,6 +116,19 @@ class LatencySearch:
     def _order(self) -> Ints:
         """Chain by chain, each along its way."""
         return np.array([f for chain in self.chains for f in chain.fragments], dtype=np.int64)
+
+
+def _chain_arrays(chains: Sequence[Chain]) -> Chains:
+    return Chains(
+        _starts([len(chain.fragments) for chain in chains]),
+        np.concatenate([np.zeros((0, 9)), *(chain.tasks for chain in chains)]),
+        np.array([f for chain in chains for f in chain.fragments], dtype=np.int64),
+        np.array([chain.start.site for chain in chains], dtype=np.int64),
+        np.array([chain.start.fragment for chain in chains], dtype=np.int64),
+        np.array([chain.end.site for chain in chains], dtype=np.int64),
+        np.array([chain.end.fragment for chain in chains], dtype=np.int64),
+        np.array([chain.end_weight for chain in chains], dtype=np.float64),
+    )
 
 
 def _starts(counts: list[int]) -> Ints:

@@ -111,3 +111,50 @@ def station_of(
     else:
         power = -(1.0 - rho) * (arrival_scv - 1.0) / max(arrival_scv + 4.0 * service_scv, 1e-300)
     return rho, wait * math.exp(power), leaving
+
+
+def slot_of(weights: Any, is_open: Any, number: float) -> int:
+    """The slot that a random number from 0 to 1 stands for, among the open ones by their weights."""
+    total = 0.0
+    for slot in range(len(weights)):
+        if is_open[slot]:
+            total += weights[slot]
+    chosen, passed = -1, 0.0
+    for slot in range(len(weights)):
+        if is_open[slot]:
+            chosen = slot
+            passed += weights[slot]
+            if passed > number * total:
+                break
+    return chosen
+
+
+def is_good_trip(
+    trip_s: float, mean_s: float, variance: float, count: int, trusted: int, confidence: float
+) -> bool:
+    """Whether a trip counts: below the mean plus its confidence interval (section 3.5), and the first few."""
+    if count < trusted:
+        return True
+    return trip_s <= mean_s + confidence * math.sqrt(variance / min(count, 50)) + 1e-12
+
+
+def with_trip(trip_s: float, mean_s: float, variance: float, count: int) -> tuple[float, float]:
+    """Mean and variance of trips once another one counts; late ones count a tenth at least."""
+    part = max(1.0 / (count + 1), 0.1)
+    off = trip_s - mean_s
+    return mean_s + part * off, variance + part * (off * off - variance)
+
+
+def reinforced(weight: float, strength: float, is_chosen: bool) -> float:
+    """Equations 1 and 2; a negative strength discourages, and leaves it to the caller to make the sum 1."""
+    if strength < 0.0:
+        return weight * (1.0 + strength) if is_chosen else weight
+    return weight * (1.0 - strength) + (strength if is_chosen else 0.0)
+
+
+def leaving_variability(rate: float, total_rate: float, variability: float) -> float:
+    """Of one flow among all messages that leave a server so irregularly (splitting)."""
+    if total_rate <= 0.0:
+        return 1.0
+    part = min(rate / total_rate, 1.0)
+    return part * variability + 1.0 - part

@@ -9,7 +9,13 @@ import numpy as np
 from mooring.problem.problem import Problem
 
 
-def chains(rng: np.random.Generator, sites: int, queries: int, tasks: tuple[int, int]) -> Problem:
+def chains(
+    rng: np.random.Generator,
+    sites: int,
+    queries: int,
+    tasks: tuple[int, int],
+    cost_us: tuple[float, float] = (1000, 6000),
+) -> Problem:
     """Chains of operators between random sites of a plane."""
     place = rng.random((sites, 2)) * 80.0
     apart = np.sqrt(((place[:, None] - place[None]) ** 2).sum(axis=2)) + 1.0
@@ -29,7 +35,7 @@ def chains(rng: np.random.Generator, sites: int, queries: int, tasks: tuple[int,
         for i in range(int(rng.integers(tasks[0], tasks[1] + 1))):
             data["operators"][f"o{q}_{i}"] = {
                 "inputs": [before],
-                "cost_us": float(rng.uniform(1000, 6000)),
+                "cost_us": float(rng.uniform(*cost_us)),
                 "selectivity": float(rng.choice([0.5, 0.8, 1.0])),
                 "variability": 1.0,
             }

@@ -1,0 +1,144 @@
+"""The least mean latency of all queries by ants: routing ants find ways, scouts try placements along them,
+and what is best is enforced, all by what single sites know.
+
+Chain after chain is placed, then all are scouted for again and move where that helps, for some rounds. It is
+the protocol of `protocols/ants/`, compiled, with ants one at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mooring.arrays import Ints
+from mooring.errors import InfeasibleError
+from mooring.placement.ants.ant_params import AntParams
+from mooring.placement.ants.colony import ColonyRun
+from mooring.placement.ants.descent import why_not_by_latency
+from mooring.placement.ants.latency_search import LatencySearch
+from mooring.placement.ants.neighbours import neighbours_of
+from mooring.placement.placement import Placement
+from mooring.placement.policy import Context, Subject
+from mooring.problem.problem import Problem
+
+LARGEST_SEED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Ants:
+    """Policy `ants`."""
+
+    name: ClassVar[str] = "ants"
+    about: ClassVar[Subject] = "network"
+
+    routing_ants: int = 100
+    """Sent along every chain before its scouts (the paper's figure 2b)."""
+    scouts: int = 60
+    """Per chain and attempt; ten are too few when many queries share the sites."""
+    attempts: int = 3
+    """Times that ants are sent for a chain before it is refused."""
+    rounds: int = 5
+    """Times that all chains are scouted for again once they are placed."""
+    routing_again: int = 20
+    """Routing ants per chain and round."""
+    strength: float = 0.1
+    """c of the reinforcement r = c T_best / T."""
+    load_limit: float = 0.95
+    """The largest load limit alpha that a scout draws; the smallest is .6, or this."""
+    beta: float = 1.0
+    """A chain moves when its latency is this many times that of the best report."""
+    descent: int = 0
+    """Passes of a finishing descent of single fragments over the sites that scouts have passed; 0: none."""
+
+    def __post_init__(self) -> None:
+        self.params()
+
+    def params(self) -> AntParams:
+        return AntParams(
+            routing_ants=self.routing_ants,
+            scouts=self.scouts,
+            strength=self.strength,
+            least_limit=min(0.6, self.load_limit),
+            most_limit=self.load_limit,
+            beta=self.beta,
+        )
+
+    def unsupported(self, problem: Problem) -> str | None:
+        return why_not_by_latency(problem)
+
+    def place(self, problem: Problem, context: Context) -> Placement:
+        run = self.forage(problem, context)
+        sites = self._with_refused(run)
+        if self.descent > 0:
+            sites = self._finish(run, sites, context)
+        return Placement(problem, sites)
+
+    def forage(self, problem: Problem, context: Context) -> ColonyRun:
+        """Let the colony do its work; chains that it refuses are without sites."""
+        search = LatencySearch.of(problem, context.load)
+        neighbours = neighbours_of(problem.network, len(problem.sites), context.rng)
+        seed = int(context.rng.integers(LARGEST_SEED))
+        pinned = context.load.pinned_site.astype(np.int64)
+        current = None if context.current is None else context.current.site_of_fragment
+        at = pinned if current is None else np.where(pinned >= 0, pinned, current)
+        run = ColonyRun(search, self.params(), neighbours, seed, at.copy())
+        for number in range(len(search.chains)):
+            context.progress(number / len(search.chains) / 2.0, f"chain {number + 1}")
+            if current is not None:
+                run.adopt(number)
+            else:
+                self._place(run, number)
+        self._improve(run, context, None if current is None else at)
+        return run
+
+    def _place(self, run: ColonyRun, number: int) -> None:
+        for _ in range(self.attempts):
+            if run.place(number):
+                return
+
+    def _improve(self, run: ColonyRun, context: Context, home: Ints | None) -> None:
+        """Round after round, while something moves."""
+        count = len(run.search.chains)
+        most = len(run.sites) if context.max_moves is None else context.max_moves
+        for made in range(self.rounds):
+            if context.deadline.expired:
+                break
+            context.progress(0.5 + made / self.rounds / 2.0, f"round {made + 1}")
+            moved = 0
+            for number in range(count):
+                if number in run.ways:
+                    start = run.sites if home is None else home
+                    moved += run.improve(number, self.routing_again, most, start)
+                else:
+                    moved += run.place(number)
+            if not moved:
+                break
+
+    def _with_refused(self, run: ColonyRun) -> Ints:
+        """A plan is of all fragments: what the colony refused goes where it is quickest, whatever the
+        load."""
+        if not run.refused:
+            return run.sites
+        chains = [run.search.chains[number] for number in sorted(run.refused)]
+        sites = run.search.shortest_ways(run.sites, chains)
+        if sites is None:
+            name = run.search.problem.fragment_names[chains[0].fragments[0]]
+            raise InfeasibleError(
+                f"no scout found room for {len(chains)} chains, the first begins with {name!r}",
+                remedy="add capacity or memory, or raise load_limit",
+            )
+        return sites
+
+    def _finish(self, run: ColonyRun, sites: Ints, context: Context) -> Ints:
+        """Single fragments along the paths on which scouts of their chain succeeded."""
+        allowed = np.zeros_like(run.search.allowed)
+        for number, chain in enumerate(run.search.chains):
+            allowed[list(chain.fragments)] = run.seen[number]
+        home = sites if context.current is None else context.current.site_of_fragment
+        most_moves = None if context.current is None else context.max_moves
+        found, _ = run.search.descend(
+            sites, passes=self.descent, allowed=allowed, home=home, most_moves=most_moves
+        )
+        return found

@@ -1,0 +1,181 @@
+"""A colony that places the chains of a problem: one chain's leader after the other, then again and again
+while that helps.
+
+Compiled and in one place, but by what every cell would know: the totals of its own site, the latencies from
+it, and its pheromones. The machines of `protocols/ants/` do the same from site to site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from mooring.arrays import Bools, Floats, Ints
+from mooring.placement.ants import colony_kernels
+from mooring.placement.ants.ant_params import AntParams
+from mooring.placement.ants.chains import Chain
+from mooring.placement.ants.colony_kernels import CellLaws, Colony, Way
+from mooring.placement.ants.latency_search import LatencySearch
+
+ChainArrays = tuple[Floats, Floats, int, bool, float, int, bool, float]
+
+
+@dataclass
+class ColonyRun:
+    """Its state: what is where, and what the ants have found."""
+
+    search: LatencySearch
+    params: AntParams
+    neighbours: Sequence[Sequence[int]]
+    seed: int
+    sites: Ints
+    """Per fragment; -1 while it has none."""
+    colony: Colony = field(init=False)
+    ways: dict[int, Way] = field(default_factory=dict)
+    """Per chain that is placed."""
+    refused: set[int] = field(default_factory=set)
+    """Chains of which no scout succeeded."""
+    seen: Bools = field(init=False)
+    """Chain x site: passed by a scout that succeeded."""
+    ants: Ints = field(init=False)
+    """Per chain, how many were sent."""
+
+    def __post_init__(self) -> None:
+        self.colony = new_colony(self.search, self.neighbours, self.seed)
+        count, sites = len(self.search.chains), len(self.search.problem.sites)
+        self.seen = np.zeros((count, sites), dtype=np.bool_)
+        self.ants = np.zeros(count, dtype=np.int64)
+        chained = {f for chain in self.search.chains for f in chain.fragments}
+        template, flows = self.search.many.template, self.search.fragments
+        for f in range(len(self.sites)):
+            if f not in chained and self.sites[f] >= 0:
+                self.colony.totals[self.sites[f], :6] += flows.flow[f]
+                self.colony.totals[self.sites[f], 6] += template.fixed_cores[f]
+                self.colony.totals[self.sites[f], 7] += flows.memory_mb[f]
+
+    @property
+    def law(self) -> CellLaws:
+        own = self.params
+        return CellLaws(
+            own.strength,
+            own.confidence,
+            own.trusted_trips,
+            own.least_limit,
+            own.most_limit,
+            own.most_skipped,
+            own.failures,
+            own.discouraged,
+            own.outstanding,
+        )
+
+    def place(self, number: int) -> bool:
+        """A chain that has no sites yet; false if it was refused."""
+        chain = self.search.chains[number]
+        best = colony_kernels.empty_way(len(chain.fragments))
+        cost = self._forage(number, self.params.routing_ants, best)
+        if not np.isfinite(cost):
+            self.refused.add(number)
+            return False
+        self.refused.discard(number)
+        self._deploy(number, best)
+        return True
+
+    def adopt(self, number: int) -> None:
+        """A chain that runs where `sites` says."""
+        chain = self.search.chains[number]
+        way = colony_kernels.empty_way(len(chain.fragments))
+        at = [int(self.sites[f]) for f in chain.fragments]
+        breaks = [0, *(k for k, (a, b) in enumerate(pairwise(at), 1) if a != b), len(at)]
+        for n, (first, end) in enumerate(pairwise(breaks)):
+            way.site[n], way.first[n], way.last[n] = at[first], first, end - 1
+        way.size[0] = len(breaks) - 1
+        colony_kernels.cost_of(self.colony, self._arrays(chain), way)
+        self._deploy(number, way)
+
+    def improve(self, number: int, routing_ants: int, most_displaced: int, home: Ints) -> bool:
+        """Scout again for a placed chain; it moves where its latency is beta times the best report's (section
+        3.9), unless more fragments than allowed would not be at home."""
+        chain, way = self.search.chains[number], self.ways[number]
+        arrays = self._arrays(chain)
+        colony_kernels.deploy(self.colony, chain.tasks, chain.sides, way, -1.0)
+        now = colony_kernels.cost_of(self.colony, arrays, way)
+        best = colony_kernels.empty_way(len(chain.fragments))
+        cost = self._forage(number, routing_ants, best)
+        own = list(chain.fragments)
+        before = self.sites[own].copy()
+        moves = np.isfinite(cost) and now > cost * self.params.beta * (1.0 + 1e-9)
+        if moves:
+            self._set_sites(chain, best)
+            if int((self.sites != home).sum()) > most_displaced:
+                self.sites[own] = before
+                moves = False
+        self._deploy(number, best if moves else way)
+        return moves and not np.array_equal(before, self.sites[own])
+
+    def _forage(self, number: int, routing_ants: int, best: Way) -> float:
+        arrays = self._arrays(self.search.chains[number])
+        cost, after = colony_kernels.forage(
+            self.colony,
+            self.law,
+            arrays,
+            number,
+            routing_ants,
+            self.params.scouts,
+            int(self.ants[number]),
+            best,
+            self.seen[number],
+        )
+        self.ants[number] = after
+        return float(cost)
+
+    def _arrays(self, chain: Chain) -> ChainArrays:
+        source, destination = chain.start.site_in(self.sites), chain.end.site_in(self.sites)
+        return (
+            chain.tasks,
+            chain.sides,
+            destination if source < 0 else source,
+            chain.start.fragment >= 0,
+            chain.start_variability,
+            source if destination < 0 else destination,
+            chain.end.fragment >= 0,
+            chain.end_weight if destination >= 0 else 0.0,
+        )
+
+    def _deploy(self, number: int, way: Way) -> None:
+        chain = self.search.chains[number]
+        colony_kernels.deploy(self.colony, chain.tasks, chain.sides, way, 1.0)
+        self.ways[number] = way
+        self._set_sites(chain, way)
+
+    def _set_sites(self, chain: Chain, way: Way) -> None:
+        for at in range(int(way.size[0])):
+            for k in range(int(way.first[at]), int(way.last[at]) + 1):
+                self.sites[chain.fragments[k]] = way.site[at]
+
+
+def new_colony(search: LatencySearch, neighbours: Sequence[Sequence[int]], seed: int) -> Colony:
+    """With uniform pheromones and nothing deployed."""
+    template, count = search.many.template, len(neighbours)
+    slots = max((len(own) for own in neighbours), default=1) or 1
+    neighbour = np.full((count, slots), -1, dtype=np.int64)
+    pheromone = np.zeros((count, count, slots))
+    for s, own in enumerate(neighbours):
+        neighbour[s, : len(own)] = own
+        pheromone[:, s, : len(own)] = 1.0 / max(len(own), 1)
+    return Colony(
+        neighbour,
+        template.latency_s,
+        template.capacity_cores,
+        search.fragments.memory_limit_mb,
+        seed,
+        pheromone,
+        np.zeros((count, count)),
+        np.zeros((count, count)),
+        np.zeros((count, count)),
+        np.zeros((count, count), dtype=np.int64),
+        np.zeros((count, 8)),
+        np.zeros(2, dtype=np.int64),
+    )

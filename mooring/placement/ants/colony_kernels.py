@@ -1,0 +1,421 @@
+"""A whole colony, ant after ant, compiled: what the machines of `protocols/ants/` do when every ant waits for
+the one before, from the same seeds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from mooring.arrays import Floats, Ints
+from mooring.placement.ants import rules
+
+next_random = njit(cache=True)(rules.next_random)
+ant_seed = njit(cache=True)(rules.ant_seed)
+segment_flow = njit(cache=True)(rules.segment_flow)
+station_of = njit(cache=True)(rules.station_of)
+slot_of = njit(cache=True)(rules.slot_of)
+is_good_trip = njit(cache=True)(rules.is_good_trip)
+with_trip = njit(cache=True)(rules.with_trip)
+reinforced = njit(cache=True)(rules.reinforced)
+leaving_variability = njit(cache=True)(rules.leaving_variability)
+
+MODULUS = rules.MODULUS
+WEIGHT, FIXED, MEMORY = 5, 6, 7
+SLACK = 1e-9
+
+
+class Colony(NamedTuple):
+    """Cells, and what is deployed at their sites. All but the first five change."""
+
+    neighbour: Ints
+    """Site x slot; -1: none."""
+    latency_s: Floats
+    capacity_cores: Floats
+    memory_limit_mb: Floats
+    seed: int
+    pheromone: Floats
+    """Destination x site x slot."""
+    trip_mean: Floats
+    """Destination x site."""
+    trip_variance: Floats
+    trip_best: Floats
+    trips: Ints
+    totals: Floats
+    """Site x `rules.TOTALS`."""
+    steps: Ints
+    """How many steps ants have made, of which routing ants."""
+
+
+class CellLaws(NamedTuple):
+    """Of `AntParams`, as numbers."""
+
+    strength: float
+    confidence: float
+    trusted_trips: int
+    least_limit: float
+    most_limit: float
+    most_skipped: float
+    failures: int
+    discouraged: float
+    outstanding: float
+
+
+class Way(NamedTuple):
+    """What an ant carries, or a report: sites with the tasks placed there."""
+
+    site: Ints
+    first: Ints
+    last: Ints
+    variability: Floats
+    """Of what comes to each."""
+    cost: Floats
+    effect: Floats
+    """The part of the cost that others have."""
+    size: Ints
+    """Of one number: how many sites."""
+
+
+@njit(cache=True)
+def empty_way(tasks) -> Way:  # type: ignore[no-untyped-def]
+    return Way(
+        np.zeros(tasks, np.int64),
+        np.zeros(tasks, np.int64),
+        np.zeros(tasks, np.int64),
+        np.zeros(tasks),
+        np.zeros(tasks),
+        np.zeros(tasks),
+        np.zeros(1, np.int64),
+    )
+
+
+@njit(cache=True)
+def _wait_s(colony, s) -> float:  # type: ignore[no-untyped-def]
+    row = colony.totals[s]
+    return float(station_of(colony.capacity_cores[s], row[0], row[1], row[2], row[3], row[4], row[FIXED])[1])
+
+
+@njit(cache=True)
+def _next_slot(colony, destination, s, is_visited, state):  # type: ignore[no-untyped-def]
+    """Among neighbours not visited yet, or all of them where all are."""
+    slots = colony.neighbour.shape[1]
+    is_open, some = np.zeros(slots, np.bool_), False
+    for slot in range(slots):
+        other = colony.neighbour[s, slot]
+        is_open[slot] = other >= 0 and not is_visited[other]
+        some = some or is_open[slot]
+    if not some:
+        for slot in range(slots):
+            is_open[slot] = colony.neighbour[s, slot] >= 0
+    state = next_random(state)
+    return slot_of(colony.pheromone[destination, s], is_open, state / MODULUS), state
+
+
+@njit(cache=True)
+def routing_ant(colony, law, source, destination, state) -> bool:  # type: ignore[no-untyped-def]
+    """Forward along pheromones, cutting out cycles, and back reinforcing; false if it died on the way."""
+    count = len(colony.capacity_cores)
+    path, slot_at = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    elapsed_s, age_s = np.zeros(count), np.zeros(count)
+    is_visited = np.zeros(count, np.bool_)
+    path[0], size = source, 1
+    is_visited[source] = True
+    s, now_s, clock_s = source, 0.0, 0.0
+    while s != destination:
+        colony.steps[0] += 1
+        slot, state = _next_slot(colony, destination, s, is_visited, state)
+        other = colony.neighbour[s, slot]
+        took_s = _wait_s(colony, s) + colony.latency_s[s, other]
+        if not took_s < math.inf:
+            return False
+        now_s, clock_s = now_s + took_s, clock_s + took_s
+        slot_at[size - 1] = slot
+        if is_visited[other]:
+            begun = 0
+            while path[begun] != other:
+                begun += 1
+            if clock_s - age_s[begun] > age_s[begun]:
+                return False
+            for n in range(begun + 1, size):
+                is_visited[path[n]] = False
+            size, now_s = begun + 1, elapsed_s[begun]
+        else:
+            path[size], elapsed_s[size], age_s[size] = other, now_s, clock_s
+            is_visited[other] = True
+            size += 1
+        s = other
+    for n in range(size - 2, -1, -1):
+        _reinforce(colony, law, destination, path[n], slot_at[n], now_s - elapsed_s[n])
+    return True
+
+
+@njit(cache=True)
+def _reinforce(colony, law, destination, s, chosen, trip_s):  # type: ignore[no-untyped-def]
+    mean, variance = colony.trip_mean[destination, s], colony.trip_variance[destination, s]
+    trips = colony.trips[destination, s]
+    if not is_good_trip(trip_s, mean, variance, trips, law.trusted_trips, law.confidence):
+        return
+    best = trip_s if trips == 0 else min(colony.trip_best[destination, s], trip_s)
+    colony.trip_mean[destination, s], colony.trip_variance[destination, s] = with_trip(
+        trip_s, mean, variance, trips
+    )
+    colony.trip_best[destination, s] = best
+    colony.trips[destination, s] = trips + 1
+    strength = law.strength * best / trip_s if trip_s > 0.0 else law.strength
+    row = colony.pheromone[destination, s]
+    for slot in range(len(row)):
+        if colony.neighbour[s, slot] >= 0:
+            row[slot] = reinforced(row[slot], strength, slot == chosen)
+
+
+@njit(cache=True)
+def _discourage(colony, law, destination, s, chosen):  # type: ignore[no-untyped-def]
+    row, total = colony.pheromone[destination, s], 0.0
+    for slot in range(len(row)):
+        row[slot] = reinforced(row[slot], -law.discouraged, slot == chosen)
+        total += row[slot]
+    for slot in range(len(row)):
+        row[slot] /= total
+
+
+@njit(cache=True)
+def segment_cost(colony, tasks, sides, s, first, last, variability, before, waits, limit):  # type: ignore[no-untyped-def]
+    """What tasks first to last cost at site s, in seconds of the mean query; the part of it that others have;
+    and how irregularly their results leave. Infinite beyond the load limit, and where there is no room.
+
+    before: the site that messages come from (-1: none).
+    """
+    flow = segment_flow(tasks, sides, first, last, variability)
+    row, capacity = colony.totals[s], colony.capacity_cores[s]
+    if row[FIXED] + flow[6] > capacity * (1.0 + SLACK):
+        return math.inf, 0.0, 1.0
+    if row[MEMORY] + flow[7] > colony.memory_limit_mb[s] * (1.0 + SLACK):
+        return math.inf, 0.0, 1.0
+    was = station_of(capacity, row[0], row[1], row[2], row[3], row[4], row[FIXED])
+    now = station_of(
+        capacity,
+        row[0] + flow[0],
+        row[1] + flow[1],
+        row[2] + flow[2],
+        row[3] + flow[3],
+        row[4] + flow[4],
+        row[FIXED] + flow[6],
+    )
+    if not now[0] < limit:
+        return math.inf, 0.0, 1.0
+    weight = tasks[first][rules.WEIGHT]
+    way_s = colony.latency_s[before, s] if before >= 0 else 0.0
+    own = way_s + (now[1] if waits else 0.0) + flow[8] / (capacity - row[FIXED] - flow[6])
+    effect = row[WEIGHT] * (now[1] - was[1]) + (flow[WEIGHT] - weight) * now[1]
+    out = tasks[last][rules.RATE] * tasks[last][rules.GAIN]
+    return weight * own + effect, effect, leaving_variability(out, row[0] + flow[0], now[2])
+
+
+@njit(cache=True)
+def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-untyped-def]
+    """One hypothetical placement along pheromones; the way and its path are filled in. Returns the cost
+    (infinite: it failed), the effect on others in it, and its greediness.
+
+    chain: tasks, sides, source, start is a fragment, variability, destination (-1: none), end is a fragment,
+    weight of the way there.
+    """
+    tasks, sides, source, from_fragment, variability, destination, to_fragment, end_weight = chain
+    count, n = len(colony.capacity_cores), len(tasks)
+    state = next_random(state)
+    greed = 1 + int(state / MODULUS * n)
+    state = next_random(state)
+    limit = law.least_limit + state / MODULUS * (law.most_limit - law.least_limit)
+    state = next_random(state)
+    skipped = state / MODULUS * law.most_skipped
+    is_visited = np.zeros(count, np.bool_)
+    way.size[0], path_size[0] = 0, 1
+    path[0], is_visited[source] = source, True
+    s, k, before = source, 0, source
+    while True:
+        colony.steps[1] += 1
+        places = True
+        if s != destination:
+            state = next_random(state)
+            places = not state / MODULUS < skipped
+        if places:
+            waits = not (from_fragment and k == 0 and s == source)
+            for many in range(min(greed, n - k), 0, -1):
+                cost, effect, left = segment_cost(
+                    colony, tasks, sides, s, k, k + many - 1, variability, before, waits, limit
+                )
+                if cost < math.inf:
+                    at = way.size[0]
+                    way.site[at], way.first[at], way.last[at] = s, k, k + many - 1
+                    way.variability[at], way.cost[at], way.effect[at] = variability, cost, effect
+                    way.size[0] += 1
+                    k, before, variability = k + many, s, left
+                    break
+        if k == n or s == destination:
+            break
+        slot, state = _next_slot(colony, destination, s, is_visited, state)
+        s = colony.neighbour[s, slot]
+        if is_visited[s]:
+            return math.inf, 0.0, -1
+        path[path_size[0]], is_visited[s] = s, True
+        path_size[0] += 1
+    if k < n:
+        return math.inf, 0.0, greed
+    total, effect = _end_cost(colony, before, destination, to_fragment, end_weight), 0.0
+    _balance(colony, chain, way, limit)
+    for at in range(way.size[0]):
+        total += way.cost[at]
+        effect += way.effect[at]
+    return total, effect, greed
+
+
+@njit(cache=True)
+def _end_cost(colony, last, destination, to_fragment, end_weight) -> float:  # type: ignore[no-untyped-def]
+    if destination < 0 or last == destination:
+        return 0.0
+    wait_s = _wait_s(colony, destination) if to_fragment else 0.0
+    return float(end_weight * (colony.latency_s[last, destination] + wait_s))
+
+
+@njit(cache=True)
+def _balance(colony, chain, way, limit):  # type: ignore[no-untyped-def]
+    """On the way back: one task to the site before or after, where the two together then cost less."""
+    tasks, sides, source, from_fragment = chain[0], chain[1], chain[2], chain[3]
+    for at in range(way.size[0] - 1, 0, -1):
+        best, move = way.cost[at] + way.cost[at - 1], 0
+        costs = np.zeros((3, 4))
+        for shift in (-1, 1):
+            # -1: the first task here goes to the site before; 1: the last one there comes here.
+            first, last = way.first[at] - shift, way.last[at - 1] - shift
+            if first > way.last[at] or last < way.first[at - 1]:
+                continue
+            here = segment_cost(
+                colony,
+                tasks,
+                sides,
+                way.site[at],
+                first,
+                way.last[at],
+                way.variability[at],
+                way.site[at - 1],
+                True,
+                limit,
+            )
+            earlier = way.site[at - 2] if at > 1 else source
+            waits = not (from_fragment and at == 1 and way.site[0] == source)
+            there = segment_cost(
+                colony,
+                tasks,
+                sides,
+                way.site[at - 1],
+                way.first[at - 1],
+                last,
+                way.variability[at - 1],
+                earlier,
+                waits,
+                limit,
+            )
+            costs[1 + shift] = here[0], here[1], there[0], there[1]
+            if here[0] + there[0] < best:
+                best, move = here[0] + there[0], shift
+        if move != 0:
+            way.first[at] -= move
+            way.last[at - 1] -= move
+            way.cost[at], way.effect[at] = costs[1 + move, 0], costs[1 + move, 1]
+            way.cost[at - 1], way.effect[at - 1] = costs[1 + move, 2], costs[1 + move, 3]
+
+
+@njit(cache=True)
+def copy_way(source, target):  # type: ignore[no-untyped-def]
+    target.site[:], target.first[:], target.last[:] = source.site, source.first, source.last
+    target.variability[:] = source.variability
+    target.cost[:], target.effect[:] = source.cost, source.effect
+    target.size[0] = source.size[0]
+
+
+@njit(cache=True)
+def cost_of(colony, chain, way) -> float:  # type: ignore[no-untyped-def]
+    """Of a way as it is, with nothing of it in the totals."""
+    tasks, sides, before, from_fragment = chain[0], chain[1], chain[2], chain[3]
+    total, variability = 0.0, chain[4]
+    for at in range(way.size[0]):
+        s = way.site[at]
+        waits = not (from_fragment and at == 0 and s == chain[2])
+        way.variability[at] = variability
+        way.cost[at], way.effect[at], variability = segment_cost(
+            colony, tasks, sides, s, way.first[at], way.last[at], variability, before, waits, math.inf
+        )
+        total += way.cost[at]
+        before = s
+    return float(total + _end_cost(colony, before, chain[5], chain[6], chain[7]))
+
+
+@njit(cache=True)
+def deploy(colony, tasks, sides, way, sign):  # type: ignore[no-untyped-def]
+    """Add the flows of a way to the totals of its sites, or take them away."""
+    for at in range(way.size[0]):
+        flow = segment_flow(tasks, sides, way.first[at], way.last[at], way.variability[at])
+        for column in range(8):
+            colony.totals[way.site[at], column] += sign * flow[column]
+
+
+@njit(cache=True)
+def forage(colony, law, chain, number, routing, scouts, first_ant, best, seen):  # type: ignore[no-untyped-def]
+    """One attempt of a leader: routing ants, then scouts; the best report is filled in, and seen says which
+    sites scouts passed that succeeded. Returns its cost (infinite: none did) and the number of the next
+    ant."""
+    source, destination = chain[2], chain[5]
+    count, n = len(colony.capacity_cores), len(chain[0])
+    for ant in range(first_ant, first_ant + routing):
+        if source != destination:
+            routing_ant(colony, law, source, destination, ant_seed(colony.seed, number, ant))
+    way, least = empty_way(n), math.inf
+    path, size = np.zeros(count, np.int64), np.zeros(1, np.int64)
+    failed, sizes = np.zeros((scouts, count), np.int64), np.zeros(scouts, np.int64)
+    greeds, waiting = np.zeros(scouts, np.int64), 0
+    for ant in range(first_ant + routing, first_ant + routing + scouts):
+        cost, effect, greed = scout(colony, law, chain, ant_seed(colony.seed, number, ant), way, path, size)
+        if cost < math.inf:
+            for at in range(size[0]):
+                seen[path[at]] = True
+            if cost < least:
+                least = cost
+                copy_way(way, best)
+            if effect <= law.outstanding * (cost - effect) and law.outstanding > 0.0:
+                break
+        elif greed >= 0:
+            failed[waiting, : size[0]], sizes[waiting], greeds[waiting] = path[: size[0]], size[0], greed
+            waiting = _after_failure(colony, law, destination, failed, sizes, greeds, waiting + 1)
+    return least, first_ant + routing + scouts
+
+
+@njit(cache=True)
+def _after_failure(colony, law, destination, failed, sizes, greeds, waiting) -> int:  # type: ignore[no-untyped-def]
+    """The last scout has joined those that wait at the destination: if enough of its path differ in
+    greediness, one goes back and discourages the path, and all of that path are gone. Returns how many still
+    wait."""
+    last = waiting - 1
+    alike, different = np.zeros(waiting, np.bool_), 0
+    for one in range(waiting):
+        alike[one] = sizes[one] == sizes[last]
+        for at in range(sizes[last]):
+            alike[one] = alike[one] and failed[one, at] == failed[last, at]
+        if alike[one]:
+            is_new = True
+            for other in range(one):
+                is_new = is_new and not (alike[other] and greeds[other] == greeds[one])
+            different += is_new
+    if different < law.failures:
+        return int(waiting)
+    for at in range(sizes[last] - 2, -1, -1):
+        for slot in range(colony.neighbour.shape[1]):
+            if colony.neighbour[failed[last, at], slot] == failed[last, at + 1]:
+                _discourage(colony, law, destination, failed[last, at], slot)
+    kept = 0
+    for one in range(waiting):
+        if not alike[one]:
+            failed[kept], sizes[kept], greeds[kept] = failed[one], sizes[one], greeds[one]
+            kept += 1
+    return kept

@@ -1,0 +1,1 @@
+"""Ants: decentralised placement of chains by latency, as state machines of sites."""

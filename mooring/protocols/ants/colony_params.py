@@ -1,0 +1,51 @@
+"""What a site knows from the beginning, and the times of the protocol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mooring.errors import InputError
+from mooring.placement.ants.ant_params import AntParams
+
+
+@dataclass(frozen=True)
+class SiteFacts:
+    """Local: what the site is, whom it knows, and latencies that it can measure itself."""
+
+    neighbours: tuple[int, ...]
+    to_s: tuple[float, ...]
+    """Latency to every site."""
+    from_s: tuple[float, ...]
+    """Latency from every site."""
+    capacity_cores: float
+    memory_mb: float
+
+
+@dataclass(frozen=True)
+class ColonyParams:
+    ants: AntParams = field(default_factory=AntParams)
+    seed: int = 0
+    at_once: int = 20
+    """Ants of one leader that are under way together."""
+    attempts: int = 3
+    """Times that a leader sends ants and scouts before it refuses a chain."""
+    ant_ms: float = 5000.0
+    """After this an ant that has not come back counts as lost."""
+    enough: float = 1.0
+    """The part of the ants that must be back, or lost, before the leader goes on."""
+    reservation_ms: float = 15000.0
+    """How long a site keeps what an enforcement ant reserved: longer than the ant is waited for."""
+    lease_ms: float = 60000.0
+    """How long it keeps what is placed without a word of the leader."""
+    forgotten_ms: float = 600000.0
+    """Pheromones that were not renewed for so long are given up (section 3.5)."""
+
+    def __post_init__(self) -> None:
+        times = self.ant_ms, self.reservation_ms, self.lease_ms, self.forgotten_ms
+        if not all(0.0 < each < float("inf") for each in times) or self.reservation_ms < 2 * self.ant_ms:
+            raise InputError(
+                f"found {times}, expected positive times, a reservation of at least two ants' time",
+                field="reservation_ms",
+            )
+        if self.at_once < 1 or self.attempts < 1 or not 0.0 < self.enough <= 1.0:
+            raise InputError("expected at least one ant at once and one attempt", field="at_once")

@@ -1,0 +1,119 @@
+"""What is reserved and deployed at a site, and what more would cost: the queueing model over its own
+flows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from mooring.placement.ants import rules
+from mooring.protocols.ants.colony_params import SiteFacts
+from mooring.protocols.ants.messages import ChainSpec, Reservation, Segment
+
+SLACK = 1e-9
+WEIGHT, FIXED, MEMORY = 5, 6, 7
+NO_ROOM = (math.inf, 0.0, 1.0)
+
+
+class Deployed:
+    """Totals over the flows here; reservations that expire, one per chain and attempt."""
+
+    def __init__(self, site: int, facts: SiteFacts) -> None:
+        self._site, self._facts = site, facts
+        self.totals = [0.0] * rules.TOTALS
+        self.reservations: dict[tuple[int, int], Reservation] = {}
+
+    def restore(self, reservations: Iterable[Reservation]) -> None:
+        for each in reservations:
+            self._add(each)
+
+    @property
+    def load(self) -> float:
+        """Utilisation of what fixed load leaves."""
+        return self._station(self.totals)[0]
+
+    @property
+    def wait_s(self) -> float:
+        return self._station(self.totals)[1]
+
+    def _station(self, totals: Sequence[float]) -> tuple[float, float, float]:
+        rate, load, square, squared_rates, irregular, _, fixed, _ = totals
+        return rules.station_of(
+            self._facts.capacity_cores, rate, load, square, squared_rates, irregular, fixed
+        )
+
+    def cost(
+        self,
+        chain: ChainSpec,
+        first: int,
+        last: int,
+        variability: float,
+        before: int,
+        *,
+        waits: bool,
+        limit: float,
+    ) -> tuple[float, float, float]:
+        """What tasks first to last would cost here, in seconds of the mean query; the part of it that others
+        have; how irregularly results leave. Infinite beyond the limit, and without room."""
+        flow = rules.segment_flow(chain.tasks, chain.sides, first, last, variability)
+        facts, totals = self._facts, self.totals
+        if totals[FIXED] + flow[FIXED] > facts.capacity_cores * (1.0 + SLACK):
+            return NO_ROOM
+        if totals[MEMORY] + flow[MEMORY] > facts.memory_mb * (1.0 + SLACK):
+            return NO_ROOM
+        was = self._station(totals)
+        now = self._station([mine + more for mine, more in zip(totals, flow, strict=False)])
+        if not now[0] < limit:
+            return NO_ROOM
+        weight = chain.tasks[first][rules.WEIGHT]
+        way_s = facts.from_s[before] if before >= 0 else 0.0
+        own_s = way_s + (now[1] if waits else 0.0)
+        own_s += flow[8] / (facts.capacity_cores - totals[FIXED] - flow[FIXED])
+        effect = totals[WEIGHT] * (now[1] - was[1]) + (flow[WEIGHT] - weight) * now[1]
+        out = chain.tasks[last][rules.RATE] * chain.tasks[last][rules.GAIN]
+        left = rules.leaving_variability(out, totals[0] + flow[0], now[2])
+        return weight * own_s + effect, effect, left
+
+    def end_cost(self, chain: ChainSpec, last: int) -> float:
+        """Of the way from the site of the last task to the destination, which is here."""
+        if last == self._site:
+            return 0.0
+        return chain.end_weight * (self._facts.from_s[last] + (self.wait_s if chain.to_fragment else 0.0))
+
+    def reserve(self, chain: ChainSpec, attempt: int, segment: Segment, expires_ms: float) -> None:
+        """Again is the same as once, but for the time."""
+        key = chain.number, attempt
+        if key in self.reservations:
+            kept = self.reservations[key]
+            later = max(expires_ms, kept.expires_ms)
+            self.reservations[key] = msgspec.structs.replace(kept, expires_ms=later)
+            return
+        flow = rules.segment_flow(chain.tasks, chain.sides, segment.first, segment.last, segment.variability)
+        self._add(Reservation(*key, segment, tuple(flow[: rules.TOTALS]), expires_ms))
+
+    def release(self, chain: int, attempt: int) -> bool:
+        gone = self.reservations.pop((chain, attempt), None)
+        if gone is None:
+            return False
+        for n, value in enumerate(gone.flow):
+            self.totals[n] -= value
+        if not self.reservations:
+            self.totals = [0.0] * rules.TOTALS
+        return True
+
+    def expire(self, now_ms: float) -> bool:
+        """Release what nobody has renewed in time."""
+        old = [key for key, each in self.reservations.items() if each.expires_ms <= now_ms]
+        for key in old:
+            self.release(*key)
+        return bool(old)
+
+    def next_expiry_ms(self) -> float | None:
+        return min((each.expires_ms for each in self.reservations.values()), default=None)
+
+    def _add(self, reservation: Reservation) -> None:
+        self.reservations[reservation.chain, reservation.attempt] = reservation
+        for n, value in enumerate(reservation.flow):
+            self.totals[n] += value

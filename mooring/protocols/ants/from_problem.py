@@ -1,0 +1,42 @@
+"""What the machines of a problem's sites begin with, and its chains as they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mooring.arrays import Ints
+from mooring.placement.ants.chains import Chain
+from mooring.placement.ants.latency_search import LatencySearch
+from mooring.protocols.ants.colony_params import SiteFacts
+from mooring.protocols.ants.messages import ChainSpec
+
+
+def site_facts(search: LatencySearch, neighbours: Sequence[Sequence[int]]) -> list[SiteFacts]:
+    """Per site: its own row and column of the latencies, and nothing of the others' load."""
+    template = search.many.template
+    return [
+        SiteFacts(
+            tuple(own),
+            tuple(template.latency_s[s].tolist()),
+            tuple(template.latency_s[:, s].tolist()),
+            float(template.capacity_cores[s]),
+            float(search.fragments.memory_limit_mb[s]),
+        )
+        for s, own in enumerate(neighbours)
+    ]
+
+
+def chain_spec(number: int, chain: Chain, site_of_fragment: Ints) -> ChainSpec:
+    """Between the sites that its ends have by now; one without an end stays where the other is."""
+    source, destination = chain.start.site_in(site_of_fragment), chain.end.site_in(site_of_fragment)
+    return ChainSpec(
+        number,
+        tuple(tuple(row) for row in chain.tasks.tolist()),
+        tuple(tuple(row) for row in chain.sides.tolist()),
+        destination if source < 0 else source,
+        chain.start.fragment >= 0,
+        chain.start_variability,
+        source if destination < 0 else destination,
+        chain.end.fragment >= 0,
+        chain.end_weight if destination >= 0 else 0.0,
+    )

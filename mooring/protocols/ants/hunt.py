@@ -1,0 +1,105 @@
+"""A leader's search for the sites of one chain: ants that are under way, and what they have reported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mooring.protocols.ants.colony_params import ColonyParams
+from mooring.protocols.ants.messages import ChainSpec, ScoutReturn, Segment
+from mooring.protocols.ants.routing import new_routing_ant
+from mooring.protocols.ants.scouting import new_scout, reported
+from mooring.protocols.protocol import Effect, Send
+
+Phase = Literal["routing", "scouting", "enforcing"]
+
+
+@dataclass
+class Hunt:
+    """One attempt after the other; all of it is lost in a crash, and begun anew."""
+
+    chain: ChainSpec
+    attempt: int
+    tries: int = 1
+    phase: Phase = "routing"
+    next_ant: int = 0
+    back: int = 0
+    under_way: dict[int, float] = field(default_factory=dict)
+    """Ant -> when it counts as lost."""
+    best: float | None = None
+    segments: tuple[Segment, ...] = ()
+    is_outstanding: bool = False
+    enforced_by_ms: float | None = None
+    trouble: str = "no scout came back"
+
+    def begin(self, params: ColonyParams) -> None:
+        """Ants are numbered through all attempts: each has a generator of its own."""
+        self.next_ant = (self.attempt - 1) * (params.ants.routing_ants + params.ants.scouts)
+        self.phase = "routing"
+        if self.chain.source == self.chain.destination:
+            self._begin_scouting(params)
+
+    def _begin_scouting(self, params: ColonyParams) -> None:
+        self.phase, self.back, self.under_way = "scouting", 0, {}
+        first = (self.attempt - 1) * (params.ants.routing_ants + params.ants.scouts)
+        self.next_ant = first + params.ants.routing_ants
+
+    def _last_ant(self, params: ColonyParams) -> int:
+        """Of this phase, and one beyond."""
+        first = (self.attempt - 1) * (params.ants.routing_ants + params.ants.scouts)
+        more = params.ants.scouts if self.phase == "scouting" else 0
+        return first + params.ants.routing_ants + more
+
+    def send(self, params: ColonyParams, now_ms: float) -> list[Effect]:
+        """As many ants as may be under way at once."""
+        sent: list[Effect] = []
+        while len(self.under_way) < params.at_once and self.next_ant < self._last_ant(params):
+            chain, number = self.chain, self.next_ant
+            if self.phase == "routing":
+                sent.append(Send(chain.source, new_routing_ant(chain, number, params.seed)))
+            else:
+                scout = new_scout(chain, self.attempt, number, params.seed, params.ants)
+                sent.append(Send(chain.source, scout))
+            self.under_way[number] = now_ms + params.ant_ms
+            self.next_ant += 1
+        return sent
+
+    def came_back(self, number: int) -> bool:
+        """False if nobody waits for this ant any more."""
+        if self.under_way.pop(number, None) is None:
+            return False
+        self.back += 1
+        return True
+
+    def give_up_lost(self, now_ms: float) -> None:
+        for number in [n for n, lost_ms in self.under_way.items() if lost_ms <= now_ms]:
+            del self.under_way[number]
+
+    def note(self, report: ScoutReturn, outstanding: float) -> None:
+        """Keep the best report; one that hardly costs others anything is taken at once."""
+        cost, effect = reported(report)
+        if self.best is None or cost < self.best:
+            self.best, self.segments = cost, report.scout.segments
+        if outstanding > 0.0 and effect <= outstanding * (cost - effect):
+            self.is_outstanding = True
+
+    def is_over(self, params: ColonyParams) -> bool:
+        """This phase: all ants are sent, and enough are back, or nobody is waited for."""
+        if self.phase == "scouting" and self.is_outstanding:
+            return True
+        if self.next_ant < self._last_ant(params):
+            return False
+        wanted = params.ants.routing_ants if self.phase == "routing" else params.ants.scouts
+        return not self.under_way or (params.enough < 1.0 and self.back >= params.enough * wanted)
+
+    def go_on_scouting(self, params: ColonyParams) -> None:
+        self._begin_scouting(params)
+
+    def next_timer(self) -> float | None:
+        if self.phase == "enforcing":
+            return self.enforced_by_ms
+        return min(self.under_way.values(), default=None)
+
+    def sites(self) -> Sequence[int]:
+        return [segment.site for segment in self.segments]

@@ -1,0 +1,211 @@
+"""What ants carry, what leaders and sites say to one another, and what they keep.
+
+Ants are messages: all that they know is on their back.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ChainSpec(msgspec.Struct, frozen=True):
+    """A chain that wants sites, between two that it has (`placement/ants/chains.py`)."""
+
+    number: int
+    tasks: tuple[tuple[float, ...], ...]
+    """Rows of `placement/ants/rules.py`."""
+    sides: tuple[tuple[float, ...], ...]
+    source: int
+    from_fragment: bool
+    """The chain goes on where a fragment is: at its site messages do not queue anew."""
+    variability: float
+    destination: int
+    to_fragment: bool
+    end_weight: float
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """Tasks of a chain that are together at a site, and what they cost there."""
+
+    site: int
+    first: int
+    last: int
+    variability: float
+    cost: float
+    effect: float
+
+
+# Ants.
+
+
+class RoutingAnt(msgspec.Struct, frozen=True, tag=True):
+    chain: int
+    number: int
+    destination: int
+    state: int
+    """Of its generator."""
+    path: tuple[int, ...]
+    elapsed_s: tuple[float, ...]
+    """When it came to each site of its path, cycles left out."""
+    age_s: tuple[float, ...]
+    """The same with the cycles."""
+    now_s: float = 0.0
+    clock_s: float = 0.0
+
+
+class RoutingReturn(msgspec.Struct, frozen=True, tag=True):
+    """On its way back, next to be at the given position of its path."""
+
+    ant: RoutingAnt
+    position: int
+
+
+class ScoutAnt(msgspec.Struct, frozen=True, tag=True):
+    chain: ChainSpec
+    attempt: int
+    number: int
+    state: int
+    greed: int
+    limit: float
+    skipped: float
+    path: tuple[int, ...]
+    segments: tuple[Segment, ...]
+    placed: int
+    """Tasks that have a site by now."""
+    variability: float
+
+
+class ScoutReturn(msgspec.Struct, frozen=True, tag=True):
+    """On its way back over the sites that it has chosen, balancing neighbours."""
+
+    scout: ScoutAnt
+    end_cost: float
+    position: int
+    """Of the segment at whose site it will be next; -1: at the leader."""
+    shifted: tuple[tuple[float, float], ...] = ()
+    """Cost and effect at the site behind if its first task went to the site where it is next, and if that
+    site's last task came along."""
+
+
+class Discouraging(msgspec.Struct, frozen=True, tag=True):
+    """A scout that failed, on its way back with negative reinforcement."""
+
+    destination: int
+    path: tuple[int, ...]
+    position: int
+
+
+class EnforcementAnt(msgspec.Struct, frozen=True, tag=True):
+    chain: ChainSpec
+    attempt: int
+    limit: float
+    segments: tuple[Segment, ...]
+    position: int
+
+
+class LatencyAnt(msgspec.Struct, frozen=True, tag=True):
+    """Fetches the latency of what is deployed."""
+
+    chain: ChainSpec
+    attempt: int
+    segments: tuple[Segment, ...]
+    position: int
+    latency_s: float = 0.0
+
+
+# Between leaders and sites.
+
+
+class Enforced(msgspec.Struct, frozen=True, tag=True):
+    chain: int
+    attempt: int
+
+
+class Aborted(msgspec.Struct, frozen=True, tag=True):
+    chain: int
+    attempt: int
+    reason: str
+
+
+class Hold(msgspec.Struct, frozen=True, tag=True):
+    """The chain is placed: keep its segment for a lease, and take it back if it was lost."""
+
+    chain: ChainSpec
+    attempt: int
+    segment: Segment
+
+
+class Held(msgspec.Struct, frozen=True, tag=True):
+    chain: int
+    attempt: int
+    fits: bool
+
+
+class Release(msgspec.Struct, frozen=True, tag=True):
+    chain: int
+    attempt: int
+
+
+# Asked of a site by its own user.
+
+
+class Place(msgspec.Struct, frozen=True, tag=True):
+    chain: ChainSpec
+
+
+class EndChain(msgspec.Struct, frozen=True, tag=True):
+    chain: int
+
+
+class FetchLatency(msgspec.Struct, frozen=True, tag=True):
+    chain: int
+
+
+# Told to it.
+
+
+class Placed(msgspec.Struct, frozen=True, tag=True):
+    chain: int
+    sites: tuple[int, ...]
+    """Per task."""
+
+
+class NotPlaced(msgspec.Struct, frozen=True, tag=True):
+    chain: int
+    reason: str
+
+
+class CurrentLatency(msgspec.Struct, frozen=True, tag=True):
+    chain: int
+    latency_s: float
+
+
+# Kept.
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """A segment's flows at a site, until they expire."""
+
+    chain: int
+    attempt: int
+    segment: Segment
+    flow: tuple[float, ...]
+    expires_ms: float
+
+
+class Led(msgspec.Struct, frozen=True):
+    """A chain as its leader remembers it."""
+
+    chain: ChainSpec
+    status: str
+    """searching, placed, refused or ended."""
+    attempt: int = 0
+    segments: tuple[Segment, ...] = ()
+    reason: str = ""
+
+
+class SiteMemory(msgspec.Struct, frozen=True, tag=True):
+    """What survives a crash of a site."""
+
+    reservations: tuple[Reservation, ...] = ()
+    led: tuple[Led, ...] = ()

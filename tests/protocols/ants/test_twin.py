@@ -1,0 +1,88 @@
+"""The compiled colony does what the machines do, from the same seeds, when ants go one at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mooring.load.build import build_load_model
+from mooring.placement.ants.ant_params import AntParams
+from mooring.placement.ants.colony import ColonyRun
+from mooring.placement.ants.latency_search import LatencySearch
+from mooring.placement.ants.neighbours import neighbours_of
+from mooring.problem.problem import Problem
+from mooring.protocols.ants.ants_site import AntsSite, ants_machines
+from mooring.protocols.ants.colony_params import ColonyParams
+from mooring.protocols.ants.from_problem import chain_spec, site_facts
+from mooring.protocols.ants.messages import Place
+from mooring.simulator.harness.harness import Harness
+from mooring.simulator.harness.scenario import Scenario
+from tests.placement.ants.latency_problems import chains, diamond
+
+PARAMS = AntParams(routing_ants=25, scouts=20, failures=2, most_limit=0.8)
+
+
+def tight() -> Problem:
+    """So little capacity that scouts fail, paths are discouraged and chains are refused."""
+    return chains(np.random.default_rng(4), sites=7, queries=7, tasks=(2, 4), cost_us=(3000, 16000))
+
+
+def by_machines(search: LatencySearch, neighbours: list[tuple[int, ...]], seed: int) -> tuple[Any, Harness]:
+    """Sites of fragments (-1: refused), chain after chain."""
+    params = ColonyParams(PARAMS, seed, at_once=1, attempts=1, ant_ms=5000.0, lease_ms=1e9, forgotten_ms=1e12)
+    facts = site_facts(search, neighbours)
+    latency_ms = tuple(map(tuple, (1e3 * search.many.template.latency_s).tolist()))
+    harness = Harness(
+        Scenario(seed, latency_ms, 1e12), ants_machines(lambda sites: facts, params), recorded=False
+    )
+    sites = search.model.pinned_site.astype(np.int64).copy()
+    for number, chain in enumerate(search.chains):
+        spec = chain_spec(number, chain, sites)
+        harness.ask(spec.source, Place(spec))
+        led = None
+        while led is None or led.status == "searching":
+            harness.run_until(harness.now_ms + 5000.0)
+            assert harness.violation is None, harness.violation
+            led = harness.machine(spec.source).leader.led.get(number)
+        for segment in led.segments:
+            sites[list(chain.fragments[segment.first : segment.last + 1])] = segment.site
+    return sites, harness
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "problem",
+    [
+        chains(np.random.default_rng(1), sites=12, queries=5, tasks=(2, 4)),
+        tight(),
+        Problem.from_dict(diamond()),
+    ],
+    ids=["roomy", "tight", "graph"],
+)
+def test_same_seeds_same_placements_pheromones_and_totals(problem: Problem, seed: int) -> None:
+    search = LatencySearch.of(problem, build_load_model(problem))
+    neighbours = neighbours_of(problem.network, len(problem.sites), np.random.default_rng(seed))
+    found, harness = by_machines(search, neighbours, seed)
+    run = ColonyRun(search, PARAMS, neighbours, seed, search.model.pinned_site.astype(np.int64))
+    for number in range(len(search.chains)):
+        run.place(number)
+    assert run.sites.tolist() == found.tolist()
+    for s, own in enumerate(neighbours):
+        machine: AntsSite = harness.machine(s)
+        assert run.colony.totals[s] == pytest.approx(machine.deployed.totals, rel=1e-12, abs=1e-15)
+        for destination, trail in machine.cell.trails.items():
+            assert run.colony.pheromone[destination, s, : len(own)] == pytest.approx(trail.weights)
+            assert run.colony.trips[destination, s] == trail.trips
+            assert run.colony.trip_mean[destination, s] == pytest.approx(trail.mean_s)
+
+
+def test_in_the_tight_problem_chains_are_refused() -> None:
+    problem = tight()
+    search = LatencySearch.of(problem, build_load_model(problem))
+    neighbours = neighbours_of(problem.network, len(problem.sites), np.random.default_rng(0))
+    run = ColonyRun(search, PARAMS, neighbours, 0, search.model.pinned_site.astype(np.int64))
+    placed = [run.place(number) for number in range(len(search.chains))]
+    assert 0 < sum(placed) < len(placed)
+    assert all((run.sites[list(search.chains[n].fragments)] < 0).all() for n in run.refused)
