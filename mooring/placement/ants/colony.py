@@ -16,8 +16,9 @@ import numpy as np
 from mooring.arrays import Bools, Floats, Ints
 from mooring.placement.ants import colony_kernels
 from mooring.placement.ants.ant_params import AntParams
+from mooring.placement.ants.cell_kernels import CellLaws, Colony
 from mooring.placement.ants.chains import Chain
-from mooring.placement.ants.colony_kernels import CellLaws, Colony, Way
+from mooring.placement.ants.colony_kernels import ChainWay
 from mooring.placement.ants.latency_search import LatencySearch
 
 ChainArrays = tuple[Floats, Floats, int, bool, float, int, bool, float]
@@ -34,7 +35,7 @@ class ColonyRun:
     sites: Ints
     """Per fragment; -1 while it has none."""
     colony: Colony = field(init=False)
-    ways: dict[int, Way] = field(default_factory=dict)
+    ways: dict[int, ChainWay] = field(default_factory=dict)
     """Per chain that is placed."""
     refused: set[int] = field(default_factory=set)
     """Chains of which no scout succeeded."""
@@ -115,7 +116,7 @@ class ColonyRun:
         self._deploy(number, best if moves else way)
         return moves and not np.array_equal(before, self.sites[own])
 
-    def _forage(self, number: int, routing_ants: int, best: Way) -> float:
+    def _forage(self, number: int, routing_ants: int, best: ChainWay) -> float:
         arrays = self._arrays(self.search.chains[number])
         cost, after = colony_kernels.forage(
             self.colony,
@@ -144,13 +145,13 @@ class ColonyRun:
             chain.end_weight if destination >= 0 else 0.0,
         )
 
-    def _deploy(self, number: int, way: Way) -> None:
+    def _deploy(self, number: int, way: ChainWay) -> None:
         chain = self.search.chains[number]
         colony_kernels.deploy(self.colony, chain.tasks, chain.sides, way, 1.0)
         self.ways[number] = way
         self._set_sites(chain, way)
 
-    def _set_sites(self, chain: Chain, way: Way) -> None:
+    def _set_sites(self, chain: Chain, way: ChainWay) -> None:
         for at in range(int(way.size[0])):
             for k in range(int(way.first[at]), int(way.last[at]) + 1):
                 self.sites[chain.fragments[k]] = way.site[at]

@@ -1,5 +1,5 @@
-"""A whole colony, ant after ant, compiled: what the machines of `protocols/ants/` do when every ant waits for
-the one before, from the same seeds.
+"""A whole colony, ant after ant, compiled: what the machines of `protocols/ants/` do when every ant waits
+for the one before, from the same seeds.
 """
 
 from __future__ import annotations
@@ -12,59 +12,26 @@ from numba import njit
 
 from mooring.arrays import Floats, Ints
 from mooring.placement.ants import rules
+from mooring.placement.ants.cell_kernels import (
+    MODULUS,
+    ant_seed,
+    discourage,
+    next_random,
+    next_slot,
+    routing_ant,
+    station_of,
+    wait_s,
+)
 
-next_random = njit(cache=True)(rules.next_random)
-ant_seed = njit(cache=True)(rules.ant_seed)
 segment_flow = njit(cache=True)(rules.segment_flow)
-station_of = njit(cache=True)(rules.station_of)
-slot_of = njit(cache=True)(rules.slot_of)
-is_good_trip = njit(cache=True)(rules.is_good_trip)
-with_trip = njit(cache=True)(rules.with_trip)
-reinforced = njit(cache=True)(rules.reinforced)
 leaving_variability = njit(cache=True)(rules.leaving_variability)
 
-MODULUS = rules.MODULUS
 WEIGHT, FIXED, MEMORY = 5, 6, 7
+"""Columns of a site's totals."""
 SLACK = 1e-9
 
 
-class Colony(NamedTuple):
-    """Cells, and what is deployed at their sites. All but the first five change."""
-
-    neighbour: Ints
-    """Site x slot; -1: none."""
-    latency_s: Floats
-    capacity_cores: Floats
-    memory_limit_mb: Floats
-    seed: int
-    pheromone: Floats
-    """Destination x site x slot."""
-    trip_mean: Floats
-    """Destination x site."""
-    trip_variance: Floats
-    trip_best: Floats
-    trips: Ints
-    totals: Floats
-    """Site x `rules.TOTALS`."""
-    steps: Ints
-    """How many steps ants have made, of which routing ants."""
-
-
-class CellLaws(NamedTuple):
-    """Of `AntParams`, as numbers."""
-
-    strength: float
-    confidence: float
-    trusted_trips: int
-    least_limit: float
-    most_limit: float
-    most_skipped: float
-    failures: int
-    discouraged: float
-    outstanding: float
-
-
-class Way(NamedTuple):
+class ChainWay(NamedTuple):
     """What an ant carries, or a report: sites with the tasks placed there."""
 
     site: Ints
@@ -80,8 +47,8 @@ class Way(NamedTuple):
 
 
 @njit(cache=True)
-def empty_way(tasks) -> Way:  # type: ignore[no-untyped-def]
-    return Way(
+def empty_way(tasks) -> ChainWay:  # type: ignore[no-untyped-def]
+    return ChainWay(
         np.zeros(tasks, np.int64),
         np.zeros(tasks, np.int64),
         np.zeros(tasks, np.int64),
@@ -90,95 +57,6 @@ def empty_way(tasks) -> Way:  # type: ignore[no-untyped-def]
         np.zeros(tasks),
         np.zeros(1, np.int64),
     )
-
-
-@njit(cache=True)
-def _wait_s(colony, s) -> float:  # type: ignore[no-untyped-def]
-    row = colony.totals[s]
-    return float(station_of(colony.capacity_cores[s], row[0], row[1], row[2], row[3], row[4], row[FIXED])[1])
-
-
-@njit(cache=True)
-def _next_slot(colony, destination, s, is_visited, state):  # type: ignore[no-untyped-def]
-    """Among neighbours not visited yet, or all of them where all are."""
-    slots = colony.neighbour.shape[1]
-    is_open, some = np.zeros(slots, np.bool_), False
-    for slot in range(slots):
-        other = colony.neighbour[s, slot]
-        is_open[slot] = other >= 0 and not is_visited[other]
-        some = some or is_open[slot]
-    if not some:
-        for slot in range(slots):
-            is_open[slot] = colony.neighbour[s, slot] >= 0
-    state = next_random(state)
-    return slot_of(colony.pheromone[destination, s], is_open, state / MODULUS), state
-
-
-@njit(cache=True)
-def routing_ant(colony, law, source, destination, state) -> bool:  # type: ignore[no-untyped-def]
-    """Forward along pheromones, cutting out cycles, and back reinforcing; false if it died on the way."""
-    count = len(colony.capacity_cores)
-    path, slot_at = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    elapsed_s, age_s = np.zeros(count), np.zeros(count)
-    is_visited = np.zeros(count, np.bool_)
-    path[0], size = source, 1
-    is_visited[source] = True
-    s, now_s, clock_s = source, 0.0, 0.0
-    while s != destination:
-        colony.steps[0] += 1
-        slot, state = _next_slot(colony, destination, s, is_visited, state)
-        other = colony.neighbour[s, slot]
-        took_s = _wait_s(colony, s) + colony.latency_s[s, other]
-        if not took_s < math.inf:
-            return False
-        now_s, clock_s = now_s + took_s, clock_s + took_s
-        slot_at[size - 1] = slot
-        if is_visited[other]:
-            begun = 0
-            while path[begun] != other:
-                begun += 1
-            if clock_s - age_s[begun] > age_s[begun]:
-                return False
-            for n in range(begun + 1, size):
-                is_visited[path[n]] = False
-            size, now_s = begun + 1, elapsed_s[begun]
-        else:
-            path[size], elapsed_s[size], age_s[size] = other, now_s, clock_s
-            is_visited[other] = True
-            size += 1
-        s = other
-    for n in range(size - 2, -1, -1):
-        _reinforce(colony, law, destination, path[n], slot_at[n], now_s - elapsed_s[n])
-    return True
-
-
-@njit(cache=True)
-def _reinforce(colony, law, destination, s, chosen, trip_s):  # type: ignore[no-untyped-def]
-    mean, variance = colony.trip_mean[destination, s], colony.trip_variance[destination, s]
-    trips = colony.trips[destination, s]
-    if not is_good_trip(trip_s, mean, variance, trips, law.trusted_trips, law.confidence):
-        return
-    best = trip_s if trips == 0 else min(colony.trip_best[destination, s], trip_s)
-    colony.trip_mean[destination, s], colony.trip_variance[destination, s] = with_trip(
-        trip_s, mean, variance, trips
-    )
-    colony.trip_best[destination, s] = best
-    colony.trips[destination, s] = trips + 1
-    strength = law.strength * best / trip_s if trip_s > 0.0 else law.strength
-    row = colony.pheromone[destination, s]
-    for slot in range(len(row)):
-        if colony.neighbour[s, slot] >= 0:
-            row[slot] = reinforced(row[slot], strength, slot == chosen)
-
-
-@njit(cache=True)
-def _discourage(colony, law, destination, s, chosen):  # type: ignore[no-untyped-def]
-    row, total = colony.pheromone[destination, s], 0.0
-    for slot in range(len(row)):
-        row[slot] = reinforced(row[slot], -law.discouraged, slot == chosen)
-        total += row[slot]
-    for slot in range(len(row)):
-        row[slot] /= total
 
 
 @njit(cache=True)
@@ -255,7 +133,7 @@ def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-u
                     break
         if k == n or s == destination:
             break
-        slot, state = _next_slot(colony, destination, s, is_visited, state)
+        slot, state = next_slot(colony, destination, s, is_visited, state)
         s = colony.neighbour[s, slot]
         if is_visited[s]:
             return math.inf, 0.0, -1
@@ -275,8 +153,8 @@ def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-u
 def _end_cost(colony, last, destination, to_fragment, end_weight) -> float:  # type: ignore[no-untyped-def]
     if destination < 0 or last == destination:
         return 0.0
-    wait_s = _wait_s(colony, destination) if to_fragment else 0.0
-    return float(end_weight * (colony.latency_s[last, destination] + wait_s))
+    waited_s = wait_s(colony, destination) if to_fragment else 0.0
+    return float(end_weight * (colony.latency_s[last, destination] + waited_s))
 
 
 @njit(cache=True)
@@ -412,7 +290,7 @@ def _after_failure(colony, law, destination, failed, sizes, greeds, waiting) -> 
     for at in range(sizes[last] - 2, -1, -1):
         for slot in range(colony.neighbour.shape[1]):
             if colony.neighbour[failed[last, at], slot] == failed[last, at + 1]:
-                _discourage(colony, law, destination, failed[last, at], slot)
+                discourage(colony, law, destination, failed[last, at], slot)
     kept = 0
     for one in range(waiting):
         if not alike[one]:

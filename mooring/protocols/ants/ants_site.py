@@ -24,11 +24,11 @@ from mooring.protocols.ants.messages import (
     Enforced,
     EnforcementAnt,
     FetchLatency,
-    Held,
-    Hold,
+    HeldChain,
+    HoldChain,
     LatencyAnt,
-    Place,
-    Release,
+    PlaceChain,
+    ReleaseChain,
     RoutingAnt,
     RoutingReturn,
     ScoutAnt,
@@ -96,7 +96,7 @@ class AntsSite:
 
     def _asked(self, request: Data, now_ms: float) -> list[Effect]:
         match request:
-            case Place(chain=chain):
+            case PlaceChain(chain=chain):
                 return self.leader.place(chain, now_ms)
             case EndChain(chain=number):
                 return self.leader.end(number)
@@ -120,15 +120,15 @@ class AntsSite:
                 return self._enforce(message, now_ms)
             case LatencyAnt():
                 return self._latency(message)
-            case Hold():
+            case HoldChain():
                 return self._hold(sender, message, now_ms)
-            case Release(chain=chain, attempt=attempt):
+            case ReleaseChain(chain=chain, attempt=attempt):
                 self.deployed.release(chain, attempt)
             case Enforced():
                 return self.leader.enforced(message, now_ms)
             case Aborted():
                 return self.leader.aborted(message, now_ms)
-            case Held():
+            case HeldChain():
                 return self.leader.held(sender, message, now_ms)
         return []
 
@@ -235,7 +235,7 @@ class AntsSite:
             return [Send(ant.segments[further.position].site, further)]
         return [Send(chain.source, Enforced(chain.number, ant.attempt))]
 
-    def _hold(self, sender: int, message: Hold, now_ms: float) -> list[Effect]:
+    def _hold(self, sender: int, message: HoldChain, now_ms: float) -> list[Effect]:
         chain, segment = message.chain, message.segment
         fits = (chain.number, message.attempt) in self.deployed.reservations
         if not fits:
@@ -251,7 +251,7 @@ class AntsSite:
             fits = cost < math.inf
         if fits:
             self.deployed.reserve(chain, message.attempt, segment, now_ms + self._params.lease_ms)
-        return [Send(sender, Held(chain.number, message.attempt, fits))]
+        return [Send(sender, HeldChain(chain.number, message.attempt, fits))]
 
     def _latency(self, ant: LatencyAnt) -> list[Effect]:
         chain = ant.chain

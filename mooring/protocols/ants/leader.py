@@ -23,13 +23,13 @@ from mooring.protocols.ants.messages import (
     ChainSpec,
     Enforced,
     EnforcementAnt,
-    Held,
-    Hold,
+    HeldChain,
+    HoldChain,
     LatencyAnt,
     Led,
     NotPlaced,
     Placed,
-    Release,
+    ReleaseChain,
     ScoutReturn,
 )
 from mooring.protocols.protocol import Effect, Output, Send
@@ -125,7 +125,7 @@ class Leader:
             return []
         return self._try_again(hunt, message.reason, now_ms)
 
-    def held(self, sender: int, message: Held, now_ms: float) -> list[Effect]:
+    def held(self, sender: int, message: HeldChain, now_ms: float) -> list[Effect]:
         led = self.led.get(message.chain)
         if led is None or led.status != "placed" or led.attempt != message.attempt:
             return []
@@ -179,10 +179,10 @@ class Leader:
         """Nothing that this attempt may have reserved is needed."""
         if hunt.phase != "enforcing":
             return []
-        return [Send(site, Release(hunt.chain.number, hunt.attempt)) for site in hunt.sites()]
+        return [Send(site, ReleaseChain(hunt.chain.number, hunt.attempt)) for site in hunt.sites()]
 
     def _releases(self, led: Led) -> list[Effect]:
-        return [Send(s.site, Release(led.chain.number, led.attempt)) for s in led.segments]
+        return [Send(s.site, ReleaseChain(led.chain.number, led.attempt)) for s in led.segments]
 
     def _hold(self, led: Led, now_ms: float) -> list[Effect]:
         """Renew the leases of what is placed; a site that was silent for a whole lease is given up."""
@@ -193,7 +193,7 @@ class Leader:
         for segment, count in zip(led.segments, counts, strict=True):
             self._unanswered[number, segment.site] = count + 1
         self._next_hold_ms[number] = now_ms + self._params.lease_ms / (HOLDS_PER_LEASE + 1)
-        return [Send(s.site, Hold(led.chain, led.attempt, s)) for s in led.segments]
+        return [Send(s.site, HoldChain(led.chain, led.attempt, s)) for s in led.segments]
 
     def _place_anew(self, led: Led, now_ms: float) -> list[Effect]:
         number = led.chain.number

@@ -127,7 +127,7 @@ class Aborted(msgspec.Struct, frozen=True, tag=True):
     reason: str
 
 
-class Hold(msgspec.Struct, frozen=True, tag=True):
+class HoldChain(msgspec.Struct, frozen=True, tag=True):
     """The chain is placed: keep its segment for a lease, and take it back if it was lost."""
 
     chain: ChainSpec
@@ -135,13 +135,13 @@ class Hold(msgspec.Struct, frozen=True, tag=True):
     segment: Segment
 
 
-class Held(msgspec.Struct, frozen=True, tag=True):
+class HeldChain(msgspec.Struct, frozen=True, tag=True):
     chain: int
     attempt: int
     fits: bool
 
 
-class Release(msgspec.Struct, frozen=True, tag=True):
+class ReleaseChain(msgspec.Struct, frozen=True, tag=True):
     chain: int
     attempt: int
 
@@ -149,7 +149,7 @@ class Release(msgspec.Struct, frozen=True, tag=True):
 # Asked of a site by its own user.
 
 
-class Place(msgspec.Struct, frozen=True, tag=True):
+class PlaceChain(msgspec.Struct, frozen=True, tag=True):
     chain: ChainSpec
 
 

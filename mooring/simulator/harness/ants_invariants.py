@@ -11,7 +11,7 @@ import numpy as np
 
 from mooring.placement.ants.ant_params import AntParams
 from mooring.protocols.ants.colony_params import ColonyParams, SiteFacts
-from mooring.protocols.ants.messages import ChainSpec, EndChain, Place
+from mooring.protocols.ants.messages import ChainSpec, EndChain, PlaceChain
 from mooring.simulator.harness.checkers import Checker, Step, WorldView
 from mooring.simulator.harness.faults import Crash, FaultParams
 from mooring.simulator.harness.scenario import Request, Scenario, draw_scenario
@@ -148,7 +148,9 @@ def draw_chains(generator: np.random.Generator, sites: int, horizon_ms: float) -
     """Every chain is asked for at its leader, twice; one of them ends."""
     times = np.sort(generator.integers(0, int(horizon_ms), 2 * CHAINS + 1)).tolist()
     specs = [some_chain(k % CHAINS, sites) for k in range(2 * CHAINS)]
-    asked = [Request(float(at), spec.source, Place(spec)) for at, spec in zip(times, specs, strict=False)]
+    asked = [
+        Request(float(at), spec.source, PlaceChain(spec)) for at, spec in zip(times, specs, strict=False)
+    ]
     ended = some_chain(0, sites)
     return (*asked, Request(float(times[-1]), ended.source, EndChain(0)))
 

@@ -16,7 +16,7 @@ from mooring.problem.problem import Problem
 from mooring.protocols.ants.ants_site import AntsSite, ants_machines
 from mooring.protocols.ants.colony_params import ColonyParams
 from mooring.protocols.ants.from_problem import chain_spec, site_facts
-from mooring.protocols.ants.messages import Place
+from mooring.protocols.ants.messages import PlaceChain
 from mooring.simulator.harness.harness import Harness
 from mooring.simulator.harness.scenario import Scenario
 from tests.placement.ants.latency_problems import chains, diamond
@@ -40,7 +40,7 @@ def by_machines(search: LatencySearch, neighbours: list[tuple[int, ...]], seed: 
     sites = search.model.pinned_site.astype(np.int64).copy()
     for number, chain in enumerate(search.chains):
         spec = chain_spec(number, chain, sites)
-        harness.ask(spec.source, Place(spec))
+        harness.ask(spec.source, PlaceChain(spec))
         led = None
         while led is None or led.status == "searching":
             harness.run_until(harness.now_ms + 5000.0)

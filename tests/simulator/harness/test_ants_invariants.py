@@ -11,7 +11,7 @@ import pytest
 
 from mooring.protocols.ants.ants_site import AntsSite, ants_machines
 from mooring.protocols.ants.leader import Leader
-from mooring.protocols.ants.messages import Hold, Place, RoutingAnt, RoutingReturn, SiteMemory
+from mooring.protocols.ants.messages import HoldChain, PlaceChain, RoutingAnt, RoutingReturn, SiteMemory
 from mooring.protocols.protocol import Asked, Effect, Event, MakeMachine, Received, Send, Started
 from mooring.simulator.harness.ants_invariants import (
     CHAINS,
@@ -43,7 +43,7 @@ def test_a_thousand_schedules() -> None:
 def healthy(sites: int, chains: int) -> Scenario:
     latency_ms = tuple(tuple(10.0 * (a != b) for b in range(sites)) for a in range(sites))
     specs = [some_chain(k, sites) for k in range(chains)]
-    asked = tuple(Request(500.0 * k, spec.source, Place(spec)) for k, spec in enumerate(specs))
+    asked = tuple(Request(500.0 * k, spec.source, PlaceChain(spec)) for k, spec in enumerate(specs))
     return Scenario(0, latency_ms, 20_000.0, requests=asked)
 
 
@@ -106,7 +106,7 @@ class ForgetsReservations(AntsSite):
     def handle(self, event: Event, now_ms: float) -> Sequence[Effect]:
         if isinstance(event, Started) and isinstance(event.durable, SiteMemory):
             event = Started(event.incarnation, SiteMemory((), event.durable.led))
-        if isinstance(event, Received) and isinstance(event.message, Hold):
+        if isinstance(event, Received) and isinstance(event.message, HoldChain):
             return ()
         return super().handle(event, now_ms)
 
@@ -114,7 +114,7 @@ class ForgetsReservations(AntsSite):
 class CountsTwice(AntsSite):
     """A doubled enforcement ant, or a hold, reserves again."""
 
-    def _hold(self, sender: int, message: Hold, now_ms: float) -> list[Effect]:
+    def _hold(self, sender: int, message: HoldChain, now_ms: float) -> list[Effect]:
         found = super()._hold(sender, message, now_ms)
         self.deployed.totals[0] += 1.0
         return found
@@ -149,7 +149,7 @@ def test_an_ant_that_comes_twice_counts_once() -> None:
     site = AntsSite(0, ring_facts(3)[0], QUICK)
     site.handle(Started(0, None), 0.0)
     spec = some_chain(0, 3)
-    sent = site.handle(Asked(Place(spec)), 0.0)
+    sent = site.handle(Asked(PlaceChain(spec)), 0.0)
     ants = [effect.message for effect in sent if isinstance(effect, Send)]
     assert len(ants) == QUICK.at_once
     assert isinstance(ants[0], RoutingAnt)
