@@ -15,6 +15,7 @@ from mooring.doctor.pipeline import look_at_record
 from mooring.doctor.run_records import is_earlier, look_at_journal, look_at_owner, look_at_sessions
 from mooring.doctor.storage import look_at_root
 from mooring.doctor.stored_parts import StoredParts
+from mooring.doctor.views import look_at_views
 from mooring.errors import EngineError
 from mooring.spark.pipeline.project import Project, load_project
 from mooring.spark.runs.found_run import find_run
@@ -61,6 +62,7 @@ def examine(folder: Path) -> Examination:
         parts = StoredParts(root, owned)
         sites = [site.name for site in project.settings.sites]
         findings += [*look_at_record(parts), *look_at_channels(parts), *look_at_checkpoints(parts)]
+        findings += look_at_views(parts)
         findings += [*look_at_journal(parts), *look_at_sessions(parts, sites)]
     return Examination(project.folder, root, (*findings, *_settings(project)))
 

@@ -34,7 +34,8 @@ def look_at_record(parts: StoredParts) -> Iterator[Diagnosis]:
     kept = f"; keeps {some(sorted(record.results))}" if record.results else ""
     yield Diagnosis(PART, RECORD_FILE_NAME, "sound", what + kept)
     if record.unfinished:
-        left = [*record.unfinished.retire, *record.unfinished.delete, *record.unfinished.carried]
+        todo = record.unfinished
+        left = [*todo.retire, *todo.delete, *todo.views, *todo.carried]
         what = f"an edit of the pipeline was decided and not finished, of {some(sorted({*left}))}"
         yield Diagnosis(PART, RECORD_FILE_NAME, "pending", what, "the next run finishes it")
         return

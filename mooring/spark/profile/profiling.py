@@ -49,6 +49,7 @@ from mooring.spark.profile.feed import (
 from mooring.spark.profile.fitting import ProfiledFragment, flow_statistics, middle_of_passes
 from mooring.spark.profile.profile_options import ROW, ProfileOptions
 from mooring.spark.profile.sources import SAMPLE_ROWS, SourceSample, read_sample, redirect, with_stand_ins
+from mooring.spark.profile.view_profiling import ViewProfiler
 from mooring.spark.running import fragment_query
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.sites import SiteHandle
@@ -96,7 +97,10 @@ def profile_layout(
             tell((before + part) / len(steps), "")
 
         try:
-            profiler.profile(fragment, part_done)
+            if layout.pipeline.is_view(fragment.name):
+                profiler.profile_view(fragment)
+            else:
+                profiler.profile(fragment, part_done)
         except MooringError as reason:
             result.unmeasured[fragment.name] = str(reason)
     profiler.conclude()
@@ -177,6 +181,27 @@ class _Profiler:
             close_session(session)
             shutil.rmtree(self._layout.root, ignore_errors=True)  # the next pass starts from nothing as well
             self._layout = dataclasses.replace(self._layout)  # nor does it know a folder that is gone
+
+    def profile_view(self, fragment: Fragment) -> None:
+        """A materialized view: refreshed over samples of what it reads."""
+        name, project, scratch = fragment.name, self._layout.project, self._layout.root / "refreshed"
+        session = open_session(self._site.endpoint)
+        views = ViewProfiler(
+            *(self._layout, self._samples, self._cpu_s, self.result.idle_cores, self._options.largest_rows)
+        )
+        try:
+            definitions = load_definitions(project.folder, project.spec, session)
+            found, sample = views.profile(self._layout.pipeline.flows[name], definitions, session, scratch)
+        except MooringError:
+            raise
+        except Exception as failure:
+            raise fragment_query.flow_failure(self._layout, name, self._site.name, failure) from failure
+        finally:
+            close_session(session)
+            shutil.rmtree(scratch, ignore_errors=True)
+        self._passes.setdefault(name, []).append({name: found})
+        if sample is not None:
+            self._samples[name] = sample.slice(0, SAMPLE_ROWS)
 
     def _start(self, fragment: Fragment, session: SparkSession, feed: _Feed) -> StreamingQuery:
         project = self._layout.project

@@ -66,6 +66,8 @@ class ViewSchedule:
         flow, last = self._flow(view), self._layout.views[view].current()
         if last is None or last.fingerprint != flow.fingerprint:
             return True
+        if not self._layout.views[view].path(last).is_dir():  # whoever removed it
+            return True
         since_s = self._now_s() - last.began_s
         # A clock that was set back would otherwise keep it waiting for as long.
         if 0 <= since_s < self._layout.refresh_s(view):

@@ -52,6 +52,11 @@ def counted():
     rows = spark.readStream.table("kept").withWatermark("at", "1 second")
     return rows.groupBy(F.window("at", "10 seconds")).agg(F.count("*").alias("rows"))
 """
+VIEW = """
+@dp.materialized_view
+def hundreds():
+    return spark.read.table("kept").groupBy(F.expr("n div 100")).agg(F.count("*").alias("rows"))
+"""
 SETTINGS = """\
 sites: {here: {capacity: 2}}
 streams: {numbers: {site: here, rate: 1000}}
@@ -91,23 +96,23 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_profile_measures_every_fragment_and_the_planner_uses_it(
     make_project: ProjectMaker, site: EmbeddedSite, tmp_path: Path
 ) -> None:
-    folder = make_project(settings=SETTINGS, flows_py=FLOWS)
+    folder = make_project(settings=SETTINGS, flows_py=FLOWS + VIEW)
     land(folder, 5000)
     layout = layout_of(folder, site)
-    assert list(layout.fragments) == ["numbers", "kept", "counted"]
+    assert list(layout.fragments) == ["numbers", "kept", "counted", "hundreds"]
     handle = SiteHandle("here", 2.0, site.endpoint, site)
     told: list[float] = []
     found = profile_layout(
         layout, problem_of(layout), handle, tmp_path / "scratch", QUICK, lambda part, what: told.append(part)
     )
     assert not found.unmeasured
-    assert found.flows.keys() == {"numbers", "doubled", "kept", "counted"}
+    assert found.flows.keys() == {"numbers", "doubled", "kept", "counted", "hundreds"}
     assert found.flows["numbers"].selectivity == pytest.approx(1.0)
     assert found.flows["kept"].selectivity == pytest.approx(0.25, abs=0.01)
     assert figure(found.flows["counted"].selectivity) < 0.1
     assert figure(found.flows["counted"].state_bytes) > 0
     # No batch is missed, merged with another or put down to another's rows, windowed or not.
-    assert [found.flows[name].rows for name in ("numbers", "kept", "counted")] == 3 * [QUICK.largest_rows]
+    assert [found.flows[name].rows for name in layout.fragments] == 4 * [QUICK.largest_rows]
     assert all(figure(found.flows[name].batch_cpu_s) > 0.01 for name in layout.fragments)
     assert found.flows["doubled"].batch_cpu_s is None
     assert found.flows["doubled"].cost_us == pytest.approx(found.flows["kept"].cost_us)
@@ -122,6 +127,8 @@ def test_a_profile_measures_every_fragment_and_the_planner_uses_it(
     operators = {operator.name: operator for operator in problem_of(planned).operators}
     assert operators["kept"].cost_us == pytest.approx(found.flows["kept"].cost_us, rel=1e-3)
     assert operators["kept"].fixed_cores > figure(found.flows["kept"].batch_cpu_s)
+    refresh_cores = figure(found.flows["hundreds"].batch_cpu_s) / 60 + found.look_cpu_s / 5
+    assert operators["hundreds"].fixed_cores == pytest.approx(refresh_cores, rel=1e-2)
     assert all("as measured" in note for note in statistics_notes(planned))
 
 

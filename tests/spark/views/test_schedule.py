@@ -5,6 +5,7 @@ Spark).
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -168,6 +169,12 @@ def test_an_edited_view_is_due_at_once_and_so_are_its_readers_after_it(make_proj
     stage.refresh("v")
     stage.now_s += 60
     assert stage.due() == ["w"]
+
+
+def test_a_view_whose_version_was_removed_is_due_at_once(stage_of: StageOf) -> None:
+    stage = stage_of([TABLE, view("v", "t")])
+    shutil.rmtree(stage.layout.views["v"].folder / stage.refresh("v").folder)
+    assert stage.due() == ["v"]
 
 
 def test_each_view_may_have_an_interval_of_its_own(stage_of: StageOf) -> None:

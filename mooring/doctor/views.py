@@ -1,0 +1,51 @@
+"""Materialized views: the pointer to the version that counts, each file of that version, and what else lies
+there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from mooring.doctor.diagnosis import Diagnosis, some
+from mooring.doctor.stored_parts import StoredParts
+from mooring.errors import EngineError
+from mooring.quantity import quantity
+from mooring.spark.storage.views.versions import POINTER, VIEWS, ViewVersions, number_of
+
+PART = "view"
+_ANEW = "remove the folder of the view: the next run computes it anew"
+
+
+def look_at_views(parts: StoredParts) -> Iterator[Diagnosis]:
+    """All of it can be computed anew, as long as what it is made of is there."""
+    home = parts.root / VIEWS
+    for name in sorted(os.listdir(home)) if home.is_dir() else ():
+        try:
+            yield from _look_at(home / name)
+        except OSError as trouble:
+            yield Diagnosis(PART, name, "lost", str(trouble), "see that it can be read")
+        except EngineError as damage:
+            yield Diagnosis(PART, name, "lost", damage.message, damage.remedy)
+
+
+def _look_at(folder: Path) -> Iterator[Diagnosis]:
+    versions, name = ViewVersions(folder), folder.name
+    current = versions.current()
+    if current is None:
+        yield Diagnosis(PART, name, "pending", "has no version yet", "the next run computes it")
+    else:
+        absent = [file for file in current.files if not (versions.path(current) / file).is_file()]
+        if absent:
+            what = f"files of its version {current.folder} are missing: {some(absent)}"
+            yield Diagnosis(PART, name, "lost", what, _ANEW)
+            return
+        size = quantity(current.stored_bytes, "B")
+        what = f"version {current.number} with {current.rows} rows in {len(current.files)} files ({size})"
+        yield Diagnosis(PART, name, "sound", what)
+    known = {POINTER} | ({current.folder, *current.earlier} if current is not None else set())
+    left = sorted(each for each in os.listdir(folder) if each not in known and number_of(each) > 0)
+    if left:
+        what = f"{len(left)} folders of refreshes that were given up: {some(left)}"
+        yield Diagnosis(PART, name, "pending", what, "the next refresh removes them")
