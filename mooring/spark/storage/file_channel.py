@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from mooring.deployment.channel_log import ChannelLog, ChannelState, Trimmed
@@ -106,7 +107,12 @@ class FileChannel(ChannelLog):
             )
         self._owned.make_folder(self.folder)
         self._point_link()
-        self._write_note({"start": 0, "trimming": [], "doubtful": {}, "readers": {}})
+        self._write_note({"start": 0, "trimming": [], "doubtful": {}, "readers": {}, "made": token_hex(4)})
+
+    @property
+    def made(self) -> str:
+        """Tells it from one of the same name that was there before, and began with batch 0 too."""
+        return str(self._note().get("made", ""))
 
     def delete(self) -> None:
         """Remove all there is of it, once nobody writes there; safe to interrupt and to repeat."""

@@ -34,30 +34,33 @@ _SINK_LOG = "_spark_metadata"
 class FixedReads:
     tables: Mapping[str, CommittedFiles]
     views: Mapping[str, ViewVersion]
+    channels: Mapping[str, str]
 
     @property
     def marks(self) -> ReadsOf:
         """By which the same reads are known again."""
         batches = {flow: batch for table in self.tables.values() for flow, batch in table.batches.items()}
-        return ReadsOf(batches, {name: version.folder for name, version in self.views.items()})
+        versions = {name: version.folder for name, version in self.views.items()}
+        return ReadsOf(batches, dict(self.channels), versions)
 
 
 def marks_now(layout: Layout, flow: FlowNode) -> ReadsOf:
     """What a refresh would read if it began now, told without reading any log."""
-    batches, versions = dict[str, int](), dict[str, str]()
+    batches, channels, versions = dict[str, int](), dict[str, str](), dict[str, str]()
     for name in flow.static:
         if (view := layout.views.get(name)) is not None:
             found = view.current()
             versions[name] = "" if found is None else found.folder
         else:
-            batches |= {each.name: stream_logs.last_batch(each.sink_log) for each in layout.writers_of(name)}
-    return ReadsOf(batches, versions)
+            for each in layout.writers_of(name):
+                batches[each.name], channels[each.name] = stream_logs.last_batch(each.sink_log), each.made
+    return ReadsOf(batches, channels, versions)
 
 
 @contextmanager
 def fixed_reads(layout: Layout, flow: FlowNode) -> Iterator[FixedReads]:
     """Everything that the flow reads as it stands; none of it is removed meanwhile."""
-    tables, views = dict[str, CommittedFiles](), dict[str, ViewVersion]()
+    tables, views, channels = dict[str, CommittedFiles](), dict[str, ViewVersion](), dict[str, str]()
     with ExitStack() as held:
         for name in _made_of_others_first(layout, flow.static):
             if (view := layout.views.get(name)) is not None:
@@ -72,7 +75,8 @@ def fixed_reads(layout: Layout, flow: FlowNode) -> Iterator[FixedReads]:
                 views[name] = found
             else:
                 tables[name] = held.enter_context(held_files(layout.writers_of(name)))
-        yield FixedReads(tables, views)
+                channels |= {each.name: each.made for each in layout.writers_of(name)}
+        yield FixedReads(tables, views, channels)
 
 
 def _made_of_others_first(layout: Layout, datasets: Iterable[str]) -> list[str]:

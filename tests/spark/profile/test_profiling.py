@@ -61,6 +61,7 @@ SETTINGS = """\
 sites: {here: {capacity: 2}}
 streams: {numbers: {site: here, rate: 1000}}
 queries: {kept: {site: here}, counted: {site: here}}
+tables: {doubled: {keep: read}}
 trigger_s: 1
 """
 QUICK = ProfileOptions(

@@ -177,6 +177,17 @@ def test_a_view_whose_version_was_removed_is_due_at_once(stage_of: StageOf) -> N
     assert stage.due() == ["v"]
 
 
+def test_a_table_that_was_written_anew_up_to_the_same_batch_counts_as_changed(stage_of: StageOf) -> None:
+    stage = stage_of([TABLE, view("v", "t")])
+    stage.batch("t")
+    stage.refresh("v")
+    stage.now_s += 60
+    stage.layout.channels["t"].delete()
+    stage.layout.create()
+    stage.batch("t")
+    assert stage.due() == ["v"]
+
+
 def test_each_view_may_have_an_interval_of_its_own(stage_of: StageOf) -> None:
     stage = stage_of([TABLE, view("v", "t"), view("w", "t")], "tables: {w: {refresh_s: 10}}\n")
     for name in ("v", "w"):

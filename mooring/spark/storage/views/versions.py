@@ -39,6 +39,8 @@ class ReadsOf(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     batches: dict[str, int] = {}
     """Flow into a table that it read -> the last batch of it that was committed."""
+    channels: dict[str, str] = {}
+    """The same flow -> which channel that was, should it be deleted and made again."""
     versions: dict[str, str] = {}
     """Materialized view that it read -> the folder of its version; empty: it had none yet."""
 

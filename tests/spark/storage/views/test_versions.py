@@ -167,6 +167,8 @@ def test_versions_go_when_nobody_needs_them(tmp_path: Path) -> None:
 
 def test_a_pointer_is_read_back_as_it_was_published(tmp_path: Path) -> None:
     owned, versions = unowned(tmp_path), ViewVersions(tmp_path / "views" / "v")
-    version = msgspec.structs.replace(written(versions), reads=ReadsOf({"f": 7}, {"w": "000001-00000000"}))
+    version = msgspec.structs.replace(
+        written(versions), reads=ReadsOf({"f": 7}, {"f": "0a"}, {"w": "000001-00000000"})
+    )
     versions.publish(version, take_epoch(owned.checkpoints / "v"))
     assert versions.current() == version
