@@ -61,6 +61,7 @@ ROOMS = [
     "spark/pipeline/tables",
     "spark/pipeline",
     "spark/views",
+    "spark/tables",
     "spark/running",
     "spark/runs",
     "spark/profile",

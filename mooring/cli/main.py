@@ -50,6 +50,7 @@ VERBS = {
     "profile": "measure what a pipeline's fragments cost",
     "run": "run a pipeline over its sites",
     "status": "show how a running pipeline is doing",
+    "tables": "say where a pipeline's tables lie, and how to read them",
     "moves": "show or apply the moves from what runs to a plan",
     "stop": "end a running pipeline cleanly",
     "doctor": "look at what a project has stored, and change nothing",

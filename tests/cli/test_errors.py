@@ -44,6 +44,7 @@ BAD_COMMANDS = [
     ("chunks", "FILE", "--from", "no-such-file.json"),
     ("doctor",),
     ("doctor", "no-such-folder"),
+    ("tables", "no-such-folder"),
     ("generate", "--operators", "11"),
     ("generate", "--network", "nowhere"),
     ("generate", "--capacity", "1,2,3"),

@@ -88,7 +88,9 @@ def record_of(layout: Layout) -> PipelineRecord:
 def _flow_record(layout: Layout, name: str) -> FlowRecord:
     flow = layout.pipeline.flows[name]
     target = layout.pipeline.datasets[flow.dataset]
-    return FlowRecord(flow.dataset, target.kind, flow.fingerprint, flow.stateful, target.arguments.stored)
+    stored = target.sink_format if target.kind == "sink" else target.arguments.stored
+    path = target.sink_options.get("path", "")
+    return FlowRecord(flow.dataset, target.kind, flow.fingerprint, flow.stateful, stored, path)
 
 
 def project_edits(layout: Layout, accepted: AcceptedEdits | None = None) -> ProjectEdits:
@@ -189,7 +191,7 @@ def _redirected(layout: Layout) -> Iterator[str]:
                 f"the flow {name!r} wrote into the {was} {flow.dataset!r} and writes into the {is_now} "
                 f"{now.dataset!r} now: give it another name, and give up the old one with --drop {name}"
             )
-        elif (stored := layout.pipeline.datasets[now.dataset].arguments.stored) != flow.stored:
+        elif kind == "table" and (stored := _flow_record(layout, name).stored) != flow.stored:
             yield (
                 f"the table {now.dataset!r} is stored as {flow.stored} and would be as {stored} now, and one "
                 "table cannot be both: change it back, or give the table and its flows other names"

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 from mooring.deployment.engine import LOOK_S
@@ -30,6 +31,7 @@ from mooring.spark.pipeline.definitions import Definitions, load_definitions
 from mooring.spark.pipeline.edits import refuse_edited
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.tables.table_schema import in_table_order, quoted, stored_columns
+from mooring.spark.running.meters import OBSERVED
 from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.checkpoints.fragment_note import read_fragment_note, write_fragment_note
@@ -255,6 +257,8 @@ def query_writer(
     node = layout.pipeline.flows[fragment.name]
     target = definitions.datasets[node.dataset]
     if target.kind == "sink":
+        # Most sinks do not say how many rows they got, and their files may lie anywhere.
+        frame = frame.observe(OBSERVED, F.count(F.lit(1)).alias("rows"))
         writer = frame.writeStream.format(target.sink_format).options(**target.sink_options)
     else:
         folder = layout.address(layout.channels[node.name].link)

@@ -15,13 +15,13 @@ from datetime import datetime
 from graphlib import TopologicalSorter
 from typing import Any
 
-import pyarrow
-import pyarrow.parquet
-
 from mooring.spark.connectors.rows_behind import rows_behind
+from mooring.spark.storage.file_rows import rows_in
 from mooring.spark.storage.stream_logs import LogEntry
 
 _KEPT = 200
+OBSERVED = "mooring_delivered"
+"""What counts the rows on their way to a sink."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Batch:
     end_s: float
     rows_in: int
     rows_out: int
-    """As the sink tells; a file sink does not, its rows are counted by the channel's meter."""
+    """As the sink tells, or was observed on the way to it; rows of tables are counted by the channel's
+    meter."""
     state_rows: int
     add_batch_s: float
     state_bytes: int = 0
@@ -51,12 +52,19 @@ def batch_of(progress: Mapping[str, Any], ahead_s: float = 0.0) -> Batch:
         begin_s=begin,
         end_s=begin + durations.get("triggerExecution", 0) / 1000,
         rows_in=sum(int(source.get("numInputRows") or 0) for source in sources),
-        rows_out=max(0, int((progress.get("sink") or {}).get("numOutputRows") or 0)),
+        rows_out=_rows_out(progress),
         state_rows=sum(int(state.get("numRowsTotal", 0)) for state in progress.get("stateOperators") or ()),
         add_batch_s=durations.get("addBatch", 0) / 1000,
         state_bytes=sum(map(_state_bytes, progress.get("stateOperators") or ())),
         rows_behind=rows_behind(progress),
     )
+
+
+def _rows_out(progress: Mapping[str, Any]) -> int:
+    """A sink that writes files says -1."""
+    told = int((progress.get("sink") or {}).get("numOutputRows") or 0)
+    observed = (progress.get("observedMetrics") or {}).get(OBSERVED) or {}
+    return max(0, told, int(observed.get("rows") or 0))
 
 
 def _state_bytes(state: Mapping[str, Any]) -> int:
@@ -132,7 +140,7 @@ class ChannelMeter:
     ) -> None:
         """`written_s` tells when a file was written, by our clock."""
         for entry in entries:
-            rows = _rows_in(entry)
+            rows = rows_in(entry.path) or 0  # none of what was trimmed a moment ago
             self.end += 1
             self.rows += rows
             self.bytes += entry.size
@@ -148,13 +156,6 @@ class ChannelMeter:
         recent = [item for item in self.appended if item[0] > now_s - window_s]
         span_s = max(min(window_s, now_s - since_s), 1e-3)
         return sum(item[1] for item in recent) / span_s, sum(item[2] for item in recent) / span_s
-
-
-def _rows_in(entry: LogEntry) -> int:
-    try:
-        return int(pyarrow.parquet.read_metadata(entry.path).num_rows)
-    except (OSError, pyarrow.ArrowInvalid):  # trimmed a moment ago
-        return 0
 
 
 def hop_latency_s(reader: FragmentMeter, written_s: Iterable[float] | None, trigger_s: float) -> float | None:

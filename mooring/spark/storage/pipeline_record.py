@@ -40,7 +40,9 @@ class FlowRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fingerprint: str
     stateful: bool
     stored: str = "parquet"
-    """How the rows of a table lie in its files."""
+    """How the rows of a table or view lie in its files; of a sink, its format."""
+    path: str = ""
+    """Of a sink that writes files."""
 
 
 class Dropped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -27,6 +27,7 @@ from mooring.spark.running.fragment_query import (
     flow_failure,
     prepare_fragment,
 )
+from mooring.spark.running.meters import FragmentMeter
 from mooring.spark.runs.results import read_stored
 from mooring.spark.sites.endpoint import close_session
 from mooring.spark.storage import stream_logs
@@ -398,3 +399,32 @@ def test_formats_partitions_columns_and_settings_are_honoured_through_channels(
     # Positions of a partitioned table are counted as those of any other.
     channel = layout.channels["sorted_out"]
     assert channel.state().committed["as_json"] == channel.state().end > 0
+
+
+SINK = """
+from pyspark import pipelines as dp
+
+dp.create_sink("out", "parquet", {"path": "INPUT-out"})
+
+@dp.append_flow(target="out")
+def deliver():
+    return spark.readStream.table("numbers")
+"""
+
+
+def test_rows_delivered_to_a_sink_of_files_are_counted(
+    make_project: ProjectMaker, lay_out: LayOut, start: Start
+) -> None:
+    """Spark says -1 of such a sink."""
+    folder = make_project(settings=SETTINGS, sink_py=SINK)
+    layout = lay_out(folder)
+    running = [start(layout, name) for name in layout.fragments]
+    feed(folder, "a", range(37))
+    meter = FragmentMeter()
+
+    def delivered() -> bool:
+        meter.take([json.loads(report.json) for report in running[1].query.recentProgress])
+        return meter.rows_in >= 37
+
+    wait_until(delivered, *running)
+    assert meter.rows_out == 37
