@@ -91,6 +91,7 @@ class Logs:
         source = {"path": path, "timestamp": at_ms, "batchId": first}
         for log, line in zip(self.lines, ({**sink, **more}, source), strict=True):
             self.lines[log].append(json.dumps(line, separators=(",", ":")))
+        self.newest = name
         if stored:
             (self.channel / name).touch()
 
@@ -128,13 +129,13 @@ def looks(folder: Path) -> ResultTable:
     for what, batches in (*LENGTHS.items(), ("a month, merged", LENGTHS["a month"])):
         entries = merged(batches) if "merged" in what else [1] * batches
         logs = Logs(folder / what.replace(" ", "_"), batches, entries)
-        channels = [_channel(logs) for _ in range(CHANNELS)]
+        channels = [channel_of(logs) for _ in range(CHANNELS)]
         started_ms = [cpu_ms(channel.state) for channel in channels]
         ends = [channel.state().end for channel in channels]
         taken = []
         for number in range(LOOKS):
             logs.append()
-            taken.append(cpu_ms(partial(_look, channels, ends, trim=number % 2 == 0)))
+            taken.append(cpu_ms(partial(look, channels, ends, trim=number % 2 == 0)))
         rows.append(
             {
                 "log_of": what,
@@ -148,7 +149,7 @@ def looks(folder: Path) -> ResultTable:
     return ResultTable.of(f"CPU of a look at {CHANNELS} channels, {LOOKS} looks", rows)
 
 
-def _channel(logs: Logs) -> FileChannel:
+def channel_of(logs: Logs) -> FileChannel:
     checkpoints = logs.folder / "checkpoints"
     link = logs.folder / "links" / "flow"
     owned = unowned(logs.folder)
@@ -161,7 +162,7 @@ def _channel(logs: Logs) -> FileChannel:
     return channel
 
 
-def _look(channels: Sequence[FileChannel], ends: list[int], *, trim: bool) -> None:
+def look(channels: Sequence[FileChannel], ends: list[int], *, trim: bool) -> None:
     for number, channel in enumerate(channels):
         channel.state()
         ends[number] += len(channel.appended_since(ends[number]))
@@ -217,14 +218,14 @@ def _commit(site: EmbeddedSite, folder: Path, what: str, entries: int) -> dict[s
         line = json.loads(newest.read_text().split("\n")[1])
         more = [json.dumps({**line, "path": f"{line['path']}.{number}"}) for number in range(entries)]
         _write(newest, more)
-        cpu_s = _cpu_s(site)
+        before_s = cpu_s(site)
         taken_ms = write(range(8, 18))
         return {
             "log_of": what,
             "entries": entries,
             "batch_that_compacts_ms": taken_ms[1],
             "other_batches_ms": statistics.median(taken_ms[2:]),
-            "CPU_of_ten_batches_s": _cpu_s(site) - cpu_s,
+            "CPU_of_ten_batches_s": cpu_s(site) - before_s,
         }
     except Exception as failure:
         return {"log_of": what, "entries": entries, "failed": str(failure).splitlines()[0][:60]}
@@ -232,7 +233,7 @@ def _commit(site: EmbeddedSite, folder: Path, what: str, entries: int) -> dict[s
         close_session(session)
 
 
-def _cpu_s(site: EmbeddedSite) -> float:
+def cpu_s(site: EmbeddedSite) -> float:
     usage = site.usage()
     if usage is None:
         raise RuntimeError("the site's processes cannot be seen")

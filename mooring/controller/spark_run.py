@@ -89,6 +89,7 @@ class SparkRun:
                     SiteRevival(prepared.sites, check=partial(check_storage_at, project))
                 ) as revival,
             ):
+                self.record.notes += prepared.unregistered
                 book = RunBook(prepared.problem, engine, prepared.files, self.record, self.say)
                 session = RunSession(
                     prepared.problem,

@@ -74,6 +74,7 @@ _OWN: dict[str, Check] = {
     "jars": names,
     "packages": names,
     "policy": name,
+    "register": boolean,
 }
 
 
@@ -108,6 +109,8 @@ class ProjectSettings:
     refresh_s: float = 60.0
     """Seconds between two refreshes of a materialized view, at least. Each computes all of it."""
     policy: str = "rod"
+    register: bool = False
+    """Tables are registered in the catalogs of existing endpoints."""
     jars: tuple[str, ...] = ()
     """Paths, patterns and addresses of jars for embedded sites, beyond those of the spec."""
     packages: tuple[str, ...] = ()

@@ -64,7 +64,7 @@ def _rows_out(progress: Mapping[str, Any]) -> int:
     """A sink that writes files says -1."""
     told = int((progress.get("sink") or {}).get("numOutputRows") or 0)
     observed = (progress.get("observedMetrics") or {}).get(OBSERVED) or {}
-    return max(0, told, int(observed.get("rows") or 0))
+    return max(0, told, *map(int, observed.get("values") or ()))
 
 
 def _state_bytes(state: Mapping[str, Any]) -> int:

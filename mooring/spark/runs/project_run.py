@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -41,6 +41,7 @@ from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.pipeline_record import forget_record
 from mooring.spark.storage.storage_root import StorageRoot, forget_mark, format_of
 from mooring.spark.storage.views.versions import VIEWS
+from mooring.spark.tables.registration import register_tables
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class PreparedRun:
     ended_leftovers: list[str]
     edits: ProjectEdits
     """What was edited since the last run, and is carried out before anything starts."""
+    unregistered: list[str] = field(default_factory=list)
+    """Tables that are in no catalog although they should be, and why, once an engine was asked for."""
 
     @contextlib.contextmanager
     def engine(
@@ -70,6 +73,8 @@ class PreparedRun:
         if anew:
             refuse_unreached(self.sessions)
             write_anew(self.layout, anew)
+        if self.project.settings.register:
+            self._register()
         engine = SparkEngine(
             self.layout,
             self.sites,
@@ -81,6 +86,13 @@ class PreparedRun:
             yield engine
         finally:
             engine.close()
+
+    def _register(self) -> None:
+        """In the catalogs of endpoints that outlive the run; nobody else sees those of embedded sites."""
+        for site in self.sites.values():
+            if site.embedded is None:
+                with _session_at(site, self.project.storage_root) as session:
+                    self.unregistered.extend(register_tables(self.layout, site.name, session))
 
     def _started(self, running: Sequence[RunningFragment]) -> None:
         """Another fragment runs; starting all of them may take longer than a turn of the loop ever does."""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 LayOut = Callable[[Path], Layout]
 Start = Callable[..., RunningFragment]
 
-PATIENCE_S = 60
+PATIENCE_S = 150
 
 NUMBERS = """
 from pyspark import pipelines as dp
