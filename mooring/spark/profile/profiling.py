@@ -47,6 +47,7 @@ from mooring.spark.profile.feed import (
     shares_of,
 )
 from mooring.spark.profile.fitting import ProfiledFragment, flow_statistics, middle_of_passes
+from mooring.spark.profile.plain_tables import plain_tables
 from mooring.spark.profile.profile_options import ROW, ProfileOptions
 from mooring.spark.profile.sources import SAMPLE_ROWS, SourceSample, read_sample, redirect, with_stand_ins
 from mooring.spark.profile.view_profiling import ViewProfiler
@@ -114,7 +115,7 @@ class _Profiler:
     ) -> None:
         settings = dataclasses.replace(layout.project.settings, storage=scratch, trigger_s=_TRIGGER_S)
         project = dataclasses.replace(layout.project, settings=settings)
-        self._layout = Layout(project, layout.pipeline, layout.fragments)
+        self._layout = Layout(project, plain_tables(layout.pipeline), layout.fragments)
         self._trigger_s = layout.project.settings.trigger_s
         self._rates = {stream.name: stream.rate for stream in problem.streams}
         self._site = site

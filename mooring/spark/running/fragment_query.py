@@ -262,7 +262,7 @@ def query_writer(
         writer = frame.writeStream.format(target.sink_format).options(**target.sink_options)
     else:
         folder = layout.address(layout.channels[node.name].link)
-        table = target.arguments
+        table = layout.pipeline.datasets[node.dataset].arguments
         writer = frame.writeStream.format(table.format).option("path", folder)
         if table.partition_cols:
             writer = writer.partitionBy(*table.partition_cols)

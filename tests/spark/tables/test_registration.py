@@ -61,7 +61,7 @@ def wait_for_end(query: RunningQuery) -> None:
 
 @pytest.fixture
 def catalog(site: EmbeddedSite) -> Iterator[SparkSession]:
-    """As somebody sees it who knows nothing of the pipeline; left as it was found."""
+    """Left as it was found."""
     session = open_session(site.endpoint)
     yield session
     for table in [table for table in session.catalog.listTables() if table.name.startswith("listed")]:
@@ -72,6 +72,7 @@ def catalog(site: EmbeddedSite) -> Iterator[SparkSession]:
 def test_tables_are_registered_with_exactly_what_is_committed(
     make_project: ProjectMaker, site: EmbeddedSite, session: SparkSession, catalog: SparkSession
 ) -> None:
+    """A session remembers the files of tables that it has read, so they are read in another one."""
     folder = make_project(settings=SETTINGS, numbers_py=NUMBERS)
     project = load_project(folder)
     assert project.settings.register
@@ -94,9 +95,11 @@ def test_tables_are_registered_with_exactly_what_is_committed(
     shutil.copy(channel.committed().entries[0].path, channel.folder / "part-of-a-killed-batch.parquet")
 
     assert register_tables(layout, "here", catalog) == expected, "what is there stays"
-    rows = sorted(row.n for row in catalog.table("listed_numbers").collect())
+    tools = open_session(site.endpoint)
+    rows = sorted(row.n for row in tools.table("listed_numbers").collect())
     assert rows == list(range(6))
-    parts = {row.n: row.at is not None for row in catalog.table("listed_parts").collect()}
+    parts = {row.n: row.at is not None for row in tools.table("listed_parts").collect()}
     assert parts == {n: n >= 3 for n in range(6)}
-    assert catalog.table("listed_taken").columns == ["theirs"]
-    assert catalog.catalog.getTable("listed_numbers").description == "as they came, it's all"
+    assert tools.table("listed_taken").columns == ["theirs"]
+    assert tools.catalog.getTable("listed_numbers").description == "as they came, it's all"
+    close_session(tools)
