@@ -75,6 +75,11 @@ class Plan:
         why = self.explanation
         return why.least if isinstance(why, NetworkExplanation) and why.unit == "B" else None
 
+    @property
+    def rejected(self) -> Mapping[str, str]:
+        """Queries that the policy turned away, each with the reason; the placement is that of the rest."""
+        return self.placement.rejected
+
     @cached_property
     def shared(self) -> dict[str, str]:
         """Operators that need not run, and the one at the same site that computes the same for each."""
@@ -112,7 +117,7 @@ def plan(
         raise UnsupportedError(f"policy {chosen.name} cannot place this problem: {reason}")
     model = build_load_model(problem)
     require_some_capacity(model)
-    if current is not None:
+    if current is not None and not current.rejected:
         model = hold_immovable(model, current)
     context = Context(
         load=model,
@@ -124,9 +129,11 @@ def plan(
         max_moves=max_moves,
     )
     placement = chosen.place(problem, context)
-    if current is not None and max_moves is not None:
+    if current is not None and max_moves is not None and not (current.rejected or placement.rejected):
         placement = limit_moves(model, current, placement, max_moves)
-    wrong = violations(problem, model, placement)
+    if placement.rejected:
+        model = build_load_model(placement.problem)
+    wrong = violations(placement.problem, model, placement)
     if wrong:
         raise InfeasibleError(f"policy {chosen.name} found no allowed placement: {wrong[0]}")
     return Plan(problem, chosen.name, chosen.about, placement, model, seed)
@@ -135,8 +142,9 @@ def plan(
 def evaluate(
     problem: Problem, placement: Placement, *, points: int | None = None, seed: int = 0
 ) -> dict[str, object]:
-    """The metrics of any placement of the problem."""
-    return evaluate_placement(build_load_model(problem), placement, points=points, seed=seed)
+    """The metrics of any placement of the problem; where it leaves out queries, of the rest."""
+    judged = placement.problem if placement.rejected else problem
+    return evaluate_placement(build_load_model(judged), placement, points=points, seed=seed)
 
 
 def compare(
@@ -160,4 +168,5 @@ def compare(
 
 def headroom(problem: Problem, placement: Placement) -> dict[str, object]:
     """By what factor all rates, and each stream's alone, can grow before which site saturates."""
-    return headroom_metric(build_load_model(problem), placement)
+    judged = placement.problem if placement.rejected else problem
+    return headroom_metric(build_load_model(judged), placement)

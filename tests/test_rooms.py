@@ -44,6 +44,7 @@ ROOMS = [
     "deployment",
     "protocols",
     "protocols/ants",
+    "protocols/overlay",
     "simulator/traces",
     "simulator/data_plane/kernels",
     "simulator/data_plane",

@@ -9,6 +9,7 @@ from mooring.controller.apply import resume, settle
 from mooring.controller.journal import Journal
 from mooring.errors import InputError
 from mooring.load.build import build_load_model
+from mooring.placement.admission import require_all_queries
 from mooring.placement.checker import violations
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
@@ -58,11 +59,13 @@ def begin(
     """`note` is called where the last placement no longer fits."""
     if wish.placement is not None:
         given = wish.placement(problem)
+        require_all_queries(given, "the placement")
         return Beginning(given, wish.placement_name, evaluate(problem, given), ("given by the user",))
     if wish.resumes and (resumed := _resumed(problem, journal, note)) is not None:
         return resumed
     policy = wish.policy or wish.default_policy
     made = plan(problem, policy, seed=wish.seed, settings=wish.settings)
+    require_all_queries(made.placement, f"policy {policy}")
     return Beginning(made.placement, policy, made.metrics, tuple(made.explanation.sentences))
 
 

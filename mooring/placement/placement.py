@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NewType
 
 import numpy as np
@@ -26,6 +26,8 @@ class Placement:
     problem: Problem
     site_of_fragment: Ints
     """Index into the problem's sites, per fragment of the problem."""
+    rejected: Mapping[str, str] = field(default_factory=dict)
+    """Queries that were turned away, each with the reason; `problem` is what is left without them."""
 
     def __post_init__(self) -> None:
         sites = np.array(self.site_of_fragment, dtype=np.int64)
@@ -35,7 +37,11 @@ class Placement:
         object.__setattr__(self, "site_of_fragment", sites)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Placement) and np.array_equal(self.site_of_fragment, other.site_of_fragment)
+        return (
+            isinstance(other, Placement)
+            and np.array_equal(self.site_of_fragment, other.site_of_fragment)
+            and self.rejected == other.rejected
+        )
 
     __hash__ = None  # type: ignore[assignment]
 

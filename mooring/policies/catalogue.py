@@ -28,6 +28,7 @@ POLICIES = {
     "correlation": "mooring.placement.baselines.correlation:Correlation",
     "optimal": "mooring.placement.exact.optimal:Optimal",
     "relaxation": "mooring.placement.relaxation.relaxation:Relaxation",
+    "overlay": "mooring.policies.overlay:Overlay",
     "producer": "mooring.placement.baselines.network_baselines:Producer",
     "consumer": "mooring.placement.baselines.network_baselines:Consumer",
     "ants": "mooring.placement.ants.ants:Ants",

@@ -17,6 +17,7 @@ PLAN_KEYS = [
     "policy",
     "placement",
     "shared",
+    "rejected",
     "metrics",
     "bound",
     "plan_seconds",
@@ -104,7 +105,7 @@ def test_a_problem_with_network_joins_and_queries_has_the_metrics_that_need_them
         (("check", "FILE"), CHECK_KEYS),
         (
             ("evaluate", "FILE", "--placement", "PLAN"),
-            ["version", "problem", "placement", "metrics", "violations"],
+            ["version", "problem", "placement", "rejected", "metrics", "violations"],
         ),
         (("compare", "FILE", "--policies", "rod,llf"), ["version", "problem", "policies", "best", "best_by"]),
         (("headroom", "FILE"), ["version", "problem", "placement", "headroom", "views"]),

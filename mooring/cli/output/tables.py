@@ -225,6 +225,15 @@ def result_table(results: ResultTable) -> Table:
     return table
 
 
+def rejections(rejected: Mapping[str, str], queries: int) -> str:
+    """What to say of a plan that leaves out queries, after whatever was said of it; nothing if it has all.
+
+    >>> rejections({"top": "too late"}, 3)
+    ': 1 of 3 queries rejected'
+    """
+    return f": {len(rejected)} of {queries} queries rejected" if rejected else ""
+
+
 def shared_sentences(shared: Mapping[str, str]) -> list[str]:
     """What an engine that shares operators can save, in words.
 

@@ -12,7 +12,7 @@ from rich.markup import escape
 from mooring.cli.input.clock import Timed
 from mooring.cli.input.parsing import Parser, add_problem, names
 from mooring.cli.input.problem_source import load_problem
-from mooring.cli.output.tables import comparison_table
+from mooring.cli.output.tables import comparison_table, rejections
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InfeasibleError, InputError, UnsupportedError
 from mooring.policies.catalogue import POLICIES, make_policy
@@ -38,7 +38,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         results = compare_policies(problem, chosen, args.seed, report)
     placed = {name: result["metrics"] for name, result in results.items() if "metrics" in result}
     best_by = _best_by(list(placed.values()))
-    best = max(placed, key=lambda name: _worth(placed[name], best_by), default=None)
+    # Who leaves out queries has less to survive: it is the best only if nobody places them all.
+    whole = {name: own for name, own in placed.items() if not results[name]["rejected"]} or placed
+    best = max(whole, key=lambda name: _worth(placed[name], best_by), default=None)
     terminal.document(
         {
             "version": 1,
@@ -54,6 +56,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     for name, result in results.items():
         if "reason" in result:
             terminal.print(f"[yellow]{escape(name)}[/yellow] left out: {escape(result['reason'])}")
+        elif result["rejected"]:
+            said = rejections(result["rejected"], len(problem.queries))
+            terminal.print(f"[yellow]{escape(name)}[/yellow]{escape(said)}")
     if best is not None:
         worth = _worth(placed[best], best_by)
         share = f"10^{worth:.1f}" if best_by.endswith("_log10") else f"{worth:.1%}"
@@ -94,6 +99,7 @@ def compare_policies(
             continue
         results[policy.name] = {
             "placement": made.placement.as_dict(),
+            "rejected": dict(made.rejected),
             "metrics": made.metrics,
             "plan_seconds": policy.seconds,
         }

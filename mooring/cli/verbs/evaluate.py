@@ -10,7 +10,7 @@ from rich.markup import escape
 from mooring.cli.input.files import read_placement
 from mooring.cli.input.parsing import Parser, add_problem
 from mooring.cli.input.problem_source import add_measured, load_problem
-from mooring.cli.output.tables import latency_table, metric_lines, site_table
+from mooring.cli.output.tables import latency_table, metric_lines, rejections, site_table
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InfeasibleError
 from mooring.load.build import build_load_model
@@ -39,8 +39,9 @@ def add_options(parser: Parser) -> None:
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     problem = load_problem(args.problem, measured=args.measured)
     placement = read_placement(args.placement, problem)
-    model = build_load_model(problem)
-    wrong = violations(problem, model, placement)
+    placed = placement.problem
+    model = build_load_model(placed)
+    wrong = violations(placed, model, placement)
     metrics: dict[str, object] = {}
     try:
         require_some_capacity(model)
@@ -52,10 +53,13 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             "version": 1,
             "problem": fingerprint(problem),
             "placement": placement.as_dict(),
+            "rejected": dict(placement.rejected),
             "metrics": metrics,
             "violations": wrong,
         }
     )
+    if placement.rejected:
+        terminal.print(f"the placement{rejections(placement.rejected, len(problem.queries))}")
     terminal.print(site_table(model, placement))
     terminal.print(metric_lines(metrics))
     latencies = latency_table(metrics)

@@ -19,6 +19,7 @@ from mooring.controller.journal import Journal
 from mooring.controller.spark_run import PROBLEM_FILE_NAME
 from mooring.deployment.moves import Effect, MoveList
 from mooring.errors import EngineError, InputError, MooringError
+from mooring.placement.admission import require_all_queries
 from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
 from mooring.quantity import quantity
@@ -100,7 +101,9 @@ def _wanted(args: argparse.Namespace, asker: MoveAsker, start: FragmentSites) ->
     if args.rollback:
         return asker.rollback(start)
     if args.to is not None:
-        return asker.to(read_placement(args.to, asker.problem), start)
+        wanted = read_placement(args.to, asker.problem)
+        require_all_queries(wanted, str(args.to))
+        return asker.to(wanted, start)
     return asker.proposed(start)
 
 

@@ -11,10 +11,16 @@ from mooring.cli.input.clock import Timed, deadline_in
 from mooring.cli.input.files import read_placement, write_text
 from mooring.cli.input.parsing import Parser, add_problem, count, seconds, settings
 from mooring.cli.input.problem_source import read_source, source_notes
-from mooring.cli.output.tables import latency_table, metric_lines, sentences, shared_sentences, site_table
+from mooring.cli.output.tables import (
+    latency_table,
+    metric_lines,
+    rejections,
+    sentences,
+    shared_sentences,
+    site_table,
+)
 from mooring.cli.output.terminal import Terminal, as_json_text
 from mooring.errors import InputError
-from mooring.load.build import build_load_model
 from mooring.policies.catalogue import make_policy
 from mooring.problem.fingerprint import fingerprint
 from mooring.run import Plan, plan
@@ -47,6 +53,13 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     problem, layout = read_source(args.problem)
     notes = source_notes(layout)
     current = None if args.current is None else read_placement(args.current, problem)
+    if current is not None and current.rejected and args.policy != "overlay":
+        left_out = ", ".join(current.rejected)
+        raise InputError(
+            f"found a plan that leaves out {left_out}, expected all queries",
+            field="--from",
+            remedy="plan with --policy overlay, or from another plan",
+        )
     policy = Timed(make_policy(args.policy, settings(args.set)))
     with terminal.progress(f"planning with {args.policy}") as report:
         made = plan(
@@ -66,8 +79,13 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         write_text(args.output, as_json_text(document))
     terminal.document(document)
     if not terminal.as_json:
-        terminal.print(f"[bold]{escape(str(args.problem))}[/bold] placed by [bold]{made.policy}[/bold]")
-        terminal.print(site_table(build_load_model(problem), made.placement))
+        terminal.print(
+            f"[bold]{escape(str(args.problem))}[/bold] placed by [bold]{made.policy}[/bold]"
+            f"{escape(rejections(made.rejected, len(problem.queries)))}"
+        )
+        for query, reason in made.rejected.items():
+            terminal.print(f"[red]rejected[/red] {escape(query)}: {escape(reason)}")
+        terminal.print(site_table(made.model, made.placement))
         terminal.print(metric_lines(made.metrics))
         latencies = latency_table(made.metrics)
         if latencies is not None:
@@ -82,7 +100,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def plan_document(made: Plan, plan_seconds: float) -> dict[str, object]:
-    """The plan as its readers know it; `replicas` and `rejected` are reserved beside `placement`."""
+    """The plan as its readers know it; `replicas` is reserved beside `placement`."""
 
     bounds = {"bound_log10": made.bound_log10, "network_usage_bound": made.network_usage_bound}
     return {
@@ -91,6 +109,7 @@ def plan_document(made: Plan, plan_seconds: float) -> dict[str, object]:
         "policy": made.policy,
         "placement": made.placement.as_dict(),
         "shared": made.shared,
+        "rejected": dict(made.rejected),
         "metrics": made.metrics,
         "bound": made.bound,
         **{name: bound for name, bound in bounds.items() if bound is not None},

@@ -77,7 +77,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         return _run_scenario(args, problem, placement, changes, terminal)
     with terminal.progress("simulating") as progress:
         report = simulate(
-            problem,
+            placement.problem,
             placement,
             seconds=args.seconds,
             warm_up_s=args.warm_up,

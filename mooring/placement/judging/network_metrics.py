@@ -101,6 +101,7 @@ def _latency_metrics(placement: Placement) -> dict[str, object]:
         for q, query in enumerate(problem.queries)
         if query.max_latency_ms is not None
     ]
+    limited += [False] * len(placement.rejected)
     metrics: dict[str, object] = {
         "latency_ms": {query.name: with_channels[q] for q, query in enumerate(problem.queries)}
     }

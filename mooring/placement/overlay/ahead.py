@@ -56,10 +56,10 @@ def delivery_ahead(own: SharedOperator, sites: Ints, latencies: Latencies) -> di
     """The step from an operator to the queries that read it, per candidate site."""
     found: dict[int, Floats] = {}
     for end in own.ends:
-        if end.site == NOWHERE:
-            found[end.query] = np.zeros(len(sites))
-        else:
-            found[end.query] = latencies.between_ms(sites, np.array([end.site]))[:, 0]
+        there_ms = np.full(len(sites), end.beyond_ms)
+        if end.site != NOWHERE:
+            there_ms = there_ms + latencies.between_ms(sites, np.array([end.site]))[:, 0]
+        found[end.query] = np.maximum(found.get(end.query, 0.0), there_ms)
     return found
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.arrays import Bools, Floats, Ints
-from mooring.placement.overlay.ahead import Ahead, Latencies
+from mooring.placement.overlay.ahead import Ahead, Latencies, delivery_ahead
 from mooring.placement.overlay.shared_operator import NOWHERE, SharedOperator
 from mooring.placement.site_limits import SLACK
 
@@ -39,6 +39,8 @@ class PlanTable:
     """Per plan, from the streams to the last operator at its site (`pl` in the paper)."""
     cost: Floats
     """Per plan, bytes per second between operators at different sites (`pc` in the paper)."""
+    settled_ms: Mapping[int, Floats]
+    """Query -> its latency per plan, of queries that read an operator of the plan itself."""
 
     def __len__(self) -> int:
         return len(self.latency_ms)
@@ -53,7 +55,12 @@ class PlanTable:
 
     def kept(self, which: Bools | Ints) -> PlanTable:
         return PlanTable(
-            self.operators, self.homes, self.sites[which], self.latency_ms[which], self.cost[which]
+            self.operators,
+            self.homes,
+            self.sites[which],
+            self.latency_ms[which],
+            self.cost[which],
+            {query: ms[which] for query, ms in self.settled_ms.items()},
         )
 
 
@@ -82,10 +89,10 @@ def expanded(
     combined = _combined(received)
     sites = candidates.sites
     arrival = np.zeros((len(combined.cost), len(sites)))
-    if own.source_sites:
-        from_sources = latencies.between_ms(np.array(own.source_sites), sites)
-        arrival = np.maximum(arrival, from_sources.max(axis=0))
-    cost = np.repeat(combined.cost[:, None], len(sites), axis=1)
+    cost = np.repeat(combined.cost[:, None], len(sites), axis=1) + _cost_of_ends(own, sites)
+    if own.sources:
+        entries = np.array([source.site for source in own.sources])
+        arrival = np.maximum(arrival, latencies.between_ms(entries, sites).max(axis=0))
     column = {each.operator: k for k, each in enumerate(combined.operators)}
     for publisher in own.publishers:
         if publisher not in column:
@@ -95,15 +102,30 @@ def expanded(
         hop_ms = latencies.between_ms(starts, sites)[inverse] + channel_ms
         arrival = np.maximum(arrival, combined.latency_ms[publisher][:, None] + hop_ms)
         cost = cost + combined.operators[column[publisher]].output_rate * (at[:, None] != sites)
-    fits = _fitting(own, home, candidates, combined)
-    plan, chosen = np.nonzero(fits)
+    plan, chosen = np.nonzero(_fitting(own, home, candidates, combined))
+    latency_ms = arrival[plan, chosen]
+    settled = {query: ms[plan] for query, ms in combined.settled_ms.items()}
+    for query, ms in delivery_ahead(own, sites, latencies).items():
+        settled[query] = np.maximum(settled.get(query, 0.0), latency_ms + ms[chosen])
     return PlanTable(
         (*combined.operators, own),
         (*combined.homes, home),
         np.column_stack([combined.sites[plan], sites[chosen]]),
-        arrival[plan, chosen],
+        latency_ms,
         cost[plan, chosen],
+        settled,
     )
+
+
+def _cost_of_ends(own: SharedOperator, sites: Ints) -> Floats:
+    """Per candidate: what its streams send there, and it sends to queries and to operators that stay."""
+    cost = np.zeros(len(sites))
+    for source in own.sources:
+        cost += source.rate * (sites != source.site)
+    for end in own.ends:
+        if end.site != NOWHERE:
+            cost += end.rate * (sites != end.site)
+    return cost
 
 
 def feasible(table: PlanTable, sites: Ints, ahead: Ahead, limits_ms: Mapping[int, float]) -> Bools:
@@ -129,12 +151,13 @@ class _Combined:
     latency_ms: Mapping[int, Floats]
     """Publisher -> latency up to it, per plan."""
     cost: Floats
+    settled_ms: Mapping[int, Floats]
 
 
 def _combined(received: Sequence[PlanTable]) -> _Combined:
     """All combinations of the publishers' plans that agree on the operators they have in common."""
     empty = np.empty((1, 0), dtype=np.int64)
-    result = _Combined((), (), empty, {}, np.zeros(1))
+    result = _Combined((), (), empty, {}, np.zeros(1), {})
     for table in received:
         result = _joined(result, table)
     return result
@@ -149,6 +172,9 @@ def _joined(left: _Combined, right: PlanTable) -> _Combined:
     rows, others = np.nonzero(agree)
     fresh = [k for k, own in enumerate(right.operators) if own.operator not in column]
     twice = _cost_within(right, {theirs for _, theirs in shared})
+    settled = {query: ms[rows] for query, ms in left.settled_ms.items()}
+    for query, ms in right.settled_ms.items():
+        settled[query] = np.maximum(settled.get(query, 0.0), ms[others])
     return _Combined(
         (*left.operators, *(right.operators[k] for k in fresh)),
         (*left.homes, *(right.homes[k] for k in fresh)),
@@ -156,14 +182,16 @@ def _joined(left: _Combined, right: PlanTable) -> _Combined:
         {publisher: ms[rows] for publisher, ms in left.latency_ms.items()}
         | {right.last.operator: right.latency_ms[others]},
         left.cost[rows] + right.cost[others] - twice[others],
+        settled,
     )
 
 
 def _cost_within(table: PlanTable, columns: set[int]) -> Floats:
-    """The part of each plan's cost that flows between some of its operators."""
+    """The part of each plan's cost that flows between some of its operators, and to their ends."""
     cost = np.zeros(len(table))
     where = table.column
     for k in columns:
+        cost += _cost_of_ends(table.operators[k], table.sites[:, k])
         for publisher in table.operators[k].publishers:
             if (p := where.get(publisher, NOWHERE)) in columns:
                 crossing = table.sites[:, p] != table.sites[:, k]

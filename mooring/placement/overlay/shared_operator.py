@@ -15,20 +15,35 @@ NOWHERE = -1
 
 
 class QueryEnd(msgspec.Struct, frozen=True):
-    """Where a query's results go, and how late they may be."""
+    """Where a query's results go from an operator, and when they have to be there.
+
+    That is the query's own site, or an operator that stays where it is while others are placed.
+    """
 
     query: int
     site: int
     """`NOWHERE` where nothing is delivered: only the operator is wanted."""
     limit_ms: float
     """QoS of the query; infinite where it has no limit."""
+    rate: float = 0.0
+    """Bytes per second that count as bandwidth if they leave the operator's site; the paper counts none."""
+    beyond_ms: float = 0.0
+    """How long results take from that site on."""
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Where a stream enters."""
+
+    site: int
+    rate: float = 0.0
+    """Bytes per second that count as bandwidth if the operator is elsewhere; the paper counts none."""
 
 
 class SharedOperator(msgspec.Struct, frozen=True):
     operator: int
     publishers: tuple[int, ...] = ()
     """The operators that it reads (`pub` in the paper)."""
-    source_sites: tuple[int, ...] = ()
+    sources: tuple[Source, ...] = ()
     """Where the streams that it reads enter."""
     ends: tuple[QueryEnd, ...] = ()
     """Queries that read this operator itself."""
@@ -73,8 +88,10 @@ def queries_of(operators: Sequence[SharedOperator]) -> dict[int, dict[int, float
     readers = subscribers_of(operators)
     found: dict[int, dict[int, float]] = {}
     for own in reversed(upstream_first(operators)):
-        shared = {end.query: end.limit_ms for end in own.ends}
-        for reader in readers[own.operator]:
-            shared |= found[reader]
+        shared: dict[int, float] = {}
+        behind = [(end.query, end.limit_ms) for end in own.ends]
+        behind += [each for reader in readers[own.operator] for each in found[reader].items()]
+        for query, limit_ms in behind:
+            shared[query] = min(limit_ms, shared.get(query, limit_ms))
         found[own.operator] = dict(sorted(shared.items()))
     return found

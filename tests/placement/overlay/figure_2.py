@@ -6,7 +6,7 @@ import numpy as np
 
 from mooring.arrays import Floats, Ints
 from mooring.placement.overlay.partial_plans import Candidates
-from mooring.placement.overlay.shared_operator import NOWHERE, QueryEnd, SharedOperator
+from mooring.placement.overlay.shared_operator import NOWHERE, QueryEnd, SharedOperator, Source
 
 O1, O2, O3, O4 = 1, 2, 3, 4
 Q1, Q2 = 1, 2
@@ -15,7 +15,7 @@ N5, N6, N9, OF_O3, OF_O4 = 5, 6, 9, 3, 4
 
 def figure_2(limit_q1_ms: float = 100.0, limit_q2_ms: float = 100.0) -> list[SharedOperator]:
     return [
-        SharedOperator(O1, source_sites=(0,), output_rate=10.0),
+        SharedOperator(O1, sources=(Source(0),), output_rate=10.0),
         SharedOperator(O2, publishers=(O1,), output_rate=5.0),
         SharedOperator(O3, publishers=(O2,), ends=(QueryEnd(Q2, NOWHERE, limit_q2_ms),)),
         SharedOperator(O4, publishers=(O2,), ends=(QueryEnd(Q1, NOWHERE, limit_q1_ms),)),

@@ -12,7 +12,7 @@ from mooring.arrays import Floats
 from mooring.placement.overlay.ahead import KnownLatencies
 from mooring.placement.overlay.enumeration import enumerate_plans
 from mooring.placement.overlay.partial_plans import Candidates
-from mooring.placement.overlay.shared_operator import QueryEnd, SharedOperator, upstream_first
+from mooring.placement.overlay.shared_operator import QueryEnd, SharedOperator, Source, upstream_first
 from tests.placement.overlay.figure_2 import (
     CANDIDATES,
     N5,
@@ -39,7 +39,7 @@ def small_case(seed: int) -> tuple[list[SharedOperator], dict[int, Candidates], 
     operators: list[SharedOperator] = []
     for number in range(int(rng.integers(2, 5))):
         read = rng.permutation(number)[: rng.integers(0, 3)].tolist()
-        sources = () if read and rng.random() < 0.7 else (int(rng.integers(SITES)),)
+        sources = () if read and rng.random() < 0.7 else (Source(int(rng.integers(SITES))),)
         ends = tuple(
             QueryEnd(10 * number + k, int(rng.integers(SITES)), float(rng.uniform(40.0, 250.0)))
             for k in range(int(rng.integers(0, 3)))
@@ -48,7 +48,7 @@ def small_case(seed: int) -> tuple[list[SharedOperator], dict[int, Candidates], 
             SharedOperator(
                 number,
                 publishers=tuple(sorted(read)),
-                source_sites=sources,
+                sources=sources,
                 ends=ends,
                 output_rate=float(rng.uniform(1, 10)),
                 cores=float(rng.uniform(0.2, 0.6)),
@@ -70,7 +70,7 @@ def arrivals(
     reached: dict[int, float] = {}
     for own in upstream_first(operators):
         here = at[own.operator]
-        ways = [latency_ms[site, here] for site in own.source_sites]
+        ways = [latency_ms[source.site, here] for source in own.sources]
         ways += [reached[p] + channel_ms + latency_ms[at[p], here] for p in own.publishers]
         reached[own.operator] = max(ways, default=0.0)
     return reached

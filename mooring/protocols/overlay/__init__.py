@@ -1,0 +1,1 @@
+"""Adaptive overlays between sites: resource directory, network monitor, plan exchange, registration."""

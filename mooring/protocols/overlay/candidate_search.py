@@ -1,0 +1,94 @@
+"""Searches for sites near some points, in boxes that grow until enough are found.
+
+A box around a coordinate is a range of each of its dimensions, so the directory answers it from the few sites
+that are responsible for that part of the space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mooring.network.coordinate import Coordinate
+from mooring.protocols.overlay.directory import Directory, Found, Within
+from mooring.protocols.overlay.messages import CandidateSite
+from mooring.protocols.protocol import Effect
+
+FIRST_RADIUS_MS = 10.0
+WIDEST_RADIUS_MS = 2_000.0
+"""Beyond this a box is not narrowed at all: it is wider than the world."""
+MOST_PER_SITE = 32
+
+Done = Callable[[tuple[CandidateSite, ...]], Sequence[Effect]]
+
+
+class CandidateSearches:
+    """The searches of one site that are under way."""
+
+    def __init__(self, directory: Directory, dimensions: int) -> None:
+        self._directory, self._dimensions = directory, dimensions
+        self._running: dict[int, tuple[_Wanted, int, float]] = {}
+        """Number of the search in the directory -> what it belongs to, which point, and its radius."""
+        self._radius_ms = FIRST_RADIUS_MS
+        self.hops: list[int] = []
+        """Of every search so far, the longest way that it took."""
+
+    def near(
+        self, points: Sequence[Coordinate], cores: float, memory_mb: float, wanted: int, done: Done
+    ) -> Sequence[Effect]:
+        """Sites with so much left near each of the points; `done` gets what was found."""
+        search = _Wanted(tuple(points), cores, memory_mb, wanted, done)
+        effects: list[Effect] = []
+        for k in range(len(points)):
+            effects += self._ask(search, k, self._radius_ms)
+        return effects
+
+    def _ask(self, search: _Wanted, point: int, radius_ms: float) -> Sequence[Effect]:
+        ranges = [
+            Within(self._dimensions, least=search.cores),
+            Within(self._dimensions + 1, least=search.memory_mb),
+        ]
+        if radius_ms < WIDEST_RADIUS_MS:
+            centre = search.points[point].position_ms
+            ranges += [Within(d, x - radius_ms, x + radius_ms) for d, x in enumerate(centre)]
+        number, effects = self._directory.search(tuple(ranges), MOST_PER_SITE)
+        self._running[number] = search, point, radius_ms
+        search.open += 1
+        return effects
+
+    def found(self, found: Found) -> Sequence[Effect]:
+        if found.number not in self._running:
+            return ()
+        search, point, radius_ms = self._running.pop(found.number)
+        self.hops.append(found.hops)
+        search.open -= 1
+        if len(found.adverts) < search.wanted and radius_ms < WIDEST_RADIUS_MS:
+            return self._ask(search, point, radius_ms * 2.0)
+        # The next search begins where this one ended, or a little below where it found too much.
+        self._radius_ms = radius_ms / 2.0 if len(found.adverts) > 2 * search.wanted else radius_ms
+        self._radius_ms = min(max(self._radius_ms, 1.0), WIDEST_RADIUS_MS / 4.0)
+        for advert in found.adverts:
+            assert isinstance(advert.note, Coordinate)
+            cores, memory_mb = advert.attributes[self._dimensions], advert.attributes[self._dimensions + 1]
+            search.sites[advert.site] = CandidateSite(advert.site, advert.note, cores, memory_mb)
+        return search.done(tuple(search.sites.values())) if search.open == 0 else ()
+
+
+class _Wanted:
+    def __init__(
+        self, points: tuple[Coordinate, ...], cores: float, memory_mb: float, wanted: int, done: Done
+    ) -> None:
+        self.points, self.cores, self.memory_mb, self.wanted, self.done = (
+            points,
+            cores,
+            memory_mb,
+            wanted,
+            done,
+        )
+        self.open = 0
+        self.sites: dict[int, CandidateSite] = {}
+
+
+def middle_of(sites: Sequence[CandidateSite]) -> Coordinate:
+    """The point in the middle of some sites."""
+    positions = [each.coordinate.position_ms for each in sites]
+    return Coordinate(tuple(sum(axis) / len(positions) for axis in zip(*positions, strict=True)))
