@@ -35,6 +35,7 @@ it at every 700th object takes a tenth of a small plan's time."""
 
 
 VERBS = {
+    "init": "write a first mooring.yml for a pipeline",
     "check": "validate a problem file and show what is in it",
     "plan": "decide where each operator runs",
     "evaluate": "judge a placement",

@@ -34,7 +34,7 @@ def spec_file_of(project: Path) -> Path:
         "found no pipeline spec, expected a file named spark-pipeline.yml",
         file=project,
         remedy="a project folder holds spark-pipeline.yml and its transformations; a spec of another name is "
-        "given with --spec FILE",
+        "given with --spec FILE; `spark-pipelines init --name NAME` makes a first project",
     )
 
 

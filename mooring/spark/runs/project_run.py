@@ -14,12 +14,18 @@ from mooring.errors import EngineError, Gathered, InputError
 from mooring.problem.problem import Problem
 from mooring.problem.site import Site
 from mooring.spark.connectors.formats import check_format
+from mooring.spark.defining.pipeline_spec import spec_file_of
 from mooring.spark.defining.session_settings import use_settings
 from mooring.spark.pipeline.definitions import load_definitions
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.pipeline_problem import problem_of
-from mooring.spark.pipeline.project import Project, load_project, load_project_without_settings
+from mooring.spark.pipeline.project import (
+    Project,
+    load_project,
+    load_project_without_settings,
+    settings_files,
+)
 from mooring.spark.pipeline.project_edits import AcceptedEdits, ProjectEdits, project_edits
 from mooring.spark.pipeline.site_options import site_options
 from mooring.spark.pipeline.streams_used import unnamed_sinks
@@ -246,20 +252,23 @@ def read_project(folder: Path) -> tuple[Layout, Problem]:
     try:
         project = load_project(folder)
     except InputError as wrong:
+        if not any(file.is_file() for file in settings_files(spec_file_of(folder.resolve()))):
+            raise
         gather.note(wrong)
         with gather.noting(), contextlib.suppress(EngineError):
-            _read_on_one_site(load_project_without_settings(folder))
+            read_on_one_site(load_project_without_settings(folder))
         gather.raise_any()
         raise
     with gather.noting():
-        layout = _read_on_one_site(project)
+        layout = read_on_one_site(project)
     with gather.noting():
         _check_endpoints(project)
     gather.raise_any()
     return layout, problem_of(layout)
 
 
-def _read_on_one_site(project: Project) -> Layout:
+def read_on_one_site(project: Project) -> Layout:
+    """A project's pipeline, with one site up just for reading it."""
     reader = _reader(project)
     project.work_folder.mkdir(exist_ok=True)
     # A folder of its own: several commands may read one project side by side.

@@ -1,0 +1,74 @@
+"""`mooring init`: a first `mooring.yml` for a pipeline, made of what its graph says."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from rich.markup import escape
+
+from mooring.cli.input.parsing import Parser, add_project, positive_count
+from mooring.cli.output.first_settings import first_settings
+from mooring.cli.output.terminal import Terminal
+from mooring.errors import InputError
+from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.project import load_project_without_settings, settings_files
+from mooring.spark.runs.project_run import read_on_one_site
+from mooring.whole_files import write_whole
+
+DESCRIPTION = (
+    "Reads a pipeline and writes a mooring.yml beside its spec, with comments: sites on this machine, the "
+    "sources it reads, and what is consumed. Where the pipeline cannot be read yet, it writes the sites and "
+    "says what is wrong."
+)
+
+
+def add_options(parser: Parser) -> None:
+    add_project(parser)
+    parser.add_argument(
+        "--sites",
+        type=positive_count,
+        metavar="N",
+        default=2,
+        help="how many sites share this machine (default 2)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace a mooring.yml that is there")
+
+
+def run(args: argparse.Namespace, terminal: Terminal) -> int:
+    project = load_project_without_settings(args.project)
+    there = [file for file in settings_files(project.spec_file) if file.is_file()]
+    if there and not args.force:
+        raise InputError("there is one already", file=there[0], remedy="--force writes it anew")
+    file = there[0].with_suffix(".yml") if there else settings_files(project.spec_file)[0]
+    cores = max(0.5, round((os.cpu_count() or 1) / args.sites, 1))
+    sites = {f"site_{letter}": cores for letter in _letters(args.sites)}
+    layout: Layout | None = None
+    wrong: InputError | None = None
+    try:
+        with terminal.progress("reading the pipeline"):
+            layout = read_on_one_site(project)
+    except InputError as error:
+        wrong = error
+    write_whole(file, first_settings(project.spec.name, sites, layout, project.work_folder.name))
+    if wrong is not None:
+        terminal.note(f"wrote {file} with the sites alone, since the pipeline cannot be read yet:")
+        raise wrong
+    assert layout is not None
+    terminal.document(
+        {
+            "version": 1,
+            "file": str(file),
+            "sites": sites,
+            "streams": list(layout.entries),
+            "datasets": {name: dataset.kind for name, dataset in layout.pipeline.datasets.items()},
+        }
+    )
+    terminal.print(f"Wrote {escape(str(file))}. Now `mooring run {escape(project.shown)}`")
+    return 0
+
+
+def _letters(count: int) -> list[str]:
+    """a to z, then aa, ab, ..."""
+    alphabet = "abcdefghijklmnopqrstuvwxyz"
+    return [(alphabet[i // 26 - 1] if i >= 26 else "") + alphabet[i % 26] for i in range(count)]
