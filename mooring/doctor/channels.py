@@ -108,10 +108,16 @@ def _described(channel: FileChannel, note: dict[str, Any]) -> str:
             behind = state.end - position
             said.append(f"{reader} has read all" if not behind else f"{reader} has {behind} to read")
     known = {entry.path.name for entry in stored} | channel.merges.replaced(note)
-    files = [name for name in os.listdir(channel.folder) if not name.startswith((".", "_"))]
-    if unlisted := len([name for name in files if name not in known]):
+    if unlisted := len([name for name in _file_names(channel.folder) if name not in known]):
         said.append(f"{unlisted} files of batches that never committed, which nobody reads")
     return "; ".join(said)
+
+
+def _file_names(folder: Path) -> Iterator[str]:
+    """Of rows, in the folders of partitions too."""
+    for _, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith((".", "_spark"))]
+        yield from (name for name in files if not name.startswith((".", "_")))
 
 
 def _links_to_nothing(parts: StoredParts, channels: set[str]) -> Iterator[Diagnosis]:

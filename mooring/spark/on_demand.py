@@ -58,9 +58,11 @@ def project_notes(layout: Layout) -> list[str]:
     """What a reader of `mooring check` should know before a run, in words."""
     from mooring.spark.connectors.formats import delivery_note
     from mooring.spark.pipeline.site_options import jar_notes
+    from mooring.spark.tables.costly_tables import costly_tables_note
 
     deliveries = [delivery_note(sink.name, sink.sink_format) for sink in layout.pipeline.sinks]
-    return jar_notes(layout.project) + [note for note in deliveries if note is not None]
+    said = [note for note in deliveries if note is not None]
+    return jar_notes(layout.project) + said + costly_tables_note(layout)
 
 
 def draw_graph(layout: Layout) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -228,9 +228,21 @@ def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
     check_settings(project, pipeline)
     before = read_record(settings.storage) or NOTHING_RECORDED
     inside = {before.flows[name].dataset for name, home in before.home.items() if name != home}
-    asked = query_datasets(project) | {name for name, keep in settings.tables.items() if keep.for_good}
-    asked |= pipeline.static
-    kept = asked | (pipeline.datasets.keys() - settings.tables.keys() - inside)
+    unsaid = pipeline.datasets.keys() - settings.tables.keys() - inside
+    fragments = fragments_with(project, pipeline, before, asked_for(project, pipeline) | unsaid)
+    return Layout(project, pipeline, fragments, sources_digest(project.folder, project.spec), before)
+
+
+def asked_for(project: Project, pipeline: Pipeline) -> set[str]:
+    """Datasets whose rows have to stay since a query, a view or `tables` names them."""
+    stated = {name for name, keep in project.settings.tables.items() if keep.for_good}
+    return query_datasets(project) | stated | pipeline.static
+
+
+def fragments_with(
+    project: Project, pipeline: Pipeline, before: PipelineRecord, kept: Set[str]
+) -> dict[str, Fragment]:
+    """The cut where these datasets are channels."""
     nodes = []
     for flow in pipeline.flows.values():
         shared = len(pipeline.writers(flow.dataset)) > 1
@@ -240,13 +252,12 @@ def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
                 tuple(writer.name for dataset in flow.inputs for writer in pipeline.writers(dataset)),
                 pin_of(project, flow, is_sink=pipeline.datasets[flow.dataset].kind == "sink"),
                 flow.stateful,
-                channel_after=shared or flow.dataset in kept or flow.dataset in settings.cuts,
+                channel_after=shared or flow.dataset in kept or flow.dataset in project.settings.cuts,
                 part=before.home.get(flow.name, ""),
                 settings=frozenset(flow.spark_conf.items()),
             )
         )
-    fragments = {fragment.name: fragment for fragment in cut(nodes)}
-    return Layout(project, pipeline, fragments, sources_digest(project.folder, project.spec), before)
+    return {fragment.name: fragment for fragment in cut(nodes)}
 
 
 def query_datasets(project: Project) -> set[str]:
