@@ -64,6 +64,7 @@ ROOMS = [
     "spark/views",
     "spark/tables",
     "spark/running",
+    "spark/runs/record",
     "spark/runs",
     "spark/profile",
     "spark/event_logs",

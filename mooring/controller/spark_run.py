@@ -20,10 +20,13 @@ from mooring.errors import EngineError, MooringError, OvertakenError
 from mooring.problem.write import problem_to_json
 from mooring.spark.pipeline.statistics_used import statistics_notes
 from mooring.spark.running.engine import EngineOptions
-from mooring.spark.runs.operation_statistics import operation_statistics
+from mooring.spark.runs.found_tables import find_tables
 from mooring.spark.runs.project_run import PreparedRun, check_storage_at
+from mooring.spark.runs.record.graph_picture import graph_svg
+from mooring.spark.runs.record.operation_statistics import operation_statistics
+from mooring.spark.runs.record.placement_words import placement_words
+from mooring.spark.runs.record.run_report import RunRecord, write_report
 from mooring.spark.runs.run_book import RunBook
-from mooring.spark.runs.run_report import RunRecord, write_report
 from mooring.spark.sites.site_revival import SiteRevival
 from mooring.whole_files import write_whole
 
@@ -61,10 +64,12 @@ class SparkRun:
             prepared.project.spec.name,
             self.beginning.policy,
             self.beginning.placement.as_dict(),
-            list(self.beginning.why),
+            placement_words(prepared.layout, self.beginning.metrics, self.beginning.why),
             dict(self.beginning.metrics),
             sites={},
             notes=statistics_notes(prepared.layout),
+            picture=partial(graph_svg, prepared.layout),
+            storage=str(prepared.project.settings.storage),
             operation=None if self.update else operation_statistics(prepared.layout, problem),
         )
 
@@ -132,4 +137,6 @@ class SparkRun:
         self.record.ended = how
         with contextlib.suppress(EngineError):  # the report says it too
             self.journal.append("stop", why=how, asked_by=self.stopped_by)
+        with contextlib.suppress(MooringError, OSError):  # the report is worth writing without it
+            self.record.tables = [table.as_json() for table in find_tables(self.prepared.project.spec_file)]
         write_report(self.record, self.prepared.project.work_folder)

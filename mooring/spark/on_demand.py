@@ -32,7 +32,7 @@ def read_project_folder(folder: Path) -> tuple[Layout, Problem]:
 
 def measured_problem(layout: Layout, problem: Problem) -> Problem | None:
     """A project's problem at the rates and costs of its last run; None where no run measured anything."""
-    from mooring.spark.runs.operation_statistics import read_operation
+    from mooring.spark.runs.record.operation_statistics import read_operation
     from mooring.spark.runs.run_files import RunFiles
 
     figures = RunFiles(layout.project.work_folder).read_statistics()
@@ -44,6 +44,13 @@ def statistics_notes(layout: Layout) -> list[str]:
     from mooring.spark.pipeline import statistics_used
 
     return statistics_used.statistics_notes(layout)
+
+
+def assumed_sentence(layout: Layout) -> str | None:
+    """That a project's plan rests on assumptions; None where everything was stated or measured."""
+    from mooring.spark.pipeline import statistics_used
+
+    return statistics_used.assumed_sentence(layout)
 
 
 def view_forecasts(layout: Layout, problem: Problem, placement: Placement) -> dict[str, dict[str, object]]:
@@ -67,7 +74,7 @@ def project_notes(layout: Layout) -> list[str]:
 
 def draw_graph(layout: Layout) -> Path:
     """A project's graph as a picture, among Mooring's own files."""
-    from mooring.spark.runs.graph_picture import graph_svg
+    from mooring.spark.runs.record.graph_picture import graph_svg
 
     file = layout.project.work_folder / "graph.svg"
     write_whole(file, graph_svg(layout))

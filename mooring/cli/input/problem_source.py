@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING
 from mooring.cli.input.needs_spark import require_spark
 from mooring.cli.input.parsing import Parser
 from mooring.errors import InputError
+from mooring.placement.judging.headroom_sentence import headroom_sentences
 from mooring.problem.problem import Problem
-from mooring.spark.on_demand import measured_problem, read_project_folder, statistics_notes
+from mooring.spark.on_demand import (
+    assumed_sentence,
+    measured_problem,
+    read_project_folder,
+    statistics_notes,
+)
 
 if TYPE_CHECKING:
+    from mooring.run import Plan
     from mooring.spark.pipeline.layout import Layout
 
 
@@ -67,3 +74,15 @@ def is_pipeline_spec(path: Path) -> bool:
 def source_notes(layout: Layout | None) -> list[str]:
     """Where a project's statistics come from; a problem file states its own."""
     return [] if layout is None else statistics_notes(layout)
+
+
+def source_sentences(layout: Layout | None, made: Plan) -> list[str]:
+    """Why a plan is as it is. Where a project's costs or rates are assumed, that is said instead of how far
+    its rates could grow.
+    """
+    given = list(made.explanation.sentences)
+    assumed = None if layout is None else assumed_sentence(layout)
+    if assumed is None:
+        return given
+    room = headroom_sentences(made.metrics)
+    return [*(line for line in given if line not in room), assumed]

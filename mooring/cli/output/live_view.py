@@ -13,16 +13,19 @@ from mooring.cli.output.tables import bar
 from mooring.spark.running.snapshot import Snapshot
 
 
-def run_view(snapshot: Snapshot, headrooms: Mapping[str, float | None]) -> Group:
-    """`headrooms`: per site, the factor by which all rates could grow before the load model has it full."""
+def run_view(snapshot: Snapshot, headrooms: Mapping[str, float | None], where: str = "") -> Group:
+    """`headrooms`: per site, the factor by which all rates could grow before the load model has it full.
+    `where`: where the data is, in words.
+    """
     return Group(
         Text(f"{snapshot.since_start_s:.0f} s", style="bold"),
         _sites(snapshot, headrooms),
-        _queries(snapshot),
-        _channels(snapshot),
+        *([_queries(snapshot)] if snapshot.queries else []),
+        *([_channels(snapshot)] if snapshot.channels else []),
         *_views(snapshot),
         *_states(snapshot),
         *(Text(f"! {name}: {what}", style="bold red") for name, what in snapshot.troubles.items()),
+        *([Text(where, style="dim")] if where else []),
     )
 
 

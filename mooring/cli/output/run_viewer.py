@@ -20,8 +20,9 @@ _LINE_EVERY_S = 10.0
 
 
 class RunViewer:
-    def __init__(self, terminal: Terminal, book: RunBook, how_to_apply: str) -> None:
-        """`how_to_apply`: the command that has a proposal carried out."""
+    def __init__(self, terminal: Terminal, book: RunBook, how_to_apply: str, where: str = "") -> None:
+        """`how_to_apply`: the command that has a proposal carried out; `where`: where the data is."""
+        self._where = where
         self._terminal, self._book, self._how_to_apply = terminal, book, how_to_apply
         self._live: Live | None = None
         self._last_line_s = -_LINE_EVERY_S
@@ -44,7 +45,7 @@ class RunViewer:
 
     def _draw(self, snapshot: Snapshot, headrooms: Mapping[str, float | None]) -> None:
         if self._live is not None:
-            self._live.update(run_view(snapshot, headrooms), refresh=True)
+            self._live.update(run_view(snapshot, headrooms, self._where), refresh=True)
         elif snapshot.since_start_s - self._last_line_s >= _LINE_EVERY_S:
             self._last_line_s = snapshot.since_start_s
             shown = ", ".join(f"{name} x {room:.1f}" for name, room in headrooms.items() if room is not None)

@@ -50,9 +50,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     if layout is not None:
         terminal.print(f"graph drawn in {escape(str(draw_graph(layout)))}")
     for stream in left_out:
-        terminal.print(
-            f"[yellow]left out of the feasible set:[/yellow] {escape(stream)}, which loads nothing"
-        )
+        terminal.print(f"[yellow]note:[/yellow] {escape(stream)} loads nothing, so its rate does not matter")
     for note in notes:
         terminal.print(f"[yellow]statistics:[/yellow] {escape(note)}")
     for warning in warnings:
@@ -78,10 +76,16 @@ def count_parts(problem: Problem, model: LoadModel) -> dict[str, object]:
 
 def _sentence(counts: dict[str, object]) -> str:
     return (
-        f"{counts['operators']} operators in {counts['fragments']} fragments ({counts['pinned']} pinned) "
-        f"read {counts['streams']} streams for {counts['queries']} queries on {counts['sites']} sites; "
+        f"{_counted(counts, 'operator')} in {_counted(counts, 'fragment')} ({counts['pinned']} pinned) "
+        f"{'reads' if counts['operators'] == 1 else 'read'} {_counted(counts, 'stream')} for "
+        f"{_counted(counts, 'query', 'queries')} on {_counted(counts, 'site')}; "
         f"present load {counts['present_load_cores']:.3g} of {counts['capacity_cores']:.3g} cores"
     )
+
+
+def _counted(counts: dict[str, object], one: str, many: str = "") -> str:
+    number = counts[many or f"{one}s"]
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
 
 
 def infeasibility(model: LoadModel) -> str | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from rich.markup import escape
+
 from mooring.cli.input.given_placement import add_placement, given_placement
 from mooring.cli.input.parsing import Parser, add_problem
 from mooring.cli.input.problem_source import add_measured, load_source
@@ -12,7 +14,7 @@ from mooring.cli.output.terminal import Terminal
 from mooring.cli.output.views_table import views_table
 from mooring.problem.fingerprint import fingerprint
 from mooring.run import headroom
-from mooring.spark.on_demand import view_forecasts
+from mooring.spark.on_demand import assumed_sentence, view_forecasts
 
 DESCRIPTION = (
     "By what factor all rates together, and each stream alone, can grow before which site is full; and how "
@@ -41,6 +43,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         }
     )
     terminal.print(headroom_table(room))
+    if layout is not None and (assumed := assumed_sentence(layout)) is not None and not args.measured:
+        terminal.print(f"[yellow]note:[/yellow] {escape(assumed)}")
     if views:
         terminal.print(views_table(views))
     return 0

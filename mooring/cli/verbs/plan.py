@@ -10,7 +10,7 @@ from rich.markup import escape
 from mooring.cli.input.clock import Timed, deadline_in
 from mooring.cli.input.files import read_placement, write_text
 from mooring.cli.input.parsing import Parser, add_problem, count, seconds, settings
-from mooring.cli.input.problem_source import read_source, source_notes
+from mooring.cli.input.problem_source import read_source, source_notes, source_sentences
 from mooring.cli.output.tables import (
     latency_table,
     metric_lines,
@@ -73,6 +73,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             max_moves=args.max_moves,
         )
         document = plan_document(made, policy.seconds)
+    said = source_sentences(layout, made)
+    document["explanation"] = said
     if layout is not None:
         document["statistics"] = notes
     if args.output is not None:
@@ -91,7 +93,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         if latencies is not None:
             terminal.print(latencies)
         terminal.print()
-        terminal.print(sentences([*made.explanation.sentences, *shared_sentences(made.shared)]))
+        terminal.print(sentences([*said, *shared_sentences(made.shared)]))
         for note in notes:
             terminal.print(f"[yellow]statistics:[/yellow] {escape(note)}")
         if args.output is not None:

@@ -13,7 +13,7 @@ from mooring.cli.input.given_guards import add_guards, given_guards
 from mooring.cli.input.parsing import Parser, add_project, duration, names, settings
 from mooring.cli.input.stop_signals import StopSignals, stop_signals
 from mooring.cli.output.run_viewer import RunViewer
-from mooring.cli.output.tables import metric_lines, sentences, site_table
+from mooring.cli.output.tables import sentences, site_table
 from mooring.cli.output.terminal import Terminal, plain
 from mooring.cli.output.update_table import update_table
 from mooring.controller.deciding.catalogue import DECIDERS, Deciding, make_decider
@@ -28,8 +28,8 @@ from mooring.spark.pipeline.project_edits import AcceptedEdits
 from mooring.spark.running.engine import EngineOptions
 from mooring.spark.runs.holding import GivenUpError, HoldOptions
 from mooring.spark.runs.project_run import PreparedRun, prepared_run
+from mooring.spark.runs.record.run_report import RunRecord
 from mooring.spark.runs.run_files import RunFiles
-from mooring.spark.runs.run_report import RunRecord
 from mooring.spark.runs.update_choice import UpdateChoice, told_of_readers, update_order
 from mooring.spark.sites.class_archive import build_archive, usable_archive
 from mooring.spark.sites.java import find_java
@@ -191,7 +191,9 @@ def _run_prepared(
     options = EngineOptions(args.accept_edits, args.silence)
     with run.started(options, None if order is None else UPDATE_PACE) as (session, book):
         stopping.gentle = True
-        viewer = RunViewer(terminal, book, f"mooring moves {prepared.project.shown} --apply")
+        viewer = RunViewer(
+            terminal, book, f"mooring moves {prepared.project.shown} --apply", _where(prepared.project)
+        )
         session.watchers.append(viewer.show)
         update = None if order is None else Update(session, book.engine, order)
         book.update = None if update is None else update.as_json
@@ -247,8 +249,7 @@ def _show_beginning(terminal: Terminal, run: SparkRun) -> None:
     name, begun = run.prepared.project.spec.name, run.beginning
     terminal.print(f"[bold]{escape(name)}[/bold] placed by [bold]{escape(begun.policy)}[/bold]")
     terminal.print(site_table(build_load_model(run.prepared.problem), begun.placement))
-    terminal.print(metric_lines(dict(begun.metrics)))
-    terminal.print(sentences(list(begun.why)))
+    terminal.print(sentences(run.record.explanation))
     for note in run.record.notes:
         terminal.print(f"[yellow]note:[/yellow] {escape(note)}")
 
@@ -256,6 +257,7 @@ def _show_beginning(terminal: Terminal, run: SparkRun) -> None:
 def _reported(terminal: Terminal, project: Project, record: RunRecord) -> int:
     terminal.document(plain(record.as_json()))  # type: ignore[arg-type]
     terminal.print(f"{record.ended}; report in {escape(str(project.work_folder / 'report.html'))}")
+    terminal.print(escape(_where(project)))
     troubles = dict(record.snapshots[-1].troubles) if record.snapshots else {}
     if record.update is not None:
         terminal.print(update_table(record.update))
@@ -264,6 +266,10 @@ def _reported(terminal: Terminal, project: Project, record: RunRecord) -> int:
     for name, what in troubles.items():
         terminal.note(f"at the end, {name}: {what}")
     return EngineError.exit_code if troubles else 0
+
+
+def _where(project: Project) -> str:
+    return f"data in {project.settings.storage}; `mooring tables {project.shown}` says how to read it"
 
 
 def _ensure_class_archive(terminal: Terminal) -> None:

@@ -15,7 +15,7 @@ from mooring.deployment.engine import LOOK_S
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.pipeline.statistics.statistics_file import LONG_AGO_DAYS, STATISTICS_FILE_NAME
-from mooring.spark.pipeline.streams_used import assumption_notes
+from mooring.spark.pipeline.streams_used import assumption_notes, streams_without_rate
 
 ASSUMED_COST_US = 20.0
 """CPU per row where nothing is known; a plan made with it says so."""
@@ -123,7 +123,23 @@ def _stale(layout: Layout, used: list[str], now: datetime) -> list[str]:
     return notes
 
 
-def _assumed(layout: Layout) -> list[str]:
+def assumed_sentence(layout: Layout) -> str | None:
+    """That the plan rests on assumptions, and how that ends; None where everything was stated or measured."""
+    costs, batches, views = _without_costs(layout)
+    unknown = list(dict.fromkeys([*costs, *batches, *views]))
+    rates = streams_without_rate(layout)
+    if not unknown and not rates:
+        return None
+    what = [f"assumed costs of {_names(unknown)}"] if unknown else []
+    what += [f"assumed rates of {_names(rates)}"] if rates else []
+    return (
+        f"Planned from {' and '.join(what)}: how much more the sites can take is not known before a run's "
+        "first minute, or `mooring profile`, has measured it."
+    )
+
+
+def _without_costs(layout: Layout) -> tuple[list[str], list[str], list[str]]:
+    """Flows without a cost per row, fragments without one per micro-batch, views without either."""
     costs, batches, views = [], [], []
     for flow in layout.pipeline.flows.values():
         known = {**measured_fields(layout, flow), **given_fields(layout, flow)}
@@ -135,6 +151,11 @@ def _assumed(layout: Layout) -> list[str]:
             costs.append(flow.name)
         if flow.name in layout.fragments and "fixed_cores" not in known:
             batches.append(flow.name)
+    return costs, batches, views
+
+
+def _assumed(layout: Layout) -> list[str]:
+    costs, batches, views = _without_costs(layout)
     notes = []
     if views:
         notes.append(

@@ -42,6 +42,13 @@ def measured_rates(layout: Layout) -> dict[str, float]:
     return {name: rate for name, rate in layout.stream_rates(seen).items() if rate > 0.0}
 
 
+def streams_without_rate(layout: Layout) -> list[str]:
+    """Neither stated nor measured."""
+    rates = measured_rates(layout)
+    unrated = [*layout.project.settings.unrated, *unnamed_sources(layout)]
+    return [name for name in unrated if name not in rates]
+
+
 def unnamed_sinks(layout: Layout) -> list[str]:
     """Sinks without a site under `queries`: they run wherever the plan puts them."""
     queries = layout.project.settings.queries
@@ -65,7 +72,7 @@ def assumption_notes(layout: Layout) -> list[str]:
         )
     unrated = [*layout.project.settings.unrated, *unnamed]
     measured = [name for name in unrated if name in rates]
-    assumed = [name for name in unrated if name not in rates]
+    assumed = streams_without_rate(layout)
     if measured:
         shown = ", ".join(f"{name} {rates[name]:.3g}" for name in measured)
         notes.append(f"rates as the last run measured them, in rows per second: {shown}")

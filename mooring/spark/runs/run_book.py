@@ -11,8 +11,8 @@ from mooring.placement.placement import FragmentSites, operators_at
 from mooring.problem.problem import Problem
 from mooring.spark.running.engine import SparkEngine
 from mooring.spark.running.snapshot import Snapshot
+from mooring.spark.runs.record.run_report import RunRecord
 from mooring.spark.runs.run_files import RunFiles
-from mooring.spark.runs.run_report import RunRecord
 from mooring.spark.sites.keeper import keep_short
 
 _MOST_INCIDENTS = 1000

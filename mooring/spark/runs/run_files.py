@@ -20,7 +20,7 @@ from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
 from mooring.spark.ownership.owner import OwnerRecord, look
 from mooring.spark.pipeline.statistics.last_figures import read_last_figures, write_last_figures
-from mooring.spark.runs.run_report import RunRecord
+from mooring.spark.runs.record.run_report import RunRecord
 from mooring.spark.sites.process_tree import is_alive
 from mooring.whole_files import write_whole
 

@@ -216,7 +216,7 @@ def test_the_graph_is_drawn_with_every_fragment_stream_and_query(
 ) -> None:
     from xml.etree import ElementTree
 
-    from mooring.spark.runs.graph_picture import graph_svg
+    from mooring.spark.runs.record.graph_picture import graph_svg
 
     settings = "sites: {here: {capacity: 1}}\nstreams: {numbers: {rate: 1}}\nqueries: {t: {site: here}}\n"
     code = "@dp.table\ndef t():\n    return spark.readStream.table('numbers')\n"

@@ -12,9 +12,9 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.placement.placement import OperatorSites
 from mooring.spark.running.snapshot import ChannelSnapshot, SiteSnapshot, Snapshot
+from mooring.spark.runs.record.run_report import RunRecord
 from mooring.spark.runs.run_book import RunBook
 from mooring.spark.runs.run_files import RunFiles
-from mooring.spark.runs.run_report import RunRecord
 
 
 def test_clocks_that_differ_and_files_without_a_time_are_said_once(tmp_path: Path) -> None:

@@ -17,14 +17,14 @@ from mooring.placement.placement import OperatorSites
 from mooring.problem.problem import Problem
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.running.snapshot import ChannelSnapshot, FragmentSnapshot, SiteSnapshot, Snapshot
-from mooring.spark.runs.operation_statistics import (
+from mooring.spark.runs.record.operation_statistics import (
     FragmentFigures,
     OperationStatistics,
     Prior,
     read_operation,
 )
+from mooring.spark.runs.record.run_report import RunRecord
 from mooring.spark.runs.run_files import RunFiles
-from mooring.spark.runs.run_report import RunRecord
 
 TRUTH = {"in": (0.15, 3e-6), "out": (0.40, 9e-6)}
 """CPU seconds per batch and per row."""

@@ -1,9 +1,10 @@
 """A pipeline's graph as a self-contained SVG: streams, fragments with their flows, and queries, left to
-right.
+right; with a placement, every site in a colour of its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
@@ -11,6 +12,7 @@ from mooring.spark.pipeline.layout import Layout, query_datasets
 
 _WIDTH, _GAP_X, _GAP_Y, _LINE = 220, 80, 24, 18
 _FILLS = {"stream": "#e8f1fb", "fragment": "#f6f6f2", "query": "#e9f7ec"}
+_SITE_FILLS = ("#fdf0d5", "#f3e8fb", "#dff3f1", "#fbe3e4", "#eef0c8", "#e3e6f5")
 
 
 @dataclass
@@ -21,14 +23,16 @@ class _Box:
     column: int
     x: int = 0
     y: int = 0
+    fill: str = ""
 
     @property
     def height(self) -> int:
         return _LINE * (len(self.lines) + 1) + 14
 
 
-def graph_svg(layout: Layout) -> str:
-    boxes, arrows = _parts(layout)
+def graph_svg(layout: Layout, sites: Mapping[str, str] | None = None) -> str:
+    """`sites`: fragment -> where it runs; without, only pins are shown."""
+    boxes, arrows = _parts(layout, sites or {})
     heights: dict[int, int] = {}
     for box in boxes.values():
         box.x = 20 + box.column * (_WIDTH + _GAP_X)
@@ -47,17 +51,20 @@ def graph_svg(layout: Layout) -> str:
     )
 
 
-def _parts(layout: Layout) -> tuple[dict[str, _Box], list[tuple[str, str]]]:
+def _parts(layout: Layout, sites: Mapping[str, str]) -> tuple[dict[str, _Box], list[tuple[str, str]]]:
     pipeline = layout.pipeline
     boxes: dict[str, _Box] = {}
     arrows: list[tuple[str, str]] = []
     depth: dict[str, int] = {}
+    colours = {site: at for at, site in enumerate(sorted(set(sites.values())))}
     for name, fragment in layout.fragments.items():
         writers = [log.name for dataset in layout.inputs_of(fragment) for log in layout.writers_of(dataset)]
         depth[name] = 1 + max((depth[writer] for writer in writers), default=0)
-        site = f" at {fragment.site}" if fragment.site else ""
+        at = sites.get(name) or fragment.site
+        site = f" at {at}" if at else ""
         lines = [f"{flow}  ({pipeline.flows[flow].place})" for flow in fragment.operators]
-        boxes[f"f {name}"] = _Box("fragment", f"{name}{site}", lines, depth[name])
+        fill = _SITE_FILLS[colours[sites[name]] % len(_SITE_FILLS)] if name in sites else ""
+        boxes[f"f {name}"] = _Box("fragment", f"{name}{site}", lines, depth[name], fill=fill)
         arrows += [(f"f {writer}", f"f {name}") for writer in writers]
         for flow in fragment.operators:
             if pipeline.flows[flow].outside:
@@ -74,12 +81,12 @@ def _parts(layout: Layout) -> tuple[dict[str, _Box], list[tuple[str, str]]]:
 
 def _drawn(box: _Box) -> str:
     lines = [
-        f"<text x='{box.x + 10}' y='{box.y + 18 + (i + 1) * _LINE}' fill='#555'>{escape(line)[:48]}</text>"
+        f"<text x='{box.x + 10}' y='{box.y + 18 + (i + 1) * _LINE}' fill='#555'>{escape(line[:48])}</text>"
         for i, line in enumerate(box.lines)
     ]
     return (
         f"<rect x='{box.x}' y='{box.y}' width='{_WIDTH}' height='{box.height}' rx='6' "
-        f"fill='{_FILLS[box.kind]}' stroke='#999'/>"
+        f"fill='{box.fill or _FILLS[box.kind]}' stroke='#999'/>"
         f"<text x='{box.x + 10}' y='{box.y + 18}' font-weight='bold'>{escape(box.title)}</text>"
         + "".join(lines)
     )

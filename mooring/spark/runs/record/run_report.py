@@ -7,14 +7,14 @@ import html
 import io
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mooring.placement.placement import OperatorSites
 from mooring.spark.running.snapshot import Snapshot
-from mooring.spark.runs.operation_statistics import OperationStatistics
+from mooring.spark.runs.record.operation_statistics import OperationStatistics
 from mooring.whole_files import write_whole
 
 _MOST_POINTS = 600
@@ -40,6 +40,12 @@ class RunRecord:
     """Statistics refreshed from the looks, where somebody wants them."""
     update: dict[str, Any] | None = None
     """What each fragment did, where the run was one update."""
+    picture: Callable[[Mapping[str, str]], str] | None = None
+    """Draws the graph, given where every fragment runs."""
+    tables: list[Mapping[str, Any]] = field(default_factory=list)
+    """Where the data is, dataset by dataset, at the end."""
+    storage: str = ""
+    """The root of channels, checkpoints and tables."""
 
     def add(self, snapshot: Snapshot) -> None:
         """Keep the course of the run at a bounded size: every other point goes when there are too many."""
@@ -64,6 +70,8 @@ class RunRecord:
             "incidents": self.incidents,
             "totals": last,
             "update": self.update,
+            "storage": self.storage,
+            "tables": self.tables,
             "statistics": {} if self.operation is None else self.operation.as_json(),
             "course": [snapshot.as_json() for snapshot in self.snapshots],
         }
@@ -95,6 +103,9 @@ def _page(record: RunRecord) -> str:
     last = record.snapshots[-1] if record.snapshots else None
     parts = [f"<h1>{html.escape(record.pipeline)}</h1>"]
     parts.append(f"<p>Policy <b>{html.escape(record.policy)}</b>; ended: {html.escape(record.ended)}.</p>")
+    if record.picture is not None and last is not None:
+        sites = {name: fragment.site for name, fragment in last.fragments.items()}
+        parts.append(f"<h2>Where it ran at the end</h2><figure>{record.picture(sites)}</figure>")
     if record.explanation:
         parts.append("<h2>Why this placement</h2>" + _list(record.explanation))
     if record.notes:
@@ -107,13 +118,15 @@ def _page(record: RunRecord) -> str:
         )
     if record.update is not None:
         parts += ["<h2>Update</h2>", _update(record.update)]
+    if record.tables or record.storage:
+        parts += _data(record)
     if last is not None:
         parts += _tables(record, last)
         parts += [f"<figure>{drawing}</figure>" for drawing in _figures(record.snapshots)]
     style = (
         "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
         "table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #ccc;padding:.25rem .6rem;"
-        "text-align:right}td:first-child,th:first-child{text-align:left}figure{margin:1rem 0}"
+        "text-align:right}td:first-child,th:first-child{text-align:left}figure{margin:1rem 0;overflow:auto}"
     )
     return (
         "<!doctype html><html lang='en'><meta charset='utf-8'>"
@@ -173,18 +186,39 @@ def _tables(record: RunRecord, last: Snapshot) -> list[str]:
     ]
     head = ("view", "rows", "stored, MB", "age, s", "refresh took, s", "rows read")
     return [
-        "<h2>Sites</h2>",
-        _table(("site", "capacity, cores", "mean load, cores", "fragments", "how"), sites),
-        "<h2>Queries</h2>",
-        _table(("query", "rows", "latency, s", "files behind"), queries),
-        "<h2>Fragments</h2>",
-        _table(("fragment", "site", "rows in", "rows out", "batches", "state rows"), fragments),
-        "<h2>Channels</h2>",
-        _table(
-            ("channel", "written, MB", "stored, MB", "removed by age, MB", "read at other sites"), channels
+        *_part("Sites", ("site", "capacity, cores", "mean load, cores", "fragments", "how"), sites),
+        *_part("Queries", ("query", "rows", "latency, s", "files behind"), queries),
+        *_part("Fragments", ("fragment", "site", "rows in", "rows out", "batches", "state rows"), fragments),
+        *_part(
+            "Channels",
+            ("channel", "written, MB", "stored, MB", "removed by age, MB", "read at other sites"),
+            channels,
         ),
-        *(["<h2>Materialized views</h2>", _table(head, views)] if views else []),
+        *_part("Materialized views", head, views),
     ]
+
+
+def _data(record: RunRecord) -> list[str]:
+    """Where every dataset lies, and how to read it."""
+    rows = [
+        (
+            *(str(table[key] or "") for key in ("name", "kind", "site")),
+            "" if table["rows"] is None else str(table["rows"]),
+            *(str(table[key] or "") for key in ("format", "path")),
+        )
+        for table in record.tables
+    ]
+    told = (
+        f"<p>Stored under {html.escape(record.storage)}. <code>mooring tables</code> gives the lines that "
+        "read exactly the rows that are committed, with Spark, pandas or DuckDB.</p>"
+    )
+    shown = [_table(("dataset", "kind", "site", "rows", "format", "path"), rows)] if rows else []
+    return ["<h2>Where the data is</h2>", told, *shown]
+
+
+def _part(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table under its title; nothing where it would be empty."""
+    return [f"<h2>{title}</h2>", _table(head, rows)] if rows else []
 
 
 def _mean_load(snapshots: Sequence[Snapshot], site: str) -> str:
@@ -218,11 +252,16 @@ def _figures(snapshots: Sequence[Snapshot]) -> list[str]:
         name: [s.channels[name].stored_bytes / 1e6 if name in s.channels else None for s in snapshots]
         for name in snapshots[-1].channels
     }
-    return [
-        _lines("Load of each site", "cores", times, sites),
-        _lines("Latency of each query", "seconds", times, latencies),
-        _lines("Stored in each channel", "MB", times, channels),
-    ]
+    drawn = (
+        ("Load of each site", "cores", sites),
+        ("Latency of each query", "seconds", latencies),
+        ("Stored in each channel", "MB", channels),
+    )
+    return [_lines(title, unit, times, series) for title, unit, series in drawn if _has_points(series)]
+
+
+def _has_points(series: Mapping[str, Sequence[float | None]]) -> bool:
+    return any(value is not None for values in series.values() for value in values)
 
 
 def _lines(title: str, unit: str, times: Sequence[float], series: dict[str, list[float | None]]) -> str:
@@ -234,8 +273,7 @@ def _lines(title: str, unit: str, times: Sequence[float], series: dict[str, list
         axes.plot(times, [float("nan") if v is None else v for v in values], label=name, linewidth=1)
     axes.set(title=title, xlabel="seconds since the start", ylabel=unit)
     axes.set_ylim(bottom=0)
-    if series:
-        axes.legend(fontsize="x-small", ncols=3)
+    axes.legend(fontsize="x-small", ncols=3)
     drawing = io.StringIO()
     figure.savefig(drawing, format="svg")
     text = drawing.getvalue()
