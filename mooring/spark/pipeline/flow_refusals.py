@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+
 from pyspark.errors import PySparkException
 
 from mooring.errors import InputError, UnsupportedError
@@ -75,3 +77,16 @@ def bad_flow(flow: FlowDefinition, failure: Exception) -> InputError:
         place = Place(place.file, line)
     remedy = foreign_remedy(failure, flow.target) or remedy_for(failure)
     return InputError(f"the flow {flow.name!r} is wrong: {cause}", file=str(place), remedy=remedy)
+
+
+def stuck_flows(
+    left: Sequence[FlowDefinition], waiting: Mapping[str, str], fed: Collection[str]
+) -> InputError:
+    """Flows that wait for datasets in a circle, or for one that is not `fed`."""
+    flow, unfed = left[0], waiting.get(left[0].name, "")
+    if unfed not in fed:
+        return InputError(
+            f"the flow {flow.name!r} reads {unfed!r}, which no flow writes", file=str(flow.place)
+        )
+    waits = "; ".join(f"{each.name!r} waits for {waiting.get(each.name)!r}" for each in left)
+    return InputError(f"the flows read each other in a circle: {waits}", file=str(flow.place))

@@ -33,6 +33,7 @@ from mooring.spark.pipeline.flow_refusals import (
     refused_second_flow,
     refused_static_read,
     refused_stream_of_view,
+    stuck_flows,
 )
 from mooring.spark.pipeline.plan_reads import PlanReads, plan_of, reads_of
 from mooring.spark.pipeline.tables.flow_settings import flow_settings
@@ -159,7 +160,8 @@ class _Analysis:
             while pending:
                 left = [flow for flow in pending if not self._examined(flow)]
                 if len(left) == len(pending):
-                    self._gather.note(self._stuck(left))
+                    fed = {flow.target for flow in self._definitions.flows.values()}
+                    self._gather.note(stuck_flows(left, self._waiting, fed))
                     self._broken |= {flow.target for flow in left} | set(self._waiting.values())
                     break
                 pending = left
@@ -194,8 +196,7 @@ class _Analysis:
 
     def _analyse_as_set(self, flow: FlowDefinition) -> bool:
         try:
-            self._stand_in(dict.fromkeys(self._streamed, True))  # both ways of reading a stream are analysed
-            frame = self._built(flow)
+            frame = self._built_somehow(flow)
             reads = reads_of(plan_of(frame))
             if (missing := self._first_unknown(reads)) is not None:
                 self._waiting[flow.name] = missing
@@ -215,6 +216,22 @@ class _Analysis:
             raise bad_flow(flow, failure) from failure
         self._register(flow, frame, reads, schema, streaming)
         return True
+
+    def _built_somehow(self, flow: FlowDefinition) -> DataFrame:
+        """Before it is known how it reads each dataset: SQL is analysed at once, and a table that is read as
+        it stands can be read in places where a stream cannot, and the other way round.
+        """
+        failures = []
+        likely = self._kind(flow.target) != "materialized"
+        for streamed in (likely, not likely):
+            self._stand_in(dict.fromkeys(self._streamed, streamed))
+            try:
+                return self._built(flow)
+            except AnalysisException as failure:
+                if self._pending_dataset_in(failure) is not None:
+                    raise
+                failures.append(failure)
+        raise failures[0]
 
     def _built(self, flow: FlowDefinition) -> DataFrame:
         frame = flow.build()
@@ -347,16 +364,6 @@ class _Analysis:
                 raise refused_stream_of_view(flow, name)
             if {(name, True), (name, False)} <= ways:
                 raise refused_both_ways(flow, name)
-
-    def _stuck(self, left: list[FlowDefinition]) -> InputError:
-        flow = left[0]
-        waits = "; ".join(f"{f.name!r} waits for {self._waiting.get(f.name)!r}" for f in left)
-        unfed = self._waiting.get(flow.name, "")
-        if not any(other.target == unfed for other in self._definitions.flows.values()):
-            return InputError(
-                f"the flow {flow.name!r} reads {unfed!r}, which no flow writes", file=str(flow.place)
-            )
-        return InputError(f"the flows read each other in a circle: {waits}", file=str(flow.place))
 
     def _check_outputs(self) -> None:
         for dataset in self._definitions.datasets.values():

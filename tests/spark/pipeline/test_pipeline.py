@@ -73,6 +73,20 @@ def test_python_and_sql_definitions_form_one_graph(make_project: ProjectMaker, s
     assert str(flows["even"].place) == "transformations/more.py:5"
 
 
+def test_a_view_may_read_tables_where_no_stream_could_stand(
+    make_project: ProjectMaker, session: SparkSession
+) -> None:
+    folder = make_project(
+        rest_sql="""\
+        CREATE TEMPORARY VIEW large AS SELECT n FROM numbers WHERE n > (SELECT avg(n) FROM numbers);
+        CREATE MATERIALIZED VIEW counts AS
+        SELECT (SELECT count(*) FROM large) AS large, (SELECT count(*) FROM default.numbers) AS all;
+        """
+    )
+    flow = read(folder, session).flows["counts"]
+    assert (flow.inputs, flow.static, flow.views) == ((), ("numbers",), ("large",))
+
+
 def test_a_sink_ends_a_chain_and_operators_that_only_feed_each_other_run_together(
     make_project: ProjectMaker, session: SparkSession
 ) -> None:
