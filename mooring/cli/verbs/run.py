@@ -249,7 +249,8 @@ def _show_beginning(terminal: Terminal, run: SparkRun) -> None:
     name, begun = run.prepared.project.spec.name, run.beginning
     terminal.print(f"[bold]{escape(name)}[/bold] placed by [bold]{escape(begun.policy)}[/bold]")
     terminal.print(site_table(build_load_model(run.prepared.problem), begun.placement))
-    terminal.print(sentences(run.record.explanation))
+    if run.update is None:  # how far rates may grow says little of an update, which takes what there is
+        terminal.print(sentences(run.record.explanation))
     for note in run.record.notes:
         terminal.print(f"[yellow]note:[/yellow] {escape(note)}")
 

@@ -12,6 +12,7 @@ from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.output.adapting_lines import adapting_lines
 from mooring.cli.output.live_view import run_view
 from mooring.cli.output.terminal import Terminal
+from mooring.cli.output.update_table import update_table
 from mooring.spark.running.snapshot import snapshot_from_json
 from mooring.spark.runs.found_run import FoundRun, find_run
 from mooring.spark.runs.system_clock import SystemClock
@@ -39,6 +40,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     _show_where(terminal, found, started=status is not None)
     if status is not None:
         terminal.print(run_view(snapshot_from_json(status), {}))
+        if (update := status.get("update")) is not None:
+            terminal.print(update_table(update))
         if found.runs and (under_way := status.get("list")) and "fragment" in under_way:
             terminal.print(escape(_list_line(under_way)))
         if found.runs and (proposal := status.get("proposal")) and proposal["moves"]:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet
+from pyspark.pipelines.cli import load_pipeline_spec
 
+from mooring.spark.defining.names import PipelineNames
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from tests.spark.projects.rows import as_lines
 
@@ -23,8 +25,15 @@ PATIENCE_S = 600
 
 def update(project: Path, endpoint: Endpoint, *options: str) -> None:
     """One update by the program behind `spark-pipelines run`, told where the server is."""
-    (spec,) = project.glob("spark-pipeline.y*ml")
-    command = [sys.executable, "-m", "pyspark.pipelines.cli", "run", "--spec", str(spec), *options]
+    command = [
+        sys.executable,
+        "-m",
+        "pyspark.pipelines.cli",
+        "run",
+        "--spec",
+        str(_spec_of(project)),
+        *options,
+    ]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
     done = subprocess.run(
         command,
@@ -58,12 +67,12 @@ def catalog_for(project: Path, endpoint: Endpoint) -> Iterator[None]:
 
 
 def all_rows(project: Path, endpoint: Endpoint) -> dict[str, list[str]]:
-    """Of every table in the server's catalog, and of every parquet sink of the project."""
+    """Of every table in the server's catalog, and of every parquet sink of the project, by the names that
+    Mooring gives them.
+    """
+    names = PipelineNames.of(load_pipeline_spec(_spec_of(project)))
     with _session(endpoint) as session:
-        found = {
-            name.replace("`", "").removeprefix("default."): as_lines(session.table(name).toArrow())
-            for name in _tables(session)
-        }
+        found = {names.key(name): as_lines(session.table(name).toArrow()) for name in _tables(session)}
     return found | sink_rows(project)
 
 
@@ -74,6 +83,11 @@ def sink_rows(project: Path) -> dict[str, list[str]]:
         parts = [pyarrow.parquet.ParquetFile(file).read() for file in sorted(folder.glob("*.parquet"))]
         found[f"sink {folder.name}"] = as_lines(pyarrow.concat_tables(parts)) if parts else []
     return found
+
+
+def _spec_of(project: Path) -> Path:
+    (spec,) = project.glob("spark-pipeline.y*ml")
+    return spec
 
 
 def _tables(session: SparkSession) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from tests.spark.projects import golden
-from tests.spark.projects.mooring_run import on_sites, stored_rows
+from tests.spark.projects.mooring_run import all_rows, on_sites
 
 if TYPE_CHECKING:
     from mooring.spark.sites.embedded_site import EmbeddedSite
@@ -27,6 +27,6 @@ def test_tables_are_those_of_plain_spark(
     for number, expected in enumerate(golden.read_golden(name)):
         if number:
             golden.arrive(folder)
-        on_sites(folder, 2 + number, site.endpoint.url)
+        on_sites(folder, 2 + number, site.endpoint)
         assert main(["run", str(folder), "--once"]) == 0, capsys.readouterr().err
-        assert stored_rows(folder, expected) == expected
+        assert all_rows(folder, site.endpoint) == expected

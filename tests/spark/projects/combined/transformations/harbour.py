@@ -26,7 +26,7 @@ def into_the_ledger():
 
 @dp.table(partition_cols=["berth"])
 def half_hours():
-    rows = spark.readStream.table("weighed").withWatermark("at", "5 minutes")
+    rows = spark.readStream.schema(SCHEMA).json("FOLDER/input").withWatermark("at", "5 minutes")
     sums = rows.groupBy(F.window("at", "30 minutes"), "berth").agg(F.sum("tonnes").alias("tonnes"))
     return sums.select("window.start", "tonnes", "berth")
 

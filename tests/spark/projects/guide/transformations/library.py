@@ -49,10 +49,3 @@ dp.create_streaming_table("sizes")
 @dp.append_flow(target="sizes")
 def large() -> DataFrame:
     return spark.readStream.table("loans").where("books > 1").select("order_id", F.lit("large").alias("size"))
-
-
-@dp.append_flow(target="sizes")
-def small() -> DataFrame:
-    return (
-        spark.readStream.table("loans").where("books <= 1").select("order_id", F.lit("small").alias("size"))
-    )

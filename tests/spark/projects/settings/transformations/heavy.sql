@@ -1,4 +1,4 @@
-SET harbour.name = north;
+SET spark.sql.session.timeZone = America/Lima;
 
 CREATE STREAMING TABLE heavy AS
-SELECT ship, '${harbour.name}' AS harbour, date_format(at, 'HH:mm') AS local FROM STREAM arrivals WHERE tonnes > ${harbour.least};
+SELECT ship, date_format(at, 'HH:mm') AS local FROM STREAM arrivals WHERE tonnes > ${harbour.least};
