@@ -12,8 +12,6 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow
-import pyarrow.parquet
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,6 +21,7 @@ from mooring.spark.pipeline.definitions import Definitions
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.pipeline.plan_reads import plan_of, reads_of
+from mooring.spark.storage.file_rows import rows_in
 from mooring.spark.storage.views.versions import ViewVersion
 from mooring.spark.views.fixed_reads import FixedReads, fixed_reads, show
 from mooring.spark.views.view_frame import view_frame
@@ -107,7 +106,7 @@ class Refresher:
     def _count(self, files: list[Path]) -> int:
         for file in files:
             if file not in self._rows:
-                self._rows[file] = _rows_of(file)
+                self._rows[file] = rows_in(file) or 0
         return sum(self._rows[file] for file in files)
 
 
@@ -118,10 +117,3 @@ def _files_in(folder: Path) -> list[Path]:
         folders[:] = [name for name in folders if name[0] not in "._"]
         found += [Path(above, name) for name in names if name[0] not in "._"]
     return sorted(found)
-
-
-def _rows_of(file: Path) -> int:
-    try:
-        return int(pyarrow.parquet.read_metadata(file).num_rows)
-    except (OSError, pyarrow.ArrowInvalid):  # of another format
-        return 0
