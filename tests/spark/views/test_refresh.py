@@ -12,13 +12,11 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-import pyarrow
-import pyarrow.parquet
-
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.engine import SparkEngine
 from mooring.spark.runs.project_run import read_layout
+from mooring.spark.runs.results import read_stored
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
 
 if TYPE_CHECKING:
@@ -64,9 +62,8 @@ def feed(folder: Path, *numbers: int) -> None:
 
 
 def rows_of(engine: SparkEngine, view: str) -> list[dict[str, object]]:
-    files = engine.layout.views[view].files()
-    tables = [pyarrow.parquet.ParquetFile(file).read() for file in files]
-    return pyarrow.concat_tables(tables).to_pylist() if tables else []
+    rows: list[dict[str, object]] = read_stored(engine.layout.root, view).to_pylist()
+    return rows
 
 
 def wait_until(engine: SparkEngine, happened: Callable[[], bool]) -> None:
