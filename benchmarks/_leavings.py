@@ -33,6 +33,8 @@ EXPECTED = (
     "sites/*/log4j2.properties",
     "sites/*/*.jar",
     "storage.path",
+    "tables",
+    "tables/*.json",
     "storage",
     "storage/*",
 )
