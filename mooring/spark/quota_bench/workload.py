@@ -123,6 +123,7 @@ def settings_of(
         "sites": {name: {"capacity": cores} for name, cores in capacity_cores.items()},
         "streams": {name: {"rate": 1.0} for name in roots(operators)},
         "cuts": sorted(read),
+        "tables": {name: {"keep": "read"} for name in sorted(read)},
         "statistics": {
             o.name: {"cost_us": o.cost_us, "selectivity": o.selectivity, "fixed_cores": 0.0}
             for o in operators
