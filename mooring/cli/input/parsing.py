@@ -14,6 +14,7 @@ from mooring.cli.output.terminal import Terminal
 from mooring.errors import InputError
 
 MAX_SEED = 2**63 - 1
+_SPECS = ("spark-pipeline.yml", "spark-pipeline.yaml")
 
 
 class Parser(argparse.ArgumentParser):
@@ -77,9 +78,15 @@ def settle_source(args: argparse.Namespace) -> None:
         if args.spec is not None:
             setattr(args, where, _named_spec(args.spec, given))
         elif given is None and where == "project":
-            args.project = Path()
+            args.project = _project_around(Path.cwd())
         elif given is None:
             raise InputError("found no FILE", field="FILE", remedy="give a problem file or a project folder")
+
+
+def _project_around(folder: Path) -> Path:
+    """This folder, or the nearest around it that has a pipeline spec, as `spark-pipelines` looks for it."""
+    around = [folder, *folder.parents]
+    return next((each for each in around if any((each / name).is_file() for name in _SPECS)), folder)
 
 
 def _named_spec(spec: Path, folder: Path | None) -> Path:

@@ -20,9 +20,13 @@ _LINE_EVERY_S = 10.0
 
 
 class RunViewer:
-    def __init__(self, terminal: Terminal, book: RunBook, how_to_apply: str, where: str = "") -> None:
-        """`how_to_apply`: the command that has a proposal carried out; `where`: where the data is."""
-        self._where = where
+    def __init__(
+        self, terminal: Terminal, book: RunBook, how_to_apply: str, where: str = "", *, assumed: bool = False
+    ) -> None:
+        """`how_to_apply`: the command that has a proposal carried out; `where`: where the data is. `assumed`:
+        costs or rates are, so headroom is not shown before the run has measured them.
+        """
+        self._where, self._assumed = where, assumed
         self._terminal, self._book, self._how_to_apply = terminal, book, how_to_apply
         self._live: Live | None = None
         self._last_line_s = -_LINE_EVERY_S
@@ -41,7 +45,10 @@ class RunViewer:
         """To be called with every look of the session."""
         assert self._book.snapshot is not None
         self._say_once(look.proposal)
-        self._draw(self._book.snapshot, look.evaluation.headrooms)
+        if self._assumed:
+            operation = self._book.record.operation
+            self._assumed = operation is None or not operation.figures()
+        self._draw(self._book.snapshot, {} if self._assumed else look.evaluation.headrooms)
 
     def _draw(self, snapshot: Snapshot, headrooms: Mapping[str, float | None]) -> None:
         if self._live is not None:

@@ -25,6 +25,7 @@ from mooring.load.build import build_load_model
 from mooring.spark.ownership.owner import LEASE_S, SHORTEST_LEASE_S
 from mooring.spark.pipeline.project import Project, load_project
 from mooring.spark.pipeline.project_edits import AcceptedEdits
+from mooring.spark.pipeline.statistics_used import assumed_sentence
 from mooring.spark.running.engine import EngineOptions
 from mooring.spark.runs.holding import GivenUpError, HoldOptions
 from mooring.spark.runs.project_run import PreparedRun, prepared_run
@@ -192,7 +193,11 @@ def _run_prepared(
     with run.started(options, None if order is None else UPDATE_PACE) as (session, book):
         stopping.gentle = True
         viewer = RunViewer(
-            terminal, book, f"mooring moves {prepared.project.shown} --apply", _where(prepared.project)
+            terminal,
+            book,
+            f"mooring moves {prepared.project.shown} --apply",
+            _where(prepared.project),
+            assumed=assumed_sentence(prepared.layout) is not None,
         )
         session.watchers.append(viewer.show)
         update = None if order is None else Update(session, book.engine, order)

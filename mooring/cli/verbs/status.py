@@ -39,7 +39,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     )
     _show_where(terminal, found, started=status is not None)
     if status is not None:
-        terminal.print(run_view(snapshot_from_json(status), {}))
+        terminal.print(run_view(snapshot_from_json(status), {}, "`mooring tables` says where the data is"))
         if (update := status.get("update")) is not None:
             terminal.print(update_table(update))
         if found.runs and (under_way := status.get("list")) and "fragment" in under_way:

@@ -62,7 +62,27 @@ def with_view_names(query: str, view_of: Callable[[str], str | None]) -> str:
     return "".join([*pieces, query[at:]])
 
 
-def _chains(tokens: list[Token]) -> list[_Chain]:
+def with_database(query: str, database: str, is_dataset: Callable[[str], bool]) -> str:
+    """Tables of one part under the database that `USE` said, where that is a dataset.
+
+    >>> with_database("SELECT * FROM a JOIN b", "s", {"s.a"}.__contains__)
+    'SELECT * FROM s.a JOIN b'
+    """
+    try:
+        tokens = Spark().tokenize(query)
+    except SqlglotError:
+        return query
+    pieces, at = [], 0
+    for chain in _chains(tokens, single=True):
+        if chain.is_table and len(chain.parts) == 1 and is_dataset(f"{database}.{chain.parts[0]}"):
+            start = tokens[chain.first].start
+            pieces += [query[at:start], f"{database}."]
+            at = start
+    return "".join([*pieces, query[at:]])
+
+
+def _chains(tokens: list[Token], *, single: bool = False) -> list[_Chain]:
+    """`single`: names of one part too."""
     found: list[_Chain] = []
     among_tables, i = [False], 0
     while i < len(tokens):
@@ -78,7 +98,7 @@ def _chains(tokens: list[Token]) -> list[_Chain]:
         last = i
         while last + 2 < len(tokens) and tokens[last + 1].token_type is TokenType.DOT:
             last += 2
-        if last > i:
+        if last > i or (single and token.token_type in (TokenType.VAR, TokenType.IDENTIFIER)):
             parts = tuple(tokens[k].text for k in range(i, last + 1, 2))
             found.append(_Chain(i, last, parts, _is_table(tokens, i, among_tables=among_tables[-1])))
         i = last + 1

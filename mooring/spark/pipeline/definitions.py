@@ -37,6 +37,7 @@ from mooring.spark.defining.project_modules import ProjectModules
 from mooring.spark.defining.running_session import active_session
 from mooring.spark.defining.session_names import use_names
 from mooring.spark.defining.skipping import Skipping
+from mooring.spark.defining.sql_names import with_database
 from mooring.spark.defining.working_folder import inside
 from mooring.spark.pipeline.sql_definitions import SqlStatement, parse_statements
 from mooring.spark.pipeline.tables.table_arguments import NOTHING_SAID, TableArguments, arguments_of
@@ -294,10 +295,15 @@ class _Collector(GraphElementRegistry):
                 Dataset(self._key(statement.name), kind, place, arguments=statement.arguments)
             )
         if statement.query is not None:
-            query, session = statement.query, self._session
-            build = lambda: session.sql(query)  # noqa: E731
+            build = partial(self._sql, statement.query, statement.database)
             name, target = self._key(statement.name), self._key(statement.target)
             self.definitions.add_flow(FlowDefinition(name, target, build, place, statement.settings))
+
+    def _sql(self, query: str, database: str) -> DataFrame:
+        """A query of a file, where `USE` may have said in which database its tables are."""
+        if database:
+            query = with_database(query, database, lambda name: self.definitions.found(name) is not None)
+        return self._session.sql(query)
 
     def _place(self, location: SourceCodeLocation) -> Place:
         file = Path(location.filename)

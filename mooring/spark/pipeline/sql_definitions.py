@@ -40,6 +40,8 @@ class SqlStatement:
     query: str | None
     line: int
     arguments: TableArguments = NOTHING_SAID
+    database: str = ""
+    """What USE said before it in the file, perhaps with a catalog."""
     settings: dict[str, str] = field(default_factory=dict)
     """Spark's own, of what SET said before it in the file; the others are variables, and replaced."""
 
@@ -63,16 +65,21 @@ def parse_statements(
     found = gather or Gathered()
     statements: list[SqlStatement] = []
     settings: dict[str, str] = {}
+    database = ""
     for tokens in _split(_tokens(text, file)):
         line, own = tokens[0].line, text[tokens[0].start : tokens[-1].end + 1]
         with found.noting():
+            if tokens[0].text.upper() == "USE":
+                database = _used(tokens, f"{file}:{line}")
+                continue
             if tokens[0].text.upper() == "SET":
                 settings |= _setting(own, f"{file}:{line}")
                 continue
             own = substituted(own, {**(variables or {}), **settings})
             statement = _parse_one(own, _tokens(own, file), file, line)
             spark_settings = {name: value for name, value in settings.items() if name.startswith("spark.")}
-            statements.append(replace(statement, settings=spark_settings))
+            statement = replace(statement, settings=spark_settings, database=database)
+            statements.append(_in_database(statement) if database else statement)
     if gather is None:
         found.raise_any()
     return statements
@@ -96,6 +103,28 @@ def _split(tokens: list[Token]) -> list[list[Token]]:
     return [statement for statement in statements if statement]
 
 
+def _used(tokens: list[Token], place: str) -> str:
+    """The database that names of one part are completed with from here on."""
+    words = [token.text.upper() for token in tokens]
+    first = 2 if words[1:2] and words[1] in ("DATABASE", "SCHEMA", "NAMESPACE") else 1
+    if words[1:2] == ["CATALOG"] or first >= len(tokens):
+        raise UnsupportedError(
+            f"found {' '.join(token.text for token in tokens)!r}, expected USE database",
+            file=place,
+            remedy="put the catalog into the pipeline spec, or in front of names (catalog.database.table)",
+        )
+    return _name_at(tokens, first)[0]
+
+
+def _in_database(statement: SqlStatement) -> SqlStatement:
+    """What it defines or writes into lies in the database that USE said; temporary views lie in none."""
+    if statement.kind == "view" or "." in statement.target:
+        return statement
+    target = f"{statement.database}.{statement.target}"
+    name = target if statement.name == statement.target else statement.name
+    return replace(statement, name=name, target=target)
+
+
 def _setting(statement: str, place: str) -> dict[str, str]:
     match = re.fullmatch(r"(?is)set\s+([^\s=]+)\s*=\s*(.*?)\s*", statement)
     if match is None:
@@ -111,7 +140,6 @@ def _setting(statement: str, place: str) -> dict[str, str]:
 _INSTEAD = {
     "TABLE": "CREATE STREAMING TABLE name AS SELECT ... FROM STREAM source, or CREATE MATERIALIZED VIEW",
     "INSERT": "CREATE FLOW name AS INSERT INTO table BY NAME SELECT ... FROM STREAM source",
-    "USE": "names with their database (db.table), or `catalog` and `database` in the pipeline spec",
     "SELECT": "CREATE TEMPORARY VIEW name AS SELECT ...",
 }
 """First word of a statement that defines nothing, or what it creates -> what to write in a pipeline."""

@@ -29,11 +29,22 @@ def test_a_spec_may_be_named_from_here_or_from_the_project(tmp_path: Path) -> No
         assert settled(verb, str(tmp_path)) == tmp_path
         assert settled(verb, "--spec", str(spec)) == spec
         assert settled(verb, str(tmp_path), "--spec", "gold.yml") == spec
-    assert settled("status") == Path()
     with pytest.raises(InputError, match="no such file"):
         settled("plan", "--spec", "nowhere.yml")
     with pytest.raises(InputError, match="no FILE"):
         settled("plan")
+
+
+def test_without_a_project_the_nearest_folder_with_a_spec_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+    inner = tmp_path / "transformations" / "deep"
+    inner.mkdir(parents=True)
+    monkeypatch.chdir(inner)
+    assert settled("status") == inner
+    (tmp_path / "spark-pipeline.yaml").write_text("name: x\nstorage: y\n")
+    assert settled("status") == tmp_path
 
 
 def test_a_pipeline_spec_is_told_from_a_problem_file() -> None:

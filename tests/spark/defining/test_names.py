@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.spark.defining.names import PipelineNames
-from mooring.spark.defining.sql_names import with_view_names
+from mooring.spark.defining.sql_names import with_database, with_view_names
 
 NAMES = PipelineNames(catalog="lake", database="sales")
 KNOWN = ("orders", "silver.orders", "other.silver.orders")
@@ -55,3 +55,10 @@ def view_of(written: str) -> str | None:
 def test_names_in_a_query_become_those_of_views_and_the_rest_stays(query: str, sent: str) -> None:
     assert with_view_names(query, view_of) == sent
     assert with_view_names(sent, view_of) == sent
+
+
+def test_a_used_database_completes_the_names_of_its_datasets_alone() -> None:
+    query = "WITH c AS (SELECT orders.id FROM STREAM orders) SELECT * FROM c JOIN other ON c.id = other.id"
+    assert with_database(query, "silver", {"silver.orders"}.__contains__) == query.replace(
+        "STREAM orders", "STREAM silver.orders"
+    )

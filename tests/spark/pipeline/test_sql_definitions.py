@@ -71,7 +71,7 @@ def test_anything_else_is_refused_with_its_line(text: str) -> None:
         ("CREATE TABLE t (n INT)", "CREATE STREAMING TABLE name AS"),
         ("CREATE OR REPLACE TABLE t AS SELECT 1", "CREATE MATERIALIZED VIEW"),
         ("INSERT INTO t SELECT 1", "CREATE FLOW name AS INSERT INTO"),
-        ("USE silver", "`database` in the pipeline spec"),
+        ("USE CATALOG lake", "put the catalog into the pipeline spec"),
         ("SELECT 1", "CREATE TEMPORARY VIEW"),
         ("SET", "SET name = value"),
     ],
@@ -90,3 +90,19 @@ def test_variables_come_from_the_spec_and_from_set_in_the_same_file() -> None:
     (table,) = parse_statements(text, "x.sql", {"db": "silver", "low": "1"})
     assert (table.name, table.query, table.line) == ("silver.t", "SELECT 3 FROM STREAM ${x}", 3)
     assert table.settings == {"spark.sql.ansi.enabled": "false"}
+
+
+def test_use_says_where_the_tables_after_it_lie() -> None:
+    text = (
+        "CREATE STREAMING TABLE a;\nUSE SCHEMA silver;\nCREATE STREAMING TABLE b AS SELECT 1;\n"
+        "CREATE TEMPORARY VIEW v AS SELECT 1;\nCREATE FLOW f AS INSERT INTO b SELECT 2;\n"
+        "CREATE MATERIALIZED VIEW gold.c AS SELECT 1"
+    )
+    found = [(each.name, each.target, each.database) for each in parse_statements(text, "x.sql")]
+    assert found == [
+        ("a", "a", ""),
+        ("silver.b", "silver.b", "silver"),
+        ("v", "v", "silver"),
+        ("f", "silver.b", "silver"),
+        ("gold.c", "gold.c", "silver"),
+    ]

@@ -54,6 +54,7 @@ def into_few():
 QUERIES = """\
 SET shop.top = 9;
 CREATE STREAMING TABLE ${shop.schema}.few;
+USE sales;
 CREATE STREAMING TABLE fewer AS
 SELECT few.n, ${shop.least} AS least FROM STREAM(${shop.schema}.few) WHERE silver.few.n < ${shop.top};
 """

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import EngineError
-from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
+from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session
 
 if TYPE_CHECKING:
     from mooring.spark.sites.embedded_site import EmbeddedSite
@@ -122,3 +122,13 @@ def test_a_dead_server_is_given_up_after_seconds_not_minutes(
         session.range(1).count()
     close_session(session)
     assert 0 < sum(waits_ms[threading.current_thread()]) < 30_000
+
+
+class Said(Exception):
+    def details(self) -> str:
+        return "\n[PARSE_SYNTAX_ERROR] Syntax error at or near 'SELEC'.\nline 1"
+
+
+def test_what_went_wrong_is_said_though_its_first_line_is_empty() -> None:
+    assert first_line(Said()) == "[PARSE_SYNTAX_ERROR] Syntax error at or near 'SELEC'."
+    assert first_line(ValueError()) == "ValueError"
