@@ -24,7 +24,8 @@ def find_tables(folder: Path) -> list[StoredTable]:
         return []
     # The copy that the run keeps in the storage is there for runs of other checkouts too.
     status = RunFiles(owned.folder).read_status() or files.read_status() or {}
-    sites = {name: str(at["site"]) for name, at in status.get("fragments", {}).items()}
+    updated = (status.get("update") or {}).get("fragments", {})
+    sites = {name: str(at["site"]) for name, at in (updated | status.get("fragments", {})).items()}
     manifests = project.work_folder / MANIFESTS
     shelf = TableShelf(root, owned, record, project.folder, manifests, project.settings.tables, sites)
     return shelf.tables()

@@ -55,13 +55,15 @@ def test_updates_killed_and_whole_and_a_run_in_between_deliver_every_row_once(
     assert shown.code == 0, shown.err
     assert "numbers" in shown.out
     assert project.kept() == list(range(0, 200, 2)), "kept was not asked for"
-    assert mooring("run", folder, "--once").code == 0
-    assert project.kept() == list(range(0, 300, 2))
-    report = json.loads((folder / ".mooring" / "report.json").read_text())
-    assert report["update"]["done"]
-
     assert mooring("run", folder, "--once", "--full-refresh-all").code == 0
     assert project.kept() == list(range(0, 300, 2)), "written anew, and not once more"
+    report = json.loads((folder / ".mooring" / "report.json").read_text())
+    assert report["update"]["done"]
+    page = (folder / ".mooring" / "report.html").read_text()
+    assert "<h2>Update</h2>" in page
+    tables = mooring("tables", folder, "--json").document["tables"]
+    assert {table["name"]: table["rows"] for table in tables} == {"numbers": 300, "kept": 150}
+    assert {table["site"] for table in tables} <= {"here", "there"}
 
 
 @pytest.mark.parametrize(

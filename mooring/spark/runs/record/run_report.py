@@ -104,7 +104,9 @@ def _page(record: RunRecord) -> str:
     parts = [f"<h1>{html.escape(record.pipeline)}</h1>"]
     parts.append(f"<p>Policy <b>{html.escape(record.policy)}</b>; ended: {html.escape(record.ended)}.</p>")
     if record.picture is not None and last is not None:
-        sites = {name: fragment.site for name, fragment in last.fragments.items()}
+        updated = {} if record.update is None else record.update["fragments"]
+        sites = {name: each["site"] for name, each in updated.items()}
+        sites |= {name: fragment.site for name, fragment in last.fragments.items()}
         parts.append(f"<h2>Where it ran at the end</h2><figure>{record.picture(sites)}</figure>")
     if record.explanation:
         parts.append("<h2>Why this placement</h2>" + _list(record.explanation))
@@ -122,6 +124,7 @@ def _page(record: RunRecord) -> str:
         parts += _data(record)
     if last is not None:
         parts += _tables(record, last)
+    if last is not None and record.update is None:  # an update is over before there is a course to draw
         parts += [f"<figure>{drawing}</figure>" for drawing in _figures(record.snapshots)]
     style = (
         "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
