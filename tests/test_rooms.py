@@ -81,6 +81,7 @@ ROOMS = [
     "experiments/rod",
     "experiments/sbon",
     "experiments/chunks",
+    "experiments/overlay",
     "experiments/spark",
     "experiments/registry",
     "cli/output",

@@ -11,6 +11,8 @@ from mooring.experiments.chunks.figure6 import CHUNKS_FIGURE_6
 from mooring.experiments.chunks.figure7 import CHUNKS_FIGURE_7
 from mooring.experiments.chunks.figure8 import CHUNKS_FIGURE_8
 from mooring.experiments.experiment import Experiment
+from mooring.experiments.overlay.figure3 import OVERLAY_FIGURE_3
+from mooring.experiments.overlay.search import OVERLAY_SEARCH
 from mooring.experiments.rod.figure9 import ROD_FIGURE_9
 from mooring.experiments.rod.figure14 import ROD_FIGURE_14
 from mooring.experiments.rod.figure15 import ROD_FIGURE_15
@@ -49,6 +51,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         SBON_REUSE,
         SBON_FIGURE_14,
         SBON_DECEIT,
+        OVERLAY_FIGURE_3,
+        OVERLAY_SEARCH,
         CHUNKS_FIGURE_5,
         CHUNKS_FIGURE_6,
         CHUNKS_FIGURE_7,

@@ -45,6 +45,8 @@ class Overlay:
     for nothing only below full (section 3)."""
     counts: Literal["everything", "operators"] = "everything"
     """Which bandwidth plans save: between all sites, or, as in the paper, between operators alone."""
+    choice: Literal["cheapest", "random"] = "cheapest"
+    """Which of the feasible plans is taken; `random` is what the paper compares with (section 4)."""
     retries: int = 1
     """Times that rejected queries are tried again when all others are placed."""
 
@@ -57,17 +59,18 @@ class Overlay:
             return "it states no latency_ms between its sites"
         return None
 
-    def params(self, channel_ms: float) -> OverlayParams:
-        kept = KeptPlans(most=self.most_plans)
+    def params(self, channel_ms: float, seed: int = 0) -> OverlayParams:
+        kept = KeptPlans(most=self.most_plans, drawn_by=seed if self.choice == "random" else None)
         return OverlayParams(SearchParams(self.k, self.candidates, kept, channel_ms))
 
     def place(self, problem: Problem, context: Context) -> Placement:
         requests = OverlayRequests(problem, context, self.threshold, self.counts == "everything")
+        seed = int(context.rng.integers(2**31)) if self.choice == "random" else 0
         run = OverlayRun(
             requests.latency_ms,
             requests.usable_cores,
             requests.memory_mb,
-            self.params(problem.network.channel_ms),
+            self.params(problem.network.channel_ms, seed),
             context.rng,
             hosted=requests.hosted(),
         )

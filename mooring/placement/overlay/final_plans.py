@@ -72,20 +72,29 @@ class PlanStore:
 
     def __init__(self) -> None:
         self._of_operator: dict[int, tuple[FinalPlan, ...]] = {}
-        self._by_query: dict[int, list[tuple[float, int, FinalPlan]]] = {}
+        self._by_query: dict[int, dict[int, list[tuple[float, FinalPlan]]]] = {}
+        """Query -> operator whose plans these are -> change of the query's latency, least first."""
 
     def __len__(self) -> int:
         return sum(map(len, self._of_operator.values()))
 
     def replace(self, operator: int, plans: Iterable[FinalPlan]) -> None:
         """The plans of one operator, made anew: the old ones were made for another state of the world."""
+        self.forget(operator)
         self._of_operator[operator] = tuple(plans)
-        self._by_query.clear()
+        for plan in self._of_operator[operator]:
+            for query, change_ms in plan.latency_change_ms:
+                ranked = self._by_query.setdefault(query, {}).setdefault(operator, [])
+                ranked.append((change_ms, plan))
+        for ranked_by_operator in self._by_query.values():
+            if operator in ranked_by_operator:
+                ranked_by_operator[operator].sort(key=itemgetter(0))
 
     def forget(self, operator: int) -> None:
-        """The operator has left this site."""
+        """The operator has left this site, or its plans are made anew."""
         if self._of_operator.pop(operator, None) is not None:
-            self._by_query.clear()
+            for ranked_by_operator in self._by_query.values():
+                ranked_by_operator.pop(operator, None)
 
     def of(self, operator: int) -> tuple[FinalPlan, ...]:
         return self._of_operator.get(operator, ())
@@ -93,20 +102,10 @@ class PlanStore:
     def choose(self, query: int, needed_ms: float) -> FinalPlan | None:
         """Of the plans that take at least this much off the query's latency, the one that is best for the
         bandwidth; of equals the one that takes off most. None where no plan takes off enough."""
-        ranked = self._ranked(query)
-        upto = bisect_right(ranked, -needed_ms, key=itemgetter(0))
-        return min(ranked[:upto], key=lambda each: (each[2].bandwidth_change, each[0]), default=(0, 0, None))[
-            2
-        ]
-
-    def _ranked(self, query: int) -> list[tuple[float, int, FinalPlan]]:
-        if not self._by_query:
-            number = 0
-            for plans in self._of_operator.values():
-                for plan in plans:
-                    for touched, change_ms in plan.latency_change_ms:
-                        self._by_query.setdefault(touched, []).append((change_ms, number, plan))
-                    number += 1
-            for ranked in self._by_query.values():
-                ranked.sort(key=itemgetter(0, 1))
-        return self._by_query.get(query, [])
+        best: tuple[float, float] | None = None
+        chosen: FinalPlan | None = None
+        for ranked in self._by_query.get(query, {}).values():
+            for change_ms, plan in ranked[: bisect_right(ranked, -needed_ms, key=itemgetter(0))]:
+                if best is None or (plan.bandwidth_change, change_ms) < best:
+                    best, chosen = (plan.bandwidth_change, change_ms), plan
+        return chosen

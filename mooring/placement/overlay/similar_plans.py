@@ -24,6 +24,8 @@ class KeptPlans:
     """Costs closer than this part of the dearest plan's are similar."""
     most: int = 64
     """The most plans kept per operator; the paper leaves its bound open. Beyond it the dearest go first."""
+    drawn_by: int | None = None
+    """A seed: keep any `most` plans instead, drawn at random, and take them as they come."""
 
     def __post_init__(self) -> None:
         if not self.latency_step_ms > 0.0 or not self.cost_step > 0.0:
@@ -35,6 +37,11 @@ class KeptPlans:
         """The plans of a table that are kept, cheapest first."""
         if not len(table):
             return table
+        if self.drawn_by is not None:
+            order = np.random.default_rng([self.drawn_by, table.last.operator % 2**31]).permutation(
+                len(table)
+            )
+            return table.kept(order[: self.most])
         last, latency_ms, cost = table.sites[:, -1], table.latency_ms, table.cost
         cost_step = self.cost_step * max(float(cost.max()), 1e-12)
         cheap = _best_of_each(last, latency_ms // self.latency_step_ms, cost, latency_ms)

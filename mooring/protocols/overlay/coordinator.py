@@ -72,8 +72,7 @@ class Coordinator:
 
     def _begin(self, now_ms: float) -> Sequence[Effect]:
         self._number += 1
-        channel_ms = self._search.channel_ms
-        registration = Registration(self.site, self._requests[0], self._number, channel_ms)
+        registration = Registration(self.site, self._requests[0], self._number, self._search)
         self._registration = registration
         self._wait(now_ms)
         registration.places[self.site] = self.hosting.as_candidate(self.monitor.coordinate)

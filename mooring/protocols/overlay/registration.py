@@ -32,6 +32,7 @@ from mooring.placement.overlay.shared_operator import (
     upstream_first,
 )
 from mooring.placement.overlay.walked_plan import WalkedPlan, walked
+from mooring.protocols.overlay.generation import SearchParams
 from mooring.protocols.overlay.messages import (
     CandidateSite,
     Commit,
@@ -64,8 +65,9 @@ def sink_number(query: int) -> int:
 class Registration:
     """One query in one round: what is known so far, and the messages that follow from it."""
 
-    def __init__(self, site: int, request: RegisterQuery, number: int, channel_ms: float) -> None:
-        self.request, self.site, self._channel_ms = request, site, channel_ms
+    def __init__(self, site: int, request: RegisterQuery, number: int, search: SearchParams) -> None:
+        self.request, self.site, self._channel_ms = request, site, search.channel_ms
+        self._cheapest_first = search.kept.drawn_by is None
         self.round = Round(site, number)
         self.stage: Stage = "finding"
         self.waiting: set[object] = set()
@@ -191,7 +193,8 @@ class Registration:
         moved = sum(
             (table.sites[:, k] != home) & (home != NOWHERE) for k, home in enumerate(table.homes)
         ) + np.zeros(len(table), dtype=np.int64)
-        for row in np.lexsort((table.latency_ms, moved, np.round(table.cost, 6))).tolist():
+        cheapest_first = np.lexsort((table.latency_ms, moved, np.round(table.cost, 6)))
+        for row in (cheapest_first if self._cheapest_first else np.arange(len(table))).tolist():
             if row in self._tried or moved[row] > self.request.most_moves or self._lacks(table, row):
                 continue
             plan = walked(table.operators, table.homes, table.sites[row], monitor, self._channel_ms)

@@ -1,0 +1,1 @@
+"""Figures of the overlays paper, and what its search costs."""
