@@ -29,6 +29,7 @@ class CandidateSearches:
         self._running: dict[int, tuple[_Wanted, int, float]] = {}
         """Number of the search in the directory -> what it belongs to, which point, and its radius."""
         self._radius_ms = FIRST_RADIUS_MS
+        self._old: set[int] = set()
         self.hops: list[int] = []
         """Of every search so far, the longest way that it took."""
 
@@ -53,6 +54,15 @@ class CandidateSearches:
         number, effects = self._directory.search(tuple(ranges), MOST_PER_SITE)
         self._running[number] = search, point, radius_ms
         search.open += 1
+        return effects
+
+    def turn(self) -> Sequence[Effect]:
+        """Once per period: what has been under way since the last turn ends with what has come in."""
+        effects: list[Effect] = []
+        for number in self._old & self._running.keys():
+            if (found := self._directory.give_up(number)) is not None:
+                effects += self.found(found)
+        self._old = set(self._running)
         return effects
 
     def found(self, found: Found) -> Sequence[Effect]:

@@ -115,7 +115,7 @@ class OverlaySite:
         effects: list[Effect] = []
         if self._next_turn_ms is not None and now_ms >= self._next_turn_ms:
             self._next_turn_ms = now_ms + self._params.directory.period_ms
-            effects += [*self._advertise(now_ms), *self.directory.turn(now_ms)]
+            effects += [*self._advertise(now_ms), *self.directory.turn(now_ms), *self.searches.turn()]
             effects += [Send(peer, m.Echo(now_ms)) for peer in self._neighbours[:2]]
             self._neighbours = [*self._neighbours[2:], *self._neighbours[:2]]
         return (*effects, *self.coordinator.timer(now_ms))

@@ -82,7 +82,8 @@ class Registration:
         self.chosen: WalkedPlan | None = None
         self._table: PlanTable | None = None
         self._tried: set[int] = set()
-        self._short: dict[int, Taken] = {}
+        self._refused: set[tuple[int, int]] = set()
+        """Operator and a site that had no room for it after all."""
         self._row = -1
 
     @property
@@ -223,10 +224,6 @@ class Registration:
         at = dict(zip((own.operator for own in table.operators), table.sites[row].tolist(), strict=True))
         return any(at.get(operator) == site for operator, site in self._refused)
 
-    @property
-    def _refused(self) -> list[tuple[int, int]]:
-        return [(taken.operator, site) for site, taken in self._short.items()]
-
     def takes(self, plan: WalkedPlan) -> list[tuple[int, Take]]:
         mine = {own.operator: site for own, site in plan.sites.items() if own.operator >= 0}
         readers = subscribers_of(plan.sites)
@@ -243,7 +240,7 @@ class Registration:
 
     def taken(self, sender: int, answer: Taken) -> None:
         if answer.cores_short > 0.0 or answer.memory_short_mb > 0.0:
-            self._short[sender] = answer
+            self._refused.add((answer.operator, sender))
             own = next(own for own in self.operators if own.operator == answer.operator)
             resource = "cores" if answer.cores_short > 0.0 else "memory_mb"
             needed = own.cores if answer.cores_short > 0.0 else own.memory_mb

@@ -101,6 +101,8 @@ class OverlayRun:
             self.harness.run_until(self.harness.now_ms + step_ms)
             if self.harness.violation is not None:
                 raise RuntimeError(str(self.harness.violation.message))
+        if len(heard) == before:
+            raise RuntimeError(f"nothing was heard of query {request.query} for {PATIENCE_MS:g} ms")
         at_ms, outcome = heard[before]
         return outcome, at_ms - begun_ms
 
