@@ -80,6 +80,7 @@ ROOMS = [
     "experiments",
     "experiments/rod",
     "experiments/sbon",
+    "experiments/adapting",
     "experiments/chunks",
     "experiments/overlay",
     "experiments/spark",

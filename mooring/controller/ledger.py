@@ -1,9 +1,10 @@
 """The ledger: what each move promised, what was measured some looks later, and whether it was for the worse.
 
 Before and after are medians over a few looks each, so that one odd look decides nothing. A list made things
-worse if more sites are full, a site is fuller than any was before and than was promised, or more queries miss
-their limits, although no rate has grown. Where something else happened meanwhile (another list, a lost site),
-nothing is concluded.
+worse if more sites are full than before and than was promised, a site is fuller than any was before and than
+was promised, or more queries miss their limits although nothing was full before: where a site was, what had
+gathered there takes a while to be worked off. Where something else happened meanwhile (a rate grew, a site
+lost capacity or was lost, another list followed), nothing is concluded.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Sighting:
     """Of the sites whose load was measured."""
     shares: Mapping[str, float]
     """Their utilisation."""
+    capacity_cores: Mapping[str, float]
     late: float
     """Queries beyond their limit."""
 
@@ -146,13 +148,15 @@ class Ledger:
         self._closed(entry)
 
     def _sighting(self, observation: Observation) -> Sighting:
-        measured, shares, loads = observation.measured, dict[str, float](), dict[str, float]()
+        measured = observation.measured
+        shares, loads, capacity = dict[str, float](), dict[str, float](), dict[str, float]()
         for site in self._problem.sites:
             report = measured.sites.get(site.name)
             if report is None or report.utilisation is None or site.name in observation.lost_sites:
                 continue
             shares[site.name] = report.utilisation
-            loads[site.name] = report.utilisation * (report.capacity_cores or site.capacity)
+            capacity[site.name] = report.capacity_cores or site.capacity
+            loads[site.name] = report.utilisation * capacity[site.name]
         late = [
             query.name
             for query in self._problem.queries
@@ -161,7 +165,7 @@ class Ledger:
             and seen.mean_latency_ms is not None
             and seen.mean_latency_ms > query.max_latency_ms
         ]
-        return Sighting(dict(measured.stream_rates), loads, shares, float(len(late)))
+        return Sighting(dict(measured.stream_rates), loads, shares, capacity, float(len(late)))
 
 
 def _middle(sightings: Sequence[Sighting]) -> Sighting:
@@ -175,6 +179,7 @@ def _middle(sightings: Sequence[Sighting]) -> Sighting:
         columns([sighting.rates for sighting in sightings]),
         columns([sighting.loads_cores for sighting in sightings]),
         columns([sighting.shares for sighting in sightings]),
+        columns([sighting.capacity_cores for sighting in sightings]),
         median(sighting.late for sighting in sightings) if sightings else 0.0,
     )
 
@@ -188,19 +193,21 @@ def _judged(entry: LedgerEntry, after: Sighting) -> tuple[bool, str]:
         said += f", site loads were off by up to {max(off.values()):.0%}"
     if grown:
         return False, f"{said}; nothing is concluded: {', '.join(grown[:3])} grew meanwhile"
-    capacity = {
-        site: load / after.shares[site]
-        for site, load in after.loads_cores.items()
-        if after.shares[site] > 0.0
-    }
-    expected = max(
-        (promised.site_loads_cores.get(site, 0.0) / cores for site, cores in capacity.items() if cores > 0.0),
-        default=0.0,
-    )
-    if after.full > before.full:
+    shrunk = [
+        site
+        for site, cores in after.capacity_cores.items()
+        if cores < 0.9 * before.capacity_cores.get(site, 0.0)
+    ]
+    if shrunk:
+        return False, f"{said}; nothing is concluded: {', '.join(shrunk[:3])} lost capacity meanwhile"
+    expected = [
+        promised.site_loads_cores.get(site, 0.0) / cores for site, cores in after.capacity_cores.items()
+    ]
+    if after.full > max(before.full, sum(share >= FULL for share in expected)):
         return True, f"{said}: worse, {after.full} sites are full"
-    if after.peak > 1.1 * max(before.peak, expected) and after.peak > 0.8:
-        return True, f"{said}: worse, and {expected:.0%} was promised"
-    if after.late > before.late:
+    most = max(expected, default=0.0)
+    if after.peak > 1.1 * max(before.peak, most) and after.peak > 0.8:
+        return True, f"{said}: worse, and {most:.0%} was promised"
+    if after.late > before.late and not before.full:
         return True, f"{said}: worse, {after.late:.0f} queries miss their limit"
     return False, said

@@ -40,6 +40,7 @@ class SiteReport:
     utilisation: float | None  # share of its capacity in use; None: not measured
     backlog: float | None = None  # tuples waiting, where the engine can tell
     capacity_cores: float | None = None  # what it can use now; None: not observed
+    estimated: bool = False  # its processes cannot be seen: the load is a guess
 
 
 @dataclass(frozen=True)

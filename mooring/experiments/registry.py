@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 from mooring.errors import InputError
+from mooring.experiments.adapting.hour import ADAPTING_HOUR
 from mooring.experiments.chunks.bound import CHUNKS_BOUND
 from mooring.experiments.chunks.figure5 import CHUNKS_FIGURE_5
 from mooring.experiments.chunks.figure6 import CHUNKS_FIGURE_6
@@ -53,6 +54,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         SBON_DECEIT,
         OVERLAY_FIGURE_3,
         OVERLAY_SEARCH,
+        ADAPTING_HOUR,
         CHUNKS_FIGURE_5,
         CHUNKS_FIGURE_6,
         CHUNKS_FIGURE_7,

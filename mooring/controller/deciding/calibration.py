@@ -24,7 +24,7 @@ import numpy as np
 from mooring.arrays import Floats
 from mooring.controller.deciding.decider import Observation
 from mooring.controller.deciding.picture import fragment_inputs
-from mooring.deployment.engine import FragmentReport
+from mooring.deployment.engine import FragmentReport, SiteReport
 from mooring.load.build import build_load_model
 from mooring.problem.operator import InputStatistics, Operator
 from mooring.problem.problem import Problem
@@ -170,14 +170,13 @@ class Calibration:
         if observation.sites != self._homes:  # what was seen before was of another placement
             self._homes, self._site_ratios = dict(observation.sites), {}
         factors = self.factors.copy()
-        for name, report in observation.measured.sites.items():
+        for site in self._stated.sites:
+            name, report = site.name, observation.measured.sites.get(site.name, SiteReport(None))
             rows = [self._row[f] for f, at in observation.sites.items() if at == name]
-            if report.utilisation is None or not rows or name not in self._stated.site_index:
+            if report.utilisation is None or report.estimated or not rows:
                 continue
-            stated = self._stated.sites[self._stated.site_index[name]].capacity
-            used = report.utilisation * (report.capacity_cores or stated) - float(
-                self.fixed_cores[rows].sum()
-            )
+            load = report.utilisation * (report.capacity_cores or site.capacity)
+            used = load - float(self.fixed_cores[rows].sum())
             expected = float((should * self.factors)[rows].sum())
             held_up = used < expected and _held_up(report.utilisation, self._options.full)
             if expected <= 0.0 or used <= 0.0 or held_up:

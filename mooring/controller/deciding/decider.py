@@ -56,7 +56,7 @@ class Prediction:
     """The site that limits it."""
     site_loads_cores: Mapping[str, float] = field(default_factory=dict)
     tuples_under_way: float | None = None
-    """In queues and on links, were the rates higher by the room there should be; None: not worked out."""
+    """In queues and on links, at the measured rates and at higher ones; None: not worked out."""
     latency_ms: Mapping[str, float] = field(default_factory=dict)
     """Per query, over network and channels; empty where the problem states no latencies."""
 

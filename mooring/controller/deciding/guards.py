@@ -141,19 +141,17 @@ class Guards:
         model, index = picture.model, picture.problem.site_index
         own = picture.loads_cores + model.fixed_cores
         here = np.bincount(picture.sites, own, model.site_count)
-        leaving, arriving = np.zeros(model.site_count), np.zeros(model.site_count)
+        most_more = self.options.most_share * model.capacity_cores
+        most_less = self.options.most_share * here
+        more, allowed = np.zeros(model.site_count), 0
         rows = {name: f for f, name in enumerate(picture.problem.fragment_names)}
-        for count, each in enumerate(proposal.moves):
-            origin, target = index[each.move.from_site], index[each.move.to_site]
-            leaving[origin] += own[rows[each.move.fragment]]
-            arriving[target] += own[rows[each.move.fragment]]
-            too_much = (
-                leaving[origin] > self.options.most_share * here[origin]
-                or arriving[target] > self.options.most_share * model.capacity_cores[target]
-            )
-            if count >= budget or (count > 0 and too_much):
-                return proposal.first(count)
-        return proposal
+        # What counts is what has come of it in the end: fragments that change places hardly change a share.
+        for count, each in enumerate(proposal.moves[: max(budget, 0)], start=1):
+            more[index[each.move.from_site]] -= own[rows[each.move.fragment]]
+            more[index[each.move.to_site]] += own[rows[each.move.fragment]]
+            if count == 1 or np.all((more <= most_more) & (-more <= most_less)):
+                allowed = count
+        return proposal.first(allowed)
 
     def _weigh(self, proposal: Proposal, picture: Picture, times: MoveTimes) -> Verdict:
         before, after = proposal.now.tuples_under_way, proposal.predicted.tuples_under_way

@@ -1,9 +1,11 @@
 """Moves worth making at the rates measured now, and none while there is room enough.
 
 A plan holds for many rate combinations, so nothing is proposed as long as the present ones are well inside
-its feasible set: `enough` headroom. Below that, the single move that raises the headroom most is proposed,
-then the next, until there is enough again; a move that gains less than `least_gain` is not worth its pause.
-Among moves that gain nearly the same, the one with the least state goes first.
+its feasible set: `enough` headroom. Below that, the move away from the fullest site that leaves most room at
+both its ends is proposed, then the next, until there is enough everywhere; a move that gains less than
+`least_gain` is not worth its pause. Where no single move helps, two fragments may change places, and where
+nothing helps the fullest site, the next one is looked at. Among moves that gain nearly the same, the one with
+the least state goes first.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import numpy as np
 from mooring.arrays import Floats, Ints
 from mooring.controller.deciding.decider import Prediction, Proposal, ProposedMove
 from mooring.controller.deciding.picture import ROOM, Picture
+from mooring.controller.deciding.swaps import best_swap, growth_factor, site_factors
 from mooring.deployment.moves import Move
 from mooring.load.feasible.headroom import growth_of_all
 from mooring.problem.problem import Problem
@@ -25,6 +28,8 @@ from mooring.problem.problem import Problem
 _ALIKE = 0.98
 _SHORTLIST = 16
 """Moves whose headroom is worked out exactly, where loads are not linear in what moves."""
+_MOST_SITES = 20
+"""Short of room that are looked at, the fullest first."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +37,9 @@ class HeadroomOptions:
     enough: float = ROOM
     """Headroom (the factor by which all rates could still grow) above which nothing is proposed."""
     least_gain: float = 1.1
-    """Headroom after a move over headroom before it."""
+    """Headroom of both sites after a move over that of the fuller one before it."""
     max_moves: int = 3
+    """In one proposal; where there are many sites, one for every ten of them."""
 
 
 class HeadroomDecider:
@@ -57,20 +63,31 @@ def propose(picture: Picture, options: HeadroomOptions | None = None) -> Proposa
     chosen, sites, problem = options or HeadroomOptions(), picture.sites.copy(), picture.problem
     now = picture.predict(sites, in_full=True)
     moves: list[ProposedMove] = []
-    reached = now.headroom
-    while reached < chosen.enough and len(moves) < chosen.max_moves:
-        best = _best_move(picture, sites)
-        if best is None:
-            break
-        fragment, to = best
-        origin, target = (problem.sites[site].name for site in (int(sites[fragment]), to))
-        sites[fragment] = to
-        after = picture.predict(sites, in_full=True)
-        if after.headroom < chosen.least_gain * reached or after.headroom <= 0.0:
-            break
-        reached = after.headroom
-        moves.append(ProposedMove(Move(problem.fragment_names[fragment], origin, target), after))
+    most = max(chosen.max_moves, len(problem.sites) // 10)
+    while len(moves) < most and (steps := _next_steps(picture, sites, chosen, most - len(moves))):
+        for fragment, to in steps:
+            name, origin = problem.fragment_names[fragment], problem.sites[sites[fragment]].name
+            sites[fragment] = to
+            after = picture.predict(sites, in_full=True)
+            moves.append(ProposedMove(Move(name, origin, problem.sites[to].name), after))
     return Proposal(now, tuple(moves), _reason(now, moves, chosen))
+
+
+def _next_steps(
+    picture: Picture, sites: Ints, options: HeadroomOptions, allowed: int
+) -> list[tuple[int, int]]:
+    """One move, or two that change places, for the fullest site that something can be done for."""
+    factors = site_factors(picture, sites)
+    short = np.flatnonzero(factors < options.enough)
+    for full in short[np.argsort(factors[short], kind="stable")][:_MOST_SITES].tolist():
+        wanted = options.least_gain * float(factors[full])
+        if (best := _best_move(picture, sites, full, wanted)) is not None:
+            return [best]
+        pair = best_swap(picture, sites, full, wanted) if allowed >= 2 else None
+        if pair is not None:
+            leaving, coming = pair
+            return [(leaving, int(sites[coming])), (coming, int(sites[leaving]))]
+    return []
 
 
 def _reason(now: Prediction, moves: Sequence[ProposedMove], options: HeadroomOptions) -> str:
@@ -81,35 +98,32 @@ def _reason(now: Prediction, moves: Sequence[ProposedMove], options: HeadroomOpt
         return f"{room}, which is enough (x {options.enough:g})"
     if not moves:
         return f"{room}, at {now.bottleneck}, and no move would raise it by {options.least_gain - 1:.0%}"
-    what = ", ".join(f"{each.move.fragment} to {each.move.to_site}" for each in moves)
-    return f"{room}, at {now.bottleneck}; moving {what} makes it x {moves[-1].headroom:.2f}"
+    what = ", ".join(f"{each.move.fragment} to {each.move.to_site}" for each in moves[:5])
+    more = f" and {len(moves) - 5} more" if len(moves) > 5 else ""
+    return f"{room}, at {now.bottleneck}; moving {what}{more} makes it x {moves[-1].headroom:.2f}"
 
 
-def _best_move(picture: Picture, sites: Ints) -> tuple[int, int] | None:
-    """(fragment, to site) of the move that raises the headroom most. Of near ties the one with least state
-    goes first, then the one whose target keeps the most room.
+def _best_move(picture: Picture, sites: Ints, full: int, wanted: float) -> tuple[int, int] | None:
+    """(fragment, to site) of the move away from a site after which both ends have most room, as much as is
+    wanted at least. Of near ties the one with least state goes first, then that whose target keeps most room.
     """
-    full = growth_of_all(picture.model, sites, picture.rates).site
-    if full is None:
-        return None
     leaving = np.flatnonzero(picture.movable & (sites == full))
     if not len(leaving):
         return None
-    after, room_there = _headrooms(picture, sites, full, leaving)
-    rows, targets = np.nonzero(after > -np.inf)
+    after, room_there = _rooms(picture, sites, full, leaving)
+    rows, targets = np.nonzero((after >= wanted) & (after > 0.0))
     if not len(rows):
         return None
     found = after[rows, targets]
-    linear = not picture.model.definitions and picture.model.arcs.comm_us == 0.0
-    if not linear:
+    if picture.model.definitions or picture.model.arcs.comm_us > 0.0:
+        # Loads are not linear in what moves: of the likely ones, what each really does.
         likely = np.argsort(-found, kind="stable")[:_SHORTLIST]
-        rows, targets = rows[likely], targets[likely]
-        found = np.array(
-            [
-                _headroom_after(picture, sites, leaving[r], t)
-                for r, t in zip(rows, targets.tolist(), strict=True)
-            ]
-        )
+        now = growth_of_all(picture.model, sites, picture.rates).factor
+        exact = [_headroom_after(picture, sites, leaving[rows[i]], int(targets[i])) for i in likely]
+        kept = [i for i, factor in zip(likely, exact, strict=True) if factor >= now]
+        rows, targets, found = rows[kept], targets[kept], found[kept]
+        if not len(rows):
+            return None
     good = np.flatnonzero(found >= _ALIKE * found.max())
     state = [_state_bytes(picture.problem, int(leaving[rows[i]])) for i in good]
     there = [-float(room_there[rows[i], targets[i]]) for i in good]
@@ -118,40 +132,22 @@ def _best_move(picture: Picture, sites: Ints) -> tuple[int, int] | None:
     return int(leaving[rows[best]]), int(targets[best])
 
 
-def _headrooms(picture: Picture, sites: Ints, full: int, leaving: Ints) -> tuple[Floats, Floats]:
-    """Fragments that could leave x sites: the headroom after that move alone, exactly where loads are linear
-    and crossings free, -inf where it is not allowed; and that of the target by itself.
+def _rooms(picture: Picture, sites: Ints, full: int, leaving: Ints) -> tuple[Floats, Floats]:
+    """Fragments that could leave x sites: the factor by which rates can then grow at both ends, -inf where
+    it is not allowed; and at the target by itself.
     """
     model, own = picture.model, picture.loads_cores
     growing = np.bincount(sites, own, model.site_count)
     room = model.site_capacity_left(sites)
     memory_mb = np.bincount(sites, model.memory_mb, model.site_count)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        here = np.where(room < 0.0, 0.0, np.where(growing > 0.0, room / growing, np.inf))
-        left = growing[full] - own[leaving]
-        source = np.where(left > 1e-15, (room[full] + model.fixed_cores[leaving]) / left, np.inf)
-        target_room = room[None, :] - model.fixed_cores[leaving, None]
-        target_load = growing[None, :] + own[leaving, None]
-        target = np.where(target_load > 0.0, target_room / target_load, np.inf)
-    target = np.where(target_room < 0.0, 0.0, target)
-    source = np.where(room[full] + model.fixed_cores[leaving] < 0.0, 0.0, source)
-    after = np.minimum(source[:, None], np.minimum(target, _least_of_others(here, full)[None, :]))
+    source = growth_factor(room[full] + model.fixed_cores[leaving], growing[full] - own[leaving])
+    target = growth_factor(
+        room[None, :] - model.fixed_cores[leaving, None], growing[None, :] + own[leaving, None]
+    )
     fits = memory_mb[None, :] + model.memory_mb[leaving, None] <= model.memory_limit_mb[None, :]
     allowed = fits & ~picture.lost[None, :]
     allowed[:, full] = False
-    return np.where(allowed, after, -np.inf), target
-
-
-def _least_of_others(values: Floats, full: int) -> Floats:
-    """Per site: the least of all sites but that one and the full one."""
-    others = values.copy()
-    others[full] = np.inf
-    if len(others) < 2:
-        return np.full_like(others, np.inf)
-    order = np.argsort(others, kind="stable")
-    least = np.full(len(others), others[order[0]])
-    least[order[0]] = others[order[1]]
-    return least
+    return np.where(allowed, np.minimum(source[:, None], target), -np.inf), target
 
 
 def _headroom_after(picture: Picture, sites: Ints, fragment: int, to: int) -> float:

@@ -5,9 +5,9 @@ is not moved; a lost site has no room for anything.
 
 Placements are compared by one figure, the tuples under way: those on links (rate times latency) and those in
 queues (Little's law makes each a tuple-second per second). A site that cannot keep up collects more and more
-of them, and counts with what it has on average over the time that a decision is made for. The figure is taken
-at rates higher than measured by the room that there should be, so that it tells a site close to its edge from
-one that is not.
+of them, and counts with what it has on average over the time that a decision is made for. The figure is the
+mean of that at the measured rates and at rates higher by the room that there should be, so that it tells a
+site close to its edge from one that is not.
 """
 
 from __future__ import annotations
@@ -100,9 +100,12 @@ class Picture:
         )
 
     def tuples_under_way(self, sites: Ints) -> float:
-        """In queues and on links, at rates higher than measured by `ROOM`."""
-        values = self.model.variable_values(ROOM * self.rates)
-        return self._on_links(sites, values) + self._in_queues(sites, values)
+        """In queues and on links: the mean of that at the measured rates, and at those higher by `ROOM`."""
+        total = 0.0
+        for factor in (1.0, ROOM):
+            values = self.model.variable_values(factor * self.rates)
+            total += self._on_links(sites, values) + self._in_queues(sites, values)
+        return total / 2.0
 
     def _on_links(self, sites: Ints, values: Floats) -> float:
         latency_ms, arcs = self.problem.network.latency_ms, self.model.arcs

@@ -24,6 +24,7 @@ from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_ru
 from mooring.controller.scenario.truth import Truth
 from mooring.controller.scenario.unfolding import Unfolding, UnfoldingClock
 from mooring.controller.session import Look, SessionOptions
+from mooring.deployment.move_times import MoveTimes
 from mooring.placement.placement import Placement
 from mooring.problem.changes.change import Changes
 from mooring.problem.problem import Problem
@@ -73,6 +74,8 @@ class Way:
     decider: Decider
     act: Act = "apply"
     prompt: Prompt | None = None
+    times: MoveTimes | None = None
+    """How long moves take; None: as they usually do."""
 
 
 def run_adapted(scenario: Circumstances, way: Way, progress: Report = silent) -> CourseReport:
@@ -85,6 +88,7 @@ def run_adapted(scenario: Circumstances, way: Way, progress: Report = silent) ->
         batch=scenario.batch,
         behaviour=scenario.behaviour,
         limits=LIMITS,
+        times=way.times,
     )
     with TemporaryDirectory() as folder:
         return _run(scenario, way, engine, Path(folder), progress)

@@ -52,9 +52,8 @@ class Unfolding:
     def carry_out_next(self) -> None:
         turn = self._due.popleft()
         match turn.change:
-            case LatencyChange(link=(start, end), latency_ms=latency_ms):
-                now = self.engine.latency_ms(start, end)
-                self.engine.set_latency(start, end, self._value(turn, now, latency_ms))
+            case LatencyChange():
+                self._change_latencies(turn)
             case CapacityChange(site=site, capacity=capacity):
                 now = self.engine.capacity_cores(site)
                 self.engine.set_capacity(site, self._value(turn, now, capacity))
@@ -63,6 +62,22 @@ class Unfolding:
             case QueryChange(query=query, joins=joins):
                 self.absent = self.absent - {query} if joins else self.absent | {query}
                 self._settle_queries()
+
+    def _change_latencies(self, first: Turn) -> None:
+        """Those of one instant together: each time, what crosses between sites is looked through."""
+        together, wanted = [first], dict[tuple[str, str], float]()
+        while (
+            self._due and self._due[0].at_s == first.at_s and isinstance(self._due[0].change, LatencyChange)
+        ):
+            together.append(self._due.popleft())
+        for turn in together:
+            assert isinstance(turn.change, LatencyChange)
+            link = turn.change.link
+            wanted[link] = self._value(turn, self.engine.latency_ms(*link), turn.change.latency_ms)
+        self.engine.set_latencies(wanted)
+
+    def _next_is_latency_at(self, at_s: float) -> bool:
+        return self.next_s == at_s and isinstance(self._due[0].change, LatencyChange)
 
     def _value(self, turn: Turn, now: float, wanted: float) -> float:
         if turn.begins:

@@ -12,9 +12,10 @@ from mooring.controller.deciding.none_decider import NoneDecider
 from mooring.controller.scenario.adapted_run import TICK_S, Circumstances, Way
 from mooring.controller.scenario.simulated_run import SimulatedRun
 from mooring.controller.scenario.truth import Truth
-from mooring.deployment.moves import Move, ordered_moves
+from mooring.deployment.move_times import MoveTimes
+from mooring.deployment.moves import Move
 from mooring.errors import MooringError
-from mooring.placement.placement import FragmentSites
+from mooring.placement.placement import Placement
 from mooring.problem.changes.agenda import instants
 from mooring.problem.problem import Problem
 from mooring.run import plan
@@ -50,12 +51,32 @@ def replanned(scenario: Circumstances) -> Way:
     return Way(REPLANNED, NoneDecider(), prompt=prompt)
 
 
+def foreseeing(scenario: Circumstances, every_s: float = 600.0) -> Way:
+    """Plans anew every so often for the rates that are to come until the next time, and its moves are free:
+    what nobody can do, to hold the others against.
+    """
+    due = [0.0]
+
+    def prompt(run: SimulatedRun, truth: Truth, now_s: float) -> None:
+        if now_s < due[0]:
+            return
+        due[0] += every_s
+        coming = truth.rates(now_s, now_s + every_s)
+        moves = _to_a_new_plan(scenario, run, truth.problem(coming))
+        if moves:
+            run.session.desk.order(moves, "foreseen")
+
+    free = MoveTimes(stateless_s=0.0, stateful_s=0.0, bytes_per_s=float("inf"))
+    return Way("foreseeing", NoneDecider(), prompt=prompt, times=free)
+
+
 def _to_a_new_plan(scenario: Circumstances, run: SimulatedRun, problem: Problem) -> list[Move]:
     where = run.session.placement()
     running = run.engine.homes()
     try:
-        made = plan(problem, scenario.policy, seed=scenario.seed).placement.by_fragment()
-        goal = FragmentSites({name: to if name in running else where[name] for name, to in made.items()})
-        return list(ordered_moves(problem, where, goal).moves)
+        current = Placement.from_fragments(problem, where)
+        new = plan(problem, scenario.policy, seed=scenario.seed, current=current).placement
+        made = new.by_fragment()
     except MooringError:  # nothing is allowed just now: as it was
         return []
+    return [Move(name, where[name], to) for name, to in made.items() if name in running and to != where[name]]

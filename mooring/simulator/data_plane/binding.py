@@ -217,11 +217,12 @@ class Binding:
             self.link_ends.append(ends)
         return self._links[ends]
 
-    def set_latency(self, ends: tuple[int, int], latency_ms: float) -> None:
-        """Between two sites, in both directions; arcs that cross there have to be rerouted."""
+    def set_latencies(self, changed: Mapping[tuple[int, int], float]) -> None:
+        """Between pairs of sites, in both directions; arcs that cross there have to be rerouted."""
         assert self.network.latency_ms is not None, "changes of latencies are refused where none are stated"
         latencies = self.network.latency_ms.copy()
-        latencies[ends] = latencies[ends[::-1]] = latency_ms
+        for ends, latency_ms in changed.items():
+            latencies[ends] = latencies[ends[::-1]] = latency_ms
         self.network = replace(self.network, latency_ms=latencies)
 
     def link_rates(self) -> list[float]:

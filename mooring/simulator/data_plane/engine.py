@@ -249,12 +249,15 @@ class SimulatedEngine:
         latencies = self.binding.network.latency_ms
         return 0.0 if latencies is None else float(latencies[self._site_index(start), self._site_index(end)])
 
-    def set_latency(self, start: str, end: str, latency_ms: float) -> None:
-        """Change the latency between two sites, both ways, now; what is on its way arrives as it was sent."""
-        ends = (self._site_index(start), self._site_index(end))
-        self.binding.set_latency(ends, latency_ms)
+    def set_latencies(self, latency_ms: Mapping[tuple[str, str], float]) -> None:
+        """Change latencies between pairs of sites, both ways, now; what is on its way arrives as it was
+        sent.
+        """
+        changed = {(self._site_index(a), self._site_index(b)): ms for (a, b), ms in latency_ms.items()}
+        self.binding.set_latencies(changed)
         for index, arc in enumerate(self.binding.arcs):
-            if self.binding.crossing(arc, self._sites) in (ends, ends[::-1]):
+            ends = self.binding.crossing(arc, self._sites)
+            if ends is not None and (ends in changed or ends[::-1] in changed):
                 self.simulation.reroute(index, self.binding.reader(arc, self._sites))
 
     def restart_statistics(self) -> None:

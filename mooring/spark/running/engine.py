@@ -228,6 +228,7 @@ class SparkEngine:
                 name: SiteReport(
                     None if site.load_cores is None else site.load_cores / site.capacity_cores,
                     capacity_cores=None if site.estimated else site.capacity_cores,
+                    estimated=site.estimated,
                 )
                 for name, site in seen.sites.items()
             },

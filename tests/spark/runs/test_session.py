@@ -14,6 +14,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.controller.deciding.guards import GuardOptions
+from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.placing import Wish
 from mooring.controller.session import Look, SessionOptions
 from mooring.controller.spark_run import SparkRun
@@ -110,6 +112,40 @@ def test_a_session_on_spark_measures_proposes_moves_and_reports(
     report = json.loads((folder / ".mooring" / "report.json").read_text())
     assert report["ended"] == "over"
     assert report["totals"]["fragments"]["kept"]["site"] == "b"
+
+
+def test_with_act_apply_nobody_has_to_ask(make_project: ProjectMaker, site: EmbeddedSite) -> None:
+    folder = make_project(settings=SETTINGS, kept_py=KEPT)
+    at_once = GuardOptions(looks=1, pause_s=0.0, least_gain=0.0, worth=0.0)
+    with prepared(folder, site) as made:
+        wish = Wish("rod", placement=at_a, placement_name="by hand")
+        run = SparkRun(made, wish, decider=HeadroomDecider(), act="apply", guards=at_once)
+        given = 0
+        with run.started(pace=SessionOptions(look_s=0.5)) as (session, _):
+            looks: list[Look] = []
+            session.watchers.append(looks.append)
+
+            def there(passed: float) -> bool:
+                nonlocal given
+                assert passed < PATIENCE_S
+                if given <= 10 * len(looks):
+                    feed(folder, given, 10)
+                    given += 10
+                return session.engine.homes().get("kept") == "b" and not session.desk.busy
+
+            session.run(there)
+            session.run(partial(has_rows, made, given // 2))
+            status = made.files.read_status()
+        run.end("over")
+        assert status is not None
+        assert (status["adapting"]["decider"], status["adapting"]["act"]) == ("headroom", "apply")
+        (entry,) = status["adapting"]["ledger"]
+        assert entry["moves"] == [{"fragment": "kept", "from": "a", "to": "b"}]
+        (done,) = [each for each in run.journal.records() if each["kind"] == "list"]
+        assert done["asked_by"] == "adapting: headroom"
+        assert any("kept moved from a to b" in line for line in run.record.incidents)
+        kept = sorted(read_stored(made.layout.root, "kept")["n"].to_pylist())
+        assert kept == list(range(0, given, 2))
 
 
 def test_the_next_run_begins_where_the_last_one_was(make_project: ProjectMaker, site: EmbeddedSite) -> None:

@@ -1,0 +1,239 @@
+"""An hour of change: every decider beside never moving, and beside replanning with what is to come.
+
+Rates follow the World Cup site's requests, each stream another hour of its week, measured in what it had in
+its first ten minutes; latencies follow PlanetLab's measurements. Deciders see what is measured every ten
+seconds. Who foresees replans every ten minutes for the mean of the rates to come, and its moves cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from mooring.arrays import Floats
+from mooring.controller.deciding.catalogue import DECIDERS, Deciding
+from mooring.controller.deciding.guards import GuardOptions
+from mooring.controller.scenario.adapted_run import Circumstances, Way, run_adapted
+from mooring.controller.scenario.ways import decided_by, foreseeing
+from mooring.experiments.experiment import Experiment
+from mooring.experiments.summary import Shown, Summary
+from mooring.experiments.trials import Row, run_trials
+from mooring.network.shipped import planetlab_series
+from mooring.placement.judging.network_metrics import query_latencies_ms
+from mooring.problem.changes.change import Change, Changes, LatencyChange, RateReplay
+from mooring.problem.generate import GraphParameters, generate_problem
+from mooring.problem.places import Places
+from mooring.problem.problem import Problem
+from mooring.problem.stream import Stream
+from mooring.progress import Report
+from mooring.run import plan
+from mooring.simulator.data_plane.workload import workload
+from mooring.simulator.traces.counts import read_counts
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SITES, STREAMS, OPERATORS, QUERIES = 100, 30, 300, 60
+UTILISATION = 0.5
+"""Of all sites together, at the rates that were planned for."""
+SECONDS = 3600.0
+LOOK_S = 10.0
+MOVES_PER_HOUR = 100
+FORESEEING = "foreseeing"
+WAYS = (*DECIDERS, FORESEEING)
+NOTABLE = 0.25
+"""The share by which a latency has to change, and by ten milliseconds at least, to count as a change."""
+SLOWER = 40.0
+"""Every tuple stands for so many: costs are higher by this, and rates lower."""
+
+
+@dataclass(frozen=True)
+class Case:
+    way: str
+    kind: str
+    number: int
+    seed: int
+    seconds: float = SECONDS
+
+
+def hour(case: Case) -> list[Row]:
+    """One way through one hour."""
+    scenario = circumstances(case)
+    course = run_adapted(scenario, _way(case.way, scenario))
+    figures = course.summary()
+    known = {name: float("nan") if value is None else value for name, value in figures.items()}
+    return [{"rates": case.kind, "way": case.way, "number": case.number, **known}]
+
+
+def circumstances(case: Case) -> Circumstances:
+    rng = np.random.default_rng([case.seed, case.number])
+    problem = _problem(rng)
+    changes = _changes(problem, rng, case)
+    start = plan(problem, "rod", seed=case.seed).placement
+    latencies = query_latencies_ms(start, channel_ms=problem.network.channel_ms)
+    queries = [
+        msgspec.structs.replace(query, max_latency_ms=1.5 * latency + 500.0)
+        for query, latency in zip(problem.queries, latencies, strict=True)
+    ]
+    problem = replace(problem, queries=tuple(queries))
+    return Circumstances(
+        problem,
+        replace(start, problem=problem),
+        changes,
+        case.seconds,
+        tuple(workload(problem, changes=changes, seed=case.seed)),
+        seed=case.seed,
+        policy="llf",
+        look_s=LOOK_S,
+        guards=GuardOptions(moves_per_hour=MOVES_PER_HOUR),
+    )
+
+
+def _way(name: str, scenario: Circumstances) -> Way:
+    return foreseeing(scenario) if name == FORESEEING else decided_by(name, Deciding("llf"))
+
+
+def _problem(rng: np.random.Generator) -> Problem:
+    first = planetlab_series()[0, :SITES, :SITES] / 2.0
+    parameters = GraphParameters(
+        streams=STREAMS,
+        operators=OPERATORS,
+        sites=SITES,
+        queries=QUERIES,
+        stream_bytes=100.0,
+        cost_us=(100.0 * SLOWER, 1000.0 * SLOWER),
+        utilisation=UTILISATION,
+    )
+    return generate_problem(parameters, rng, Places(tuple(f"n{i}" for i in range(SITES)), first))
+
+
+def _changes(problem: Problem, rng: np.random.Generator, case: Case) -> Changes:
+    week = read_counts("worldcup98-extract").rates
+    changes: list[Change] = [_rates(stream, rng, case, week) for stream in problem.streams]
+    if case.kind == "changing":
+        changes += _latencies(problem, case.seconds)
+    return tuple(sorted(changes, key=lambda change: change.at_s))
+
+
+def _rates(stream: Stream, rng: np.random.Generator, case: Case, week: Floats) -> RateReplay:
+    """An hour of the World Cup's week, or noise around the same rate."""
+    minutes = int(case.seconds // 60)
+    if case.kind == "noise":
+        shape = rng.lognormal(0.0, 0.1, 6 * minutes)
+        return _replay(stream, 10.0, shape)
+    begin = int(rng.integers(0, len(week) - minutes))
+    own = week[begin : begin + minutes]
+    shape = own / max(float(own[:10].mean()), 1e-9)
+    return _replay(stream, 60.0, shape)
+
+
+def _replay(stream: Stream, step_s: float, shape: Floats) -> RateReplay:
+    rates = tuple((step_s * k, stream.rate * float(share)) for k, share in enumerate(shape))
+    return RateReplay(at_s=0.0, stream=stream.name, rates=rates)
+
+
+def _latencies(problem: Problem, seconds: float) -> list[Change]:
+    """PlanetLab's measurements, spread over the time: every pair whose latency changed notably."""
+    series = planetlab_series()[:, :SITES, :SITES] / 2.0
+    found: list[Change] = []
+    known = series[0].copy()
+    for k, later in enumerate(series[1:], start=1):
+        at_s = seconds * k / len(series)
+        differs = np.abs(later - known) > np.maximum(NOTABLE * known, 10.0)
+        for i, j in zip(*np.nonzero(np.triu(differs, 1)), strict=True):
+            known[i, j] = known[j, i] = later[i, j]
+            link = problem.sites[int(i)].name, problem.sites[int(j)].name
+            found.append(LatencyChange(at_s=at_s, link=link, latency_ms=float(later[i, j])))
+    return found
+
+
+def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
+    numbers, seconds = (1, 900.0) if quick else (2, SECONDS)
+    cases = [
+        Case(way, kind, number, seed, seconds)
+        for kind in ("changing", "noise")
+        for number in range(numbers)
+        for way in WAYS
+        if kind == "changing" or way != FORESEEING
+    ]
+    return run_trials(hour, cases, report)
+
+
+def draw(rows: Sequence[Row]) -> Figure:
+    from matplotlib.figure import Figure
+
+    from mooring.experiments.style import tidy
+
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    axes = figure.subplots()
+    own = [row for row in rows if row["rates"] == "changing"]
+    ways = list(dict.fromkeys(str(row["way"]) for row in own))
+    columns = {
+        "room_share": "with room",
+        "enough_room_share": "with room enough",
+        "limits_met_share": "in limits",
+    }
+    for offset, (column, label) in enumerate(columns.items()):
+        means = [float(np.mean([float(row[column]) for row in own if row["way"] == way])) for way in ways]
+        axes.bar(np.arange(len(ways)) + 0.27 * offset, means, 0.25, label=label)
+    axes.set_xticks(np.arange(len(ways)) + 0.27, ways)
+    axes.set(ylabel="share of the time", ylim=(0, 1))
+    axes.legend(frameon=False, ncols=3)
+    tidy(axes)
+    return figure
+
+
+def conclude(rows: Sequence[Row]) -> list[str]:
+    quiet = [row for row in rows if row["rates"] == "noise"]
+    moved = sum(float(row["moves"]) for row in quiet)
+    most = max(float(row["most_moves_of_one"]) for row in rows if row["way"] != FORESEEING)
+    return [
+        f"On rates with noise alone {moved:.0f} moves were made in {len(quiet)} runs.",
+        f"No decider moved a fragment more than {most:.0f} times.",
+    ]
+
+
+ADAPTING_HOUR = Experiment(
+    name="adapting_hour",
+    title="An hour of World Cup rates and PlanetLab latencies",
+    source="deciders of Mooring; data: World Cup 98 requests, PlanetLab round trips",
+    columns={
+        "rates": "changing (World Cup hours, PlanetLab latencies) or noise (lognormal, 10%)",
+        "way": "the decider; foreseeing: replanned every ten minutes for the rates to come, moves free",
+        "number": "number of the draw",
+        "room_share": "share of the looks with true headroom of at least 1",
+        "enough_room_share": "the same with 1.25",
+        "limits_met_share": "share of queries and looks with the mean latency within the limit",
+        "tuples_within_limits": "share of the tuples within their query's limit",
+        "mean_latency_ms": "of all tuples that arrived",
+        "p99_latency_ms": "of all tuples that arrived",
+        "mean_busiest": "utilisation of the busiest site, mean over the looks",
+        "moves": "moves made",
+        "most_moves_of_one": "most moves of one and the same fragment",
+        "pauses_s": "seconds that fragments stood still, all together",
+    },
+    summaries=(
+        Summary(
+            title="shares of the time, and moves",
+            by=("rates", "way"),
+            shown=(
+                Shown("room_share", "with room"),
+                Shown("enough_room_share", "with room enough"),
+                Shown("limits_met_share", "in limits"),
+                Shown("mean_latency_ms", "mean ms"),
+                Shown("moves", "moves"),
+                Shown("most_moves_of_one", "most of one", how="largest"),
+            ),
+        ),
+    ),
+    run=run,
+    draw=draw,
+    setting=f"{SITES} sites, {STREAMS} streams, {OPERATORS} operators, {QUERIES} queries; planned by rod, "
+    f"replanned by llf; load of {UTILISATION:.0%} at first; limits: 1.5 times the latency at first and "
+    "half a second.",
+    conclude=conclude,
+)
