@@ -66,10 +66,11 @@ def project_notes(layout: Layout) -> list[str]:
     from mooring.spark.connectors.formats import delivery_note
     from mooring.spark.pipeline.site_options import jar_notes
     from mooring.spark.tables.costly_tables import costly_tables_note
+    from mooring.spark.views.looking_up import update_notes
 
     deliveries = [delivery_note(sink.name, sink.sink_format) for sink in layout.pipeline.sinks]
     said = [note for note in deliveries if note is not None]
-    return jar_notes(layout.project) + said + costly_tables_note(layout)
+    return jar_notes(layout.project) + said + costly_tables_note(layout) + update_notes(layout)
 
 
 def draw_graph(layout: Layout) -> Path:

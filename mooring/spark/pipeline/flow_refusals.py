@@ -13,7 +13,7 @@ from mooring.spark.pipeline.definitions import FlowDefinition, Place, line_of_fa
 from mooring.spark.sites.endpoint import first_line
 
 
-def refuse_wrong_kind(flow: FlowDefinition, kind: str, streaming: bool) -> None:
+def refuse_wrong_kind(flow: FlowDefinition, kind: str, streaming: bool, static: Sequence[str]) -> None:
     """A materialized view is computed from tables as they stand, everything else is fed by streams."""
     if kind == "materialized" and streaming:
         raise UnsupportedError(
@@ -22,6 +22,13 @@ def refuse_wrong_kind(flow: FlowDefinition, kind: str, streaming: bool) -> None:
             file=str(flow.place),
             remedy="read with spark.read (SQL: without STREAM), or make it a streaming table (@dp.table)",
         )
+    if kind != "materialized" and not streaming and static:
+        raise UnsupportedError(
+            f"the flow {flow.name!r} reads the moving dataset {static[0]!r} as a fixed table",
+            file=str(flow.place),
+            remedy=f"read it as a stream: spark.readStream.table({static[0]!r}), or FROM STREAM {static[0]}; "
+            "or make the flow a materialized view",
+        )
     if kind != "materialized" and not streaming:
         raise UnsupportedError(
             f"the flow {flow.name!r} reads nothing as a stream, so it would run once over a fixed table",
@@ -29,15 +36,6 @@ def refuse_wrong_kind(flow: FlowDefinition, kind: str, streaming: bool) -> None:
             remedy="read with spark.readStream (SQL: FROM STREAM x), or make it a materialized view "
             "(@dp.materialized_view), which is refreshed when its inputs change",
         )
-
-
-def refused_static_read(flow: FlowDefinition, dataset: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"the flow {flow.name!r} reads the moving dataset {dataset!r} as a fixed table",
-        file=str(flow.place),
-        remedy=f"read it as a stream: spark.readStream.table({dataset!r}), or FROM STREAM {dataset}; or make "
-        "the flow a materialized view",
-    )
 
 
 def refused_stream_of_view(flow: FlowDefinition, view: str) -> UnsupportedError:

@@ -31,7 +31,6 @@ from mooring.spark.pipeline.flow_refusals import (
     refuse_wrong_kind,
     refused_both_ways,
     refused_second_flow,
-    refused_static_read,
     refused_stream_of_view,
     stuck_flows,
 )
@@ -65,7 +64,8 @@ class FlowNode:
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     """Settings that it asks for, those of the temporary views it reads among them."""
     static: tuple[str, ...] = ()
-    """Streaming tables and materialized views that it reads as they stand at one moment."""
+    """Streaming tables and materialized views that it reads as they stand at one moment: all that a view is
+    made of, or what a flow looks up beside its streams."""
     unobserved: bool = False
     """It reads something outside the pipeline as it stands, of which nobody says when it changes."""
 
@@ -268,9 +268,7 @@ class _Analysis:
             self._views[flow.target] = reads
             frame.createOrReplaceTempView(flow.target)
             return
-        if kind != "materialized" and reads.static:
-            raise refused_static_read(flow, reads.static[0])
-        refuse_wrong_kind(flow, kind, streaming)
+        refuse_wrong_kind(flow, kind, streaming, reads.static)
         if kind == "materialized" and flow.target in self._partial:
             raise refused_second_flow(flow)
         if kind != "materialized" and (reads.stateful or plan.sorted):

@@ -48,7 +48,8 @@ def problem_of(layout: Layout) -> Problem:
 def _operator(layout: Layout, flow: FlowNode) -> dict[str, Any]:
     """The fields of an operator: what `mooring.yml` says of it wins over what was measured or assumed."""
     pipeline, name = layout.pipeline, operator_name(flow)
-    read = (*flow.inputs, *flow.static)
+    # What a flow looks up beside its streams does not come to it at a rate.
+    read = (*flow.inputs, *flow.static) if pipeline.is_view(flow.name) else flow.inputs
     inputs = [operator_name(writer) for dataset in read for writer in pipeline.writers(dataset)]
     if flow.outside:
         inputs = [flow.dataset, *inputs]

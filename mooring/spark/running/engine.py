@@ -40,6 +40,7 @@ from mooring.spark.running.snapshot import Snapshot
 from mooring.spark.running.warming import Warmth
 from mooring.spark.sites.site_calls import SiteCalls
 from mooring.spark.sites.sites import SiteHandles
+from mooring.spark.views.looking_up import refuse_looking_up
 from mooring.spark.views.schedule import ViewSchedule
 
 
@@ -70,6 +71,7 @@ class SparkEngine:
         chosen = options or EngineOptions()
         layout.create()
         self.layout, self.sites = layout, sites
+        self._to_the_end = chosen.to_the_end
         self.calls = SiteCalls(chosen.silence_s)
         self.roster = Roster(note)
         clocks = SiteClocks(sites, layout.owned.out)
@@ -108,6 +110,8 @@ class SparkEngine:
     def start_all(self, sites: FragmentSites) -> None:
         """Run fragments, all sites side by side."""
         self._refuse_lost()
+        if not self._to_the_end:
+            refuse_looking_up(self.layout)
         self._lifecycle.start_all(sites)
         self.settled()
 

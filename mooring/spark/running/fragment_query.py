@@ -38,6 +38,7 @@ from mooring.spark.storage.checkpoints.fragment_note import read_fragment_note, 
 from mooring.spark.storage.checkpoints.state_store import choose_store
 from mooring.spark.storage.fencing import drop_unfinished, take_epoch
 from mooring.spark.storage.merges import MAX_FILE_AGE_S
+from mooring.spark.views.looking_up import looked_up
 from mooring.spark.views.view_frame import analysed_view
 
 MAX_FILES_PER_BATCH = 200
@@ -177,7 +178,7 @@ def analysed_frame(
             session.conf.set(name, value)
     if any(layout.pipeline.flows[flow].stateful for flow in fragment.operators):
         choose_store(session, layout.checkpoint(fragment.name), expected_state_bytes(layout, fragment))
-    with active_session(session):
+    with active_session(session), looked_up(layout, fragment, session):
         for dataset in layout.inputs_of(fragment):
             rows = channel_stream(layout, dataset, session, bounded=not to_the_end)
             rows.createOrReplaceTempView(dataset)

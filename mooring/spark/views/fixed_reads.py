@@ -58,18 +58,17 @@ def marks_now(layout: Layout, flow: FlowNode) -> ReadsOf:
 
 
 @contextmanager
-def fixed_reads(layout: Layout, flow: FlowNode) -> Iterator[FixedReads]:
-    """Everything that the flow reads as it stands; none of it is removed meanwhile."""
+def fixed_reads(layout: Layout, datasets: Iterable[str], reader: str) -> Iterator[FixedReads]:
+    """What `reader` reads as it stands; none of it is removed meanwhile."""
     tables, views, channels = dict[str, CommittedFiles](), dict[str, ViewVersion](), dict[str, str]()
     with ExitStack() as held:
-        for name in _made_of_others_first(layout, flow.static):
+        for name in _made_of_others_first(layout, datasets):
             if (view := layout.views.get(name)) is not None:
                 if (found := view.hold()) is not None:
                     held.callback(view.release, found)
                 if found is None or found.fingerprint != layout.pipeline.writers(name)[0].fingerprint:
                     raise EngineError(
-                        f"the view {flow.dataset!r} reads {name!r}, of which there is no version of its "
-                        "present query yet",
+                        f"{reader!r} reads {name!r}, of which there is no version of its present query yet",
                         remedy=f"refresh {name!r} first",
                     )
                 views[name] = found

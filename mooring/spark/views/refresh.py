@@ -50,7 +50,7 @@ class Refresher:
         scratch = self.epoch / "reads" / secrets.token_hex(8)
         folder, began_s, began = versions.next_folder(), time.time(), time.monotonic()
         try:
-            with fixed_reads(self.layout, self.flow) as fixed:
+            with fixed_reads(self.layout, self.flow.static, self.flow.name) as fixed:
                 versions.sweep(self.layout.owned.remove, spared=folder.name)
                 self._compute(fixed, folder, scratch)
                 files = _files_in(folder)

@@ -71,7 +71,7 @@ class Stage:
     def refresh(self, name: str) -> ViewVersion:
         """As a refresh does it, but for the rows."""
         flow, versions = self.layout.pipeline.flows[name], self.layout.views[name]
-        with fixed_reads(self.layout, flow) as fixed:
+        with fixed_reads(self.layout, flow.static, name) as fixed:
             folder = versions.next_folder()
             folder.mkdir()
             version = ViewVersion(folder.name, (), 0, 0, self.now_s, 1.0, 0, fixed.marks, flow.fingerprint)
@@ -213,7 +213,7 @@ def test_a_snapshot_holds_whatever_went_into_what_it_holds(stage_of: StageOf, st
             stage.refresh(step)
     flow = stage.layout.pipeline.flows["x"]
     if stage.may_refresh("x"):
-        with fixed_reads(stage.layout, flow) as fixed:
+        with fixed_reads(stage.layout, flow.static, "x") as fixed:
             for version in fixed.views.values():
                 for table, number in version.reads.batches.items():
                     assert number <= fixed.marks.batches.get(table, number)
@@ -224,7 +224,7 @@ def test_the_log_names_exactly_the_files_that_were_fixed(stage_of: StageOf, tmp_
     stage = stage_of([TABLE, view("v", "t")])
     for _ in range(3):
         stage.batch("t")
-    with fixed_reads(stage.layout, stage.layout.pipeline.flows["v"]) as fixed:
+    with fixed_reads(stage.layout, ["t"], "v") as fixed:
         stage.batch("t")
         write_file_log(tmp_path / "log", fixed.tables["t"], stage.layout)
     entries = stream_logs.sink_entries(tmp_path / "log" / "_spark_metadata")

@@ -180,7 +180,7 @@ def test_every_version_that_a_reader_saw_was_a_consistent_snapshot(make_project:
     with prepared_run(load_project(folder)) as prepared:
         run = SparkRun(prepared, Wish("llf"), say=told.append)
         feed, reader = Feed(folder), Reader(prepared.layout)
-        with run.started(EngineOptions(silence_s=8.0), SessionOptions(look_s=1.0)) as (session, book):
+        with run.started(EngineOptions(silence_s=20.0), SessionOptions(look_s=1.0)) as (session, book):
             feed.start()
             reader.start()
             _follow(session, script(book.engine, reader, feed, told), reader, told)
