@@ -6,6 +6,9 @@ import difflib
 
 from mooring.errors import InputError
 from mooring.experiments.adapting.hour import ADAPTING_HOUR
+from mooring.experiments.ants.figure2a import ANTS_FIGURE_2A
+from mooring.experiments.ants.figure2b import ANTS_FIGURE_2B
+from mooring.experiments.ants.figure4 import ANTS_FIGURE_4
 from mooring.experiments.chunks.bound import CHUNKS_BOUND
 from mooring.experiments.chunks.figure5 import CHUNKS_FIGURE_5
 from mooring.experiments.chunks.figure6 import CHUNKS_FIGURE_6
@@ -55,6 +58,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         OVERLAY_FIGURE_3,
         OVERLAY_SEARCH,
         ADAPTING_HOUR,
+        ANTS_FIGURE_2A,
+        ANTS_FIGURE_2B,
+        ANTS_FIGURE_4,
         CHUNKS_FIGURE_5,
         CHUNKS_FIGURE_6,
         CHUNKS_FIGURE_7,

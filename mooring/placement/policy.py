@@ -36,8 +36,9 @@ class Context:
         return cls(load=build_load_model(problem), rng=np.random.default_rng(seed))
 
 
-Subject = Literal["resilience", "network"]
-"""What a policy tries to do well: survive as many rates as it can, or have as little in flight as it can."""
+Subject = Literal["resilience", "network", "latency"]
+"""What a policy tries to do well: survive as many rates as it can, have as little in flight as it can, or
+have results as soon as it can."""
 
 
 @runtime_checkable

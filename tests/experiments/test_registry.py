@@ -32,7 +32,8 @@ def test_names_are_those_of_the_experiments() -> None:
 
 
 def test_every_name_begins_with_the_paper_or_with_spark() -> None:
-    assert {name.partition("_")[0] for name in EXPERIMENTS} == {"chunks", "overlay", "rod", "sbon", "spark"}
+    papers = {"adapting", "ants", "chunks", "overlay", "rod", "sbon", "spark"}
+    assert {name.partition("_")[0] for name in EXPERIMENTS} == papers
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ class Ants:
     """Policy `ants`."""
 
     name: ClassVar[str] = "ants"
-    about: ClassVar[Subject] = "network"
+    about: ClassVar[Subject] = "latency"
 
     routing_ants: int = 100
     """Sent along every chain before its scouts (the paper's figure 2b)."""
@@ -70,9 +70,9 @@ class Ants:
 
     def place(self, problem: Problem, context: Context) -> Placement:
         run = self.forage(problem, context)
-        sites = self._with_refused(run)
+        sites = self.with_refused(run)
         if self.descent > 0:
-            sites = self._finish(run, sites, context)
+            sites = self.finish(run, sites, context)
         return Placement(problem, sites)
 
     def forage(self, problem: Problem, context: Context) -> ColonyRun:
@@ -116,7 +116,7 @@ class Ants:
             if not moved:
                 break
 
-    def _with_refused(self, run: ColonyRun) -> Ints:
+    def with_refused(self, run: ColonyRun) -> Ints:
         """A plan is of all fragments: what the colony refused goes where it is quickest, whatever the
         load."""
         if not run.refused:
@@ -131,7 +131,7 @@ class Ants:
             )
         return sites
 
-    def _finish(self, run: ColonyRun, sites: Ints, context: Context) -> Ints:
+    def finish(self, run: ColonyRun, sites: Ints, context: Context) -> Ints:
         """Single fragments along the paths on which scouts of their chain succeeded."""
         allowed = np.zeros_like(run.search.allowed)
         for number, chain in enumerate(run.search.chains):

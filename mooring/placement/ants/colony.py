@@ -134,13 +134,14 @@ class ColonyRun:
 
     def _arrays(self, chain: Chain) -> ChainArrays:
         source, destination = chain.start.site_in(self.sites), chain.end.site_in(self.sites)
+        either = max(source, destination, 0)
         return (
             chain.tasks,
             chain.sides,
-            destination if source < 0 else source,
+            either if source < 0 else source,
             chain.start.fragment >= 0,
             chain.start_variability,
-            source if destination < 0 else destination,
+            either if destination < 0 else destination,
             chain.end.fragment >= 0,
             chain.end_weight if destination >= 0 else 0.0,
         )

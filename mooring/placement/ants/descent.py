@@ -36,7 +36,7 @@ class Descent:
     """Policy `descent`."""
 
     name: ClassVar[str] = "descent"
-    about: ClassVar[Subject] = "network"
+    about: ClassVar[Subject] = "latency"
 
     start: Literal["good", "random"] = "good"
     """Each chain on its quickest way given those before, or every site equally likely. From a running

@@ -147,7 +147,7 @@ class Optimal:
 
     @property
     def about(self) -> Subject:
-        return "resilience" if self.objective == "resilience" else "network"
+        return self.objective
 
     def unsupported(self, problem: Problem) -> str | None:
         if self.objective == "latency":

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from mooring.load.model import LoadModel
+from mooring.placement.judging.latency_explanation import explain_latency
 from mooring.placement.judging.network_explanation import explain_network
 from mooring.placement.judging.resilience_explanation import explain_resilience
 from mooring.placement.placement import Placement
@@ -22,7 +23,12 @@ class Explanation(Protocol):
 def explain(
     about: Subject, model: LoadModel, placement: Placement, metrics: Mapping[str, object], seed: int = 0
 ) -> Explanation:
-    """Where a problem states no latencies, there is nothing to say of the network."""
-    if about == "network" and placement.problem.network.latency_ms is not None:
+    """Where a problem states no latencies, there is nothing to say of the network, and without queries
+    nothing of how quick they are.
+    """
+    problem = placement.problem
+    if about == "latency" and problem.queries and problem.network.latency_ms is not None:
+        return explain_latency(placement, metrics)
+    if about == "network" and problem.network.latency_ms is not None:
         return explain_network(model, placement, metrics)
     return explain_resilience(model, placement, metrics, seed)

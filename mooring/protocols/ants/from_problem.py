@@ -29,14 +29,15 @@ def site_facts(search: LatencySearch, neighbours: Sequence[Sequence[int]]) -> li
 def chain_spec(number: int, chain: Chain, site_of_fragment: Ints) -> ChainSpec:
     """Between the sites that its ends have by now; one without an end stays where the other is."""
     source, destination = chain.start.site_in(site_of_fragment), chain.end.site_in(site_of_fragment)
+    either = max(source, destination, 0)
     return ChainSpec(
         number,
         tuple(tuple(row) for row in chain.tasks.tolist()),
         tuple(tuple(row) for row in chain.sides.tolist()),
-        destination if source < 0 else source,
+        either if source < 0 else source,
         chain.start.fragment >= 0,
         chain.start_variability,
-        source if destination < 0 else destination,
+        either if destination < 0 else destination,
         chain.end.fragment >= 0,
         chain.end_weight if destination >= 0 else 0.0,
     )

@@ -13,7 +13,7 @@ from mooring.placement.resilient.resilient import Resilient
 from mooring.policies.catalogue import POLICIES
 
 EXAMPLES = Path(__file__).parent.parent.parent.parent / "examples"
-REFUSE_SMALL = {"relaxation", "producer", "consumer", "ip_multicast", "descent", "overlay"}
+REFUSE_SMALL = {"relaxation", "producer", "consumer", "ip_multicast", "descent", "ants", "overlay"}
 """The small problem has neither latencies nor queries."""
 
 

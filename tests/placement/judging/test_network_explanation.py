@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mooring.load.build import build_load_model
 from mooring.placement.judging.evaluation import evaluate_placement
+from mooring.placement.judging.latency_explanation import LatencyExplanation
 from mooring.placement.judging.network_explanation import NetworkExplanation, explain_network
 from mooring.placement.judging.resilience_explanation import ResilienceExplanation
 from mooring.placement.placement import Placement
@@ -127,18 +128,18 @@ def test_what_is_claimed_holds(seed: int) -> None:
 
 @pytest.mark.parametrize("name", list(POLICIES))
 def test_a_policy_is_explained_by_what_it_is_about(name: str) -> None:
-    """Of the network where it is about that and latencies are stated, else of resilience."""
+    """Of the network or of latencies where it is about that and they are stated, else of resilience."""
     settings_of = {"optimal": {"node_budget": "20000"}, "resilient": {}}
     policy = make_policy(name, settings_of.get(name, {}))
     made = plan(line(), policy, steps=50)
-    kind = NetworkExplanation if policy.about == "network" else ResilienceExplanation
-    assert isinstance(made.explanation, kind)
+    kinds = {"network": NetworkExplanation, "latency": LatencyExplanation}
+    assert isinstance(made.explanation, kinds.get(policy.about, ResilienceExplanation))
     assert (made.network_usage_bound is not None) == (policy.about == "network")
 
 
 def test_the_subject_of_optimal_is_its_objective() -> None:
     assert make_policy("optimal", {"objective": "network"}).about == "network"
-    assert make_policy("optimal", {"objective": "latency"}).about == "network"
+    assert make_policy("optimal", {"objective": "latency"}).about == "latency"
     assert make_policy("optimal").about == "resilience"
 
 

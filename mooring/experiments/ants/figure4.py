@@ -1,0 +1,154 @@
+"""Figure 4 of the ants paper: how many of 300 queries find a place on 200 to 600 sites.
+
+A query succeeds when all of its chains have sites within the load limit. The reference knows all sites: each
+chain takes its quickest way, and is refused if that fills a site beyond the limit.
+
+The paper sends 100 ants per producer every 5 s and found .01 to .022% of the traffic to be ants; its message
+sizes and rates are not known. Here every chain is scouted for once an hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mooring.arrays import Ints
+from mooring.experiments.ants.mixed_queries import MixedQueries, drawn_queries
+from mooring.experiments.experiment import Experiment
+from mooring.experiments.summary import Shown, Summary
+from mooring.experiments.trials import Row, run_trials
+from mooring.placement.ants.ants import Ants
+from mooring.placement.ants.latency_search import LatencySearch
+from mooring.placement.judging.network_metrics import network_metrics
+from mooring.placement.placement import Placement
+from mooring.placement.policy import Context
+from mooring.progress import Report
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+QUERIES = 300
+SITES = (200, 300, 400, 500, 600)
+CAPACITIES = (0.25, 0.5, 1.0)
+LIMIT = 0.95
+ANT_BYTES = 400.0
+"""Of an ant as it goes over a wire, with a path of some ten sites on its back; scouts carry their tasks
+too."""
+PERIOD_S = 3600.0
+"""Every chain is scouted for once in this time."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    sites: int
+    queries: int
+    number: int
+    seed: int
+
+
+def deploy_all(trial: Trial) -> list[Row]:
+    rng = np.random.default_rng([trial.seed, trial.sites, trial.number])
+    drawn = drawn_queries(rng, trial.sites, trial.queries, capacities=CAPACITIES)
+    search = LatencySearch.of(drawn.problem, Context.of(drawn.problem).load)
+    policy = Ants(load_limit=LIMIT, rounds=1)
+    run = policy.forage(drawn.problem, Context.of(drawn.problem, trial.seed + trial.number))
+    control = ANT_BYTES * float(run.colony.steps.sum())
+    placed = Placement(drawn.problem, np.where(run.sites < 0, 0, run.sites))
+    data = float(np.asarray(network_metrics(placed)["bandwidth"]))
+    found = {"ants": _success(drawn, search, run.refused), "reference": _reference(drawn, search)}
+    return [
+        {
+            "sites": trial.sites,
+            "policy": policy_name,
+            "number": trial.number,
+            "success": success,
+            "steps_per_query": float(run.colony.steps.sum()) / trial.queries,
+            "control_share": control / (data * PERIOD_S),
+            "queries": trial.queries,
+        }
+        for policy_name, success in found.items()
+    ]
+
+
+def _success(drawn: MixedQueries, search: LatencySearch, refused: set[int]) -> float:
+    failed = {q for number in refused for q in search.chains[number].queries}
+    return float(np.mean([not failed & set(group) for group in drawn.groups]))
+
+
+def _reference(drawn: MixedQueries, search: LatencySearch) -> float:
+    """Chain after chain; a chain that would overfill a site is refused."""
+    sites: Ints = search.model.pinned_site.astype(np.int64)
+    refused = set()
+    for number, chain in enumerate(search.chains):
+        tried = search.shortest_ways(sites, [chain])
+        if tried is None or not _within_limit(search, tried, chain.fragments):
+            refused.add(number)
+        else:
+            sites = tried
+    return _success(drawn, search, refused)
+
+
+def _within_limit(search: LatencySearch, sites: Ints, fragments: Sequence[int]) -> bool:
+    there = sites >= 0
+    count = len(search.problem.sites)
+    load = np.bincount(sites[there], search.fragments.flow[there, 1], count)
+    used = load / search.many.template.capacity_cores
+    return bool((used[sites[list(fragments)]] < LIMIT).all())
+
+
+def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
+    sites, queries, numbers = ((30, 60), 40, 1) if quick else (SITES, QUERIES, 2)
+    trials = [Trial(count, queries, number, seed) for count in sites for number in range(numbers)]
+    return run_trials(deploy_all, trials, report)
+
+
+def draw(rows: Sequence[Row]) -> Figure:
+    from matplotlib.figure import Figure
+
+    from mooring.experiments.style import colour_of, tidy
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    counts = sorted({int(row["sites"]) for row in rows})
+    for policy in ("reference", "ants"):
+        means = [
+            100.0
+            * np.mean([float(r["success"]) for r in rows if (r["sites"], r["policy"]) == (count, policy)])
+            for count in counts
+        ]
+        axes.plot(counts, means, marker=".", label=policy, color=colour_of(policy))
+    axes.set(title="Figure 4", xlabel="sites", ylabel="queries deployed, %", ylim=(0, 102))
+    axes.legend(frameon=False)
+    tidy(axes)
+    return figure
+
+
+ANTS_FIGURE_4 = Experiment(
+    name="ants_figure4",
+    title="Queries that find a place, by the number of sites",
+    source="Ants, figure 4, section 4",
+    columns={
+        "sites": "sites of the network",
+        "policy": "ants, or the reference that knows all sites",
+        "number": "number of the network and query set",
+        "success": "share of queries of which every chain has sites within the load limit",
+        "steps_per_query": "steps of ants from site to site, per query",
+        "control_share": "bytes of ants over bytes of data between sites, every chain scouted for hourly",
+        "queries": "queries to be placed",
+    },
+    summaries=(
+        Summary(title="Share of queries deployed", by=("sites",), across="policy", shown=(Shown("success"),)),
+        Summary(
+            title="Ants",
+            by=("sites",),
+            shown=(Shown("steps_per_query"), Shown("control_share")),
+            where=lambda row: row["policy"] == "ants",
+        ),
+    ),
+    setting="300 queries; sites of .25, .5 or 1 core; tuples of 1,000 bytes, ants of 400 bytes per step.",
+    run=run,
+    draw=draw,
+)
