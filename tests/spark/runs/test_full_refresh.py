@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,9 +12,10 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import EngineError, InputError
 from mooring.spark.pipeline.cut_changes import has_begun
+from mooring.spark.pipeline.tables.table_arguments import TableArguments
 from mooring.spark.runs import settling
 from mooring.spark.runs.settling import write_anew
-from mooring.spark.runs.update_choice import UpdateChoice, told_of_readers, update_order
+from mooring.spark.runs.update_choice import RESET_ALLOWED, UpdateChoice, told_of_readers, update_order
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.pipeline_record import read_record
 from tests.spark.pipeline.written_storage import Flow, WrittenStorage
@@ -91,6 +93,20 @@ def test_tables_are_chosen_as_spark_pipelines_has_it(storage: WrittenStorage) ->
         "clean is written anew, so odd, even will read all its rows again, beside those read before; "
         "a full refresh of both together avoids that"
     ]
+
+
+def test_a_table_that_must_not_be_reset_reads_on_with_all_others_and_is_refused_by_name(
+    storage: WrittenStorage,
+) -> None:
+    layout = storage.layout(FLOWS, STORED)
+    kept = TableArguments(properties={RESET_ALLOWED: "False"})
+    datasets = {**layout.pipeline.datasets, "odd": replace(layout.pipeline.datasets["odd"], arguments=kept)}
+    guarded = replace(layout, pipeline=replace(layout.pipeline, datasets=datasets))
+    everything = update_order(guarded, UpdateChoice(full_refresh_all=True))
+    assert "odd" in everything.chosen
+    assert "odd" not in everything.anew
+    with pytest.raises(InputError, match=r"whose property pipelines\.reset\.allowed is false"):
+        update_order(guarded, UpdateChoice(full_refresh=("odd",)))
 
 
 @pytest.mark.parametrize(
