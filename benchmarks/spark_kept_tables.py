@@ -1,13 +1,14 @@
 """What keeping a table costs: a look, the disk and a start after a million rows, and a fragment more.
 
-    python -m benchmarks spark_kept_tables[:million,ways]
+    python -m benchmarks spark_kept_tables[:million,readers,ways]
 
 *Million* is one table of a million rows in ten thousand files, as a flow writes them and as they are once all
 but the last hour are merged. A *look* is what a run does every five seconds (positions, what was appended,
 what is lost, trimming); *start* is the first of them, which reads all logs. `mooring tables` opens every file
-the first time and the new ones later. A *reader from the beginning* is a flow that was added, up to the end
-of its first batch, of 200 files, on an embedded site. All times are CPU: of Mooring's process, and of the
-site's for the reader.
+the first time and the new ones later. Times are CPU of Mooring's process.
+
+*Readers* are flows that were added and begin with the first row of such a table: CPU of an embedded site up
+to the end of the first batch, of 200 files.
 
 *Ways* are those of a flow that writes a table which one other flow reads: a *chain* of two queries, *two
 queries over the source*, and *one query with two outputs* (`foreachBatch`), beside the second flow alone,
@@ -35,7 +36,7 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks._record import Measurement, carry_out, chosen_parts, prose_of
 from benchmarks.spark_looks import Logs, channel_of, cpu_ms, cpu_s, look, merged
 from mooring.experiments.result_table import ResultTable, Value
-from mooring.spark.sites.embedded_site import EmbeddedSite
+from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.java import find_java
 from mooring.spark.storage.owned_folder import unowned
@@ -46,12 +47,15 @@ FILES = 10_000
 ROWS_PER_FILE = 100
 LOOKS = 21
 FILES_PER_BATCH = 200
+PATIENCE_S = 600.0
+TABLES = {"as written": [1] * FILES, "merged": merged(FILES)}
 WARM_BATCHES, BATCHES = 4, 12
 
 
 @contextmanager
 def running_site(folder: Path) -> Iterator[tuple[EmbeddedSite, SparkSession]]:
-    site = EmbeddedSite("here", folder / "site", find_java(), capacity=2)
+    options = EmbeddedOptions(start_timeout_s=PATIENCE_S)
+    site = EmbeddedSite("here", folder / "site", find_java(), capacity=2, options=options)
     site.start()
     try:
         site.wait_ready()
@@ -65,16 +69,18 @@ def running_site(folder: Path) -> Iterator[tuple[EmbeddedSite, SparkSession]]:
 
 
 def million(folder: Path) -> ResultTable:
+    rows = [_million(Logs(folder / str(len(each)), FILES, each), what, each) for what, each in TABLES.items()]
+    return ResultTable.of(f"A kept table of {FILES * ROWS_PER_FILE:,} rows", rows)
+
+
+def readers(folder: Path) -> ResultTable:
     rows: list[dict[str, Value]] = []
     with running_site(folder) as (site, session):
-        warm = Logs(folder / "warm", 20, [1] * 20)
-        _write_rows(warm, [1] * 20)
-        _first_batch_cpu_s(warm, site, session)
-        for what, entries in (("as written", [1] * FILES), ("merged", merged(FILES))):
-            logs = Logs(folder / what.replace(" ", "_"), FILES, entries)
-            row = _million(logs, what, entries)
-            rows.append({**row, "reader_from_the_beginning_s": _first_batch_cpu_s(logs, site, session)})
-    return ResultTable.of(f"A kept table of {FILES * ROWS_PER_FILE:,} rows", rows)
+        for what, entries in ({"warm": [1] * 20} | TABLES).items():
+            logs = Logs(folder / str(len(entries)), sum(entries), entries)
+            _write_rows(logs, entries)
+            rows.append({"table": what, "first_batch_CPU_s": _first_batch_cpu_s(logs, site, session)})
+    return ResultTable.of("A reader from the beginning", rows[1:])
 
 
 def _million(logs: Logs, what: str, entries: Sequence[int]) -> dict[str, Value]:
@@ -213,7 +219,7 @@ WAYS: dict[str, Callable[[SparkSession, Path], None]] = {
     "two queries over the source": _two_queries,
     "one query, two outputs": _two_outputs,
 }
-PARTS: dict[str, Callable[[Path], ResultTable]] = {"million": million, "ways": ways}
+PARTS: dict[str, Callable[[Path], ResultTable]] = {"million": million, "readers": readers, "ways": ways}
 
 
 def measure(words: Sequence[str]) -> Iterator[ResultTable]:
