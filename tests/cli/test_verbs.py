@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def test_check_names_streams_that_are_left_out_and_shows_the_graph(mooring: Mooring, small: Path) -> None:
     result = mooring("check", small)
     assert result.code == 0
-    assert "idle" in result.out.split("left out")[1]
+    assert "idle loads nothing" in result.out
     assert "4 operators" in result.out
     assert mooring("check", small, "--json").document["left_out"] == ["idle"]
 
@@ -159,3 +159,13 @@ def test_every_verb_explains_itself(mooring: Mooring) -> None:
         assert help_text.code == 0
         assert "--json" in help_text.out
         assert "--seed" in help_text.out
+
+
+def test_check_speaks_of_one_in_the_singular(mooring: Mooring, tmp_path: Path) -> None:
+    path = tmp_path / "one.yaml"
+    path.write_text(
+        "sites: {a: {capacity: 1}}\nstreams: {x: {rate: 1}}\noperators: {f: {inputs: [x], cost_us: 1}}\n"
+        "queries: {q: {reads: f, site: a}}\n"
+    )
+    said = " ".join(mooring("check", path).out.split())
+    assert "1 operator in 1 fragment (0 pinned) reads 1 stream for 1 query on 1 site" in said

@@ -35,6 +35,10 @@ class GraphTree:
                 root, label, stream.name, max(2, self._max_lines // (len(streams) - k))
             )
         for name, instances in self._instances.items():
+            sourceless = instances[0].load is None and not instances[0].inputs
+            if sourceless and self._max_lines > 0:  # fed by no stream, such as a view of a file
+                self._max_lines -= self._grow(root, self._label(name), name, max(2, self._max_lines))
+        for name, instances in self._instances.items():
             if instances[0].load is not None and self._max_lines > 0:
                 root.add(self._label(name))
                 self._max_lines -= 1

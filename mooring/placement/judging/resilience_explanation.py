@@ -62,10 +62,11 @@ def _sentences(
     name = problem.sites[bottleneck].name
     result = [_survived(metrics, len(model.active))]
     pressed = " and ".join(f"{variable} (weight {weight:.2f})" for variable, weight in pressing)
-    result.append(
-        f"Site {name} is the bottleneck: it saturates first in {share:.0%} of rate directions"
-        + (f", pressed by {pressed}; a weight of 1 would be its fair share." if pressed else ".")
-    )
+    if share > 0.0:  # or nothing grows with any rate
+        result.append(
+            f"Site {name} is the bottleneck: it saturates first in {share:.0%} of rate directions"
+            + (f", pressed by {pressed}; a weight of 1 would be its fair share." if pressed else ".")
+        )
     result += headroom_sentences(metrics)
     loading = set(loading_streams(model).tolist())
     idle = [stream.name for k, stream in enumerate(problem.streams) if k not in loading]
