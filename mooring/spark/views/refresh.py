@@ -48,10 +48,13 @@ class Refresher:
         """Make a version, and let it be the current one."""
         versions = self.layout.views[self.flow.dataset]
         scratch = self.epoch / "reads" / secrets.token_hex(8)
-        folder, began_s, began = versions.next_folder(), time.time(), time.monotonic()
+        began_s, began = time.time(), time.monotonic()
         try:
-            with fixed_reads(self.layout, self.flow.static, self.flow.name) as fixed:
-                versions.sweep(self.layout.owned.remove, spared=folder.name)
+            with (
+                versions.making() as folder,
+                fixed_reads(self.layout, self.flow.static, self.flow.name) as fixed,
+            ):
+                versions.sweep(self.layout.owned.remove)
                 self._compute(fixed, folder, scratch)
                 files = _files_in(folder)
                 version = ViewVersion(
@@ -65,12 +68,12 @@ class Refresher:
                     reads=fixed.marks,
                     fingerprint=self.flow.fingerprint,
                 )
-            versions.publish(version, self.epoch)
+                versions.publish(version, self.epoch)
         except OSError as failure:
             if self.is_overtaken:
                 raise EngineError(f"the refresh of {self.flow.dataset!r} was overtaken") from failure
             raise EngineError(
-                f"the version {folder} could not be published: {failure}",
+                f"a version of {self.flow.dataset!r} could not be published: {failure}",
                 remedy="see that the storage root is there, writable and not full; it is tried again",
             ) from failure
         finally:

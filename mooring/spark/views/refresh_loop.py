@@ -45,7 +45,7 @@ class RefreshLoop:
         self._failure: Exception | None = None
         self._reports: deque[RefreshReport] = deque(maxlen=_REPORTS_KEPT)
         self._thread = threading.Thread(target=self._run, name=f"refreshing {self._view}", daemon=True)
-        schedule.begin(self._view)
+        schedule.begin(self._view, self)
         self._thread.start()
 
     # As a query answers
@@ -70,7 +70,7 @@ class RefreshLoop:
 
     def stop(self) -> None:
         self._stopping.set()
-        self._schedule.end(self._view)
+        self._schedule.end(self._view, self)
         if self._refreshing:
             with contextlib.suppress(PySparkException):
                 self._refresher.session.interruptAll()
@@ -91,7 +91,7 @@ class RefreshLoop:
             if not self._stopping.is_set() and not self._refresher.is_overtaken:
                 self._failure = failure
         finally:
-            self._schedule.end(self._view)
+            self._schedule.end(self._view, self)
 
     def _refresh(self) -> None:
         with self._schedule.turn(self._view, self._site):

@@ -32,17 +32,18 @@ class ViewSchedule:
         self._lock = threading.Lock()
         self._turns: dict[str, threading.Lock] = {}
         self._refreshing: set[str] = set()
-        self._looked_after: set[str] = set()
+        self._looked_after: dict[str, object] = {}
 
-    def begin(self, view: str) -> None:
-        """Somebody refreshes it whenever it is due."""
+    def begin(self, view: str, by: object) -> None:
+        """Somebody refreshes it whenever it is due, whoever did before."""
         with self._lock:
-            self._looked_after.add(view)
+            self._looked_after[view] = by
 
-    def end(self, view: str) -> None:
-        """Nobody does any more; those that read it go on with the version there is."""
+    def end(self, view: str, by: object) -> None:
+        """They do no longer; unless somebody else does by now, those that read it wait for it no more."""
         with self._lock:
-            self._looked_after.discard(view)
+            if self._looked_after.get(view) is by:
+                del self._looked_after[view]
 
     def is_due(self, view: str) -> bool:
         return self._wants(view) and not self._waits(view)

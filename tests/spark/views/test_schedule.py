@@ -56,7 +56,7 @@ class Stage:
         self.layout.create()
         self.schedule = ViewSchedule(self.layout, lambda: self.now_s)
         for name in self.layout.views:
-            self.schedule.begin(name)
+            self.schedule.begin(name, self)
 
     def batch(self, table: str) -> None:
         """Another batch of one file."""
@@ -154,7 +154,9 @@ def test_a_view_that_nobody_looks_after_is_not_waited_for(stage_of: StageOf) -> 
     stage.now_s += 60
     stage.batch("t")
     assert stage.due() == ["v"]
-    stage.schedule.end("v")
+    stage.schedule.end("v", "one that ran before")
+    assert stage.due() == ["v"]
+    stage.schedule.end("v", stage)
     assert stage.due() == ["v", "w"]
 
 

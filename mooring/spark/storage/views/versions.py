@@ -18,7 +18,8 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -72,6 +73,8 @@ class ViewVersions:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._held: Counter[str] = Counter()
+        self._making: set[str] = set()
+        """Folders of refreshes under way, be it that they were overtaken."""
         self.lock = threading.RLock()
         """Held by whoever looks up the current version in order to read it, and while old ones go."""
 
@@ -99,8 +102,20 @@ class ViewVersions:
         found = self.current()
         return [] if found is None else [self.path(found) / name for name in found.files]
 
+    @contextmanager
+    def making(self) -> Iterator[Path]:
+        """A folder for a refresh that begins, which stays until it has ended one way or the other."""
+        with self.lock:
+            folder = self.next_folder()
+            self._making.add(folder.name)
+        try:
+            yield folder
+        finally:
+            with self.lock:
+                self._making.discard(folder.name)
+
     def next_folder(self) -> Path:
-        """For a refresh that begins; nobody else will ever write there."""
+        """Nobody else will ever write there."""
         names = os.listdir(self.folder) if self.folder.is_dir() else []
         newest = max((number_of(name) for name in names), default=0)
         found = self.current()
@@ -132,14 +147,14 @@ class ViewVersions:
         with self.lock:
             self._held[version.folder] -= 1
 
-    def sweep(self, remove: Callable[[Path], None], spared: str = "", now_s: float | None = None) -> None:
+    def sweep(self, remove: Callable[[Path], None], now_s: float | None = None) -> None:
         """Remove versions that were superseded long enough ago and that nobody holds, and folders that no
-        version came of. `spared`: the one of a refresh under way.
+        version came of.
         """
         now_s = time.time() if now_s is None else now_s
         with self.lock:
             found = self.current()
-            stay = {spared} | {name for name, count in self._held.items() if count > 0}
+            stay = self._making | {name for name, count in self._held.items() if count > 0}
             if found is not None:
                 stay |= {found.folder}
                 # A clock that was set back keeps them longer, one that was set forward removes them sooner.

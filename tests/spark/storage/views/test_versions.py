@@ -124,9 +124,8 @@ class Life(RuleBasedStateMachine):
     @rule(later=st.booleans())
     def sweep(self, later: bool) -> None:
         self.late_s += 2 * GRACE_S if later else 0.0
-        spared = self.begun[-1][0].folder if self.begun else ""
-        self.begun = self.begun[-1:]
-        self.versions.sweep(self.owned.remove, spared, time.time() + self.late_s)
+        self.versions._making = {version.folder for version, _ in self.begun}
+        self.versions.sweep(self.owned.remove, time.time() + self.late_s)
 
     @invariant()
     def whoever_reads_finds_all_of_it(self) -> None:
@@ -155,13 +154,16 @@ def test_versions_go_when_nobody_needs_them(tmp_path: Path) -> None:
         assert found is not None
         folders.append(found.folder)
     orphan = written(versions).folder
-    under_way = written(versions).folder
-    versions.sweep(owned.remove, under_way)
-    assert sorted(os.listdir(versions.folder)) == sorted([*folders, under_way, "current.json"]), orphan
+    with versions.making() as under_way:
+        under_way.mkdir()
+        versions.sweep(owned.remove)
+        assert sorted(os.listdir(versions.folder)) == sorted([*folders, under_way.name, "current.json"]), (
+            orphan
+        )
     found = versions.current()
     assert found is not None
     later_s = max(found.earlier.values()) + GRACE_S + 1
-    versions.sweep(owned.remove, "", later_s)
+    versions.sweep(owned.remove, later_s)
     assert sorted(os.listdir(versions.folder)) == sorted([folders[-1], "current.json"])
 
 
