@@ -28,7 +28,10 @@ def test_every_problem_of_definitions_and_spec_is_shown_once(
     make_project: ProjectMaker, mooring: Verb, up_already: str
 ) -> None:
     folder = make_project(
-        settings=f"sites: {{here: {up_already}}}", bad_py=HEAD + BAD, good_py=HEAD + GOOD, more_sql=SQL
+        settings=f"sites: {{here: {up_already}, there: {up_already}}}",
+        bad_py=HEAD + BAD,
+        good_py=HEAD + GOOD,
+        more_sql=SQL,
     )
     spec = folder / "spark-pipeline.yml"
     spec.write_text(spec.read_text() + "configuration: {spark.sql.warehouse.dir: /x, my.own: '1'}\n")
@@ -42,11 +45,12 @@ def test_every_problem_of_definitions_and_spec_is_shown_once(
         ("more.sql:1", "CREATE STREAMING TABLE name AS"),
         ("more.sql:2", "nope"),
         ("more.sql:3", "SELEC 1"),
-        ("spark-pipeline.yml", "configuration.spark.sql.warehouse.dir"),
+        ("spark-pipeline.yml: configuration.spark.sql.warehouse.dir", "the site 'here'"),
+        ("spark-pipeline.yml: configuration.spark.sql.warehouse.dir", "the site 'there'"),
     ):
         lines = [line for line in said.err.splitlines() if place in line]
         assert any(what in line for line in lines), f"{place}: {what}\n{said.err}"
-    assert said.err.count("mooring: ") == 8
+    assert said.err.count("mooring: ") == 9
     assert "after_bad" not in said.err
 
 
