@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.markup import escape
 from rich.tree import Tree
 
@@ -14,8 +16,12 @@ MAX_LINES = 40
 class GraphTree:
     """Operators read by several others appear below the first of their inputs and are named at the others."""
 
-    def __init__(self, problem: Problem, max_lines: int = MAX_LINES) -> None:
+    def __init__(
+        self, problem: Problem, max_lines: int = MAX_LINES, sites: Mapping[str, str] | None = None
+    ) -> None:
+        """`sites`: fragment -> where it runs, of a placement that is to be shown."""
         self._problem = problem
+        self._sites = sites or {}
         self._instances = _instances(problem)
         self._readers = _readers(problem)
         self._queries: dict[str, list[str]] = {}
@@ -83,7 +89,9 @@ class GraphTree:
             label += " [magenta]join[/magenta]"
         if first.variable:
             label += " [magenta]variable[/magenta]"
-        if first.site is not None:
+        if (at := self._sites.get(str(first.fragment))) is not None:
+            label += f" [yellow]at {escape(at)}[/yellow]"
+        elif first.site is not None:
             label += f" [yellow]pinned to {escape(first.site)}[/yellow]"
         if name in self._queries:
             label += f" [green]⇒ {escape(', '.join(self._queries[name]))}[/green]"

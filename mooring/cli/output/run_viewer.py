@@ -6,9 +6,11 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rich.console import Group
 from rich.live import Live
 from rich.markup import escape
 
+from mooring.cli.output.graph_tree import GraphTree
 from mooring.cli.output.live_view import one_line, run_view
 from mooring.cli.output.terminal import Terminal
 from mooring.controller.deciding.decider import Proposal
@@ -17,6 +19,8 @@ from mooring.spark.running.snapshot import Snapshot
 from mooring.spark.runs.run_book import RunBook
 
 _LINE_EVERY_S = 10.0
+_GRAPH_LINES = 12
+"""Of the placement in a live view, which has to fit on a screen."""
 
 
 class RunViewer:
@@ -52,7 +56,10 @@ class RunViewer:
 
     def _draw(self, snapshot: Snapshot, headrooms: Mapping[str, float | None]) -> None:
         if self._live is not None:
-            self._live.update(run_view(snapshot, headrooms, self._where), refresh=True)
+            sites = {name: fragment.site for name, fragment in snapshot.fragments.items()}
+            graph = GraphTree(self._book.problem, _GRAPH_LINES, sites).build()
+            view = Group(graph, run_view(snapshot, headrooms, self._where))
+            self._live.update(view, refresh=True)
         elif snapshot.since_start_s - self._last_line_s >= _LINE_EVERY_S:
             self._last_line_s = snapshot.since_start_s
             shown = ", ".join(f"{name} x {room:.1f}" for name, room in headrooms.items() if room is not None)

@@ -12,6 +12,7 @@ from mooring.cli.input.files import read_placement
 from mooring.cli.input.given_guards import add_guards, given_guards
 from mooring.cli.input.parsing import Parser, add_project, duration, names, settings
 from mooring.cli.input.stop_signals import StopSignals, stop_signals
+from mooring.cli.output.graph_tree import GraphTree
 from mooring.cli.output.run_viewer import RunViewer
 from mooring.cli.output.tables import sentences, site_table
 from mooring.cli.output.terminal import Terminal, plain
@@ -253,7 +254,9 @@ def _wish(args: argparse.Namespace, prepared: PreparedRun) -> Wish:
 def _show_beginning(terminal: Terminal, run: SparkRun) -> None:
     name, begun = run.prepared.project.spec.name, run.beginning
     terminal.print(f"[bold]{escape(name)}[/bold] placed by [bold]{escape(begun.policy)}[/bold]")
-    terminal.print(site_table(build_load_model(run.prepared.problem), begun.placement))
+    problem = run.prepared.problem
+    terminal.print(GraphTree(problem, sites=begun.placement.by_fragment()).build())
+    terminal.print(site_table(build_load_model(problem), begun.placement))
     if run.update is None:  # how far rates may grow says little of an update, which takes what there is
         terminal.print(sentences(run.record.explanation))
     for note in run.record.notes:
