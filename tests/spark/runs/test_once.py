@@ -48,7 +48,6 @@ def test_updates_killed_and_whole_and_a_run_in_between_deliver_every_row_once(
     assert mooring("stop", folder).code == 0
     stored = {table["name"]: table for table in mooring("tables", folder, "--json").document["tables"]}
     assert (stored["numbers"]["rows"], stored["kept"]["rows"]) == (200, 100)
-    assert stored["kept"]["site"] in ("here", "there")
 
     project.feed(range(200, 300))
     shown = mooring("run", folder, "--once", "--refresh", "numbers")
