@@ -14,7 +14,7 @@ from pathlib import Path
 from mooring.spark.sites import keeper
 from mooring.spark.sites.java import Java
 
-_PATIENCE_S = 120.0
+_PATIENCE_S = 400.0
 _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
