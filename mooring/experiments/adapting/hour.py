@@ -232,8 +232,6 @@ ADAPTING_HOUR = Experiment(
     ),
     run=run,
     draw=draw,
-    setting=f"{SITES} sites, {STREAMS} streams, {OPERATORS} operators, {QUERIES} queries; planned by rod, "
-    f"replanned by llf; load of {UTILISATION:.0%} at first; limits: 1.5 times the latency at first and "
-    "half a second.",
+    setting=f"{SITES} sites, {OPERATORS} operators, {QUERIES} queries; rod, then llf; load {UTILISATION}.",
     conclude=conclude,
 )
