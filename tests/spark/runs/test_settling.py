@@ -335,7 +335,9 @@ def _outcome(storage: WrittenStorage, flows: Sequence[Flow], accepted: AcceptedE
     assert not record.unfinished
     drawn = {"metadata", "mooring-storage.json", "pipeline.json"}
     found = {
-        re.sub(r"/\d{6}/", "/EPOCH/", str(path.relative_to(root))): path.read_text()
+        re.sub(r"/\d{6}/", "/EPOCH/", str(path.relative_to(root))): re.sub(
+            r'"made": "\w+"', "", path.read_text()
+        )
         for path in sorted(root.rglob("*"))
         if path.is_file() and path.name not in drawn and not re.fullmatch(r"\d{6}", path.name)
     }
