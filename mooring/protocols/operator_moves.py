@@ -19,7 +19,6 @@ from enum import Enum
 import msgspec
 
 from mooring.protocols.optimiser_messages import (
-    Accepted,
     AskMove,
     Attempt,
     Durable,
@@ -28,17 +27,18 @@ from mooring.protocols.optimiser_messages import (
     Hosted,
     Leaving,
     Location,
-    Refused,
     Release,
     Released,
     Running,
     Settled,
     Stopped,
     Transfer,
+    TransferAccepted,
+    TransferRefused,
 )
 from mooring.protocols.protocol import Effect, Output, Persist, Send
 
-MoveMessage = AskMove | Granted | Release | Released | Transfer | Accepted | Refused
+MoveMessage = AskMove | Granted | Release | Released | Transfer | TransferAccepted | TransferRefused
 
 
 def operator_of(message: MoveMessage) -> int:
@@ -65,8 +65,8 @@ OPERATOR: Mapping[tuple[Hosting, type[MoveMessage]], frozenset[Hosting]] = {
     (Hosting.HERE, Granted): frozenset({Hosting.LEAVING, Hosting.HERE}),  # it goes, or no longer wants to
     (Hosting.LEAVING, Granted): frozenset({Hosting.LEAVING}),  # a duplicate
     (Hosting.AWAY, Granted): frozenset({Hosting.AWAY}),  # late: given back
-    (Hosting.LEAVING, Accepted): frozenset({Hosting.AWAY}),
-    (Hosting.LEAVING, Refused): frozenset({Hosting.HERE}),
+    (Hosting.LEAVING, TransferAccepted): frozenset({Hosting.AWAY}),
+    (Hosting.LEAVING, TransferRefused): frozenset({Hosting.HERE}),
     (Hosting.AWAY, Transfer): frozenset({Hosting.HERE, Hosting.AWAY}),  # taken; no room, or an old epoch
     (Hosting.HERE, Transfer): frozenset({Hosting.HERE}),  # a duplicate: accepted again
     (Hosting.LEAVING, Transfer): frozenset({Hosting.LEAVING}),  # an old epoch
@@ -161,9 +161,9 @@ class OperatorMoves:
                 return self._let_go(sender, operator, attempt)
             case Transfer(hosted=hosted):
                 return self._take(sender, hosted)
-            case Accepted(epoch=epoch):
+            case TransferAccepted(epoch=epoch):
                 return self._gone(operator, epoch)
-            case Refused(epoch=epoch):
+            case TransferRefused(epoch=epoch):
                 return self._stays(operator, epoch)
             case Release(attempt=attempt):
                 return self._release(sender, operator, attempt)
@@ -252,15 +252,15 @@ class OperatorMoves:
         operator, epoch = hosted.operator, hosted.epoch
         mine = self.hosted(operator)
         if mine is not None:
-            return (Send(sender, Accepted(operator, epoch)),) if mine.epoch >= epoch else ()
+            return (Send(sender, TransferAccepted(operator, epoch)),) if mine.epoch >= epoch else ()
         if epoch <= dict(self.durable.fences).get(operator, -1):
             # Refused before; or taken and since passed on, and then nobody waits for this answer any more,
             # because the next move was granted only after this one had been settled.
-            return (Send(sender, Refused(operator, epoch)),)
+            return (Send(sender, TransferRefused(operator, epoch)),)
         fences = self._fenced(operator, epoch)
         if self.spare_cores < hosted.cores:
             self.durable = msgspec.structs.replace(self.durable, fences=fences)
-            return (Persist(self.durable), Send(sender, Refused(operator, epoch)))
+            return (Persist(self.durable), Send(sender, TransferRefused(operator, epoch)))
         self.learn([Location(operator, self.site, epoch)])
         self.durable = msgspec.structs.replace(
             self.durable, hosted=(*self.durable.hosted, hosted), fences=fences
@@ -268,7 +268,7 @@ class OperatorMoves:
         return (
             Persist(self.durable),
             Output(Running(operator, epoch)),
-            Send(sender, Accepted(operator, epoch)),
+            Send(sender, TransferAccepted(operator, epoch)),
         )
 
     def _fenced(self, operator: int, epoch: int) -> tuple[tuple[int, int], ...]:

@@ -24,6 +24,7 @@ from mooring.protocols.optimiser_messages import (
     Durable,
     Fed,
     Feed,
+    GroupLocations,
     Hosted,
     Location,
     MeasuredFlows,
@@ -32,7 +33,6 @@ from mooring.protocols.optimiser_messages import (
     Probe,
     Probed,
     Running,
-    Whereabouts,
 )
 from mooring.protocols.optimiser_params import OptimiserParams
 from mooring.protocols.protocol import (
@@ -143,8 +143,8 @@ class Optimiser:
                 return self._reviews.answered(sender, message, moves.hosted(operator))
             case Announce(locations=locations):
                 moves.learn(locations)
-                return (Send(sender, Whereabouts(tuple(moves.where[k] for k in sorted(moves.where)))),)
-            case Whereabouts(locations=locations):
+                return (Send(sender, GroupLocations(tuple(moves.where[k] for k in sorted(moves.where)))),)
+            case GroupLocations(locations=locations):
                 moves.learn(locations)
             case _ if isinstance(message, MoveMessage):
                 return self._move(sender, message)

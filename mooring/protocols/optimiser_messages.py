@@ -129,12 +129,12 @@ class Transfer(msgspec.Struct, frozen=True, tag=True):
     hosted: Hosted
 
 
-class Accepted(msgspec.Struct, frozen=True, tag=True):
+class TransferAccepted(msgspec.Struct, frozen=True, tag=True):
     operator: int
     epoch: int
 
 
-class Refused(msgspec.Struct, frozen=True, tag=True):
+class TransferRefused(msgspec.Struct, frozen=True, tag=True):
     operator: int
     epoch: int
 
@@ -145,7 +145,7 @@ class Announce(msgspec.Struct, frozen=True, tag=True):
     locations: tuple[Location, ...]
 
 
-class Whereabouts(msgspec.Struct, frozen=True, tag=True):
+class GroupLocations(msgspec.Struct, frozen=True, tag=True):
     """From the coordinator: where the operators of its groups are."""
 
     locations: tuple[Location, ...]

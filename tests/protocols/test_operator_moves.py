@@ -18,13 +18,13 @@ from mooring.protocols.operator_moves import (
 )
 from mooring.protocols.optimiser import optimiser_machines
 from mooring.protocols.optimiser_messages import (
-    Accepted,
     Granted,
     Hosted,
     Leaving,
-    Refused,
     Release,
     Transfer,
+    TransferAccepted,
+    TransferRefused,
 )
 from mooring.protocols.optimiser_params import OptimiserParams
 from mooring.protocols.protocol import Persist, Received, Send, Started
@@ -117,11 +117,11 @@ def test_a_grant_for_a_move_that_was_given_up_is_handed_back() -> None:
 def test_an_old_transfer_of_an_operator_that_is_leaving_is_refused() -> None:
     site, guest = full_site(chosen=2), Hosted(3, 4, 0, 0.5, ())
     site.durable = msgspec.structs.replace(site.durable, hosted=())
-    assert Send(0, Accepted(3, 4)) in site.receive(0, Transfer(guest))
+    assert Send(0, TransferAccepted(3, 4)) in site.receive(0, Transfer(guest))
     assert Send(2, Transfer(msgspec.structs.replace(guest, epoch=5))) in site.receive(
         0, Granted(3, (1, 0, 1))
     )
-    assert site.receive(0, Transfer(guest)) == (Send(0, Refused(3, 4)),)
+    assert site.receive(0, Transfer(guest)) == (Send(0, TransferRefused(3, 4)),)
     assert site.stage(3) is Hosting.LEAVING
 
 
@@ -129,10 +129,12 @@ def test_a_full_site_refuses_and_refuses_the_same_transfer_forever() -> None:
     site, guest = full_site(), Hosted(3, 4, 0, 0.5, ())
     effects = site.receive(2, Transfer(guest))
     assert isinstance(effects[0], Persist)
-    assert effects[-1] == Send(2, Refused(3, 4))
+    assert effects[-1] == Send(2, TransferRefused(3, 4))
     site.durable = msgspec.structs.replace(site.durable, hosted=())
-    assert site.receive(2, Transfer(guest)) == (Send(2, Refused(3, 4)),)
-    assert Send(2, Accepted(3, 6)) in site.receive(2, Transfer(msgspec.structs.replace(guest, epoch=6)))
+    assert site.receive(2, Transfer(guest)) == (Send(2, TransferRefused(3, 4)),)
+    assert Send(2, TransferAccepted(3, 6)) in site.receive(
+        2, Transfer(msgspec.structs.replace(guest, epoch=6))
+    )
 
 
 def test_a_site_that_crashed_in_the_middle_of_a_move_sends_it_again() -> None:

@@ -18,8 +18,8 @@ from mooring.protocols.optimiser_messages import (
     Hosted,
     MeasuredFlows,
     OperatorLink,
-    Refused,
     Transfer,
+    TransferRefused,
 )
 from mooring.protocols.optimiser_params import OptimiserParams
 from mooring.protocols.protocol import Asked, Effect, MakeMachine
@@ -61,7 +61,9 @@ class Impatient(OperatorMoves):
 
     def repeat(self) -> Sequence[Effect]:
         for leaving in self.durable.leaving:
-            return self.receive(leaving.target, Refused(leaving.hosted.operator, leaving.hosted.epoch))
+            return self.receive(
+                leaving.target, TransferRefused(leaving.hosted.operator, leaving.hosted.epoch)
+            )
         return super().repeat()
 
 

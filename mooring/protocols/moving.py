@@ -1,0 +1,157 @@
+"""The contract between protocols and whoever moves fragments: the mover.
+
+Machines never stop, start or transfer a fragment. They propose, and the mover, which lives where journal,
+fence and guards are, answers:
+
+    machine -> mover    Proposed(id, plan, lease, promise)
+    mover -> machine    Refused(id, reason)                 nothing happens
+                        Accepted(id)                        guards allow the whole plan; it is being made
+                        Done(id, places)                    every fragment is where the plan wants it
+                        Failed(id, reason, places)          not all of them are
+    any site -> mover   Inquiry(id)                         what has become of it? answered as above
+                        LookUp()                            where is everything? answered with `Whereabouts`
+    mover -> all        Whereabouts(places)                 after whatever moved something
+
+The mover is a peer like any other, with the number that follows the last site's (`mover_of`). Messages to and
+from it may be lost, doubled and overtaken, and it may crash, so:
+
+- **Ids.** A site numbers its proposals upwards: (site, incarnation, number). It has one open at a time, keeps
+  it in its durable state before it sends it, and repeats it until it is answered for good (`Proposer` does
+  that). The mover answers an id the same way for ever; of each site it remembers the newest id. Older ones
+  are `Over`.
+- **Leases.** What a plan stands on (room at the target, queries that nobody else may change) is held by sites
+  under the proposal's id. From the moment on that it is put out, nothing that is held for it expires by
+  itself. It ends with the mover's answer. The mover tells its answers to all holders named in the lease;
+  one that has heard nothing for a while sends an `Inquiry`. A proposal that the mover has never heard of is
+  refused then, and stays refused if it comes after all. So nothing is given up while it may still be carried
+  out, and nothing leaks, even if the proposer is gone for good.
+- **Epochs.** The fence's epoch of a fragment, taken anew at every start of it, is the only epoch. A plan has
+  the epoch of every fragment that it moves, and may name others that it was made from; if one of them was
+  started anew since then, by anybody, the plan is refused.
+- **Whereabouts.** Recovery, moves by hand, rollbacks and plans of others reach machines in this way alone. Of
+  two places of one fragment the one with the higher epoch is newer.
+- **Promises** are in the currency of guards and ledger: tuples under way (decision 0041).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+ProposalId = tuple[int, int, int]
+"""Site, its incarnation, a running number there. Of two ids of one site, the larger one is newer."""
+
+
+def mover_of(sites: int) -> int:
+    """The mover's number as a peer, beside so many sites."""
+    return sites
+
+
+class StartedAt(msgspec.Struct, frozen=True):
+    """A fragment (by its number in the problem) was started at a site, under an epoch of the fence."""
+
+    fragment: int
+    site: int
+    epoch: int
+
+
+class FragmentMove(msgspec.Struct, frozen=True):
+    fragment: int
+    from_site: int
+    to_site: int
+    epoch: int
+    """Under which it runs at `from_site`, as far as the proposer knows."""
+
+
+class MovePlan(msgspec.Struct, frozen=True):
+    """Moves that are judged as a whole, and made in their order or not at all."""
+
+    moves: tuple[FragmentMove, ...]
+    made_from: tuple[StartedAt, ...] = ()
+    """Where other fragments were that it takes into account."""
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """What is held for a plan, under the id of its proposal."""
+
+    holders: tuple[int, ...] = ()
+    """Sites that hold something until they hear the answer."""
+
+
+class Promise(msgspec.Struct, frozen=True):
+    """What a plan is good for, as far as its proposer can tell. What it cannot tell is left out."""
+
+    tuples_saved: float
+    """Tuples under way (on links and in queues) that there would be fewer of."""
+    loads_cores: tuple[tuple[int, float], ...] = ()
+    """Sites, and their load once the plan is carried out."""
+    latency_ms: tuple[tuple[int, float], ...] = ()
+    """Queries (by their number in the problem), and their latency then."""
+
+
+# To the mover.
+
+
+class Proposed(msgspec.Struct, frozen=True, tag=True):
+    id: ProposalId
+    plan: MovePlan
+    lease: Lease
+    promise: Promise
+
+
+class Inquiry(msgspec.Struct, frozen=True, tag=True):
+    """From who holds something for a proposal and has not heard of it for a while."""
+
+    id: ProposalId
+
+
+class LookUp(msgspec.Struct, frozen=True, tag=True):
+    """From a machine that has just started, or has heard nothing for a while."""
+
+
+# From the mover.
+
+
+class Accepted(msgspec.Struct, frozen=True, tag=True):
+    """It is being carried out: everything that is held for it has to stay until one of the others comes."""
+
+    id: ProposalId
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """Nothing of it was done, nor will be."""
+
+    id: ProposalId
+    reason: str
+
+
+class Done(msgspec.Struct, frozen=True, tag=True):
+    id: ProposalId
+    places: tuple[StartedAt, ...]
+    """Of the plan's fragments."""
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """It was begun and is not as planned; the places say what it is."""
+
+    id: ProposalId
+    reason: str
+    places: tuple[StartedAt, ...]
+
+
+class Over(msgspec.Struct, frozen=True, tag=True):
+    """It was answered long ago; how is not known any more. Whereabouts say what is."""
+
+    id: ProposalId
+
+
+class Whereabouts(msgspec.Struct, frozen=True, tag=True):
+    """Where fragments are: all of them, or those that were started lately."""
+
+    places: tuple[StartedAt, ...]
+
+
+Ending = Refused | Done | Failed | Over
+"""Answers after which nothing more comes."""
+Answer = Accepted | Ending
+ToMover = Proposed | Inquiry | LookUp
+FromMover = Answer | Whereabouts
