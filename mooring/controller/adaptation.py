@@ -59,6 +59,8 @@ class Adaptation:
         self.guards = Guards(self.options)
         self.surveyor = Surveyor(self.problem, self.survey)
         self.ledger = Ledger(self.problem, self._closed)
+        self.picture: Picture | None = None
+        """As of the last look that told enough for one."""
         self._worse: LedgerEntry | None = None
         """A list that has to be undone as soon as nothing is in the way."""
 
@@ -68,6 +70,7 @@ class Adaptation:
         picture = self.surveyor.survey(observation)
         if isinstance(picture, str):
             return Considered(None, (), picture)
+        self.picture = picture
         if self._worse is not None and not busy:
             return self._undo(self._worse)
         picture = replace(picture, held=self._held(picture, observation.at_s))

@@ -106,6 +106,16 @@ class MoveAsker:
         mailbox = FileMailbox(self.files.folder)
         return self._answer(mailbox, mailbox.ask_abort(self.asked_by), told)
 
+    def leave(self, site: str, told: Callable[[int, Step], None], *, force: bool) -> dict[str, Any]:
+        """Have the running process empty a site and keep it empty; as `ask`."""
+        mailbox = FileMailbox(self.files.folder)
+        return self._answer(mailbox, mailbox.ask_leave(site, self.asked_by, force=force), told)
+
+    def come_back(self, site: str, told: Callable[[int, Step], None]) -> dict[str, Any]:
+        """Have the running process use a site again that was left; as `ask`."""
+        mailbox = FileMailbox(self.files.folder)
+        return self._answer(mailbox, mailbox.ask_return(site, self.asked_by), told)
+
     def _answer(self, mailbox: FileMailbox, name: str, told: Callable[[int, Step], None]) -> dict[str, Any]:
         try:
             answer = self._followed(mailbox, name, told)

@@ -159,6 +159,18 @@ class Journal:
             _take_in(lists, record)
         return next(reversed(lists.values()), None)
 
+    def left_sites(self) -> dict[str, str]:
+        """Sites that are kept empty on purpose, and who asked for it."""
+        return {record["site"]: record["asked_by"] for record in _still_left(self.records()).values()}
+
+    def note_left(self, site: str, asked_by: str) -> None:
+        """From now on, and in every run to come, nothing is put there."""
+        self.append("left", site=site, asked_by=asked_by)
+
+    def note_returned(self, site: str, asked_by: str) -> None:
+        """The site is used again."""
+        self.append("returned", site=site, asked_by=asked_by)
+
     def past_moves(self, newest: int = MOST_PAST_MOVES) -> list[tuple[float, float]]:
         """Pause in seconds and bytes of state of the newest moves that were done."""
         done = [r for r in self.records() if r["kind"] == "step" and r["stage"] == "done"]
@@ -229,9 +241,18 @@ def _take_in(lists: dict[str, Applied], record: Record) -> None:
     lists[known.id] = known
 
 
+def _still_left(records: Sequence[Record]) -> dict[int, Record]:
+    """Of the sites that were left and not returned to: the newest record of each, by where it stands."""
+    newest: dict[str, int] = {}
+    for i, record in enumerate(records):
+        if record["kind"] in ("left", "returned"):
+            newest[record["site"]] = i
+    return {i: records[i] for i in newest.values() if records[i]["kind"] == "left"}
+
+
 def essential(records: Sequence[Record]) -> list[Record]:
     """What a compacted journal keeps, in order: the newest placement, the newest lists with all that became
-    of them, the newest pauses, and how many lists there were before.
+    of them, the newest pauses, which sites are kept empty, and how many lists there were before.
     """
     at: dict[str, list[int]] = {"placement": [], "list": [], "done step": [], "other": []}
     for i, record in enumerate(records):
@@ -251,6 +272,7 @@ def essential(records: Sequence[Record]) -> list[Record]:
         *at["done step"][-MOST_PAST_MOVES:],
         *(i for i in at["done step"] if records[i]["list"] == last),
         *at["other"][-MOST_OTHERS:],
+        *_still_left(records),
         *(i for i, r in enumerate(records) if r["kind"] != "step" and r.get("list") in told),
     }
     before = _lists_so_far(records) - len(newest)

@@ -19,7 +19,16 @@ from mooring.controller.carrying import AtOnce, Carrier
 from mooring.controller.journal import Journal
 from mooring.deployment.engine import Engine, MoveReport
 from mooring.deployment.moves import Move, check_moves
-from mooring.deployment.requests import AbortRequest, Mailbox, MoveRequest, StopNotice, shown_asker
+from mooring.deployment.requests import (
+    AbortRequest,
+    LeaveRequest,
+    Mailbox,
+    MoveRequest,
+    ReturnRequest,
+    SiteRequest,
+    StopNotice,
+    shown_asker,
+)
 from mooring.errors import MooringError
 from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
@@ -44,6 +53,8 @@ class UnderWay:
     """The step that was last heard of."""
     reached_at_s: float = 0.0
     aborts: list[AbortRequest] = field(default_factory=list)
+    ended: Callable[[Ending], None] | None = None
+    """Called with how it ended, before those who wait are told."""
 
     def as_json(self) -> dict[str, object]:
         """For a status file: the move that is under way, and since when it is as far as it is."""
@@ -75,6 +86,8 @@ class MoveDesk:
     """Where every fragment is or belongs, those that do not run included; what runs, if not given."""
     lost_sites: Callable[[], Mapping[str, str]] = field(default=dict)
     """Sites that nothing may be moved to, and why."""
+    on_site: Callable[[SiteRequest], None] = field(default=lambda request: None)
+    """Called with requests to empty a site, or to use one again."""
     stopped_by: str = ""
     """Who said that the run is about to be ended."""
     _ending: bool = False
@@ -92,9 +105,11 @@ class MoveDesk:
             self.mailbox.sweep()
             match request:
                 case MoveRequest():
-                    self._begin(request)
+                    self._begin(request, self.engine.homes())
                 case AbortRequest():
                     self._abort(request)
+                case LeaveRequest() | ReturnRequest():
+                    self.on_site(request)
                 case StopNotice():
                     self.stopped_by = shown_asker(request.asked_by)
             moved |= self._look_after_list()
@@ -124,26 +139,49 @@ class MoveDesk:
         if self._under_way is not None and self._under_way.run is not None:
             self._under_way.run.abandon()
 
-    def order(self, moves: Sequence[Move], asked_by: str) -> str | None:
-        """A list from within the run, from where everything is now; returns why it is refused, if it is."""
+    def order(
+        self,
+        moves: Sequence[Move],
+        asked_by: str,
+        *,
+        answer_to: str = _FROM_WITHIN,
+        within_limits: bool = True,
+        ended: Callable[[Ending], None] | None = None,
+    ) -> str | None:
+        """A list from within the run, from where everything is now; returns why it is refused, if it is.
+
+        `answer_to` names the request that it answers, if one does; `within_limits=False`: even if a site has
+        too little memory, or too few cores at rate zero, for what it gets.
+        """
         steps = [(move.fragment, move.from_site, move.to_site) for move in moves]
-        old = dict(self._whole())
-        return self._begin(MoveRequest(_FROM_WITHIN, self.now_s(), 0, old, steps, asked_by))
+        old = self._whole()
+        request = MoveRequest(answer_to, self.now_s(), 0, dict(old), steps, asked_by)
+        return self._begin(request, old, within_limits=within_limits, ended=ended)
+
+    def answer(self, name: str, state: str, **fields: object) -> None:
+        """Answer a request that needs no list."""
+        self._reply(name, {"state": state, "placement": dict(self.engine.homes()), "steps": [], **fields})
 
     # A list
 
     def _whole(self) -> FragmentSites:
         return self.engine.homes() if self.whole is None else self.whole()
 
-    def _begin(self, request: MoveRequest) -> str | None:
+    def _begin(
+        self,
+        request: MoveRequest,
+        running: FragmentSites,
+        *,
+        within_limits: bool = True,
+        ended: Callable[[Ending], None] | None = None,
+    ) -> str | None:
         """Have a list carried out; returns why it is refused, if it is."""
         moves = [Move(*step) for step in request.moves]
-        running = self._whole() if request.id == _FROM_WITHIN else self.engine.homes()
-        refusal = self._refusal(request, moves, running)
+        refusal = self._refusal(request, moves, running, within_limits)
         if refusal is not None:
             return self._refuse(request.id, refusal)
         asked_by = shown_asker(request.asked_by)
-        listed = UnderWay(request, asked_by, reached_at_s=self.now_s())
+        listed = UnderWay(request, asked_by, reached_at_s=self.now_s(), ended=ended)
         try:
             listed.run = run = MoveListRun(
                 self.engine, self.journal, FragmentSites(request.old), moves, self._progress(listed), asked_by
@@ -193,6 +231,8 @@ class MoveDesk:
         self._unwritten = run if run.owed else None
         if listed.ending == "done":
             self.done(run.reports, listed.asked_by)
+        if listed.ended is not None:
+            listed.ended(listed.ending)
         where = {"placement": dict(self.engine.homes()), "steps": listed.steps}
         why = "" if run.failure is None else str(run.failure)
         if listed.aborts and listed.ending == "aborted":
@@ -227,7 +267,9 @@ class MoveDesk:
         self._reply(name, answer)
         return why
 
-    def _refusal(self, request: MoveRequest, moves: list[Move], running: FragmentSites) -> str | None:
+    def _refusal(
+        self, request: MoveRequest, moves: list[Move], running: FragmentSites, within_limits: bool
+    ) -> str | None:
         if not moves:
             return "there is nothing to move"
         if self._ending:
@@ -245,7 +287,7 @@ class MoveDesk:
                 return f"the site {move.to_site} cannot be used: {lost[move.to_site]}"
         try:
             back = moves == inverse_of_last(self.journal)
-            check_moves(self.problem, running, moves, within_limits=not back)
+            check_moves(self.problem, running, moves, within_limits=within_limits and not back)
         except MooringError as failure:
             return str(failure)
         return None

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from mooring.controller.apply import resume, settle
 from mooring.controller.journal import Journal
+from mooring.controller.replacement import bound_fragments, closed_problem, off_closed, replace_lost
 from mooring.errors import InputError
 from mooring.load.build import build_load_model
 from mooring.placement.admission import require_all_queries
 from mooring.placement.checker import violations
-from mooring.placement.placement import Placement
+from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
-from mooring.run import evaluate, plan
+from mooring.run import Plan, evaluate, plan
 
 
 @dataclass(frozen=True)
@@ -56,15 +57,19 @@ class Beginning:
 def begin(
     problem: Problem, journal: Journal, wish: Wish, note: Callable[[str], None] = lambda line: None
 ) -> Beginning:
-    """`note` is called where the last placement no longer fits."""
+    """`note` is called where the last placement no longer fits. Sites that are kept empty get nothing."""
+    left = journal.left_sites()
+    left = {site: by for site, by in left.items() if site in problem.site_index}
     if wish.placement is not None:
         given = wish.placement(problem)
         require_all_queries(given, "the placement")
+        _refuse_left(problem, given.by_fragment(), left)
         return Beginning(given, wish.placement_name, evaluate(problem, given), ("given by the user",))
     if wish.resumes and (resumed := _resumed(problem, journal, note)) is not None:
-        return resumed
+        return _emptied(problem, resumed, left, wish, note)
     policy = wish.policy or wish.default_policy
-    made = plan(problem, policy, seed=wish.seed, settings=wish.settings)
+    closed = closed_problem(problem, left)
+    made = plan_around(problem, left, plan(closed, policy, seed=wish.seed, settings=wish.settings))
     require_all_queries(made.placement, f"policy {policy}")
     return Beginning(made.placement, policy, made.metrics, tuple(made.explanation.sentences))
 
@@ -84,3 +89,42 @@ def _resumed(problem: Problem, journal: Journal, note: Callable[[str], None]) ->
         return None
     settle(journal)
     return Beginning(placement, f"the journal, {found.why}", evaluate(problem, placement), ())
+
+
+def plan_around(problem: Problem, closed: Collection[str], made: Plan) -> Plan:
+    """A plan for `closed_problem` as one for the problem itself."""
+    if not closed:
+        return made
+    sites = off_closed(problem, made.placement.by_fragment(), closed)
+    return replace(made, problem=problem, placement=Placement.from_fragments(problem, sites))
+
+
+def _refuse_left(problem: Problem, sites: FragmentSites, left: Collection[str]) -> None:
+    bound = bound_fragments(problem)
+    for name, site in sites.items():
+        if site in left and name not in bound:
+            raise InputError(
+                f"the placement has {name!r} at {site!r}, which is kept empty",
+                remedy=f"`mooring moves PROJECT --return {site}` has it used again",
+            )
+
+
+def _emptied(
+    problem: Problem,
+    found: Beginning,
+    left: Collection[str],
+    wish: Wish,
+    note: Callable[[str], None],
+) -> Beginning:
+    """The last placement without the sites that were left since."""
+    before, bound = found.placement.by_fragment(), bound_fragments(problem)
+    after = replace_lost(problem, before, left, wish.replan)
+    moved = {name: at for name, at in after.items() if at != before[name] and name not in bound}
+    if stuck := [name for name, at in after.items() if at in left and name not in bound]:
+        note(f"{', '.join(stuck)} waits: no site but {after[stuck[0]]}, which is kept empty, has room")
+    if not moved:
+        return found
+    what = ", ".join(f"{name} goes to {at}" for name, at in moved.items())
+    note(f"{', '.join(sorted(left))} is kept empty: {what}")
+    placement = Placement.from_fragments(problem, FragmentSites({**before, **moved}))
+    return replace(found, placement=placement, metrics=evaluate(problem, placement))

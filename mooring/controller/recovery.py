@@ -1,10 +1,11 @@
 """What to start again, where and when, after a site was lost or a fragment failed.
 
 It decides and never acts: a supervisor says what happened and asks what is due. A fragment whose site is lost
-goes where the policy puts it, at once; one that may run nowhere else waits for its site. A fragment that
-fails by itself is tried again after a pause that doubles, and after `tries` failures without a committed
-batch in between it is left alone and reported. What was stopped on purpose is held and not touched. What has
-nothing to do, because its turn has not come or it has read to the end, is idle until it is released.
+goes where the policy puts it, at once; one that may run nowhere else waits for its site. A site that somebody
+left on purpose is no place for anything either, but what still runs there goes on until it is moved. A
+fragment that fails by itself is tried again after a pause that doubles, and after `tries` failures without a
+committed batch in between it is left alone and reported. What was stopped on purpose is held and not touched.
+What has nothing to do, because its turn has not come or it has read to the end, is idle until it is released.
 """
 
 from __future__ import annotations
@@ -100,12 +101,17 @@ class Recovery:
     """Site -> why it counts as lost."""
     idle: Collection[str] = ()
     """Fragments that are not started at first."""
+    left: Mapping[str, str] = field(default_factory=dict)
+    """Sites that are kept empty on purpose, as of now, and why: nothing is started there."""
 
     def __post_init__(self) -> None:
         self._fragments = {
             name: _Fragment(site, "idle" if name in self.idle else "running")
             for name, site in self.began.items()
         }
+        for fragment in self._fragments.values():
+            if fragment.site in self.left and fragment.state == "running":
+                fragment.state, fragment.why = "waiting", self.left[fragment.site]
 
     @property
     def placement(self) -> FragmentSites:
@@ -116,7 +122,17 @@ class Recovery:
         """The site where it should be now."""
         return self._fragments[fragment].site
 
+    def is_closed(self, site: str) -> bool:
+        """Whether nothing can be started there: it is lost, or kept empty."""
+        return site in self.lost or site in self.left
+
     # What happened
+
+    def site_emptied(self, site: str, now_s: float) -> None:
+        """What may run nowhere else was stopped there: it waits until the site is used again."""
+        for name, fragment in self._fragments.items():
+            if fragment.site == site and self._happened(name, "site lost"):
+                fragment.due_s, fragment.why = now_s, self.left.get(site, "its site was emptied")
 
     def site_lost(self, site: str, why: str, now_s: float) -> None:
         """Everything at the site stopped, or can no longer be asked to stop."""
@@ -157,6 +173,8 @@ class Recovery:
         )
         found.due_s = now_s + pause_s
         self.note(now_s, f"{fragment} failed at {found.site}: {why}; next try in {pause_s:g} s")
+        if found.site in self.left:
+            self._replace(now_s)
 
     def progressed(self, fragment: str) -> None:
         """It has committed a batch since it was started."""
@@ -187,11 +205,11 @@ class Recovery:
     # What to do
 
     def due(self, now_s: float) -> list[Start]:
-        """Fragments to start now. One whose site is lost waits for the site."""
+        """Fragments to start now. One whose site is lost, or kept empty, waits for the site."""
         return [
             Start(name, fragment.site)
             for name, fragment in self._fragments.items()
-            if fragment.state == "waiting" and fragment.due_s <= now_s and fragment.site not in self.lost
+            if fragment.state == "waiting" and fragment.due_s <= now_s and not self.is_closed(fragment.site)
         ]
 
     def state_of(self, fragment: str) -> State:
@@ -214,19 +232,19 @@ class Recovery:
         return reached is not None
 
     def _replace(self, now_s: float) -> None:
-        """Ask the policy for sites for the fragments that wait at lost ones."""
-        stranded = [n for n, f in self._fragments.items() if f.state == "waiting" and f.site in self.lost]
+        """Ask the policy for sites for the fragments that wait at lost ones, or at those kept empty."""
+        stranded = [n for n, f in self._fragments.items() if f.state == "waiting" and self.is_closed(f.site)]
         if not stranded:
             return
         try:
-            chosen = self.choose(self.placement, set(self.lost))
+            chosen = self.choose(self.placement, {*self.lost, *self.left})
         except MooringError as failure:
             self.note(now_s, f"{', '.join(stranded)} wait for their site: {failure}")
             return
         for name in stranded:
             fragment = self._fragments[name]
             to = chosen.get(name, fragment.site)
-            if to == fragment.site or to in self.lost:
+            if to == fragment.site or self.is_closed(to):
                 self.note(now_s, f"{name} waits for its site {fragment.site}")
             else:
                 self.note(now_s, f"{name} goes from {fragment.site} to {to}")

@@ -3,6 +3,8 @@
 The policy sees the whole problem with the survivors pinned where they are and the lost sites too small for
 anything; fragments that may run nowhere but at a lost site wait there, without load, until it returns, and so
 do those for which no other site has room.
+
+Sites that are kept empty on purpose are planned around in the same way.
 """
 
 from __future__ import annotations
@@ -47,6 +49,44 @@ def replace_lost(
             to = _least_used_with_room(problem, result, lost, name)
         result[name] = sites[name] if to is None else to
     return FragmentSites(result)
+
+
+def closed_problem(problem: Problem, closed: Collection[str]) -> Problem:
+    """The problem as a plan sees it that is to leave sites empty: they are too small for anything, and what
+    may run nowhere else loads nothing.
+    """
+    if not closed:
+        return problem
+    waiting = {name for name, site in _pinned(problem).items() if site in closed}
+    everywhere = FragmentSites({name: next(iter(closed)) for name in problem.fragment_names})
+    return _reduced(problem, everywhere, closed, waiting)
+
+
+def off_closed(problem: Problem, sites: FragmentSites, closed: Collection[str]) -> FragmentSites:
+    """The same placement with what a plan has put at closed sites all the same, because it loads nothing
+    there, moved to where there is room.
+    """
+    pinned, result = _pinned(problem), dict(sites)
+    for name, site in sites.items():
+        if site in closed and pinned.get(name) != site:
+            to = _least_used_with_room(problem, result, closed, name)
+            if to is None:
+                raise InfeasibleError(
+                    f"{', '.join(sorted(closed))} is kept empty, and no other site has room for {name!r}",
+                    remedy="`mooring moves PROJECT --return SITE` has it used again",
+                )
+            result[name] = to
+    return FragmentSites(result)
+
+
+def bound_fragments(problem: Problem) -> set[str]:
+    """Fragments that stay where they are: pinned, or `movable: false`."""
+    immovable = {
+        name
+        for name, members in zip(problem.fragment_names, problem.fragments, strict=True)
+        if not all(problem.operators[j].movable for j in members)
+    }
+    return immovable | set(_pinned(problem))
 
 
 def _pinned(problem: Problem) -> dict[str, str]:
@@ -95,15 +135,22 @@ def _least_used_with_room(
     rates. None where every one would be overfull: one fragment that waits harms less than a site on which
     nothing keeps up.
     """
+    shares = shares_with(problem, sites, lost, fragment)
+    roomy = {name: share for name, share in shares.items() if share <= 1.0}
+    return min(roomy, key=roomy.__getitem__, default=None)
+
+
+def shares_with(
+    problem: Problem, sites: Mapping[str, str], closed: Collection[str], fragment: str
+) -> dict[str, float]:
+    """Per open site with memory for a fragment: the share of it in use once the fragment is there too."""
     model = build_load_model(problem)
     loads = model.coefficients @ model.present + model.fixed_cores
     at = [problem.site_index[sites[name]] for name in problem.fragment_names]
     used, used_mb = (np.bincount(at, own, len(problem.sites)) for own in (loads, model.memory_mb))
     row = problem.fragment_names.index(fragment)
-    shares = {
-        site.name: (used[i] + loads[row]) / site.capacity
+    return {
+        site.name: float(used[i] + loads[row]) / site.capacity
         for i, site in enumerate(problem.sites)
-        if site.name not in lost and used_mb[i] + model.memory_mb[row] <= model.memory_limit_mb[i]
+        if site.name not in closed and used_mb[i] + model.memory_mb[row] <= model.memory_limit_mb[i]
     }
-    roomy = {name: share for name, share in shares.items() if share <= 1.0}
-    return min(roomy, key=roomy.__getitem__, default=None)

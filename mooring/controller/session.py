@@ -22,6 +22,7 @@ from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.deciding.surveyor import SurveyOptions
 from mooring.controller.journal import Journal
 from mooring.controller.ledger import LedgerEntry
+from mooring.controller.left_sites import LeftSites
 from mooring.controller.move_desk import MoveDesk
 from mooring.controller.recovery import Incident, Recovery, RecoveryOptions
 from mooring.controller.replacement import replace_lost
@@ -63,6 +64,8 @@ class Look:
     """The list of moves that is being carried out."""
     adapting: Mapping[str, object] = field(default_factory=dict)
     """Who decides, whether it may act, why it did nothing, and the ledger, for a status file."""
+    left: Mapping[str, str] = field(default_factory=dict)
+    """Sites that are kept empty, and who asked for it."""
 
     @property
     def proposal(self) -> Proposal | None:
@@ -76,6 +79,7 @@ class Look:
             "proposal": None if self.proposal is None else self.proposal.as_json(),
             "list": None if self.under_way is None else dict(self.under_way),
             "adapting": dict(self.adapting),
+            "left_sites": dict(self.left),
         }
 
 
@@ -144,7 +148,8 @@ class RunSession:
             moved=book.placed,
             done=self._moved,
             whole=self.placement,
-            lost_sites=lambda: self.supervisor.recovery.lost,
+            lost_sites=lambda: {**self.left_sites.reasons, **self.supervisor.recovery.lost},
+            on_site=lambda request: self.left_sites.serve(request),
         )
         self.adaptation = Adaptation(
             problem,
@@ -156,6 +161,17 @@ class RunSession:
             past_moves=journal.past_moves,
             tell=lambda what: self._tell(Incident(clock.monotonic_s(), what)),
             note=self._note_entry,
+        )
+        self.left_sites = LeftSites(
+            problem,
+            journal,
+            self.desk,
+            picture=lambda: self.adaptation.picture,
+            where=self.placement,
+            lost=lambda: self.supervisor.recovery.lost,
+            replan=replan,
+            stand_still=self._stand_still,
+            tell=lambda what: self._tell(Incident(clock.monotonic_s(), what)),
         )
         self.watchers: list[Callable[[Look], None]] = []
         self.chores: dict[str, Callable[[], object]] = {}
@@ -176,15 +192,21 @@ class RunSession:
 
     def start(self, placement: Placement, why: str, starts: Collection[str] | None = None) -> None:
         """Carry out a placement, and look after it from now on. Where `starts` names fragments, the others
-        are idle until recovery is told to release them.
+        are idle until recovery is told to release them. Nothing starts at a site that is kept empty.
         """
-        carry_out(self.engine, placement, starts)
-        sites = placement.by_fragment()
+        sites, left = placement.by_fragment(), self.left_sites.reasons
+        begun = {name for name, at in sites.items() if at not in left and (starts is None or name in starts)}
+        carry_out(self.engine, placement, begun)
         self.journal.note_placement(sites, why)
         self._began_s = self._next_look_s = self._next_trim_s = self.clock.monotonic_s()
         self._first_at = {name: at for name, at in sites.items() if starts is not None and name not in starts}
         recovery = Recovery(
-            sites, self._replaced, self._options.recovery, self._tell, idle=tuple(self._first_at)
+            sites,
+            self._replaced,
+            self._options.recovery,
+            self._tell,
+            idle=tuple(self._first_at),
+            left=left,
         )
         self._supervisor = Supervisor(
             self.engine, recovery, self._reviver, changed=self._recovered, noticed=self._noticed
@@ -233,6 +255,7 @@ class RunSession:
             considered,
             self.desk.under_way(),
             self.adaptation.as_json(considered),
+            dict(self.left_sites.left),
         )
         self.apply(look)
         return look
@@ -245,7 +268,7 @@ class RunSession:
             measured,
             self.troubles(),
             self.placement(),
-            frozenset(self.supervisor.recovery.lost),
+            frozenset({*self.supervisor.recovery.lost, *self.left_sites.left}),
             resting,
         )
 
@@ -299,6 +322,13 @@ class RunSession:
     def _replaced(self, sites: FragmentSites, lost: Collection[str]) -> FragmentSites:
         return replace_lost(self.problem, sites, lost, self._replan)
 
+    def _stand_still(self, site: str, fragments: Collection[str]) -> None:
+        """Stop what may run nowhere else; it waits until its site is used again."""
+        for fragment in fragments:
+            if not self.engine.is_idle(fragment):
+                self.engine.stop(fragment)
+        self.supervisor.recovery.site_emptied(site, self.clock.monotonic_s())
+
     def _recovered(self, started: FragmentSites) -> None:
         """All that was due has been started."""
         self.adaptation.recovered(self.clock.now_s())
@@ -330,7 +360,7 @@ class RunSession:
         due = [
             name
             for name, site in recovery.placement.items()
-            if recovery.state_of(name) == "waiting" and site not in recovery.lost
+            if recovery.state_of(name) == "waiting" and not recovery.is_closed(site)
         ]
         return f"recovery starts {', '.join(due[:3])}" if due else ""
 

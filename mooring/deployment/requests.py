@@ -39,6 +39,30 @@ class AbortRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
     version: int = 1
 
 
+class LeaveRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="leave"):
+    """Move everything away from a site, and keep it empty."""
+
+    id: str
+    created_s: float
+    asker_pid: int
+    site: str
+    force: bool = False
+    """Even if the other sites cannot keep up, and what may run nowhere else has to stand still."""
+    asked_by: str = ""
+    version: int = 1
+
+
+class ReturnRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="return"):
+    """Use a site again that was left."""
+
+    id: str
+    created_s: float
+    asker_pid: int
+    site: str
+    asked_by: str = ""
+    version: int = 1
+
+
 class StopNotice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="stop"):
     """Who is about to end the run by a signal, which itself does not tell."""
 
@@ -49,7 +73,8 @@ class StopNotice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
     version: int = 1
 
 
-Request = MoveRequest | AbortRequest | StopNotice
+SiteRequest = LeaveRequest | ReturnRequest
+Request = MoveRequest | AbortRequest | SiteRequest | StopNotice
 
 
 class Mailbox(Protocol):

@@ -30,6 +30,14 @@ def read_project_folder(folder: Path) -> tuple[Layout, Problem]:
     return read_project(folder)
 
 
+def record_folder(layout: Layout) -> Path | None:
+    """Where the journal of a project is; None if it never ran."""
+    from mooring.spark.storage.owned_folder import newest_owned
+
+    owned = newest_owned(layout.project.settings.storage)
+    return None if owned is None else owned.folder
+
+
 def measured_problem(layout: Layout, problem: Problem) -> Problem | None:
     """A project's problem at the rates and costs of its last run; None where no run measured anything."""
     from mooring.spark.runs.record.operation_statistics import read_operation

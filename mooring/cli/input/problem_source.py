@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mooring.cli.input.needs_spark import require_spark
 from mooring.cli.input.parsing import Parser
+from mooring.controller.journal import Journal
 from mooring.errors import InputError
 from mooring.placement.judging.headroom_sentence import headroom_sentences
 from mooring.problem.problem import Problem
@@ -14,6 +15,7 @@ from mooring.spark.on_demand import (
     assumed_sentence,
     measured_problem,
     read_project_folder,
+    record_folder,
     statistics_notes,
 )
 
@@ -74,6 +76,12 @@ def is_pipeline_spec(path: Path) -> bool:
 def source_notes(layout: Layout | None) -> list[str]:
     """Where a project's statistics come from; a problem file states its own."""
     return [] if layout is None else statistics_notes(layout)
+
+
+def left_sites(layout: Layout | None) -> dict[str, str]:
+    """Sites of a project that are kept empty, and who asked for it."""
+    record = None if layout is None else record_folder(layout)
+    return {} if record is None else Journal(record, lambda: 0.0).left_sites()
 
 
 def source_sentences(layout: Layout | None, made: Plan) -> list[str]:

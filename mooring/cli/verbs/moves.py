@@ -12,16 +12,14 @@ from rich.table import Table
 
 from mooring.cli.input.files import read_placement
 from mooring.cli.input.parsing import Parser, add_project
-from mooring.cli.input.problem_source import load_problem
+from mooring.cli.input.site_leaving import known_problem, leave_or_return, step_line
 from mooring.cli.output.terminal import Terminal
-from mooring.controller.asking import MoveAsker, Step
+from mooring.controller.asking import MoveAsker
 from mooring.controller.journal import Journal
-from mooring.controller.spark_run import PROBLEM_FILE_NAME
 from mooring.deployment.moves import Effect, MoveList
 from mooring.errors import EngineError, InputError, MooringError
 from mooring.placement.admission import require_all_queries
 from mooring.placement.placement import FragmentSites
-from mooring.problem.problem import Problem
 from mooring.quantity import quantity
 from mooring.spark.runs.asker import this_asker
 from mooring.spark.runs.found_run import find_run
@@ -31,7 +29,8 @@ DESCRIPTION = (
     "Lists the moves that lead from the placement that runs (or ran last) to PLAN.json, in order, with "
     "their predicted effect and pause; without PLAN.json, those that the running process proposes at the "
     "rates it measures, if any. With --apply the process that runs the project carries out "
-    "exactly that list; should a move fail, or somebody abort the list, those done are taken back."
+    "exactly that list; should a move fail, or somebody abort the list, those done are taken back. "
+    "With --leave SITE everything is moved away from a site, which is then kept empty until --return SITE."
 )
 
 
@@ -46,12 +45,25 @@ def add_options(parser: Parser) -> None:
     )
     target.add_argument("--rollback", action="store_true", help="undo the last list that was applied")
     target.add_argument("--abort", action="store_true", help="take back the list that is being carried out")
+    target.add_argument(
+        "--leave", metavar="SITE", help="move everything away from a site, and keep it empty in runs to come"
+    )
+    target.add_argument("--return", metavar="SITE", dest="come_back", help="use a site again that was left")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="with --leave: even if the other sites cannot keep up, or something has to stand still",
+    )
     parser.add_argument("--apply", action="store_true", help="have the running process carry it out")
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     clock = SystemClock()
     found = find_run(args.project, clock)
+    if args.force and args.leave is None:
+        raise InputError("found --force without a site to leave", field="--force", remedy="add --leave SITE")
+    if args.leave is not None or args.come_back is not None:
+        return leave_or_return(args, terminal, found, clock)
     if args.apply or args.abort:
         found.refuse_elsewhere("ask for moves")
     if args.abort and (args.apply or not found.runs):
@@ -67,7 +79,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             remedy="give the placement to reach, or start it with `mooring run`",
         )
     asked_by = this_asker(" ".join(["mooring", *args.words]))
-    problem, journal = _problem(args.project, found.files.folder), Journal(found.record, clock.now_s)
+    problem, journal = known_problem(args.project, found), Journal(found.record, clock.now_s)
     asker = MoveAsker(problem, found.files, journal, clock, asked_by)
     if args.abort:
         return _abort(terminal, asker)
@@ -83,18 +95,12 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _abort(terminal: Terminal, asker: MoveAsker) -> int:
-    answer = asker.abort(lambda at, step: terminal.note(_step_line(at, step)))
+    answer = asker.abort(lambda at, step: terminal.note(step_line(at, step)))
     if answer["state"] != "aborted":
         raise EngineError(f"not aborted: {answer.get('why', 'every move was done')}")
     terminal.document({"version": 1, "running": True, "aborted": answer})
     terminal.print(escape(str(answer["why"])))
     return 0
-
-
-def _problem(project: Path, folder: Path) -> Problem:
-    """As the runner last understood it; read anew by Spark where it never ran."""
-    known = folder / PROBLEM_FILE_NAME
-    return Problem.load(known) if known.exists() else load_problem(project)
 
 
 def _wanted(args: argparse.Namespace, asker: MoveAsker, start: FragmentSites) -> MoveList:
@@ -115,7 +121,7 @@ def _applied(
             "the project does not run, so nobody can carry out the moves",
             remedy="`mooring run PROJECT --placement PLAN.json` starts it there",
         )
-    answer = asker.ask(wanted, lambda at, step: terminal.note(_step_line(at, step)))
+    answer = asker.ask(wanted, lambda at, step: terminal.note(step_line(at, step)))
     if answer["state"] == "refused":
         _show_again(args, terminal, asker, FragmentSites(answer["placement"]))
         raise EngineError(f"refused: {answer['why']}", remedy="look at the list above and ask again")
@@ -132,11 +138,6 @@ def _show_again(
     terminal.print(escape(f"running now: {where}"))
     with contextlib.suppress(MooringError):
         terminal.print(_table(_wanted(args, asker, running)))
-
-
-def _step_line(at: int, step: Step) -> str:
-    pause = f" after {step['pause_s']:.2f} s" if "pause_s" in step else ""
-    return f"{at + 1}. {step['fragment']}: {step['from']} -> {step['to']}: {step['reached']}{pause}"
 
 
 def _table(wanted: MoveList) -> Table:

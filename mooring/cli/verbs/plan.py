@@ -10,7 +10,12 @@ from rich.markup import escape
 from mooring.cli.input.clock import Timed, deadline_in
 from mooring.cli.input.files import read_placement, write_text
 from mooring.cli.input.parsing import Parser, add_problem, count, seconds, settings
-from mooring.cli.input.problem_source import read_source, source_notes, source_sentences
+from mooring.cli.input.problem_source import (
+    left_sites,
+    read_source,
+    source_notes,
+    source_sentences,
+)
 from mooring.cli.output.tables import (
     latency_table,
     metric_lines,
@@ -20,6 +25,8 @@ from mooring.cli.output.tables import (
     site_table,
 )
 from mooring.cli.output.terminal import Terminal, as_json_text
+from mooring.controller.placing import plan_around
+from mooring.controller.replacement import closed_problem
 from mooring.errors import InputError
 from mooring.policies.catalogue import make_policy
 from mooring.problem.fingerprint import fingerprint
@@ -51,7 +58,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     if args.max_moves is not None and args.current is None:
         raise InputError("found no running placement", field="--max-moves", remedy="add --from PLAN.json")
     problem, layout = read_source(args.problem)
-    notes = source_notes(layout)
+    notes, left = source_notes(layout), left_sites(layout)
     current = None if args.current is None else read_placement(args.current, problem)
     if current is not None and current.rejected and args.policy != "overlay":
         left_out = ", ".join(current.rejected)
@@ -62,8 +69,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         )
     policy = Timed(make_policy(args.policy, settings(args.set)))
     with terminal.progress(f"planning with {args.policy}") as report:
-        made = plan(
-            problem,
+        around = plan(
+            closed_problem(problem, left),
             policy,
             seed=args.seed,
             steps=args.steps,
@@ -72,11 +79,13 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             current=current,
             max_moves=args.max_moves,
         )
+        made = plan_around(problem, left, around)
         document = plan_document(made, policy.seconds)
     said = source_sentences(layout, made)
     document["explanation"] = said
     if layout is not None:
         document["statistics"] = notes
+        document["left_sites"] = left
     if args.output is not None:
         write_text(args.output, as_json_text(document))
     terminal.document(document)
@@ -94,6 +103,10 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             terminal.print(latencies)
         terminal.print()
         terminal.print(sentences([*said, *shared_sentences(made.shared)]))
+        for site in left:
+            terminal.print(
+                escape(f"{site} is kept empty (`mooring moves --return {site}` has it used again)")
+            )
         for note in notes:
             terminal.print(f"[yellow]statistics:[/yellow] {escape(note)}")
         if args.output is not None:

@@ -13,6 +13,7 @@ from mooring.cli.output.adapting_lines import adapting_lines
 from mooring.cli.output.live_view import run_view
 from mooring.cli.output.terminal import Terminal
 from mooring.cli.output.update_table import update_table
+from mooring.controller.journal import Journal
 from mooring.spark.running.snapshot import snapshot_from_json
 from mooring.spark.runs.found_run import FoundRun, find_run
 from mooring.spark.runs.system_clock import SystemClock
@@ -27,6 +28,7 @@ def add_options(parser: Parser) -> None:
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     found = find_run(args.project, SystemClock())
     status = found.files.read_status()
+    left = Journal(found.record, lambda: 0.0).left_sites()
     terminal.document(
         {
             "version": 1,
@@ -34,6 +36,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             "pid": found.pid,
             "elsewhere": None if found.elsewhere is None else str(found.elsewhere),
             "silent_s": found.silent_s,
+            "left_sites": left,
             "last": status,
         }
     )
@@ -53,6 +56,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         if found.runs and (adapting := status.get("adapting")):
             for line in adapting_lines(adapting):
                 terminal.print(escape(line))
+    for site, by in left.items():
+        asked = f" ({by})" if by else ""
+        terminal.print(escape(f"{site} is kept empty until `mooring moves --return {site}`{asked}"))
     return 0
 
 

@@ -33,6 +33,7 @@ class Observation:
     placement: FragmentSites = field(default_factory=lambda: FragmentSites({}))
     """Where every fragment is or belongs, those that do not run included; as `sites` where not given."""
     lost_sites: frozenset[str] = frozenset()
+    """Where nothing can be put: lost, or kept empty on purpose."""
     resting: frozenset[str] = frozenset()
     """Fragments that were stopped because no query needs them now."""
 

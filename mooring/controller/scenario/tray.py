@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from mooring.deployment.moves import Move
-from mooring.deployment.requests import AbortRequest, MoveRequest, Request
+from mooring.deployment.requests import AbortRequest, LeaveRequest, MoveRequest, Request, ReturnRequest
 from mooring.placement.placement import FragmentSites
 
 
@@ -24,6 +24,14 @@ class Tray:
     def ask_abort(self, asked_by: str = "") -> str:
         """Ask to have the list that is being carried out taken back; returns the request's name."""
         return self._put(AbortRequest(self._next_name(), 0.0, 0, asked_by))
+
+    def ask_leave(self, site: str, asked_by: str = "", *, force: bool = False) -> str:
+        """Ask to have a site emptied and kept empty; returns the request's name."""
+        return self._put(LeaveRequest(self._next_name(), 0.0, 0, site, force, asked_by))
+
+    def ask_return(self, site: str, asked_by: str = "") -> str:
+        """Ask to have a site used again; returns the request's name."""
+        return self._put(ReturnRequest(self._next_name(), 0.0, 0, site, asked_by))
 
     def _next_name(self) -> str:
         self._count += 1

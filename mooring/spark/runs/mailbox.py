@@ -21,7 +21,14 @@ from typing import Any
 
 import msgspec
 
-from mooring.deployment.requests import AbortRequest, MoveRequest, Request, StopNotice
+from mooring.deployment.requests import (
+    AbortRequest,
+    LeaveRequest,
+    MoveRequest,
+    Request,
+    ReturnRequest,
+    StopNotice,
+)
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
 from mooring.spark.sites.process_tree import is_alive
@@ -49,6 +56,14 @@ class FileMailbox:
     def ask_abort(self, asked_by: str) -> str:
         """Ask to have the list that is being carried out taken back; returns the request's id."""
         return self._put(AbortRequest(uuid.uuid4().hex, time.time(), os.getpid(), asked_by))
+
+    def ask_leave(self, site: str, asked_by: str, *, force: bool) -> str:
+        """Ask to have a site emptied and kept empty; returns the request's id."""
+        return self._put(LeaveRequest(uuid.uuid4().hex, time.time(), os.getpid(), site, force, asked_by))
+
+    def ask_return(self, site: str, asked_by: str) -> str:
+        """Ask to have a site used again; returns the request's id."""
+        return self._put(ReturnRequest(uuid.uuid4().hex, time.time(), os.getpid(), site, asked_by))
 
     def announce_stop(self, asked_by: str) -> str:
         """Say who is about to end the run; nobody answers. Returns the notice's id."""

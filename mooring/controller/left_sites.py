@@ -1,0 +1,205 @@
+"""Leaving a site: everything there goes elsewhere, in good order, and the site is kept empty.
+
+A site is left before its machine is taken down, say. From then on nothing is put there, by whomever:
+recovery, deciders, moves by hand and new plans go around it, also in runs to come, until somebody has it used
+again. What may run nowhere else is a reason not to leave; with force it is stopped and waits for its site. So
+is too little room elsewhere at the rates that are measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mooring.controller.apply import Ending
+from mooring.controller.deciding.picture import Picture, picture_of, without_fragments
+from mooring.controller.journal import Journal
+from mooring.controller.move_desk import MoveDesk
+from mooring.controller.replacement import bound_fragments, replace_lost, shares_with
+from mooring.deployment.moves import Move, ordered_moves
+from mooring.deployment.requests import LeaveRequest, ReturnRequest, SiteRequest, shown_asker
+from mooring.errors import InfeasibleError, InputError, MooringError
+from mooring.placement.placement import FragmentSites, Placement
+from mooring.problem.problem import Problem
+
+Replan = Callable[[Problem], Placement]
+
+
+@dataclass(frozen=True)
+class Emptying:
+    """What it takes to empty a site."""
+
+    moves: tuple[Move, ...]
+    staying: tuple[str, ...]
+    """Fragments that may run nowhere else: they have to stand still."""
+    headroom: float
+    """At the measured rates, once it is done."""
+
+
+def emptying(
+    picture: Picture,
+    where: FragmentSites,
+    site: str,
+    closed: Collection[str],
+    replan: Replan,
+    *,
+    force: bool = False,
+) -> Emptying:
+    """How to empty a site; `InfeasibleError` with the reason if the other sites cannot hold what is there and
+    it is not forced. `closed`: further sites that cannot take anything.
+    """
+    problem, shut = picture.problem, {site, *closed}
+    if not set(problem.site_index) - shut:
+        raise InfeasibleError(f"there is no other site than {site!r} that could take anything")
+    here = [name for name, at in where.items() if at == site]
+    staying = tuple(name for name in here if name in bound_fragments(problem))
+    if staying and not force:
+        stay = "stays" if len(staying) == 1 else "stay"
+        raise InfeasibleError(
+            f"{', '.join(staying)} may run nowhere else than at {site!r}",
+            remedy=f"with --force it {stay} there and stands still until the site is used again",
+        )
+    goal = _goal(problem, where, site, shut, staying, replan, force=force)
+    model = without_fragments(
+        picture.model, picture.running & ~np.isin(np.array(problem.fragment_names), staying)
+    )
+    after = replace(picture, model=model).predict(Placement.from_fragments(problem, goal).site_of_fragment)
+    if after.headroom < 1.0 and not force:
+        raise InfeasibleError(
+            f"without {site!r} the other sites could not keep up at the measured rates: {after.bottleneck} "
+            f"has room for x {after.headroom:.2f} of them",
+            remedy="leave it when rates are lower, add a site, or use --force",
+        )
+    return Emptying(_ordered(problem, where, goal, force=force), staying, after.headroom)
+
+
+def _goal(
+    problem: Problem,
+    where: FragmentSites,
+    site: str,
+    shut: Collection[str],
+    staying: Collection[str],
+    replan: Replan,
+    *,
+    force: bool,
+) -> FragmentSites:
+    chosen, goal = replace_lost(problem, where, shut, replan), dict(where)
+    for name, at in where.items():
+        if at != site or name in staying:
+            continue
+        to = chosen[name]
+        if to in shut:
+            shares = shares_with(problem, goal, shut, name)
+            if not force or not shares:
+                raise InfeasibleError(f"without {site!r} no other site has room for {name!r}")
+            to = min(shares, key=shares.__getitem__)
+        goal[name] = to
+    return FragmentSites(goal)
+
+
+def _ordered(problem: Problem, where: FragmentSites, goal: FragmentSites, *, force: bool) -> tuple[Move, ...]:
+    try:
+        return ordered_moves(problem, where, goal).moves
+    except InfeasibleError:
+        if not force:
+            raise
+        return tuple(Move(name, at, goal[name]) for name, at in where.items() if goal[name] != at)
+
+
+class LeftSites:
+    """The sites of a run that are kept empty, and requests to change that."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        journal: Journal,
+        desk: MoveDesk,
+        *,
+        picture: Callable[[], Picture | None],
+        where: Callable[[], FragmentSites],
+        lost: Callable[[], Mapping[str, str]],
+        replan: Replan,
+        stand_still: Callable[[str, Collection[str]], None],
+        tell: Callable[[str], None],
+    ) -> None:
+        """`stand_still` is called with a site and the fragments there that may run nowhere else."""
+        self.problem, self._journal, self._desk = problem, journal, desk
+        self._picture, self._where, self._lost, self._replan = picture, where, lost, replan
+        self._stand_still, self._tell = stand_still, tell
+        self.left = journal.left_sites()
+        """Site -> who asked for it."""
+        self.reasons = {site: _reason(site, by) for site, by in self.left.items()}
+        """The same in words, for whoever wants to put something there."""
+
+    def serve(self, request: SiteRequest) -> None:
+        """Carry out what is asked, or answer why not."""
+        try:
+            if request.site not in self.problem.site_index:
+                raise InputError(
+                    f"there is no site {request.site!r}; there are {', '.join(self.problem.site_index)}"
+                )
+            match request:
+                case LeaveRequest():
+                    self._leave(request)
+                case ReturnRequest():
+                    self._return(request)
+        except MooringError as refusal:
+            self._desk.answer(request.id, "refused", why=str(refusal))
+
+    def _leave(self, request: LeaveRequest) -> None:
+        site, asked_by = request.site, shown_asker(request.asked_by)
+        if self._desk.busy:
+            raise InfeasibleError("a list of moves is being carried out", remedy="ask again when it is done")
+        where = self._where()
+        picture = self._picture() or picture_of(self.problem, Placement.from_fragments(self.problem, where))
+        closed = {*self._lost(), *self.left}
+        needed = emptying(picture, where, site, closed - {site}, self._replan, force=request.force)
+        self._close(site, asked_by)
+        if not needed.moves:
+            self._emptied(site, needed.staying, "done")
+            self._desk.answer(request.id, "done")
+            return
+        refusal = self._desk.order(
+            needed.moves,
+            asked_by,
+            answer_to=request.id,
+            within_limits=not request.force,
+            ended=lambda ending: self._emptied(site, needed.staying, ending),
+        )
+        if refusal is not None:
+            self._open(site, f"not left: {refusal}")
+
+    def _return(self, request: ReturnRequest) -> None:
+        if request.site not in self.left:
+            raise InputError(f"the site {request.site!r} was not left, so it is in use already")
+        self._open(request.site, shown_asker(request.asked_by))
+        self._tell(f"the site {request.site} is used again")
+        self._desk.answer(request.id, "done")
+
+    def _emptied(self, site: str, staying: Collection[str], ending: Ending) -> None:
+        """The moves have ended. Where they were not made the site is not left either; those that the end of
+        the run cuts short are made up for by the next one.
+        """
+        if ending == "done":
+            waits = f"; {', '.join(staying)} wait until it is used again" if staying else ""
+            self._stand_still(site, staying)
+            self._tell(f"the site {site} was emptied and is kept empty{waits}")
+        elif ending != "left":
+            self._open(site, "the moves were not made")
+            self._tell(f"the site {site} is not left: the moves were not made")
+
+    def _close(self, site: str, asked_by: str) -> None:
+        self._journal.note_left(site, asked_by)
+        self.left[site], self.reasons[site] = asked_by, _reason(site, asked_by)
+
+    def _open(self, site: str, why: str) -> None:
+        self._journal.note_returned(site, why)
+        self.left.pop(site, None)
+        self.reasons.pop(site, None)
+
+
+def _reason(site: str, asked_by: str) -> str:
+    by = f" (asked for by {asked_by})" if asked_by else ""
+    return f"{site} is kept empty{by}; `mooring moves PROJECT --return {site}` has it used again"
