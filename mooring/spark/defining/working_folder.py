@@ -18,6 +18,12 @@ _inside: list[Path] = []
 _outside: list[str] = []
 
 
+def command_folder() -> Path:
+    """The current folder of the process, whatever definitions are run in another thread meanwhile."""
+    with _change:
+        return Path(_outside[0] if _outside else os.getcwd())
+
+
 @contextlib.contextmanager
 def inside(folder: Path) -> Iterator[None]:
     """Relative paths in Python start at `folder`."""

@@ -73,8 +73,17 @@ def bad_flow(flow: FlowDefinition, failure: Exception) -> InputError:
     place = flow.place
     if (line := line_of_failure(failure, place.file)) is not None:
         place = Place(place.file, line)
-    remedy = foreign_remedy(failure, flow.target) or remedy_for(failure)
+    remedy = foreign_remedy(failure, flow.target) or remedy_for(failure) or _remedy_for_path(failure)
     return InputError(f"the flow {flow.name!r} is wrong: {cause}", file=str(place), remedy=remedy)
+
+
+def _remedy_for_path(failure: Exception) -> str | None:
+    if not isinstance(failure, PySparkException) or failure.getCondition() != "PATH_NOT_FOUND":
+        return None
+    return (
+        "a relative path starts at the folder that the command is run in, as under spark-pipelines: run it "
+        "in the right one, or give an absolute path"
+    )
 
 
 def stuck_flows(

@@ -34,7 +34,7 @@ from mooring.spark.pipeline.flow_refusals import (
     refused_stream_of_view,
     stuck_flows,
 )
-from mooring.spark.pipeline.plan_reads import PlanReads, plan_of, reads_of
+from mooring.spark.pipeline.plan_reads import FoldedReads, PlanReads, plan_of, reads_of
 from mooring.spark.pipeline.tables.flow_settings import flow_settings
 from mooring.spark.pipeline.tables.output_modes import check_appends
 from mooring.spark.pipeline.tables.table_arguments import check_columns, check_format, stated_schema
@@ -68,6 +68,8 @@ class FlowNode:
     made of, or what a flow looks up beside its streams."""
     unobserved: bool = False
     """It reads something outside the pipeline as it stands, of which nobody says when it changes."""
+    relative_paths: tuple[str, ...] = ()
+    """Of what it reads outside the pipeline; where they start is for the run to say."""
 
 
 @dataclass(frozen=True)
@@ -102,20 +104,6 @@ class Pipeline:
         return [dataset for dataset in self.datasets.values() if dataset.kind == "sink"]
 
 
-@dataclass(frozen=True)
-class _Reads:
-    """What a flow reads once its temporary views are replaced by what they read."""
-
-    inputs: tuple[str, ...]
-    static: tuple[str, ...]
-    views: tuple[str, ...]
-    outside: bool
-    unobserved: bool
-    stateful: bool
-    fingerprint: str
-    unplaced_fingerprint: str
-
-
 def read_pipeline(
     spec: PipelineSpec,
     definitions: Definitions,
@@ -146,7 +134,7 @@ class _Analysis:
         self._session = session
         self._empty = empty
         self._flows: dict[str, FlowNode] = {}
-        self._views: dict[str, _Reads] = {}
+        self._views: dict[str, FoldedReads] = {}
         self._schemas: dict[str, StructType] = {}
         self._partial: dict[str, StructType] = {}
         """Columns of a table as far as its flows are known."""
@@ -280,6 +268,7 @@ class _Analysis:
             spark_conf=self._settings(flow, reads.views),
             static=reads.static,
             unobserved=reads.unobserved,
+            relative_paths=reads.relative_paths,
         )
         if kind != "sink":
             self._note_schema(flow, schema)
@@ -310,12 +299,12 @@ class _Analysis:
         self._schemas[name] = known
         self._stand_in({name: True})
 
-    def _folded(self, reads: PlanReads) -> _Reads:
+    def _folded(self, reads: PlanReads) -> FoldedReads:
         inputs: dict[str, None] = {}
         static: dict[str, None] = {}
         views: dict[str, None] = {}
         outside, unobserved, stateful = reads.outside, reads.outside_at_rest, reads.stateful
-        marks, unplaced_marks = [], []
+        marks, unplaced_marks, paths = [], [], list(reads.relative_paths)
         for table in reads.tables:
             name = self._local_name(table.name)
             if (view := self._views.get(name)) is not None:
@@ -326,14 +315,16 @@ class _Analysis:
                 unobserved = unobserved or view.unobserved
                 marks.append(view.fingerprint)
                 unplaced_marks.append(view.unplaced_fingerprint)
+                paths += view.relative_paths
             elif name in self._definitions.datasets:
                 (inputs if table.streaming else static)[name] = None
             else:  # a table the cluster has; a stream only if it is read as one
                 outside, unobserved = outside or table.streaming, unobserved or not table.streaming
-        return _Reads(
+        return FoldedReads(
             *(tuple(inputs), tuple(static), tuple(views), outside, unobserved, stateful),
             _joined(reads.fingerprint, marks),
             _joined(reads.unplaced_fingerprint, unplaced_marks),
+            tuple(dict.fromkeys(paths)),
         )
 
     def _local_name(self, name: str) -> str:

@@ -12,6 +12,7 @@ from pyspark.cloudpickle import loads as unpickle
 from pyspark.sql import DataFrame
 
 from mooring.spark.defining.plan_messages import messages_in
+from mooring.spark.defining.relative_paths import relative_in_names, relative_in_source
 from mooring.spark.pipeline import sql_definitions
 from mooring.spark.pipeline.sql_definitions import TableRead, tables_read
 
@@ -44,6 +45,23 @@ class PlanReads:
     """The same, whatever the folder its sources lie in: what was measured of it holds elsewhere too."""
     sorted: bool = False
     """It puts rows in order, which a stream seldom can."""
+    relative_paths: tuple[str, ...] = ()
+    """Of what it reads outside the pipeline."""
+
+
+@dataclass(frozen=True)
+class FoldedReads:
+    """What a flow reads once its temporary views are replaced by what they read."""
+
+    inputs: tuple[str, ...]
+    static: tuple[str, ...]
+    views: tuple[str, ...]
+    outside: bool
+    unobserved: bool
+    stateful: bool
+    fingerprint: str
+    unplaced_fingerprint: str
+    relative_paths: tuple[str, ...]
 
 
 def plan_of(frame: DataFrame) -> Message:
@@ -54,6 +72,7 @@ def plan_of(frame: DataFrame) -> Message:
 def reads_of(plan: Message) -> PlanReads:
     tables: dict[TableRead, None] = {}
     outside = at_rest = stateful = in_order = False
+    paths: list[str] = []
     for message in messages_in(plan):
         kind = message.DESCRIPTOR.name
         stateful = stateful or kind in _STATEFUL
@@ -66,13 +85,16 @@ def reads_of(plan: Message) -> PlanReads:
             else:
                 outside = outside or read.is_streaming
                 at_rest = at_rest or not read.is_streaming
+                paths += relative_in_source(read.data_source)
         elif kind == "SQL":
             query = message.query
             tables.update(dict.fromkeys(tables_read(query)))
             stateful = stateful or sql_definitions.keeps_state(query)
             in_order = in_order or sql_definitions.puts_in_order(query)
     marks = fingerprint_of(plan), fingerprint_of(plan, placed=False)
-    return PlanReads(tuple(tables), outside, at_rest, stateful, *marks, in_order)
+    paths += relative_in_names(table.name for table in tables)
+    relative = tuple(dict.fromkeys(paths))
+    return PlanReads(tuple(tables), outside, at_rest, stateful, *marks, in_order, relative)
 
 
 def fingerprint_of(plan: Message, *, placed: bool = True) -> str:

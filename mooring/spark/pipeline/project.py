@@ -34,6 +34,7 @@ from mooring.problem.stream import Stream
 from mooring.problem.surroundings import Surroundings, check_site, entries, read_surroundings
 from mooring.spark.defining.names import PipelineNames
 from mooring.spark.defining.pipeline_spec import is_default, load_spec, spec_file_of
+from mooring.spark.defining.working_folder import command_folder
 from mooring.spark.pipeline.statistics.statistics_file import (
     STATISTICS_FILE_NAME,
     MeasuredStatistics,
@@ -134,6 +135,8 @@ class Project:
     settings: ProjectSettings
     measured: MeasuredStatistics = field(default_factory=MeasuredStatistics)
     """From the statistics file that `mooring profile` writes; empty where there is none."""
+    run_from: Path = field(default_factory=command_folder)
+    """The folder of the command, where Spark at embedded sites takes relative paths to start."""
 
     @property
     def shown(self) -> str:

@@ -16,6 +16,7 @@ from mooring.quantity import quantity
 from mooring.spark.pipeline.cut_changes import CutChange, cut_changes, has_begun
 from mooring.spark.pipeline.definitions import KIND_WORDS
 from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.path_notes import changed_path_notes, relative_paths
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, FlowRecord, PipelineRecord, Unfinished
 from mooring.spark.storage.storage_root import FORMAT, format_of
@@ -50,7 +51,8 @@ class ProjectEdits:
         for change in self.changes:
             parts = ", ".join(part.fragment for part in change.parts)
             said.append(f"{change.fragment} goes on as {parts}, with its progress and state")
-        return [*said, *_newly_kept(self.layout), *_unstored(self.layout)]
+        kept = [*_newly_kept(self.layout), *_unstored(self.layout)]
+        return [*said, *kept, *changed_path_notes(self.layout)]
 
     @property
     def record(self) -> PipelineRecord:
@@ -82,6 +84,7 @@ def record_of(layout: Layout) -> PipelineRecord:
             if name in channels and layout.is_kept(name)
         },
         dropped=before.dropped,
+        run_from=str(layout.project.run_from) if relative_paths(pipeline) else "",
     )
 
 

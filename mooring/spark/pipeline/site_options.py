@@ -1,5 +1,5 @@
 """How the embedded sites of a project are made: with the jars that it brings along, its spec's settings, and
-its own folder for relative paths.
+the folder of the command for relative paths.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def site_options(project: Project, options: EmbeddedOptions | None = None) -> Em
         base,
         jars=fetched_jars(project_jars(project), java),
         settings={**launch_settings(project.spec), **base.settings},
-        working_folder=project.folder,
+        working_folder=project.run_from,
     )
 
 

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.connect.plan import DataSource, LogicalPlan
 
 from mooring.errors import InputError
+from mooring.spark.defining.working_folder import command_folder
 from mooring.spark.pipeline.definitions import Definitions, FlowDefinition
 from mooring.spark.profile.feed import WRITERS
 from mooring.spark.profile.topics import topic_options
@@ -109,7 +110,7 @@ def _read(
 
 
 def _local(path: str) -> Path:
-    return Path(path.removeprefix("file://").removeprefix("file:"))
+    return command_folder() / path.removeprefix("file://").removeprefix("file:")
 
 
 def with_stand_ins(definitions: Definitions, stand_in: Callable[[DataSource], None]) -> Definitions:

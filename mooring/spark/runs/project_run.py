@@ -44,7 +44,7 @@ from mooring.spark.sites.site_calls import SiteCalls
 from mooring.spark.sites.sites import SiteHandle, SiteHandles, running_sites
 from mooring.spark.storage.fencing import retire
 from mooring.spark.storage.owned_folder import OwnedFolder
-from mooring.spark.storage.pipeline_record import forget_record
+from mooring.spark.storage.pipeline_record import forget_record, read_record
 from mooring.spark.storage.storage_root import StorageRoot, forget_mark, format_of
 from mooring.spark.storage.views.versions import VIEWS
 from mooring.spark.tables.registration import register_tables
@@ -250,7 +250,7 @@ def read_project(folder: Path) -> tuple[Layout, Problem]:
     """
     gather = Gathered()
     try:
-        project = load_project(folder)
+        project = _as_running(load_project(folder))
     except InputError as wrong:
         if not any(file.is_file() for file in settings_files(spec_file_of(folder.resolve()))):
             raise
@@ -265,6 +265,14 @@ def read_project(folder: Path) -> tuple[Layout, Problem]:
         _check_endpoints(project)
     gather.raise_any()
     return layout, problem_of(layout)
+
+
+def _as_running(project: Project) -> Project:
+    """With relative paths as the run has them that is under way, if one is."""
+    if RunFiles(project.work_folder).running_pid() is None:
+        return project
+    record = read_record(project.settings.storage)
+    return replace(project, run_from=Path(record.run_from)) if record and record.run_from else project
 
 
 def read_on_one_site(project: Project) -> Layout:

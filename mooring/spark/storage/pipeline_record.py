@@ -89,6 +89,8 @@ class PipelineRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Dataset whose rows are kept -> why."""
     dropped: tuple[Dropped, ...] = ()
     unfinished: Unfinished = Unfinished()
+    run_from: str = ""
+    """The folder that relative paths of data started at; empty where the pipeline has none."""
 
     @property
     def home(self) -> dict[str, str]:

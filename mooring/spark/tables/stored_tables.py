@@ -56,7 +56,7 @@ class TableShelf:
     owned: OwnedFolder
     record: PipelineRecord
     project: Path
-    """Paths of sinks that are relative begin there."""
+    """Where relative paths of sinks start if the record does not say."""
     manifests: Path
     """The folder that manifests are written into."""
     keeps: Mapping[str, Keep] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class TableShelf:
     def _sink(self, dataset: str, flows: Mapping[str, FlowRecord], site: str | None) -> StoredTable:
         flow = next(iter(flows.values()))
         table = StoredTable(dataset, KINDS["sink"], site, None, None, flow.path or None, flow.stored)
-        folder = self.project / flow.path
+        folder = self.project / self.record.run_from / flow.path
         if not flow.path or "://" in flow.path or not (folder / _SINK_LOG).is_dir():
             return table
         batch, entries = stream_logs.noted_entries(folder / _SINK_LOG)

@@ -42,6 +42,8 @@ class Flow:
     static: tuple[str, ...] = ()
     """What it reads as it stands."""
     unobserved: bool = False
+    paths: tuple[str, ...] = ()
+    """Relative ones, of what it reads outside."""
     does: str = ""
     """What tells it from others, as a fingerprint would."""
 
@@ -59,6 +61,7 @@ def pipeline_of(flows: Sequence[Flow]) -> Pipeline:
             place=place,
             static=flow.static,
             unobserved=flow.unobserved,
+            relative_paths=flow.paths,
         )
     return Pipeline("test", datasets, nodes)
 

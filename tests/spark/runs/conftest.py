@@ -59,10 +59,10 @@ class EvenNumbers:
         wait(lambda: len(self.kept()) >= upto // 2, f"the numbers up to {upto}")
         assert self.kept() == list(range(0, upto, 2))
 
-    def detach(self, *words: str) -> int:
+    def detach(self, *words: str, cwd: Path = ROOT) -> int:
         """In the background, through a process that ends, so that the runner is nobody's child here."""
         command = [sys.executable, "-m", "mooring", "run", str(self.folder), "--detach", "--json", *words]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, cwd=cwd)
         assert done.returncode == 0, done.stdout + done.stderr
         return int(json.loads(done.stdout)["pid"])
 

@@ -105,16 +105,25 @@ def processes_in(folder: Path) -> list[int]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
 def test_a_run_can_be_detached_watched_killed_resumed_and_stopped_without_losing_a_row(
-    even_numbers: EvenNumbersMaker, mooring: Verb, wait_until: WaitUntil, homes: list[Path]
+    even_numbers: EvenNumbersMaker,
+    mooring: Verb,
+    wait_until: WaitUntil,
+    homes: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On a site that Mooring starts itself, for planning first."""
+    """On a site that Mooring starts itself, for planning first. Data is found by a path that starts where the
+    commands are run.
+    """
     project = even_numbers("{here: {capacity: 2}}")
     folder = project.folder
+    numbers = folder / "transformations" / "numbers.py"
+    numbers.write_text(numbers.read_text().replace(str(folder / "input"), f"./{folder.name}/input"))
+    monkeypatch.chdir(folder.parent)
     project.feed(range(100))
     traces = Traces(folder, homes)
     assert mooring("plan", folder, "--json", "--policy", "rod").document["placement"] == PLACED
     traces.assert_none()
-    pid = project.detach()
+    pid = project.detach(cwd=folder.parent)
     project.wait_for(100)
     status = mooring("status", folder, "--json").document
     assert status["running"]
@@ -131,7 +140,7 @@ def test_a_run_can_be_detached_watched_killed_resumed_and_stopped_without_losing
     assert mooring("doctor", folder, "--json").document["sound"]
     project.feed(range(100, 150))
     traces = Traces(folder, homes)
-    project.detach()
+    project.detach(cwd=folder.parent)
     project.wait_for(150)
     traces.look()
     assert mooring("stop", folder).code == 0
