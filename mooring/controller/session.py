@@ -186,7 +186,8 @@ class RunSession:
         self._first_at: dict[str, str] = {}
         """Fragments that have not been started yet -> where the journal has them."""
         self._list_shown: Mapping[str, object] | None = None
-        self._began_s = self._next_look_s = self._next_trim_s = clock.monotonic_s()
+        self._made_s = clock.monotonic_s()  # what happens is dated from here on, as the engine's looks are
+        self._began_s = self._next_look_s = self._next_trim_s = self._made_s
 
     # Beginning and end
 
@@ -345,7 +346,7 @@ class RunSession:
 
     def _moved(self, reports: Sequence[MoveReport], asked_by: str) -> None:
         self.adaptation.moved([report.fragment for report in reports], self.clock.now_s())
-        self.book.moved(self.clock.monotonic_s() - self._began_s, reports, asked_by)
+        self.book.moved(self.clock.monotonic_s() - self._made_s, reports, asked_by)
 
     def _note_entry(self, entry: LedgerEntry) -> None:
         """What a list promised and what came of it. A journal without room is no reason to stop."""
@@ -393,4 +394,5 @@ class RunSession:
         self.book.noticed(self.engine.homes(), self.troubles(), self.desk.under_way())
 
     def _tell(self, incident: Incident) -> None:
-        self.book.incident(incident.at_s - self._began_s, incident.what)
+        """Dated now: the turn may have begun long ago, where a site did not answer."""
+        self.book.incident(self.clock.monotonic_s() - self._made_s, incident.what)

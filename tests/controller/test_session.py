@@ -13,6 +13,7 @@ from mooring.controller.journal import Journal
 from mooring.controller.placing import Wish, begin
 from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
 from mooring.controller.session import Look, SessionOptions
+from mooring.deployment.engine import Trouble
 from mooring.deployment.moves import Move
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites, Placement
@@ -92,6 +93,33 @@ def test_the_observation_holds_what_was_measured_and_not_what_is_true(tmp_path: 
         "statistics": "as the problem states them",
         "ledger": [],
     }
+
+
+def test_what_happens_is_dated_by_the_clock_of_the_looks_however_long_a_site_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Starting takes a while, and so does asking a site that does not answer: neither is left out of account
+    in one place and counted in the other.
+    """
+    engine = SimulatedEngine(PROBLEM, [Constant(100.0)], np.random.default_rng(0), horizon_s=1000.0)
+    run = simulated_run(engine, tmp_path, Wish("rod"), options=SessionOptions(look_s=2.0))
+    start_all, dead_sites, clock = engine.start_all, engine.dead_sites, run.session.clock
+
+    def slow_start(sites: FragmentSites) -> None:
+        start_all(sites)
+        clock.sleep(21.0)
+
+    def slow_look() -> list[Trouble]:
+        clock.sleep(20.0)
+        return dead_sites()
+
+    monkeypatch.setattr(engine, "start_all", slow_start)
+    monkeypatch.setattr(engine, "dead_sites", slow_look)
+    run.session.start(Placement.from_fragments(PROBLEM, ALL_AT_A), "by hand")
+    engine.lose_site("a")
+    run.session.turn()
+    (at_s,) = (at_s for at_s, what in run.book.incidents if "the site a is lost" in what)
+    assert at_s == pytest.approx(41.0)
 
 
 def test_fragments_of_a_lost_site_go_on_elsewhere_and_the_run_says_so(tmp_path: Path) -> None:
