@@ -14,6 +14,7 @@ from mooring.errors import EngineError
 from mooring.quantity import quantity
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.file_channel import FileChannel
+from mooring.spark.storage.views.versions import VIEWS
 
 PART = "channel"
 _FROM_A_COPY = "put it back from a copy, or start the pipeline over with --fresh"
@@ -46,7 +47,9 @@ def _look_at(parts: StoredParts, folder: Path) -> Iterator[Diagnosis]:
     if (lost := channel.lost()) is not None:
         yield Diagnosis(PART, name, "lost", lost, _FROM_A_COPY)
         return
-    if channel.goes_beyond(stream_logs.last_batch(parts.checkpoint(name) / "offsets")):
+    of_view = (parts.root / VIEWS / folder.parent.name).is_dir()  # whose refreshes no checkpoint counts
+    planned = stream_logs.last_batch(parts.checkpoint(name) / "offsets")
+    if not of_view and channel.goes_beyond(planned):
         what = "has a batch that its writer's checkpoint does not know; resuming would drop rows"
         yield Diagnosis(PART, name, "lost", what, f"put the checkpoint of {name} back, or use --fresh")
         return

@@ -38,16 +38,6 @@ def refuse_wrong_kind(flow: FlowDefinition, kind: str, streaming: bool, static: 
         )
 
 
-def refused_stream_of_view(flow: FlowDefinition, view: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"the flow {flow.name!r} reads the materialized view {view!r} as a stream, but a refresh replaces "
-        "all of its rows",
-        file=str(flow.place),
-        remedy=f"make {view!r} a streaming table, or the flow a materialized view that reads it with "
-        "spark.read",
-    )
-
-
 def refused_both_ways(flow: FlowDefinition, dataset: str) -> UnsupportedError:
     return UnsupportedError(
         f"the flow {flow.name!r} reads {dataset!r} both as a stream and as a fixed table",

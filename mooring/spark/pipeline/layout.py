@@ -16,9 +16,10 @@ from mooring.spark.pipeline.settings_check import check_settings
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.fencing import current_epoch
 from mooring.spark.storage.file_channel import FileChannel
-from mooring.spark.storage.keep import ALL, Keep, results_reader
+from mooring.spark.storage.keep import ALL, READ, Keep, results_reader
 from mooring.spark.storage.owned_folder import OwnedFolder, unowned
 from mooring.spark.storage.pipeline_record import NOTHING_RECORDED, PipelineRecord, read_record
+from mooring.spark.storage.views.version_channel import VersionChannel
 from mooring.spark.storage.views.versions import VIEWS, ViewVersions
 
 
@@ -51,12 +52,22 @@ class Layout:
 
     @cached_property
     def channels(self) -> dict[str, FileChannel]:
-        """One per flow whose rows leave its fragment into a table."""
+        """One per flow whose rows leave its fragment into a table, or into a view that is read as a
+        stream.
+        """
+        written = {name: self.pipeline.flows[name].dataset for name in self.fragments}
+        kinds = {name: self.pipeline.datasets[dataset].kind for name, dataset in written.items()}
         return {
-            name: self.channel_of(name, self.pipeline.flows[name].dataset)
-            for name in self.fragments
-            if self.pipeline.datasets[self.pipeline.flows[name].dataset].kind == "table"
+            name: self.channel_of(name, dataset)
+            for name, dataset in written.items()
+            if kinds[name] == "table" or (kinds[name] == "materialized" and self.pipeline.readers(dataset))
         }
+
+    @property
+    def version_channels(self) -> dict[str, VersionChannel]:
+        """Of materialized views that are read as streams."""
+        found = self.channels.items()
+        return {name: channel for name, channel in found if isinstance(channel, VersionChannel)}
 
     @cached_property
     def views(self) -> dict[str, ViewVersions]:
@@ -124,7 +135,11 @@ class Layout:
         return self.keep_of(dataset).for_good
 
     def keep_of(self, dataset: str) -> Keep:
-        """As `mooring.yml` says under `tables`; else every row: a streaming table is a table."""
+        """As `mooring.yml` says under `tables`; else every row: a streaming table is a table. A view is kept
+        as its versions, whatever goes through a channel.
+        """
+        if dataset in self.views:
+            return READ
         return self.project.settings.tables.get(dataset, ALL)
 
     def is_asked(self, dataset: str) -> bool:
@@ -196,6 +211,10 @@ class Layout:
 
     def forget_strangers(self) -> None:
         """Keep nothing for readers that the pipeline does not have."""
+        for view in self.views:
+            for writer in self.pipeline.writers(view):
+                if writer.name not in self.channels:
+                    self.channel_of(writer.name, view).delete()
         for channel in self.channels.values():
             for reader in set(channel.readers()) - set(self.registered(channel)):
                 channel.forget(reader)
@@ -208,6 +227,8 @@ class Layout:
     def channel_of(self, flow: str, dataset: str) -> FileChannel:
         folder = self.root / "channels" / file_name(dataset) / file_name(flow)
         link = self.root / "links" / file_name(flow)
+        if (versions := self.views.get(dataset)) is not None:
+            return VersionChannel(flow, folder, link, self.checkpoint, self.owned, versions, self.address)
         keep, results = self.keep_of(dataset), results_reader(dataset)
         table = self.pipeline.datasets.get(dataset)
         if table is not None and not table.arguments.mergeable:
@@ -245,7 +266,8 @@ def fragments_with(
     """The cut where these datasets are channels."""
     nodes = []
     for flow in pipeline.flows.values():
-        shared = len(pipeline.writers(flow.dataset)) > 1
+        # What several flows write, and what a refresh replaces, is never handed on within a query.
+        shared = len(pipeline.writers(flow.dataset)) > 1 or pipeline.is_view(flow.name)
         nodes.append(
             CutNode(
                 flow.name,

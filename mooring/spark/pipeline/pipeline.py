@@ -31,7 +31,6 @@ from mooring.spark.pipeline.flow_refusals import (
     refuse_wrong_kind,
     refused_both_ways,
     refused_second_flow,
-    refused_stream_of_view,
     stuck_flows,
 )
 from mooring.spark.pipeline.plan_reads import FoldedReads, PlanReads, plan_of, reads_of
@@ -50,7 +49,7 @@ class FlowNode:
     name: str
     dataset: str
     inputs: tuple[str, ...]
-    """Streaming tables it reads as streams, through whatever temporary views."""
+    """Streaming tables and materialized views it reads as streams, through whatever temporary views."""
     views: tuple[str, ...]
     """Temporary views it reads, each after those it needs itself."""
     outside: bool
@@ -210,9 +209,14 @@ class _Analysis:
         it stands can be read in places where a stream cannot, and the other way round.
         """
         failures = []
-        likely = self._kind(flow.target) != "materialized"
-        for streamed in (likely, not likely):
-            self._stand_in(dict.fromkeys(self._streamed, streamed))
+        tables, views = (True, False), (True, True)
+        ways = [tables, views, (False, False)]
+        if self._kind(flow.target) == "materialized":
+            ways.reverse()
+        for table, view in ways:
+            self._stand_in(
+                {name: view if self._kind(name) == "materialized" else table for name in self._streamed}
+            )
             try:
                 return self._built(flow)
             except AnalysisException as failure:
@@ -232,11 +236,7 @@ class _Analysis:
 
     def _stand_in(self, wanted: dict[str, bool]) -> bool:
         """Let datasets stand in the session as streams (True) or at rest; whether that changed anything."""
-        changed = {
-            name: streamed and self._kind(name) == "table"
-            for name, streamed in wanted.items()
-            if name in self._schemas
-        }
+        changed = {name: streamed for name, streamed in wanted.items() if name in self._schemas}
         changed = {name: new for name, new in changed.items() if self._streamed.get(name) != new}
         for name, streamed in changed.items():
             reader = self._session.readStream if streamed else self._session.read
@@ -349,8 +349,6 @@ class _Analysis:
     def _refuse_reads(self, flow: FlowDefinition, reads: PlanReads) -> None:
         ways = {(self._local_name(table.name), table.streaming) for table in reads.tables}
         for name in sorted({name for name, _ in ways if name in self._schemas}):
-            if (name, True) in ways and self._kind(name) == "materialized":
-                raise refused_stream_of_view(flow, name)
             if {(name, True), (name, False)} <= ways:
                 raise refused_both_ways(flow, name)
 

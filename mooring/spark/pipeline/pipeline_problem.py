@@ -24,6 +24,7 @@ from mooring.spark.pipeline.statistics_used import (
     given_fields,
     interval_s,
     measured_fields,
+    version_load,
     view_load,
 )
 from mooring.spark.pipeline.streams_used import streams_used
@@ -63,6 +64,7 @@ def _operator(layout: Layout, flow: FlowNode) -> dict[str, Any]:
     fields = read_operator_fields({name: known})[name] | given_fields(layout, flow)
     if flow.name in layout.fragments:  # once per fragment
         fields.setdefault("fixed_cores", ASSUMED_BATCH_CPU_S / interval_s(layout, flow))
+        fields["fixed_cores"] += version_load(layout, flow.name)
     if pipeline.is_view(flow.name):
         fields |= view_load(layout, flow)
     is_sink = pipeline.datasets[flow.dataset].kind == "sink"

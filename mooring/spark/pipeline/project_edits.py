@@ -64,7 +64,7 @@ class ProjectEdits:
         """What is to be done to the storage, but for checkpoints that are still to be made."""
         before, flows = self.layout.before, self.layout.pipeline.flows
         gone = [name for name in before.fragments if name not in flows]
-        tables = {name: before.flows[name].dataset for name in gone if before.flows[name].kind == "table"}
+        tables = {name: before.flows[name].dataset for name in gone if before.flows[name].kind != "sink"}
         views = [before.flows[name].dataset for name in gone if before.flows[name].kind == "materialized"]
         return Unfinished(retire=tuple(gone), delete=tables, views=tuple(views))
 
@@ -202,13 +202,16 @@ def _redirected(layout: Layout) -> Iterator[str]:
 
 
 def _late(layout: Layout, accepted: AcceptedEdits) -> Iterator[str]:
-    """A new flow reads a table from its beginning, unless that is gone."""
+    """A new flow reads a table from its beginning, unless that is gone, and a view from its current version
+    on.
+    """
     known = layout.before.flows
     for name, fragment in layout.fragments.items():
         if set(fragment.operators) & set(known) or set(fragment.operators) & set(accepted.join_late):
             continue
         for writer in layout.reads_of(name):
-            if writer in known and _beginning_gone(layout, writer):
+            stored = writer in known and not layout.pipeline.is_view(writer)
+            if stored and _beginning_gone(layout, writer):
                 yield (
                     f"the new flow {name!r} reads {known[writer].dataset!r}, whose earlier rows were not "
                     f"kept: let it begin with what is still stored (--join-late {name})"

@@ -82,6 +82,32 @@ def view_load(layout: Layout, flow: FlowNode) -> dict[str, float]:
     return {"cost_us": 0.0, "selectivity": 0.0, "fixed_cores": cpu_s / layout.refresh_s(flow.dataset)}
 
 
+def version_load(layout: Layout, fragment: str) -> float:
+    """Cores that a fragment spends on rows of materialized views which it reads as streams, or which came to
+    it by way of others: every refresh delivers all rows of the view, whatever the rates of streams.
+    """
+    cores = 0.0
+    for name in layout.fragments[fragment].operators:
+        flow = layout.pipeline.flows[name]
+        known: dict[str, Any] = {**measured_fields(layout, flow), **given_fields(layout, flow)}
+        cores += known.get("cost_us", ASSUMED_COST_US) * version_rows_per_s(layout, flow) / 1e6
+    return cores
+
+
+def version_rows_per_s(layout: Layout, flow: FlowNode) -> float:
+    """Rows of versions that come to a flow, where views are refreshed as often as they may be."""
+    rows_per_s = 0.0
+    for dataset in flow.inputs:
+        if (versions := layout.views.get(dataset)) is not None:
+            last = versions.current()
+            rows_per_s += 0.0 if last is None else last.rows / layout.refresh_s(dataset)
+            continue
+        for writer in layout.pipeline.writers(dataset):
+            known: dict[str, Any] = {**measured_fields(layout, writer), **given_fields(layout, writer)}
+            rows_per_s += known.get("selectivity", 1.0) * version_rows_per_s(layout, writer)
+    return rows_per_s
+
+
 def rows_read(layout: Layout, flow: FlowNode) -> int:
     """By its last refresh; 0 before the first."""
     last = layout.views[flow.dataset].current()

@@ -98,6 +98,9 @@ class PreparedFragment:
             self._checkpoint = fence(self.layout, self.fragment.name)
             # After the fence: a note without a checkpoint means that one was lost.
             name = self.fragment.name
+            for writer in self.layout.reads_of(name):
+                if (views := self.layout.version_channels.get(writer)) is not None:
+                    views.begin(name)
             note = self.layout.fragment_note(name)
             write_fragment_note(note, name, _fingerprints(self.layout, self.fragment))
         except Exception:

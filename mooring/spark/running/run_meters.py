@@ -121,12 +121,12 @@ class RunMeters:
 
     def _rows_out(self, fragment: str, now: float) -> tuple[int, float]:
         """Rows written so far, and per second."""
-        if (channel := self._channel_meters.get(fragment)) is not None:
-            return channel.rows, channel.rates_per_s(now, self._window_s, self.began_s)[0]
         meter = self.meters.get(fragment, FragmentMeter())
         if self.layout.pipeline.is_view(fragment):  # a refresh replaces its rows
             rows = meter.batches[-1].rows_out if meter.batches else 0
             return rows, meter.rows_per_s(now, self._window_s)[1]
+        if (channel := self._channel_meters.get(fragment)) is not None:
+            return channel.rows, channel.rates_per_s(now, self._window_s, self.began_s)[0]
         return meter.rows_out, meter.rows_per_s(now, self._window_s)[1]
 
     def amounts(self) -> dict[str, Amount]:

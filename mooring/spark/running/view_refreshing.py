@@ -16,4 +16,5 @@ def start_refreshing(schedule: ViewSchedule, prepared: PreparedFragment, checkpo
     shutil.rmtree(checkpoint / "reads", ignore_errors=True)
     flow = prepared.layout.pipeline.flows[prepared.fragment.name]
     refresher = Refresher(prepared.layout, flow, prepared.definitions, prepared.session, checkpoint)
+    refresher.hand_over()
     return RefreshLoop(refresher, schedule, prepared.site, once=prepared.to_the_end)

@@ -20,12 +20,11 @@ def read_stored(storage: Path, dataset: str) -> pyarrow.Table:
 
     Files without an entry in the sink's log are leftovers of a batch that never committed, and are ignored.
     """
-    folder = storage / "channels" / file_name(dataset)
-    files = [
-        entry.path
-        for log in sorted(folder.glob("*/_spark_metadata"))
-        for entry in stream_logs.sink_entries(log)
-    ]
-    files += ViewVersions(storage / VIEWS / file_name(dataset)).files()
+    folder, view = storage / "channels" / file_name(dataset), storage / VIEWS / file_name(dataset)
+    if view.is_dir():  # a channel of its name has what those who read it as a stream still need
+        files = ViewVersions(view).files()
+    else:
+        logs = sorted(folder.glob("*/_spark_metadata"))
+        files = [entry.path for log in logs for entry in stream_logs.sink_entries(log)]
     parts = [pyarrow.parquet.ParquetFile(file).read() for file in files]
     return pyarrow.concat_tables(parts, promote_options="default") if parts else pyarrow.table({})

@@ -171,6 +171,9 @@ def _aside(layout: Layout, fragment: str) -> Path:
 
 
 def _retire(layout: Layout, fragment: str) -> None:
+    for views in layout.version_channels.values():
+        if views.exists:
+            views.forget(fragment)  # if it starts again, it begins with the current version
     layout.fragment_note(fragment).unlink(missing_ok=True)
     if layout.checkpoints(fragment).is_dir():
         retire(layout.checkpoints(fragment))

@@ -87,6 +87,19 @@ class OwnedFolder:
         made.symlink_to(target, target_is_directory=True)
         os.rename(made, path)
 
+    def make_twin(self, path: Path, source: Path) -> None:
+        """A second name of a file that never changes, or a copy where the file system gives none; nothing if
+        it is there.
+        """
+        if path.is_file():
+            return
+        made = self._hidden()
+        try:
+            os.link(source, made)
+        except OSError:
+            shutil.copyfile(source, made)
+        os.rename(made, path)
+
     @property
     def out(self) -> Path:
         """For what is on its way to another place under the root, or out of it."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -234,6 +234,20 @@ def replace_entries(
             placed = True
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
     replace(file, b"\n".join([VERSION, *lines]))
+
+
+def sink_line(address: str, size: int, modified_ms: int) -> bytes:
+    """By which a sink's log vouches for a file, as Spark writes it."""
+    entry = {
+        "path": quote(address, safe="/:"),
+        "size": size,
+        "isDir": False,
+        "modificationTime": modified_ms,
+        "blockReplication": 1,
+        "blockSize": 33554432,
+        "action": "add",
+    }
+    return json.dumps(entry, separators=(",", ":")).encode()
 
 
 def read_lines(file: Path) -> list[LogLine]:

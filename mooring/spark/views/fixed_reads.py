@@ -9,12 +9,10 @@ folder, and finds the same files however often the query names the table.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -111,16 +109,5 @@ def write_file_log(folder: Path, table: CommittedFiles, layout: Layout) -> None:
     """A log that vouches for exactly these files, in a folder that holds nothing else."""
     log = folder / _SINK_LOG
     log.mkdir(parents=True)
-    lines = [stream_logs.VERSION]
-    for file in table.files:
-        entry = {
-            "path": quote(layout.address(file.path), safe="/:"),
-            "size": file.size,
-            "isDir": False,
-            "modificationTime": 0,
-            "blockReplication": 1,
-            "blockSize": 33554432,
-            "action": "add",
-        }
-        lines.append(json.dumps(entry, separators=(",", ":")).encode())
-    (log / "0").write_bytes(b"\n".join(lines))
+    lines = [stream_logs.sink_line(layout.address(file.path), file.size, 0) for file in table.files]
+    (log / "0").write_bytes(b"\n".join([stream_logs.VERSION, *lines]))

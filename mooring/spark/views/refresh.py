@@ -68,7 +68,7 @@ class Refresher:
                     reads=fixed.marks,
                     fingerprint=self.flow.fingerprint,
                 )
-                versions.publish(version, self.epoch)
+                self._publish(version)
         except OSError as failure:
             if self.is_overtaken:
                 raise EngineError(f"the refresh of {self.flow.dataset!r} was overtaken") from failure
@@ -79,6 +79,18 @@ class Refresher:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         return version
+
+    def hand_over(self) -> None:
+        """Let those who read the view as a stream find its current version."""
+        if (channel := self.layout.version_channels.get(self.flow.name)) is not None:
+            channel.hand_over()
+
+    def _publish(self, version: ViewVersion) -> None:
+        versions = self.layout.views[self.flow.dataset]
+        with versions.lock:
+            self.hand_over()  # what a refresh before this one may have left undone
+            versions.publish(version, self.epoch)
+            self.hand_over()
 
     def _compute(self, fixed: FixedReads, folder: Path, scratch: Path) -> None:
         with active_session(self.session):

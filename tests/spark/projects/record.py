@@ -3,8 +3,8 @@
 Every project is run by `spark-pipelines run` at a server that is started for it. Once its tables are in the
 catalog, plain Spark starts flows before those that they read have ended, and rows then come with a later
 update: so what arrives after the first one is updated until nothing changes any more. That would not do for
-materialized views, which such updates empty again and again: a project with `input-2` has streaming tables
-only.
+materialized views over views, which such updates empty again and again: a project with `input-2` has none.
+Where a view is read as a stream, every update delivers its rows again, so each is recorded as it is.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from mooring.spark.sites.java import find_java
 from tests.spark.projects import golden, plain_spark
 
 MOST_UPDATES = 10
+GROWING = {"view_streams"}
+"""Projects with tables that every update adds rows to, whether or not something has arrived."""
 
 
 def recorded(name: str, scratch: Path, site: EmbeddedSite) -> list[golden.Tables]:
@@ -29,7 +31,8 @@ def recorded(name: str, scratch: Path, site: EmbeddedSite) -> list[golden.Tables
         for number in range(golden.updates_of(name)):
             if number:
                 golden.arrive(folder)
-            rows = _updated(folder, site) if number else _updated_once(folder, site)
+            settles = number > 0 and name not in GROWING
+            rows = _updated(folder, site) if settles else _updated_once(folder, site)
             made.append({table: lines for table, lines in rows.items() if not table.startswith("part_")})
     return made
 

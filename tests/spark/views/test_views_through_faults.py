@@ -1,4 +1,6 @@
-"""Views over growing tables, through moves and a killed site: readers see consistent snapshots only."""
+"""Views over growing tables, through moves and a killed site: readers see consistent snapshots only, and a
+stream of a view delivers every version once.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +28,7 @@ from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.engine import EngineOptions, SparkEngine
 from mooring.spark.runs.project_run import prepared_run
+from mooring.spark.runs.results import read_stored
 from mooring.spark.storage.storage_root import local_path
 from mooring.spark.storage.stream_logs import read_lines
 from mooring.spark.storage.views.versions import ViewVersion
@@ -56,6 +59,10 @@ def sums():
 @dp.materialized_view
 def over():
     return spark.read.table("sums").crossJoin(spark.read.table("both")).withColumnRenamed("n", "sum")
+
+@dp.table
+def history():
+    return spark.readStream.table("sums")
 """
 BOTH = """
 CREATE MATERIALIZED VIEW both AS
@@ -159,8 +166,8 @@ def script(engine: SparkEngine, reader: Reader, feed: Feed, told: list[str]) -> 
         return {view: len(reader.seen[view]) for view in VIEWS}
 
     yield lambda: all(reader.last(view) for view in VIEWS) and (reader.last("sums")["rows"] > 0)
-    for view in ("sums", "over"):
-        engine.move(view, "b" if engine.homes()[view] == "a" else "a")
+    for name in ("sums", "history", "over"):
+        engine.move(name, "b" if engine.homes()[name] == "a" else "a")
     before = counts()
     yield lambda: newer(before)
     engine.move("both", "b") if engine.homes()["both"] == "a" else None
@@ -172,10 +179,15 @@ def script(engine: SparkEngine, reader: Reader, feed: Feed, told: list[str]) -> 
     feed.join()
     truth = {"sum": sum(range(feed.upto)), "rows": feed.upto, "numbers": feed.upto, "kept": feed.upto // 2}
     yield lambda: reader.last("over") == {**truth, "orphans": 0}
+    yield lambda: feed.upto in [row["rows"] for row in read_stored(engine.layout.root, "history").to_pylist()]
 
 
-def test_every_version_that_a_reader_saw_was_a_consistent_snapshot(make_project: ProjectMaker) -> None:
+def test_every_version_that_a_reader_saw_was_a_consistent_snapshot_and_was_delivered_once(
+    make_project: ProjectMaker,
+) -> None:
     folder = make_project(settings=SETTINGS, flows_py=FLOWS, both_sql=BOTH)
+    with (folder / "spark-pipeline.yml").open("a") as spec:  # so that every batch can be read off afterwards
+        spec.write('configuration: {spark.sql.streaming.fileSink.log.cleanupDelay: "1h"}\n')
     told: list[str] = []
     with prepared_run(load_project(folder)) as prepared:
         run = SparkRun(prepared, Wish("llf"), say=told.append)
@@ -191,6 +203,9 @@ def test_every_version_that_a_reader_saw_was_a_consistent_snapshot(make_project:
         for view in VIEWS:
             for version, row in reader.seen[view].values():
                 assert row == expected(prepared.layout, reader, view, version), (view, version)
+        history = [row["rows"] for row in read_stored(prepared.layout.root, "history").to_pylist()]
+        assert len(set(history)) == len(history), "every version differs from those before"
+        assert {row["rows"] for _, row in reader.seen["sums"].values()} <= set(history)
 
 
 def _follow(

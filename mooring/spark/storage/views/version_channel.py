@@ -1,0 +1,143 @@
+"""The versions of a materialized view as a channel, for flows that read the view as a stream.
+
+A stream of a view delivers the rows of every version, each version once, in the order of publication: so does
+plain Spark, whose file source finds new files after every refresh. Here the files of a version get a second
+name in the channel's folder as soon as it is published, and a log of the kind by which Spark's file sink
+vouches for files says which there are. From then on they are files of a channel like any other: they stay
+until every reader has committed them, whatever becomes of the version, and a reader is moved, fenced and
+started again as ever.
+
+The pointer of the view is what counts, and the log follows it: whoever publishes a version first sees to it
+that the one before is in the log. So a version is in it once, whoever was killed or overtaken in between.
+
+What was published last stays for readers to come. One that starts for the first time begins with that, as it
+would under plain Spark, which has no other version; those that came before are kept for nobody else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mooring.deployment.channel_log import ChannelState
+from mooring.spark.storage import stream_logs
+from mooring.spark.storage.file_channel import FileChannel
+from mooring.spark.storage.keep import READ
+from mooring.spark.storage.owned_folder import OwnedFolder
+from mooring.spark.storage.views.versions import ViewVersion, ViewVersions
+from mooring.whole_files import sync_folder
+
+_NEWEST = "readers to come"
+"""Stands before the current version."""
+_BEGUN = "begun"
+"""Of the channel's note: readers that were started."""
+
+
+class VersionChannel(FileChannel):
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        link: Path,
+        checkpoint_of: Callable[[str], Path],
+        owned: OwnedFolder,
+        versions: ViewVersions,
+        address: Callable[[Path], str],
+    ) -> None:
+        """`address`: what sites call a path under the storage root."""
+        super().__init__(name, folder, link, checkpoint_of, owned, READ)
+        self._versions, self._address = versions, address
+
+    def create(self) -> None:
+        super().create()
+        # Without it Spark would list the folder, and find files before the log names them.
+        if self.folder.is_dir():
+            self._owned.make_folder(self.sink_log)
+            self.hand_over()
+
+    def hand_over(self) -> None:
+        """Let readers find the current version, unless they were given it before."""
+        with self.holds.lock:
+            found = self._versions.current()
+            if found is None or not found.files or self._entries_of(found, self._logged()):
+                return
+            self._append(found)
+
+    def begin(self, reader: str) -> None:
+        """It is about to start, perhaps for the first time: what it finds then is kept for it."""
+        with self.holds.lock:
+            if reader not in self._note().get(_BEGUN, ()):
+                self._trim()
+                self._note_begun(reader)
+
+    def inherit(self, reader: str, of: str) -> None:
+        super().inherit(reader, of)
+        if of in self._note().get(_BEGUN, ()):
+            self._note_begun(reader)
+
+    def _note_begun(self, reader: str) -> None:
+        note = self._note()
+        note[_BEGUN] = sorted({*note.get(_BEGUN, ()), reader})
+        self._write_note(note)
+
+    def forget(self, reader: str) -> None:
+        note = self._note()
+        if reader in note.get(_BEGUN, ()):
+            note[_BEGUN].remove(reader)
+            self._write_note(note)
+        super().forget(reader)
+
+    def goes_beyond(self, planned_batch: int) -> bool:
+        """Refreshes are no batches of a checkpoint, so there is none to go beyond."""
+        return False
+
+    def _state(self, note: dict[str, Any]) -> ChannelState:
+        state, found = super()._state(note), self._versions.current()
+        kept = [] if found is None else self._entries_of(found, self._stored(note))
+        newest, begun = state.end - len(kept), note.get(_BEGUN, ())
+        committed = {
+            reader: position if reader in begun else max(position, newest)
+            for reader, position in state.committed.items()
+        }
+        return replace(state, committed={**committed, _NEWEST: newest})
+
+    def _logged(self) -> list[stream_logs.LogEntry]:
+        return stream_logs.sink_entries(self.sink_log)
+
+    def _entries_of(
+        self, version: ViewVersion, entries: list[stream_logs.LogEntry]
+    ) -> list[stream_logs.LogEntry]:
+        return [entry for entry in entries if entry.path.name.startswith(f"{version.folder}-")]
+
+    def _append(self, version: ViewVersion) -> None:
+        """Its files, then the log that names them. One whose files somebody removed is no more."""
+        home = self._versions.path(version)
+        if not all((home / name).is_file() for name in version.files):
+            return
+        lines = []
+        # Spark takes files in by the time that the log gives them, and a clock may have been set back.
+        newest_s = max((entry.modified_s for entry in self._logged()), default=0.0)
+        published_ms = max(round(1000 * time.time()), round(1000 * newest_s) + 1)
+        for name in map(Path, version.files):
+            own = name.parent / f"{version.folder}-{name.name}"
+            self._owned.make_folder((self.folder / own).parent)
+            self._owned.make_twin(self.folder / own, home / name)
+            size = (home / name).stat().st_size
+            lines.append(stream_logs.sink_line(self._address(self.link / own), size, published_ms))
+        for folder in {(self.folder / name).parent for name in version.files}:
+            sync_folder(folder)
+        self._note_files(lines)
+
+    def _note_files(self, lines: list[bytes]) -> None:
+        """Each file of this log has all there is, and so is a compacted one to Spark, whatever it was told of
+        compacting. Two of them stay: by their distance Spark knows that all are.
+        """
+        live = stream_logs.live_files(self.sink_log)
+        known = [line for line in live[-1][1].read_bytes().split(b"\n")[1:] if line] if live else []
+        number = stream_logs.last_batch(self.sink_log) + 1
+        content = b"\n".join([stream_logs.VERSION, *known, *lines])
+        self._owned.replace(self.sink_log / f"{number}.compact", content, on_disk=True)
+        self._owned.remove(self.sink_log / f"{number - 2}.compact")

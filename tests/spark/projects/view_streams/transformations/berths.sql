@@ -1,0 +1,2 @@
+CREATE STREAMING TABLE berths AS
+SELECT berth, calls FROM STREAM per_berth;
