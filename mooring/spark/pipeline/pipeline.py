@@ -294,7 +294,7 @@ class _Analysis:
         known, defined = self._partial[name], str(table.place)
         if (stated := stated_schema(table.arguments, name, self._session, defined)) is not None:
             known = checked_schema(stated, known, name, place)
-        check_format(table.arguments, name, defined)
+        check_format(table.arguments, name, self._session, defined)
         check_columns(table.arguments, known.fieldNames(), name, defined)
         self._schemas[name] = known
         self._stand_in({name: True})

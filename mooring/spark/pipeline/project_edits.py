@@ -17,6 +17,7 @@ from mooring.spark.pipeline.cut_changes import CutChange, cut_changes, has_begun
 from mooring.spark.pipeline.definitions import KIND_WORDS
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.path_notes import changed_path_notes, relative_paths
+from mooring.spark.pipeline.tables.table_schema import as_ddl, stored_columns
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, FlowRecord, PipelineRecord, Unfinished
 from mooring.spark.storage.storage_root import FORMAT, format_of
@@ -93,7 +94,11 @@ def _flow_record(layout: Layout, name: str) -> FlowRecord:
     target = layout.pipeline.datasets[flow.dataset]
     stored = target.sink_format if target.kind == "sink" else target.arguments.stored
     path = target.sink_options.get("path", "")
-    return FlowRecord(flow.dataset, target.kind, flow.fingerprint, flow.stateful, stored, path)
+    columns = ""
+    if target.kind != "sink" and not target.arguments.told_by_files:
+        schema = layout.pipeline.schemas[flow.dataset]
+        columns = as_ddl(stored_columns(schema, target.arguments.partition_cols))
+    return FlowRecord(flow.dataset, target.kind, flow.fingerprint, flow.stateful, stored, path, columns)
 
 
 def project_edits(layout: Layout, accepted: AcceptedEdits | None = None) -> ProjectEdits:

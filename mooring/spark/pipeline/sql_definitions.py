@@ -69,10 +69,11 @@ def parse_statements(
     for tokens in _split(_tokens(text, file)):
         line, own = tokens[0].line, text[tokens[0].start : tokens[-1].end + 1]
         with found.noting():
-            if tokens[0].text.upper() == "USE":
+            head = [token.text.upper() for token in tokens[:2]]
+            if head[0] == "USE" or head == ["SET", "CATALOG"]:
                 database = _used(tokens, f"{file}:{line}")
                 continue
-            if tokens[0].text.upper() == "SET":
+            if head[0] == "SET":
                 settings |= _setting(own, f"{file}:{line}")
                 continue
             own = substituted(own, {**(variables or {}), **settings})

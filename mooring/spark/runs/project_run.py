@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from secrets import token_hex
 
 from pyspark.sql import SparkSession
 
 from mooring.errors import EngineError, Gathered, InputError
 from mooring.problem.problem import Problem
 from mooring.problem.site import Site
-from mooring.spark.connectors.formats import check_format
+from mooring.spark.connectors.formats import check_format, check_works
 from mooring.spark.defining.pipeline_spec import spec_file_of
 from mooring.spark.defining.session_settings import use_settings
-from mooring.spark.pipeline.definitions import load_definitions
+from mooring.spark.pipeline.definitions import Dataset, load_definitions
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.pipeline_problem import problem_of
@@ -209,9 +211,18 @@ def read_layout(project: Project, site: SiteHandle) -> Layout:
         pipeline = read_pipeline(spec, definitions, session, empty, gather)
         for sink in pipeline.sinks:
             with gather.noting():
-                check_format(session, sink.sink_format, f"the sink {sink.name!r}", str(sink.place))
+                _check_sink(session, sink, root)
         gather.raise_any()
         return cut_pipeline(project, pipeline)
+
+
+def _check_sink(session: SparkSession, sink: Dataset, root: StorageRoot) -> None:
+    what, scratch = f"the sink {sink.name!r}", root.folder / f".tried-{token_hex(4)}"
+    check_format(session, sink.sink_format, what, str(sink.place))
+    try:
+        check_works(session, sink.sink_format, root.address(scratch), what, str(sink.place))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def check_storage(project: Project, sites: Mapping[str, SiteHandle]) -> None:

@@ -43,6 +43,8 @@ class FlowRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the rows of a table or view lie in its files; of a sink, its format."""
     path: str = ""
     """Of a sink that writes files."""
+    columns: str = ""
+    """Names and types of a table's, where its files do not tell them (json, csv, text)."""
 
 
 class Dropped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

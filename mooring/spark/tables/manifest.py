@@ -64,12 +64,16 @@ def _known_rows(file: Path) -> dict[str, int | None]:
     return dict(zip(before.files, before.file_rows, strict=False))
 
 
-def read_lines(file: Path, form: str, base: Path, *, partitioned: bool) -> dict[str, str]:
-    """Per tool, the Python that reads the files of a manifest, with `json` and `Path` imported."""
+def read_lines(file: Path, form: str, base: Path, columns: str, *, partitioned: bool) -> dict[str, str]:
+    """Per tool, the Python that reads the files of a manifest, with `json` and `Path` imported. `columns`, as
+    SQL has them, where the files do not tell.
+    """
     files = f"json.loads(Path({json.dumps(str(file))}).read_text())['files']"
     spark = f"spark.read.format('{form}')"
     if partitioned:
         spark += f".option('basePath', {json.dumps(str(base))})"
+    if columns:
+        spark += f".schema({json.dumps(columns)})"
     lines = {"spark": f"{spark}.load({files})"}
     if form == "parquet":
         lines["pandas"] = f"pandas.read_parquet({files})"

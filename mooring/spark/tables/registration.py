@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.tables.table_arguments import TableArguments
-from mooring.spark.pipeline.tables.table_schema import quoted, stored_columns
+from mooring.spark.pipeline.tables.table_schema import as_ddl, quoted, stored_columns
 from mooring.spark.sites.endpoint import first_line
 from mooring.spark.storage.file_channel import FileChannel
 
@@ -71,11 +71,11 @@ def _table(
     layout: Layout, name: str, channel: FileChannel, columns: StructType, arguments: TableArguments
 ) -> str:
     ordered = stored_columns(columns, arguments.partition_cols)
-    listed = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in ordered)
+    laid_out = f" CLUSTER BY ({', '.join(map(quoted, arguments.cluster_by))})" if arguments.cluster_by else ""
     said = f" COMMENT {_text(arguments.comment)}" if arguments.comment else ""
     own = "".join(f", {_text(key)} = {_text(value)}" for key, value in arguments.properties.items())
     return (
-        f"CREATE TABLE {_name(name)} ({listed}) USING {arguments.format}{said} "
+        f"CREATE TABLE {_name(name)} ({as_ddl(ordered)}) USING {arguments.format}{laid_out}{said} "
         f"LOCATION {_text(layout.address(channel.link))} TBLPROPERTIES (PROPERTIES{own})"
     )
 

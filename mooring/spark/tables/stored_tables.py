@@ -135,7 +135,10 @@ class TableShelf:
         made = make_manifest(file, table.name, table.format, batches, files)
         lines = {}
         if files:
-            lines = read_lines(file, table.format, Path(table.path or "/"), partitioned=partitioned)
+            flows = self.record.flows.values()
+            columns = next((flow.columns for flow in flows if flow.dataset == table.name), "")
+            base = Path(table.path or "/")
+            lines = read_lines(file, table.format, base, columns, partitioned=partitioned)
         return replace(table, rows=made.rows, bytes=made.bytes, read=lines)
 
     def _keep(self, dataset: str) -> Keep:

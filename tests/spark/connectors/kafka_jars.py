@@ -1,4 +1,4 @@
-"""The jars of a Kafka broker and of Spark's connector, from Maven Central, kept outside the repository.
+"""The jars of a Kafka broker and of Spark's connectors (Kafka, Avro), from Maven Central, kept elsewhere.
 
     python -m tests.spark.connectors.kafka_jars        # fetches what is missing, about 55 MB
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException
 
-from mooring.errors import InputError
-from mooring.spark.connectors.formats import check_format, delivery_note, missing_format, remedy_for
+from mooring.errors import InputError, UnsupportedError
+from mooring.spark.connectors.formats import (
+    check_format,
+    check_works,
+    delivery_note,
+    missing_format,
+    remedy_for,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,3 +51,34 @@ def test_only_sinks_that_may_repeat_rows_are_noted(name: str, noted: bool) -> No
     note = delivery_note("out", name)
     assert (note is not None) == noted
     assert note is None or "at least once" in note
+
+
+@dataclass
+class Failing:
+    """A site that fails with `said` whatever a format is asked."""
+
+    said: PySparkException
+
+    def range(self, rows: int) -> Failing:
+        raise self.said
+
+
+@pytest.mark.parametrize(
+    ("name", "failure", "refused"),
+    [
+        ("iceberg", SparkConnectGrpcException('<x\n\tdetails = "Found interface CatalogManager"\n>'), True),
+        ("iceberg", AnalysisException("[TABLE_OR_VIEW_NOT_FOUND] no such table"), False),
+        ("delta", AnalysisException("[DELTA_CONFIGURE_SPARK_SESSION] Found interface CatalogManager"), True),
+        ("kafka", AnalysisException("never asked"), False),
+    ],
+)
+def test_a_connector_made_for_another_spark_is_refused_with_what_it_says(
+    name: str, failure: PySparkException, refused: bool
+) -> None:
+    session: Any = Failing(failure)
+    if not refused:
+        check_works(session, name, "/scratch", "the sink 'out'", "out.py:3")
+        return
+    with pytest.raises(UnsupportedError, match=r"cannot use: .*Found interface CatalogManager") as found:
+        check_works(session, name, "/scratch", "the sink 'out'", "out.py:3")
+    assert "is made for Spark" in (found.value.remedy or "")

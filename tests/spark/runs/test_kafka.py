@@ -1,4 +1,6 @@
-"""Kafka as source and sink of a pipeline, over a real broker and Spark's own connector."""
+"""Kafka as source and sink of a pipeline, over a real broker and Spark's own connector; and tables of Avro,
+whose connector stands beside it on the class path.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +52,19 @@ dp.create_sink("published", "kafka", {"kafka.bootstrap.servers": "BROKER", "topi
 @dp.append_flow(target="published")
 def publish():
     return spark.readStream.table("readings").filter("n % 2 = 0").selectExpr("CAST(n AS STRING) AS value")
+"""
+
+
+AVRO = """
+from pyspark import pipelines as dp
+
+@dp.table(format="avro")
+def kept():
+    return spark.readStream.table("numbers").select("n")
+
+@dp.materialized_view(format="avro")
+def sums():
+    return spark.sql("SELECT n % 2 AS odd, sum(n) AS n FROM kept GROUP BY n % 2")
 """
 
 
@@ -168,3 +183,27 @@ def test_meters_count_the_rows_of_a_topic_that_are_still_to_be_read(topics: Topi
     counts = [batch.rows_behind for batch in meter.batches]
     assert counts[0] == 20
     assert counts[-1] == 0
+
+
+def test_tables_of_a_format_on_the_class_path_are_kept_in_it(
+    make_project: ProjectMaker, connected: EmbeddedSite, mooring: Verb
+) -> None:
+    folder = make_project(
+        f'sites: {{here: {{capacity: 2, connect: "{connected.endpoint.url}"}}}}', avro_py=AVRO
+    )
+    for first in (0, 50):
+        lines = [json.dumps({"n": n, "at": "2020-01-01T00:00:00Z"}) for n in range(first, first + 50)]
+        (folder / "input" / f"{first}.json").write_text("\n".join(lines))
+        assert mooring("run", folder, "--once").code == 0
+    tables = {table["name"]: table for table in mooring("tables", folder, "--json").document["tables"]}
+    assert [(tables[name]["format"], tables[name]["rows"]) for name in ("kept", "sums")] == [
+        ("avro", 100),
+        ("avro", 2),
+    ]
+    session = open_session(connected.endpoint)
+    try:
+        line = tables["sums"]["read"]["spark"]
+        rows = eval(line, {"spark": session, "json": json, "Path": Path}).collect()  # noqa: S307
+    finally:
+        close_session(session)
+    assert sorted(map(tuple, rows)) == [(0, 2450), (1, 2500)]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NUMBERS = """
 from pyspark import pipelines as dp
 
-@dp.table(comment="as they came, it's all")
+@dp.table(comment="as they came, it's all", cluster_by=["n"])
 def listed_numbers():
     return spark.readStream.schema("n long, at timestamp").json("INPUT")
 
@@ -102,4 +102,6 @@ def test_tables_are_registered_with_exactly_what_is_committed(
     assert parts == {n: n >= 3 for n in range(6)}
     assert tools.table("listed_taken").columns == ["theirs"]
     assert tools.catalog.getTable("listed_numbers").description == "as they came, it's all"
+    said = tools.sql("SHOW TBLPROPERTIES listed_numbers").collect()
+    assert {row.key: row.value for row in said}["clusteringColumns"] == '[["n"]]'
     close_session(tools)

@@ -141,12 +141,20 @@ def test_sinks_of_files_and_views_are_told_too(tmp_path: Path) -> None:
     assert (tables["unseen"].rows, tables["unseen"].note) == (0, "never refreshed")
 
 
+def _avro_block(rows: int) -> bytes:
+    """A byte per row, and numbers as Avro has them."""
+    number = bytes([2 * rows]) if rows < 64 else bytes([2 * rows & 0x7F | 0x80, 2 * rows >> 7])
+    return number + number + bytes(rows) + bytes(16)
+
+
 def test_rows_are_told_by_the_files_of_every_format(tmp_path: Path) -> None:
     table = pyarrow.table({"n": [1, 2, 3]})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
     orc.write_table(table, tmp_path / "a.orc")
     (tmp_path / "a.json").write_text('{"n":1}\n{"n":2}\n{"n":3}\n')
     (tmp_path / "a.csv.gz").write_bytes(b"")
+    blocks = b"".join(_avro_block(rows) for rows in (1, 200))
+    (tmp_path / "a.avro").write_bytes(b"Obj\x01\x02\x02k\x04vw\x00" + bytes(16) + blocks)
     found = {file.name: file_rows.rows_in(file) for file in tmp_path.iterdir()}
-    assert found == {"a.parquet": 3, "a.orc": 3, "a.json": 3, "a.csv.gz": None}
+    assert found == {"a.parquet": 3, "a.orc": 3, "a.json": 3, "a.csv.gz": None, "a.avro": 201}
     assert file_rows.rows_in(tmp_path / "gone.parquet") is None

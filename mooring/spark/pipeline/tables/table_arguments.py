@@ -16,10 +16,13 @@ from pyspark.sql.types import StructType
 
 from mooring.errors import InputError, UnsupportedError
 from mooring.problem.reading.fields import nearest
+from mooring.spark.connectors import formats
 
 PARQUET = "parquet"
 FILE_FORMATS = (PARQUET, "orc", "json", "csv", "text")
 """What Spark's file sink writes and its file source reads."""
+CONNECTED_FORMATS = ("avro",)
+"""The same, where the format's jar is on the sites' class path."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,11 @@ class TableArguments:
         """How rows lie in files. It cannot change while there are some."""
         partitioned = f" partitioned by {', '.join(self.partition_cols)}" if self.partition_cols else ""
         return f"{self.format}{partitioned}"
+
+    @property
+    def told_by_files(self) -> bool:
+        """Whether its files say which columns they have, and of which types."""
+        return self.format not in ("json", "csv", "text")
 
     @property
     def mergeable(self) -> bool:
@@ -83,18 +91,26 @@ def stated_schema(
     return parsed
 
 
-def check_format(arguments: TableArguments, name: str, place: str) -> None:
+def check_format(arguments: TableArguments, name: str, session: SparkSession, place: str) -> None:
     if arguments.format in FILE_FORMATS:
         return
-    closest = nearest(arguments.format, FILE_FORMATS)
-    other = (
-        f"leave it out, or say {PARQUET!r}; for {arguments.format}, define a sink of that format beside "
-        "the table and a flow into it (docs/connectors.md)"
-    )
+    if arguments.format in CONNECTED_FORMATS:
+        formats.check_format(session, arguments.format, f"the table {name!r}", place)
+        return
+    if arguments.format in formats.MADE_FOR:
+        raise UnsupportedError(
+            f"the table {name!r} has the format {arguments.format!r}, in which Mooring keeps no tables: "
+            f"{formats.made_for(arguments.format)}, and fails with 4.3",
+            file=place,
+            remedy=f"leave the format out, or say {PARQUET!r}; where an endpoint has a release that works "
+            "there, define a sink of that format and a flow into it (docs/connectors.md)",
+        )
+    known = (*FILE_FORMATS, *CONNECTED_FORMATS)
+    closest = nearest(arguments.format, known)
     raise UnsupportedError(
-        f"the table {name!r} has the format {arguments.format!r}, expected one of {', '.join(FILE_FORMATS)}",
+        f"the table {name!r} has the format {arguments.format!r}, expected one of {', '.join(known)}",
         file=place,
-        remedy=f"did you mean {closest!r}?" if closest else other,
+        remedy=f"did you mean {closest!r}?" if closest else f"leave it out, or say {PARQUET!r}",
     )
 
 

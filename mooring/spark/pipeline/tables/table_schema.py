@@ -84,5 +84,10 @@ def stored_columns(schema: StructType, partition_cols: Sequence[str]) -> StructT
     return StructType([*(field for field in schema if field not in last), *last])
 
 
+def as_ddl(schema: StructType) -> str:
+    """As SQL and readers take columns."""
+    return ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in schema)
+
+
 def _shown(field: StructField) -> str:
     return f"{field.name} {field.dataType.simpleString()}"

@@ -54,6 +54,8 @@ def test_arguments_and_columns_are_part_of_the_pipeline(
         (f"@dp.table(schema='n LONG')\n{FLOW}", "at timestamp is not stated"),
         (f"@dp.table(schema='n OF KIND')\n{FLOW}", "the columns of 't' cannot be read"),
         (f"@dp.table(format='parket')\n{FLOW}", "did you mean 'parquet'"),
+        (f"@dp.table(format='avro')\n{FLOW}", "'avro', which Spark cannot find"),
+        (f"@dp.table(format='delta')\n{FLOW}", "Delta Lake that was tried, 4.4.0, is made for Spark 4.2"),
         (f"@dp.table(partition_cols=['day'])\n{FLOW}", "'day', which is no column"),
         (f"@dp.table(partition_cols=['n'], cluster_by=['at'])\n{FLOW}", "both partition_cols and cluster_by"),
         (f"@dp.table(partition_cols=['n', 'at'])\n{FLOW}", "by all of its columns"),

@@ -29,3 +29,25 @@ def tonnes_by_berth():
         .agg(F.sum("tonnes").alias("tonnes"))
         .select("tonnes", "berth")
     )
+
+
+@dp.table(format="orc", cluster_by=["berth"])
+def as_orc():
+    return spark.readStream.table("as_json").select("ship", "berth", "tonnes")
+
+
+@dp.table(format="csv", partition_cols=["berth"])
+def as_csv():
+    return spark.readStream.table("arrivals").select("ship", "tonnes", "at", "berth")
+
+
+@dp.materialized_view(format="csv", cluster_by=["berth"])
+def calls():
+    return (
+        spark.read.table("as_csv").groupBy("berth").agg(F.count("*").alias("calls"), F.max("at").alias("at"))
+    )
+
+
+@dp.materialized_view(format="orc")
+def most_calls():
+    return spark.read.table("calls").join(spark.read.table("as_orc"), "berth").where("calls > 1")
