@@ -17,11 +17,17 @@ _NAME_KEPT = 40
 
 
 def write_whole(
-    path: Path, content: str | bytes, *, on_disk: bool = False, through: Path | None = None
+    path: Path,
+    content: str | bytes,
+    *,
+    on_disk: bool = False,
+    through: Path | None = None,
+    mode: int | None = None,
 ) -> None:
     """Replace the file, or make it. A link at `path` is replaced too, and what it points to is left alone.
 
-    A file that was there keeps its permissions; a new one gets what the process gives new files.
+    A file that was there keeps its permissions; a new one gets what the process gives new files. With `mode`
+    it has those permissions from the first moment, whatever was there.
     `through` is a folder for the hidden name on the same file system, where it is not that of `path`.
     `on_disk` waits until it would survive a power failure: for what announces a step that cannot be undone.
 
@@ -34,10 +40,11 @@ def write_whole(
     """
     data = content.encode() if isinstance(content, str) else content
     hidden = (through or path.parent) / f".{path.name[:_NAME_KEPT]}.{secrets.token_hex(8)}.new"
-    handle = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    handle = os.open(hidden, flags, 0o666 if mode is None else mode)
     try:
         with open(handle, "wb") as out:
-            before = _permissions(path)
+            before = _permissions(path) if mode is None else mode
             if before is not None:
                 os.fchmod(out.fileno(), before)
             out.write(data)

@@ -49,6 +49,7 @@ ROOMS = [
     "simulator/data_plane/kernels",
     "simulator/data_plane",
     "simulator/harness",
+    "runtime",
     "policies",
     "run",
     "spark/sites",
@@ -102,9 +103,9 @@ MOST_LINES = 400
 HOMES = {
     "pyspark": ({"spark"}, ()),
     "numba": (set(), ("_kernels",)),
-    "time": ({"spark", "cli"}, ()),
-    "socket": ({"spark", "cli"}, ()),
-    "datetime": ({"spark", "cli"}, ()),
+    "time": ({"spark", "runtime", "cli"}, ()),
+    "socket": ({"spark", "runtime", "cli"}, ()),
+    "datetime": ({"spark", "runtime", "cli"}, ()),
     "random": (set(), ()),
 }
 

@@ -92,6 +92,11 @@ class VivaldiClient:
         self.coordinate = self._moved(theirs, link.add(sample_ms))
         return self.coordinate
 
+    def resume(self, coordinate: Coordinate) -> None:
+        """Go on from where this node was before it stopped, if that can be a place at all."""
+        if coordinate.unusable(self.params.dimensions, self.params.largest_latency_ms) is None:
+            self.coordinate = coordinate
+
     def latency_ms(self, peer: int) -> float | None:
         """The filtered latency to a peer as measured; None if it never was."""
         link = self._filters.get(peer)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -33,11 +34,14 @@ from mooring.protocols.protocol import (
     TimerDue,
 )
 
+Value = TypeVar("Value", covariant=True)
+"""What sites publish: the protocol does not look at it, but a wire has to know its type."""
 
-class Entry(msgspec.Struct, frozen=True):
+
+class Entry(msgspec.Struct, Generic[Value], frozen=True):
     owner: int
     version: int
-    value: Data
+    value: Value
 
 
 class KnownVersions(msgspec.Struct, frozen=True, tag=True):
@@ -46,14 +50,14 @@ class KnownVersions(msgspec.Struct, frozen=True, tag=True):
     versions: tuple[int, ...]
 
 
-class Reply(msgspec.Struct, frozen=True, tag=True):
-    newer: tuple[Entry, ...]
+class Reply(msgspec.Struct, Generic[Value], frozen=True, tag=True):
+    newer: tuple[Entry[Value], ...]
     wanted: tuple[int, ...]
     """Owners of whom the summary knew more than the answering site."""
 
 
-class Entries(msgspec.Struct, frozen=True, tag=True):
-    entries: tuple[Entry, ...]
+class Entries(msgspec.Struct, Generic[Value], frozen=True, tag=True):
+    entries: tuple[Entry[Value], ...]
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ class Gossip:
         self, site: int, sites: int, generator: np.random.Generator, params: GossipParams = DEFAULT_PARAMS
     ) -> None:
         self.site = site
-        self.entries: dict[int, Entry] = {}
+        self.entries: dict[int, Entry[Data]] = {}
         self._sites = sites
         self._generator = generator
         self._period_ms = params.period_ms
@@ -117,10 +121,12 @@ class Gossip:
         self.entries[self.site] = entry
         return (Persist(entry),)
 
-    def merge(self, entries: Iterable[Entry]) -> None:
+    def merge(self, entries: Iterable[Entry[Data]]) -> None:
+        """Of owners that there are: nobody fills a site's memory with others."""
         for entry in entries:
             known = self.entries.get(entry.owner)
-            if known is None or entry.version > known.version:
+            newer = known is None or entry.version > known.version
+            if newer and 0 <= entry.owner < self._sites:
                 self.entries[entry.owner] = entry
 
     def _round(self) -> Sequence[Effect]:
@@ -131,7 +137,7 @@ class Gossip:
 
     def _answer(self, sender: int, message: Data) -> Sequence[Effect]:
         match message:
-            case KnownVersions(versions=theirs):
+            case KnownVersions(versions=theirs) if len(theirs) == self._sites:
                 mine = self._versions()
                 newer = tuple(self.entries[i] for i in range(self._sites) if mine[i] > theirs[i])
                 wanted = tuple(i for i in range(self._sites) if mine[i] < theirs[i])

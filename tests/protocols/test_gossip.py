@@ -12,7 +12,7 @@ from mooring.protocols.gossip import Entries, Entry, Gossip, GossipParams, Known
 from mooring.protocols.protocol import Asked, Persist, Received, Send, Started, TimerDue
 
 
-def started(site: int = 0, sites: int = 3, durable: Entry | None = None) -> Gossip:
+def started(site: int = 0, sites: int = 3, durable: Entry[str] | None = None) -> Gossip:
     machine = Gossip(site, sites, np.random.default_rng(1))
     assert machine.handle(Started(0, durable), 0.0) == ()
     return machine
@@ -70,7 +70,7 @@ def test_rounds_follow_each_other_at_the_period() -> None:
 @given(
     st.lists(st.builds(Entry, st.integers(1, 2), st.integers(1, 5), st.just("v")), max_size=12), st.randoms()
 )
-def test_merging_does_not_depend_on_order_or_repetition(entries: list[Entry], shuffler: object) -> None:
+def test_merging_does_not_depend_on_order_or_repetition(entries: list[Entry[str]], shuffler: object) -> None:
     once, again = started(), started()
     once.merge(entries)
     mixed = entries * 2

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from mooring.protocols.gossip import Entry, GossipParams
-from mooring.protocols.protocol import Asked, Started
+from mooring.protocols.protocol import Asked, Persist, Started
 from mooring.simulator.harness.checkers import Checker, Step, WorldView
 from mooring.simulator.harness.faults import FaultParams
 from mooring.simulator.harness.scenario import Request, Scenario, draw_scenario
 
 
-def entries_of(world: WorldView, site: int) -> dict[int, Entry]:
+def entries_of(world: WorldView, site: int) -> dict[int, Entry[Any]]:
     machine: Any = world.machine(site)
     return machine.entries if machine is not None else {}
 
@@ -54,12 +54,11 @@ class NothingFromThinAir:
     name = "no value out of thin air"
 
     def __init__(self) -> None:
-        self._published: dict[tuple[int, int], Entry] = {}
+        self._published: dict[tuple[int, int], Entry[Any]] = {}
 
     def after_step(self, step: Step, world: WorldView) -> str | None:
         entries = entries_of(world, step.site)
-        if isinstance(step.event, Asked) and step.site in entries:
-            entry = entries[step.site]
+        for entry in self._published_in(step, entries):
             other = self._published.setdefault((entry.owner, entry.version), entry)
             if other != entry:
                 return f"site {step.site} gave version {entry.version} to {other.value!r} and {entry.value!r}"
@@ -67,6 +66,14 @@ class NothingFromThinAir:
             if self._published.get((owner, entry.version)) != entry:
                 return f"site {step.site} holds {entry}, which site {owner} never published"
         return None
+
+    @staticmethod
+    def _published_in(step: Step, entries: dict[int, Entry[Any]]) -> list[Entry[Any]]:
+        """What was made durable, also where the site went down right after; and whatever a user asked for."""
+        found = [effect.state for effect in step.effects if isinstance(effect, Persist)]
+        durable = [state for state in found if isinstance(state, Entry)]
+        asked = isinstance(step.event, Asked) and step.site in entries
+        return [*durable, entries[step.site]] if asked else durable
 
     def at_end(self, world: WorldView) -> str | None:
         return None

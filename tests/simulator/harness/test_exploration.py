@@ -81,7 +81,7 @@ class Forgetful(Gossip):
 class Overwriting(Gossip):
     """Believes whatever arrives last."""
 
-    def merge(self, entries: Iterable[Entry]) -> None:
+    def merge(self, entries: Iterable[Entry[Data]]) -> None:
         for entry in entries:
             if entry.owner != self.site or self.site not in self.entries:
                 self.entries[entry.owner] = entry

@@ -1,0 +1,157 @@
+"""An agent: the machines of one site, at their place in the network, until it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from mooring.protocols.protocol import Data
+from mooring.runtime.agent_clock import AgentClock
+from mooring.runtime.certificates import CertificateFolder
+from mooring.runtime.durable_state import DurableState
+from mooring.runtime.endpoint import LOOPBACK, MemberEndpoint
+from mooring.runtime.frames import FrameError
+from mooring.runtime.hosted_protocol import HostedProtocol
+from mooring.runtime.machine_host import HostParts, MachineHost
+from mooring.runtime.members import RUNNER, AgentAddress, Members
+from mooring.runtime.peer_link import BackOff
+from mooring.runtime.trace_file import TraceFile
+from mooring.runtime.wire import Envelope
+from mooring.whole_files import write_whole
+
+STATUS_PERIOD_S = 10.0
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    site: str
+    members: Members
+    certificates: CertificateFolder
+    listen: AgentAddress = LOOPBACK
+    seed: int = 0
+    back_off: BackOff = field(default_factory=BackOff)
+    on_disk: bool = True
+    """Whether what machines persist has to survive a power failure."""
+
+    @property
+    def folder(self) -> Path:
+        return self.members.own_folder(self.site)
+
+
+class AgentStatus(msgspec.Struct, frozen=True):
+    """`agent.json`: how an agent is, as of some seconds ago."""
+
+    site: str
+    pid: int
+    listens: str
+    incarnation: int
+    reached: tuple[str, ...]
+    heard: tuple[str, ...]
+    counts: dict[str, int]
+
+
+class Agent:
+    def __init__(self, settings: AgentSettings, protocols: Sequence[HostedProtocol], log: TextIO) -> None:
+        self._settings = settings
+        self._state = DurableState(settings.folder, protocols, on_disk=settings.on_disk)
+        try:
+            self.incarnation = self._state.begin()
+            self.endpoint = MemberEndpoint(
+                settings.site,
+                settings.members,
+                settings.certificates,
+                self.incarnation,
+                self._deliver,
+                back_off=settings.back_off,
+            )
+            self._trace = TraceFile(settings.folder / "trace.jsonl")
+        except BaseException:
+            self._state.close()
+            raise
+        members = settings.members
+        parts = HostParts(
+            site=members.number(settings.site),
+            sites=len(members.sites),
+            seed=settings.seed,
+            clock=AgentClock(),
+            state=self._state,
+            trace=self._trace,
+            counts=self.endpoint.counts,
+            log=log,
+            send=self._send,
+            put_out=self._put_out,
+        )
+        self._hosts = {protocol.name: MachineHost(protocol, parts) for protocol in protocols}
+
+    async def run(self, stop: asyncio.Event) -> None:
+        async with self.running():
+            await stop.wait()
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[AgentAddress]:
+        """For the time of the block; gives where it listens."""
+        try:
+            async with self.endpoint.open(self._settings.listen) as address:
+                for host in self._hosts.values():
+                    host.start(self.incarnation)
+                telling = asyncio.ensure_future(self._tell(address))
+                try:
+                    yield address
+                finally:
+                    telling.cancel()
+                    for host in self._hosts.values():
+                        host.stop()
+                    self._write_status(address)
+        finally:
+            self._trace.close()
+            self._state.close()
+
+    def ask(self, protocol: str, request: Data) -> None:
+        """A request of this site's own user."""
+        self._hosts[protocol].asked(request)
+
+    def _deliver(self, name: str, envelope: Envelope) -> None:
+        host = self._hosts.get(envelope.protocol)
+        if host is None:
+            raise FrameError("unknown", f"no protocol {envelope.protocol!r} here")
+        if envelope.kind == "output" or (envelope.kind == "request" and name != RUNNER):
+            raise FrameError("unknown", f"{envelope.kind} from {name}")
+        content = host.protocol.decode(envelope)
+        if envelope.kind == "request":
+            host.asked(content)
+        else:
+            host.received(self._settings.members.names.index(name), content)
+
+    def _send(self, protocol: str, to: int, message: Data) -> None:
+        self.endpoint.send(self._settings.members.names[to], "message", protocol, message)
+
+    def _put_out(self, protocol: HostedProtocol, value: Data) -> None:
+        if protocol.kept_output is not None and isinstance(value, protocol.kept_output):
+            write_whole(self._settings.folder / f"{protocol.name}.json", msgspec.json.encode(value))
+        if protocol.outputs is not None:
+            self.endpoint.send(RUNNER, "output", protocol.name, value)
+
+    async def _tell(self, address: AgentAddress) -> None:
+        while True:
+            self._write_status(address)
+            await asyncio.sleep(STATUS_PERIOD_S)
+
+    def _write_status(self, address: AgentAddress) -> None:
+        status = AgentStatus(
+            self._settings.site,
+            os.getpid(),
+            str(address),
+            self.incarnation,
+            self.endpoint.reached,
+            self.endpoint.heard,
+            dict(sorted(self.endpoint.counts.items())),
+        )
+        with contextlib.suppress(OSError):  # a full disk costs the file, never the agent
+            write_whole(self._settings.folder / "agent.json", msgspec.json.encode(status))

@@ -1,0 +1,167 @@
+"""A project's certificates: one authority, and one certificate for every site and for the runner.
+
+Who a peer is, its certificate says: a URI with its name, under the project's own authority. Nothing else
+counts, neither address nor host name. The keys are made by the `openssl` command, where certificates are made
+and nowhere else; agents need Python's `ssl` alone.
+
+A key is readable by its owner only, from the moment the file exists.
+"""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from mooring.errors import EngineError, InputError
+from mooring.whole_files import write_whole
+
+AUTHORITY_DAYS = 3650
+MEMBER_DAYS = 825
+_IDENTITY = "mooring:member/"
+_KEY_MODE = 0o600
+
+
+@dataclass(frozen=True)
+class CertificateFolder:
+    """`authority.crt` and, for each member, `NAME.crt` and `NAME.key`. A site needs its own three files;
+    `authority.key` stays where certificates are made."""
+
+    folder: Path
+
+    @property
+    def authority(self) -> Path:
+        return self.folder / "authority.crt"
+
+    @property
+    def authority_key(self) -> Path:
+        return self.folder / "authority.key"
+
+    def certificate(self, name: str) -> Path:
+        return self.folder / f"member-{quote(name, safe='')}.crt"
+
+    def key(self, name: str) -> Path:
+        return self.folder / f"member-{quote(name, safe='')}.key"
+
+    def missing(self, names: Sequence[str]) -> list[str]:
+        """Members without a certificate here."""
+        return [n for n in names if not (self.certificate(n).is_file() and self.key(n).is_file())]
+
+
+def make_certificates(folder: CertificateFolder, names: Sequence[str], days: int = MEMBER_DAYS) -> list[str]:
+    """Those that are missing, the authority first if there is none; returns whose were made."""
+    made = folder.missing(names)
+    if not made and folder.authority.is_file():
+        return []
+    if made and folder.authority.is_file() and not folder.authority_key.is_file():
+        raise InputError(
+            "found authority.crt without authority.key, which the missing certificates need",
+            file=folder.folder,
+            remedy="make them where authority.key is kept, or remove the folder to begin a new authority",
+        )
+    folder.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(dir=folder.folder, prefix=".making-") as made_in:
+        scratch = Path(made_in)
+        if not folder.authority.is_file():
+            _make_authority(folder, scratch)
+        for name in made:
+            _make_member(folder, name, days, scratch)
+    return made
+
+
+def _make_authority(folder: CertificateFolder, scratch: Path) -> None:
+    extensions = {
+        "basicConstraints": "critical,CA:true,pathlen:0",
+        "keyUsage": "critical,keyCertSign,cRLSign",
+        "subjectKeyIdentifier": "hash",
+    }
+    key, certificate = _make(scratch, "Mooring project", extensions, AUTHORITY_DAYS)
+    write_whole(folder.authority_key, key, on_disk=True, mode=_KEY_MODE)
+    write_whole(folder.authority, certificate, on_disk=True)
+
+
+def _make_member(folder: CertificateFolder, name: str, days: int, scratch: Path) -> None:
+    extensions = {
+        "basicConstraints": "critical,CA:false",
+        "keyUsage": "critical,digitalSignature",
+        "extendedKeyUsage": "serverAuth,clientAuth",
+        "subjectKeyIdentifier": "hash",
+        "authorityKeyIdentifier": "keyid",
+        "subjectAltName": f"URI:{_IDENTITY}{quote(name, safe='')}",
+    }
+    by_authority = ("-CA", str(folder.authority), "-CAkey", str(folder.authority_key))
+    key, certificate = _make(scratch, "Mooring agent", extensions, days, *by_authority)
+    write_whole(folder.key(name), key, on_disk=True, mode=_KEY_MODE)
+    write_whole(folder.certificate(name), certificate, on_disk=True)
+
+
+def _make(
+    scratch: Path, subject: str, extensions: Mapping[str, str], days: int, *signing: str
+) -> tuple[bytes, bytes]:
+    """A new key and its certificate, by way of a folder that only its owner may enter."""
+    lines = ["[req]", "distinguished_name=subject", "prompt=no", "x509_extensions=extensions"]
+    lines += ["[subject]", f"CN={subject}", "[extensions]"]
+    lines += [f"{key}={value}" for key, value in extensions.items()]
+    asked, key = scratch / "request.cnf", scratch / "made.key"
+    asked.write_text("\n".join(lines) + "\n")
+    certificate = _openssl(
+        *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-sha256"),
+        *("-keyout", str(key), "-config", str(asked), "-days", str(days), *signing),
+    )
+    return key.read_bytes(), certificate
+
+
+def _openssl(*words: str) -> bytes:
+    command = shutil.which("openssl")
+    if command is None:
+        raise InputError(
+            "found no `openssl` command, which makes certificates",
+            remedy="install it here, or make the certificates on another machine and copy the folder",
+        )
+    done = subprocess.run([command, *words], capture_output=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise EngineError(
+            f"openssl {words[0]} failed: {said[-1] if said else done.returncode}",
+            remedy="OpenSSL 3.0 or newer is needed",
+        )
+    return done.stdout
+
+
+def tls_context(folder: CertificateFolder, name: str, *, serving: bool) -> ssl.SSLContext:
+    """TLS 1.3 in which both ends show a certificate of the project's authority, and nothing else is taken."""
+    for needed in (folder.authority, folder.certificate(name), folder.key(name)):
+        if not needed.is_file():
+            raise InputError(
+                "no such file",
+                file=needed,
+                remedy="`mooring agent PROJECT --make-certificates` makes them; copy a site's three to it",
+            )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if serving else ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False  # the certificate's own name counts (`peer_name`)
+    context.verify_mode = ssl.CERT_REQUIRED
+    try:
+        context.load_verify_locations(cafile=folder.authority)
+        context.load_cert_chain(folder.certificate(name), folder.key(name))
+    except ssl.SSLError as error:
+        reason = getattr(error, "reason", None) or "unreadable"
+        raise InputError(f"cannot be used ({reason})", file=folder.certificate(name)) from None
+    return context
+
+
+def peer_name(certificate: Mapping[str, object] | None) -> str | None:
+    """The member that a verified certificate names; None where it names none.
+
+    >>> peer_name({"subjectAltName": (("URI", "mooring:member/new%20york"),)})
+    'new york'
+    """
+    found = (certificate or {}).get("subjectAltName", ())
+    assert isinstance(found, tuple)
+    named = [value for kind, value in found if kind == "URI" and value.startswith(_IDENTITY)]
+    return unquote(named[0].removeprefix(_IDENTITY)) if len(named) == 1 else None

@@ -1,0 +1,47 @@
+"""A protocol as an agent hosts it: how its machine is made, and the types that may come over the wire.
+
+Every message is one of a tagged union of frozen structs. What is decoded is checked field by field against
+the types, so a machine sees well-formed messages only; whether a value makes sense, it judges itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from mooring.protocols.protocol import Data, MakeMachine
+from mooring.runtime.frames import FrameError
+from mooring.runtime.wire import Envelope, Kind, StrictDecoder
+
+
+@dataclass(frozen=True)
+class HostedProtocol:
+    name: str
+    make: MakeMachine
+    messages: Any
+    """Union of what machines, and the runner as one of them, send each other."""
+    durable: Any
+    """Type of what they persist."""
+    requests: Any = None
+    """Union of what the runner may ask of a machine (`Asked`); None: nothing."""
+    outputs: Any = None
+    """Union of what a machine puts out for the runner (`Output`); None: nothing."""
+    kept_output: type | None = None
+    """Outputs of this type are also kept in a file, the newest only, for whoever asks later."""
+
+    @cached_property
+    def _decoders(self) -> dict[Kind, StrictDecoder]:
+        kinds: dict[Kind, Any] = {
+            "message": self.messages,
+            "request": self.requests,
+            "output": self.outputs,
+        }
+        return {kind: StrictDecoder(types) for kind, types in kinds.items() if types is not None}
+
+    def decode(self, envelope: Envelope) -> Data:
+        decoder = self._decoders.get(envelope.kind)
+        if decoder is None:
+            raise FrameError("unknown", f"{self.name} takes no {envelope.kind}")
+        content: Data = decoder(envelope.content)
+        return content

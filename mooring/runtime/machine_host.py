@@ -1,0 +1,146 @@
+"""Runs one state machine with a real clock and a disk, and keeps the promises of `protocols/protocol.py`.
+
+A machine that raises is treated like one that crashed: a new incarnation begins from what was persisted,
+which is what every protocol is tested to survive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+import numpy as np
+
+from mooring.protocols.protocol import (
+    Asked,
+    Data,
+    Effect,
+    Event,
+    Output,
+    Persist,
+    Received,
+    Send,
+    SiteMachine,
+    Started,
+    TimerDue,
+)
+from mooring.runtime.agent_clock import AgentClock
+from mooring.runtime.durable_state import DurableState
+from mooring.runtime.hosted_protocol import HostedProtocol
+from mooring.runtime.trace_file import TraceFile, TraceLine
+
+RESTART_S = 1.0
+"""Before a machine that raised begins anew; meanwhile it hears nothing, as if its site were down."""
+
+
+@dataclass(frozen=True)
+class HostParts:
+    """What the machines of one agent share."""
+
+    site: int
+    sites: int
+    seed: int
+    clock: AgentClock
+    state: DurableState
+    trace: TraceFile
+    counts: Counter[str]
+    log: TextIO
+    send: Callable[[str, int, Data], None]
+    """Protocol, receiver, message."""
+    put_out: Callable[[HostedProtocol, Data], None]
+
+
+class MachineHost:
+    def __init__(self, protocol: HostedProtocol, parts: HostParts) -> None:
+        self.protocol = protocol
+        self._parts = parts
+        self._machine: SiteMachine | None = None
+        self._incarnation = self._number = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, incarnation: int) -> None:
+        parts = self._parts
+        self._incarnation, self._number = incarnation, 0
+        generator = np.random.default_rng([parts.seed, parts.site, incarnation])
+        self._machine = self.protocol.make(parts.site, parts.sites, generator)
+        self._step(Started(incarnation, parts.state.of(self.protocol.name)))
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._machine = None
+
+    def received(self, sender: int, message: Data) -> None:
+        self._step(Received(sender, message))
+
+    def asked(self, request: Data) -> None:
+        self._step(Asked(request))
+
+    def _step(self, event: Event) -> None:
+        if self._machine is None:
+            return
+        parts, now_ms = self._parts, self._parts.clock.now_ms()
+        try:
+            effects = tuple(self._machine.handle(event, now_ms))
+            due_ms = self._machine.next_timer()
+        except Exception:
+            self._failed(event)
+            return
+        self._number += 1
+        parts.trace.write(
+            TraceLine(
+                now_ms,
+                self.protocol.name,
+                parts.sites,
+                parts.seed,
+                parts.site,
+                self._incarnation,
+                self._number,
+                event,
+                effects,
+            )
+        )
+        self._carry_out(effects)
+        self._wake_at(due_ms)
+
+    def _carry_out(self, effects: Sequence[Effect]) -> None:
+        """In their order. What is sent leaves the process only after this, so it is never ahead of the
+        trace or the disk.
+        """
+        for effect in effects:
+            match effect:
+                case Persist(state=state):
+                    self._parts.state.persist(self.protocol.name, state)
+                case Send(to=to, message=message):
+                    self._parts.send(self.protocol.name, to, message)
+                case Output(value=value):
+                    self._parts.put_out(self.protocol, value)
+
+    def _wake_at(self, due_ms: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if due_ms is not None:
+            wait_s = max(0.0, (due_ms - self._parts.clock.now_ms()) / 1000.0)
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._woken, due_ms)
+
+    def _woken(self, due_ms: float) -> None:
+        if self._parts.clock.now_ms() < due_ms:  # the loop's clock is coarser than ours
+            self._wake_at(due_ms)
+        else:
+            self._step(TimerDue())
+
+    def _failed(self, event: Event) -> None:
+        self._parts.counts["machine failed"] += 1
+        said = f"{self.protocol.name} failed at {type(event).__name__} and begins anew"
+        self._parts.log.write(f"{said}:\n{traceback.format_exc(limit=-3)}\n")
+        self._parts.log.flush()
+        self.stop()
+        self._timer = asyncio.get_running_loop().call_later(RESTART_S, self._begin_anew)
+
+    def _begin_anew(self) -> None:
+        self.start(self._parts.state.begin())

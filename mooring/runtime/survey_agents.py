@@ -1,0 +1,25 @@
+"""The survey of the network as agents host it."""
+
+from __future__ import annotations
+
+from mooring.protocols.gossip import Entries, Entry, KnownVersions, Reply
+from mooring.protocols.survey import (
+    EchoAsked,
+    Echoed,
+    NetworkFigures,
+    SiteFigures,
+    SurveyParams,
+    survey_machines,
+)
+from mooring.runtime.hosted_protocol import HostedProtocol
+
+
+def hosted_survey(params: SurveyParams | None = None) -> HostedProtocol:
+    return HostedProtocol(
+        name="survey",
+        make=survey_machines(params),
+        messages=EchoAsked | Echoed | KnownVersions | Reply[SiteFigures] | Entries[SiteFigures],
+        durable=Entry[SiteFigures],
+        outputs=NetworkFigures,
+        kept_output=NetworkFigures,
+    )

@@ -1,0 +1,45 @@
+"""Certificates: one authority per project, keys for their owner only, names that count."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from mooring.errors import InputError
+from mooring.runtime.certificates import CertificateFolder, make_certificates, peer_name, tls_context
+from tests.runtime.scene import SITES
+
+
+def test_keys_are_for_their_owner_only(certificates: CertificateFolder) -> None:
+    keys = [*certificates.folder.glob("*.key")]
+    assert len(keys) == len(SITES) + 3  # the authority's, the runner's and the stranger's
+    assert {stat.S_IMODE(key.stat().st_mode) for key in keys} == {0o600}
+    assert not [path for path in certificates.folder.iterdir() if path.name.startswith(".")]
+
+
+def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
+    folder = CertificateFolder(tmp_path / "made")
+    assert make_certificates(folder, ["one"]) == ["one"]
+    before = folder.certificate("one").read_bytes(), folder.authority.read_bytes()
+    assert make_certificates(folder, ["one", "a site/.. of odd name"]) == ["a site/.. of odd name"]
+    assert before == (folder.certificate("one").read_bytes(), folder.authority.read_bytes())
+    assert make_certificates(folder, ["one"]) == []
+    tls_context(folder, "a site/.. of odd name", serving=True)
+    folder.authority_key.unlink()
+    with pytest.raises(InputError, match=r"authority\.key"):
+        make_certificates(folder, ["two"])
+
+
+def test_a_site_without_its_files_is_told_how_to_get_them(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--make-certificates"):
+        tls_context(CertificateFolder(tmp_path), "athens", serving=True)
+
+
+def test_only_a_name_of_ours_is_one() -> None:
+    ours, other = ("URI", "mooring:member/x"), ("URI", "spiffe://x")
+    assert peer_name({"subjectAltName": (other, ours)}) == "x"
+    assert peer_name({"subjectAltName": (other,)}) is None
+    assert peer_name({"subjectAltName": (ours, ours)}) is None
+    assert peer_name({}) is None
