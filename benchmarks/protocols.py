@@ -3,7 +3,8 @@
     python -m benchmarks protocols            # or protocols:campaign, protocols:adaptive
 
 Campaign: so many random schedules of crashes, pauses, partitions and noise, after each step of which every
-invariant is checked. A broken one ends the campaign, and is printed with its smallest schedule.
+invariant is checked. A broken one ends the campaign, and is printed with its smallest schedule. Optimisers
+run together with the mover, which crashes too; engines and whole sites are lost, and moves made by hand.
 
 Adaptive: two operators that begin at the wrong end of a line of six sites. The optimisers of all sites move
 them while the data-plane simulator carries the tuples, with a quiet control plane and with a troubled one
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -33,12 +34,16 @@ from mooring.simulator.harness.exploration import Subject, explore
 from mooring.simulator.harness.faults import Crash, Fault, Noise, Partition
 from mooring.simulator.harness.gossip_invariants import gossip_checkers, gossip_scenarios
 from mooring.simulator.harness.optimiser_invariants import (
+    chain_homes,
     chain_layout,
     optimiser_checkers,
     optimiser_scenarios,
+    some_refused,
 )
+from mooring.simulator.harness.runner_model import RunSubject
+from mooring.simulator.harness.scenario import Scenario
 
-SCHEDULES = {"gossip": 5_000, "optimisers": 1_000}
+SCHEDULES = {"gossip": 5_000, "optimisers": 10_000}
 FIRST_SEED = 10_000
 """Beyond those of the tests."""
 RATE, SECONDS = 200, 60
@@ -58,12 +63,20 @@ def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
 def campaign() -> Iterator[ResultTable | str]:
     gossip = GossipParams(period_ms=100.0)
     optimiser = OptimiserParams(
-        period_ms=40.0, rounds_per_review=8, migration=MigrationParams(displacement_ms=1.0, least_saving=0.05)
+        period_ms=40.0,
+        rounds_per_review=8,
+        patience=2,
+        migration=MigrationParams(displacement_ms=1.0, least_saving=0.05, look_again=4),
     )
-    subjects = {
+    subjects: dict[str, tuple[Subject, Callable[[int], Scenario]]] = {
         "gossip": (Subject(gossip_machines(gossip), gossip_checkers), gossip_scenarios(gossip)),
         "optimisers": (
-            Subject(optimiser_machines(chain_layout, optimiser), optimiser_checkers),
+            RunSubject(
+                optimiser_machines(chain_layout, optimiser),
+                optimiser_checkers,
+                homes=chain_homes,
+                judge=some_refused,
+            ),
             optimiser_scenarios(),
         ),
     }

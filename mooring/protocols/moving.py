@@ -29,7 +29,7 @@ from it may be lost, doubled and overtaken, and it may crash, so:
   the epoch of every fragment that it moves, and may name others that it was made from; if one of them was
   started anew since then, by anybody, the plan is refused.
 - **Whereabouts.** Recovery, moves by hand, rollbacks and plans of others reach machines in this way alone. Of
-  two places of one fragment the one with the higher epoch is newer.
+  two places of one fragment the one with the higher epoch is newer (`StartedAt.newer_than`).
 - **Promises** are in the currency of guards and ledger: tuples under way (decision 0041).
 """
 
@@ -46,12 +46,22 @@ def mover_of(sites: int) -> int:
     return sites
 
 
+NOWHERE = -1
+
+
 class StartedAt(msgspec.Struct, frozen=True):
     """A fragment (by its number in the problem) was started at a site, under an epoch of the fence."""
 
     fragment: int
     site: int
+    """`NOWHERE`: what was started under this epoch was ended, and the next start is yet to come."""
     epoch: int
+
+    def newer_than(self, other: StartedAt | None) -> bool:
+        """Of two places of one fragment."""
+        if other is None or self.epoch != other.epoch:
+            return other is None or self.epoch > other.epoch
+        return self.site == NOWHERE != other.site
 
 
 class FragmentMove(msgspec.Struct, frozen=True):
@@ -145,9 +155,10 @@ class Over(msgspec.Struct, frozen=True, tag=True):
 
 
 class Whereabouts(msgspec.Struct, frozen=True, tag=True):
-    """Where fragments are: all of them, or those that were started lately."""
+    """Where fragments are: those that were started lately or, in answer to a `LookUp`, the whole of them."""
 
     places: tuple[StartedAt, ...]
+    whole: bool = False
 
 
 Ending = Refused | Done | Failed | Over

@@ -1,53 +1,62 @@
-"""The local placement optimiser (section 3.2) as a protocol: every site moves its operators to where they
-belong.
+"""The local placement optimiser (section 3.2) as a protocol: every site proposes where its fragments belong.
 
 A site measures the others in turn and keeps its coordinate by Vivaldi (`known_sites.py`). Every few rounds
-it reconsiders each operator it runs (`reviews.py`), and where another site is better by enough, the operator
-goes there (`operator_moves.py`, with the tables of all transitions).
+it reconsiders each fragment that runs there (`reviews.py`). Where another site is better by enough and keeps
+room for it (`residence.py`), the move is proposed to the mover (`moving.py`, `proposer.py`), who alone says
+whether it is made; that it was made is heard as whereabouts.
 
-Operators are reconsidered one by one. Two that would only gain by moving together stay where they are;
+Fragments are reconsidered one by one. Two that would only gain by moving together stay where they are;
 planning anew from the running placement finds such moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from mooring.protocols.known_sites import KnownSites
-from mooring.protocols.operator_moves import Hosting, MoveMessage, OperatorMoves, operator_of
+from mooring.protocols.moving import (
+    Answer,
+    Done,
+    Ending,
+    Failed,
+    Inquiry,
+    LookUp,
+    Over,
+    ProposalId,
+    StartedAt,
+    Whereabouts,
+    mover_of,
+)
 from mooring.protocols.optimiser_messages import (
-    Announce,
-    Durable,
-    Fed,
-    Feed,
-    GroupLocations,
-    Hosted,
-    Location,
+    FragmentSpec,
+    HoldRoom,
     MeasuredFlows,
+    OptimiserMemory,
     Ping,
     Pong,
     Probe,
     Probed,
-    Running,
+    RoomHeld,
 )
 from mooring.protocols.optimiser_params import OptimiserParams
+from mooring.protocols.proposer import Proposer
 from mooring.protocols.protocol import (
     Asked,
     Data,
     Effect,
     Event,
     MakeMachine,
-    Output,
     Persist,
     Received,
     Send,
     Started,
     TimerDue,
 )
+from mooring.protocols.residence import Residence
 from mooring.protocols.reviews import Reviews
 
 
@@ -60,30 +69,31 @@ class Optimiser:
         sites: int,
         generator: np.random.Generator,
         params: OptimiserParams,
-        initial: Sequence[Hosted],
+        specs: Sequence[FragmentSpec],
         capacity_cores: float,
-        whereabouts: Sequence[Location],
     ) -> None:
         self.site, self._params, self._generator = site, params, generator
+        self._mover = mover_of(sites)
+        self.residence = Residence(site, capacity_cores, specs)
+        self.proposer = Proposer(site, sites)
         self._known = KnownSites(site, sites, generator, params.vivaldi, params.load_ms)
-        self._reviews = Reviews(site, generator, params, self._known)
-        self.moves = OperatorMoves(site, capacity_cores, initial, whereabouts, self._reviews.chosen)
+        self._reviews = Reviews(generator, params, self._known, self.residence, self.proposer.next_id)
+        self._rates: dict[int, tuple[float, ...]] = {}
+        """Measured, per fragment that runs here and link of it."""
+        self._heard: dict[ProposalId, int] = {}
+        """Round in which something was last heard of what room is kept for."""
         self._round = 0
         self._next_round_ms: float | None = None
 
-    # What a checker and a user may ask.
-
     @property
-    def durable(self) -> Durable:
-        return self.moves.durable
+    def durable(self) -> OptimiserMemory:
+        held = self.residence.held
+        return OptimiserMemory(tuple(held[id] for id in sorted(held)), self.proposer.open)
 
-    @property
-    def running(self) -> tuple[Hosted, ...]:
-        return self.durable.hosted
-
-    @property
-    def capacity_cores(self) -> float:
-        return self.moves.capacity_cores
+    def rates(self, fragment: int) -> tuple[float, ...]:
+        """Bytes per second on the links of a fragment: measured here, or as stated."""
+        stated = tuple(link.rate for link in self.residence.specs[fragment].links)
+        return self._rates.get(fragment, stated)
 
     def next_timer(self) -> float | None:
         return self._next_round_ms
@@ -95,19 +105,19 @@ class Optimiser:
             case TimerDue():
                 self._next_round_ms = now_ms + self._params.period_ms
                 self._round += 1
-                return (*self._measure(now_ms), *self.moves.repeat(), *self._review_all())
+                return (*self._measure(now_ms), *self._review_all())
             case Received(sender=sender, message=message):
                 return self._receive(sender, message, now_ms)
             case Asked(request=request):
                 return self._asked(request)
 
     def _start(self, incarnation: int, durable: Data, now_ms: float) -> Sequence[Effect]:
+        kept = durable if isinstance(durable, OptimiserMemory) else OptimiserMemory()
         self._reviews.start(incarnation)
+        self.proposer.start(incarnation, kept.open)
+        self.residence.held = {room.id: room for room in kept.held}
         self._next_round_ms = now_ms + self._generator.random() * self._params.period_ms
-        if isinstance(durable, Durable):
-            self.moves.durable = durable
-        outputs = [Output(Running(hosted.operator, hosted.epoch)) for hosted in self.durable.hosted]
-        return (Persist(self.durable), *outputs)
+        return (Send(self._mover, LookUp()), *self.proposer.repeat())
 
     def _measure(self, now_ms: float) -> Sequence[Effect]:
         peer = self._known.next_to_measure()
@@ -117,92 +127,119 @@ class Optimiser:
         if self._round % self._params.rounds_per_review:
             return ()
         self._reviews.give_up(self._round)
+        effects = [*self.proposer.repeat(), *self._ask_about_held_room()]
+        if self._round % (self._params.patience * self._params.rounds_per_review) == 0:
+            effects.append(Send(self._mover, LookUp()))  # what it told may have been lost
+        for spec in self.residence.running:
+            effects += self._reviews.begin(spec, self.rates(spec.fragment), self._round)
+        return effects
+
+    def _ask_about_held_room(self) -> Sequence[Effect]:
+        """Room is kept until the mover says what became of the proposal, however long that takes."""
         effects: list[Effect] = []
-        announced: dict[int, list[Location]] = {}
-        for hosted in self.durable.hosted:
-            announced.setdefault(hosted.coordinator, []).append(
-                Location(hosted.operator, self.site, hosted.epoch)
-            )
-            effects += self._reviews.begin(hosted, self.moves, self._round)
-        effects += [Send(to, Announce(tuple(places))) for to, places in announced.items()]
+        for id in sorted(self.residence.held):
+            since = self._round - self._heard.setdefault(id, self._round)
+            if since >= self._params.patience * self._params.rounds_per_review:
+                effects.append(Send(self._mover, Inquiry(id)))
         return effects
 
     # Messages.
 
     def _receive(self, sender: int, message: Data, now_ms: float) -> Sequence[Effect]:
-        around, moves = self._known, self.moves
+        around, residence = self._known, self.residence
         match message:
             case Ping(sent_ms=sent_ms):
-                return (Send(sender, Pong(sent_ms, around.coordinate, moves.spare_cores)),)
+                return (Send(sender, Pong(sent_ms, around.coordinate, residence.spare_cores)),)
             case Pong(sent_ms=sent_ms, coordinate=coordinate, spare_cores=spare):
                 around.learn(sender, (now_ms - sent_ms) / 2.0, coordinate, spare)
-            case Probe(operator=operator, attempt=attempt, ends=ends):
-                answer = Probed(operator, attempt, around.latencies_ms(ends), moves.spare_cores)
-                return (Send(sender, answer),)
-            case Probed(operator=operator):
-                return self._reviews.answered(sender, message, moves.hosted(operator))
-            case Announce(locations=locations):
-                moves.learn(locations)
-                return (Send(sender, GroupLocations(tuple(moves.where[k] for k in sorted(moves.where)))),)
-            case GroupLocations(locations=locations):
-                moves.learn(locations)
-            case _ if isinstance(message, MoveMessage):
-                return self._move(sender, message)
+            case Probe(fragment=fragment, attempt=attempt, ends=ends):
+                latency_ms, spare = around.latencies_ms(ends), residence.spare_cores
+                return (Send(sender, Probed(fragment, attempt, latency_ms, spare, residence.used_cores)),)
+            case Probed():
+                return self._reviews.probed(sender, message, free=self.proposer.open is None)
+            case HoldRoom(id=id, fragment=fragment):
+                return self._hold_room(sender, id, fragment)
+            case RoomHeld():
+                return self._propose(message)
+            case _ if sender == self._mover:
+                return self._from_mover(message)
         return ()
 
-    def _move(self, sender: int, message: MoveMessage) -> Sequence[Effect]:
-        operator = operator_of(message)
-        before = self.moves.stage(operator)
-        effects = self.moves.receive(sender, message)
-        match before, self.moves.stage(operator):
-            case Hosting.HERE, Hosting.LEAVING:
-                self._reviews.close(operator)
-            case Hosting.LEAVING, Hosting.AWAY:
-                self._reviews.forget(operator)
-        return effects
+    def _hold_room(self, sender: int, id: ProposalId, fragment: int) -> Sequence[Effect]:
+        if not self.residence.hold(id, fragment):
+            return (Send(sender, RoomHeld(id, False)),)
+        self._heard[id] = self._round
+        return (Persist(self.durable), Send(sender, RoomHeld(id, True)))
+
+    def _propose(self, message: RoomHeld) -> Sequence[Effect]:
+        if self.proposer.open is not None:
+            return ()
+        proposal = self._reviews.room_held(message)
+        if proposal is None:
+            return ()
+        sending = self.proposer.propose(message.id, *proposal)
+        return (Persist(self.durable), *sending)
+
+    def _from_mover(self, message: Data) -> Sequence[Effect]:
+        match message:
+            case Whereabouts(places=places, whole=whole):
+                self._learn(places)
+                self.residence.informed |= whole
+            case MeasuredFlows():
+                self._flows(message)
+            case _ if isinstance(message, Answer):
+                return self._answered(message)
+        return ()
+
+    def _learn(self, places: Sequence[StartedAt]) -> None:
+        for fragment in self.residence.learn(places):
+            self._reviews.forget(fragment)
+            self._rates.pop(fragment, None)
+
+    def _answered(self, answer: Answer) -> Sequence[Effect]:
+        self._heard[answer.id] = self._round
+        before = self.durable
+        self.proposer.answered(answer)
+        if isinstance(answer, Done | Failed):
+            self._learn(answer.places)
+        if isinstance(answer, Ending):
+            self.residence.let_go(answer.id)
+            del self._heard[answer.id]
+        if isinstance(answer, Over):  # whatever has come here for it was told long ago, or not at all
+            self.residence.informed = False
+        asked = () if self.residence.informed else (Send(self._mover, LookUp()),)
+        return (*((Persist(self.durable),) if self.durable != before else ()), *asked)
 
     # What this site's own engine says.
 
     def _asked(self, request: Any) -> Sequence[Effect]:
-        if isinstance(request, dict):  # from a scenario that was written down
-            request = msgspec.convert(request, Feed | MeasuredFlows)
-        match request:
-            case Feed(operator=operator, amount=amount):
-                hosted = self.moves.hosted(operator)
-                if hosted is None:
-                    return ()  # it waits in its channel until the operator runs somewhere
-                self.moves.change(msgspec.structs.replace(hosted, state=hosted.state + amount))
-                return (Persist(self.durable), Output(Fed(operator, amount)))
-            case MeasuredFlows(operator=operator, rates=rates):
-                hosted = self.moves.hosted(operator)
-                if hosted is None or len(rates) != len(hosted.links) or not all(_is_rate(r) for r in rates):
-                    return ()
-                weight = self._params.rate_weight
-                links = tuple(
-                    msgspec.structs.replace(link, rate=link.rate + weight * (rate - link.rate))
-                    for link, rate in zip(hosted.links, rates, strict=True)
-                )
-                self.moves.change(msgspec.structs.replace(hosted, links=links))
-                return (Persist(self.durable),)
+        if isinstance(request, Mapping):  # from a scenario that was written down
+            request = msgspec.convert(request, MeasuredFlows)
+        if isinstance(request, MeasuredFlows):
+            self._flows(request)
         return ()
 
+    def _flows(self, measured: MeasuredFlows) -> None:
+        fragment, rates = measured.fragment, measured.rates
+        if not self.residence.runs(fragment) or fragment not in self.residence.specs:
+            return
+        before = self.rates(fragment)
+        if len(rates) == len(before) and all(0.0 <= rate < float("inf") for rate in rates):
+            weight = self._params.rate_weight if fragment in self._rates else 1.0
+            pairs = zip(before, rates, strict=True)
+            self._rates[fragment] = tuple(known + weight * (seen - known) for known, seen in pairs)
 
-def _is_rate(rate: float) -> bool:
-    return 0.0 <= rate < float("inf")
+
+Layout = Callable[[int], tuple[Sequence[FragmentSpec], Sequence[float]]]
+"""From the number of sites: the fragments that there are, and the cores that each site has."""
 
 
-FirstHosts = Callable[[int], tuple[Sequence[Sequence[Hosted]], Sequence[float]]]
-"""From the number of sites: the operators that each runs at first, and the cores each has."""
-
-
-def optimiser_machines(layout: FirstHosts, params: OptimiserParams | None = None) -> MakeMachine:
+def optimiser_machines(layout: Layout, params: OptimiserParams | None = None) -> MakeMachine:
+    """Machines of the sites; the mover is for their host to add."""
     chosen = params or OptimiserParams()
 
     def make(site: int, sites: int, generator: np.random.Generator) -> Optimiser:
-        hosted, cores = layout(sites)
-        places = [
-            Location(each.operator, home, each.epoch) for home, own in enumerate(hosted) for each in own
-        ]
-        return Optimiser(site, sites, generator, chosen, hosted[site], cores[site], places)
+        specs, cores = layout(sites)
+        return Optimiser(site, sites, generator, chosen, specs, cores[site])
 
     return make

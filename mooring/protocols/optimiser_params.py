@@ -14,12 +14,12 @@ class OptimiserParams:
     period_ms: float = 50.0
     """Time between two rounds of a site; each measures one other site, and repeats what was not answered."""
     rounds_per_review: int = 20
-    """Rounds between two reviews of the operators that run here."""
+    """Rounds between two reviews of the fragments that run here."""
     patience: int = 4
-    """Reviews after which probes and requests that were not answered are given up: at least the time of four
+    """Reviews after which probes and requests that were not answered are given up: at least the time of six
     messages, or no move over a long link would ever be agreed on."""
     candidates: int = 5
-    """Sites probed per operator."""
+    """Sites probed per fragment."""
     rate_weight: float = 0.3
     """Weight of a measured rate against what was known before."""
     load_ms: float = 0.0

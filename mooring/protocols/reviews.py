@@ -1,22 +1,31 @@
-"""Reconsidering the operators that run here: which one should go, and to which site.
+"""Reconsidering the fragments that run here: which one should go, and to which site.
 
-Springs between the neighbours' coordinates say where an operator should be; if that place moved, the sites
+Springs between the neighbours' coordinates say where a fragment should be; if that place moved, the sites
 near it are probed (how far are you from its neighbours, have you room?), and the best is chosen if it saves
-enough.
+enough. It is asked to keep room, and once it does, the move can be proposed. One at a time: a site has one
+proposal open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from mooring.network.coordinate import Coordinate
 from mooring.protocols.known_sites import KnownSites
-from mooring.protocols.operator_moves import OperatorMoves
-from mooring.protocols.optimiser_messages import AskMove, Attempt, Hosted, Probe, Probed
+from mooring.protocols.moving import FragmentMove, Lease, MovePlan, Promise, ProposalId
+from mooring.protocols.optimiser_messages import (
+    Attempt,
+    FragmentSpec,
+    HoldRoom,
+    Probe,
+    Probed,
+    RoomHeld,
+)
 from mooring.protocols.optimiser_params import OptimiserParams
 from mooring.protocols.protocol import Effect, Send
+from mooring.protocols.residence import Residence
 from mooring.protocols.review import Review
 
 
@@ -24,13 +33,18 @@ class Reviews:
     """Of one site. All of it is lost in a crash, and begun anew."""
 
     def __init__(
-        self, site: int, generator: np.random.Generator, params: OptimiserParams, known: KnownSites
+        self,
+        generator: np.random.Generator,
+        params: OptimiserParams,
+        known: KnownSites,
+        residence: Residence,
+        new_id: Callable[[], ProposalId],
     ) -> None:
-        self._site, self._generator, self._params = site, generator, params
-        self._known = known
+        self._generator, self._params = generator, params
+        self._known, self._residence, self._new_id = known, residence, new_id
         self._open: dict[int, Review] = {}
         self._looked_up: dict[int, tuple[Coordinate, int]] = {}
-        """Operator -> its place when sites were last probed for it, and how many reviews ago."""
+        """Fragment -> its place when sites were last probed for it, and how many reviews ago."""
         self._incarnation, self._attempts = 0, 0
 
     def start(self, incarnation: int) -> None:
@@ -39,73 +53,100 @@ class Reviews:
     def give_up(self, round_now: int) -> None:
         """Drop those whose probes or requests have gone unanswered for too long."""
         longest = self._params.patience * self._params.rounds_per_review
-        for operator, review in list(self._open.items()):
+        for fragment, review in list(self._open.items()):
             if round_now - review.began >= longest:
-                del self._open[operator]
+                del self._open[fragment]
 
-    def begin(self, hosted: Hosted, moves: OperatorMoves, round_now: int) -> Sequence[Effect]:
-        """Probe the sites near the place where the operator should be, if that place is a new one."""
-        if not hosted.movable or hosted.operator in self._open:
+    def forget(self, fragment: int) -> None:
+        """It left, or was started anew: what was found out about it does not count any more."""
+        self._open.pop(fragment, None)
+        self._looked_up.pop(fragment, None)
+
+    def begin(self, spec: FragmentSpec, rates: Sequence[float], round_now: int) -> Sequence[Effect]:
+        """Probe the sites near the place where the fragment should be, if that place is a new one."""
+        where, here = self._residence.where, self._residence.where.get(spec.fragment)
+        if not spec.movable or spec.fragment in self._open or here is None:
             return ()
         ends = tuple(
-            link.site if link.operator < 0 else moves.site_of(link.operator) for link in hosted.links
+            link.site if link.fragment < 0 else self._residence.site_of(link.fragment) for link in spec.links
         )
         if not ends or not self._known.knows(ends):
             return ()
-        rates = tuple(link.rate for link in hosted.links)
-        around = self._known.neighbourhood(moves.spare_cores)
+        around = self._known.neighbourhood(self._residence.spare_cores)
         place = around.wanted(ends, rates, self._generator)
-        if not self._looks_up(hosted.operator, place):
+        if not self._looks_up(spec.fragment, place):
             return ()
         found = [*around.near(place, self._params.candidates + 1), *ends]
-        targets = [target for target in dict.fromkeys(found) if target != self._site]
+        targets = [target for target in dict.fromkeys(found) if target != self._residence.site]
         self._attempts += 1
-        attempt = (self._site, self._incarnation, self._attempts)
-        self._open[hosted.operator] = Review(attempt, round_now, ends, rates, len(targets))
-        return [Send(target, Probe(hosted.operator, attempt, ends)) for target in targets]
+        attempt: Attempt = (self._residence.site, self._incarnation, self._attempts)
+        neighbours = sorted({link.fragment for link in spec.links if link.fragment >= 0})
+        self._open[spec.fragment] = Review(
+            attempt,
+            round_now,
+            here,
+            ends,
+            tuple(rates),
+            tuple(link.tuple_bytes for link in spec.links),
+            tuple(where[other] for other in neighbours),
+            len(targets),
+        )
+        return [Send(target, Probe(spec.fragment, attempt, ends)) for target in targets]
 
-    def _looks_up(self, operator: int, place: Coordinate) -> bool:
-        before, reviews = self._looked_up.get(operator, (None, 0))
+    def _looks_up(self, fragment: int, place: Coordinate) -> bool:
+        before, reviews = self._looked_up.get(fragment, (None, 0))
         if before is not None and not self._params.migration.looks_up(place.latency_ms(before), reviews + 1):
-            self._looked_up[operator] = (before, reviews + 1)
+            self._looked_up[fragment] = (before, reviews + 1)
             return False
-        self._looked_up[operator] = (place, 0)
+        self._looked_up[fragment] = (place, 0)
         return True
 
-    def answered(self, sender: int, message: Probed, hosted: Hosted | None) -> Sequence[Effect]:
-        """When the last of the probed sites has answered, the coordinator is asked for the best, if any."""
-        review = self._open.get(message.operator)
-        if review is None or hosted is None or review.attempt != message.attempt or review.target is not None:
+    def probed(self, sender: int, message: Probed, *, free: bool) -> Sequence[Effect]:
+        """When the last of the probed sites has answered, the best is asked for room, if any is; not if a
+        proposal is open (`free` is false): then it is for another time.
+        """
+        fragment = message.fragment
+        review, spec = self._open.get(fragment), self._residence.specs.get(fragment)
+        if review is None or spec is None or review.attempt != message.attempt or review.target is not None:
             return ()
         review.heard += 1
-        if message.spare_cores >= hosted.cores and min(message.latency_ms, default=-1.0) >= 0.0:
-            review.answers[sender] = review.usage(message.latency_ms)
+        if message.spare_cores >= spec.cores and min(message.latency_ms, default=-1.0) >= 0.0:
+            review.answers[sender] = message
         if review.heard < review.asked:
             return ()
-        review.target = self._best(review)
+        asking = any(other.target is not None for other in self._open.values())
+        review.target = self._best(review) if free and not asking else None
         if review.target is None:
-            del self._open[message.operator]
+            del self._open[fragment]
             return ()
-        return (Send(hosted.coordinator, AskMove(hosted.operator, review.attempt)),)
+        review.id = self._new_id()
+        return (Send(review.target, HoldRoom(review.id, fragment)),)
 
     def _best(self, review: Review) -> int | None:
         """The site with the least usage; None if there is none, or too little would be saved."""
         own = self._known.latencies_ms(review.ends)
         if not review.answers or min(own) < 0.0:
             return None
-        target = min(review.answers, key=lambda site: (review.answers[site], site))
-        enough = self._params.migration.worth_it(review.usage(own), review.answers[target])
-        return target if enough else None
+        usage = {site: review.usage(answer.latency_ms) for site, answer in review.answers.items()}
+        target = min(usage, key=lambda site: (usage[site], site))
+        return target if self._params.migration.worth_it(review.usage(own), usage[target]) else None
 
-    def chosen(self, operator: int, attempt: Attempt) -> int | None:
-        """Where it is to go under this attempt; None if that is not, or no longer, wanted."""
-        review = self._open.get(operator)
-        return review.target if review is not None and review.attempt == attempt else None
-
-    def close(self, operator: int) -> None:
-        """It has been sent where it was to go."""
-        self._open.pop(operator, None)
-
-    def forget(self, operator: int) -> None:
-        """It runs elsewhere now; if it comes back, sites are looked up afresh."""
-        self._looked_up.pop(operator, None)
+    def room_held(self, message: RoomHeld) -> tuple[MovePlan, Lease, Promise] | None:
+        """What can be proposed now, under the id of the answer; None if that is not, or no longer, wanted."""
+        found = next((f for f, review in self._open.items() if review.id == message.id), None)
+        if found is None:
+            return None
+        review = self._open.pop(found)
+        target, own = review.target, self._known.latencies_ms(review.ends)
+        if not message.fits or target is None or min(own) < 0.0:
+            return None
+        move = FragmentMove(found, self._residence.site, target, review.place.epoch)
+        cores, answer = self._residence.specs[found].cores, review.answers[target]
+        promise = Promise(
+            review.tuples_saved(own, answer.latency_ms),
+            (
+                (self._residence.site, self._residence.used_cores - cores),
+                (target, answer.used_cores + cores),
+            ),
+        )
+        return MovePlan((move,), review.made_from), Lease((target,)), promise

@@ -1,180 +1,238 @@
-"""The optimisers' protocol: nothing runs twice, nothing is lost, and operators end up where they belong."""
+"""Optimisers propose, the mover decides: nothing runs twice, nothing leaks, and fragments end up where they
+belong.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from unittest.mock import patch
 
-import msgspec
 import numpy as np
 import pytest
 
 from mooring.placement.relaxation.migration import MigrationParams
-from mooring.protocols.operator_moves import MoveMessage, OperatorMoves
+from mooring.protocols.mover import MoverMachine
+from mooring.protocols.moving import Inquiry, Proposed, Refused, StartedAt, Whereabouts
 from mooring.protocols.optimiser import Optimiser, optimiser_machines
-from mooring.protocols.optimiser_messages import (
-    AskMove,
-    Feed,
-    Hosted,
-    MeasuredFlows,
-    OperatorLink,
-    Transfer,
-    TransferRefused,
-)
+from mooring.protocols.optimiser_messages import FragmentLink, FragmentSpec, MeasuredFlows
 from mooring.protocols.optimiser_params import OptimiserParams
-from mooring.protocols.protocol import Asked, Effect, MakeMachine
-from mooring.simulator.harness.exploration import Subject, explore
+from mooring.protocols.proposer import Proposer
+from mooring.protocols.protocol import Asked, Effect, Received, Send
+from mooring.protocols.residence import Residence
+from mooring.simulator.harness.exploration import explore
 from mooring.simulator.harness.harness import Harness
 from mooring.simulator.harness.optimiser_invariants import (
+    chain_homes,
     chain_layout,
     optimiser_checkers,
     optimiser_scenarios,
+    some_refused,
 )
+from mooring.simulator.harness.runner_model import Ground, MoveByHand, RunnerNode, RunSubject
 from mooring.simulator.harness.scenario import Request, Scenario
 
 PARAMS = OptimiserParams(
     period_ms=40.0,
     rounds_per_review=8,
+    patience=2,
     migration=MigrationParams(displacement_ms=1.0, least_saving=0.05, look_again=4),
+)
+SUBJECT = RunSubject(
+    optimiser_machines(chain_layout, PARAMS), optimiser_checkers, homes=chain_homes, judge=some_refused
 )
 
 
 def test_no_invariant_breaks_under_random_faults() -> None:
-    subject = Subject(optimiser_machines(chain_layout, PARAMS), optimiser_checkers)
     moves = 0
-    for seed in range(30):
-        harness = subject.run(optimiser_scenarios()(seed))
+    for seed in range(25):
+        harness = SUBJECT.run(optimiser_scenarios()(seed))
         assert harness.violation is None, f"seed {seed}: {harness.violation}"
-        moves += sum(h.epoch for site in range(harness.sites) for h in harness.machine(site).running)
-    assert moves > 60
+        moves += sum(harness.machine(harness.sites - 1).ground.epochs)
+    assert moves > 40
 
 
 @pytest.mark.soak
 def test_no_invariant_breaks_in_a_long_campaign() -> None:
-    subject = Subject(optimiser_machines(chain_layout, PARAMS), optimiser_checkers)
-    result = explore(subject, optimiser_scenarios(), range(1000, 4000))
+    result = explore(SUBJECT, optimiser_scenarios(), range(1000, 11_000))
     assert result.finding is None, str(result.finding)
 
 
-class Impatient(OperatorMoves):
-    """Runs an operator here again when the target does not answer at once."""
+def test_with_propose_everything_is_refused_and_nothing_moves() -> None:
+    def propose(proposed: Proposed) -> str | None:
+        return "nothing is moved unless somebody asks for it (--act propose)"
 
-    def repeat(self) -> Sequence[Effect]:
-        for leaving in self.durable.leaving:
-            return self.receive(
-                leaving.target, TransferRefused(leaving.hosted.operator, leaving.hosted.epoch)
-            )
-        return super().repeat()
-
-
-class LeavesStateBehind(OperatorMoves):
-    def receive(self, sender: int, message: MoveMessage) -> Sequence[Effect]:
-        if isinstance(message, Transfer):
-            message = Transfer(msgspec.structs.replace(message.hosted, state=0))
-        return super().receive(sender, message)
+    subject = RunSubject(SUBJECT.make_machine, optimiser_checkers, homes=chain_homes, judge=propose)
+    for seed in (1, 2, 3):
+        harness = subject.run(Scenario(seed, line(6), 5_000.0))
+        assert harness.violation is None, f"seed {seed}: {harness.violation}"
+        runner: RunnerNode = harness.machine(5)
+        assert runner.ground.epochs == [0, 0, 0, 0]
+        assert len(runner.mover.memory.answers) > 0
+        assert all(isinstance(answer, Refused) for answer in runner.mover.memory.answers)
 
 
-class GrantsTwice(OperatorMoves):
-    def receive(self, sender: int, message: MoveMessage) -> Sequence[Effect]:
-        if isinstance(message, AskMove):
-            self.durable = msgspec.structs.replace(self.durable, grant=None)
-        return super().receive(sender, message)
+# Planted bugs.
 
 
-def planted(kind: type[OperatorMoves]) -> MakeMachine:
-    def make(site: int, sites: int, generator: np.random.Generator) -> Optimiser:
-        sound = optimiser_machines(chain_layout, PARAMS)(site, sites, generator)
-        assert isinstance(sound, Optimiser)
-        sound.moves.__class__ = kind
-        return sound
+def expires(self: Optimiser) -> Sequence[Effect]:
+    """Room is given up when nothing was heard for a while."""
+    for id in list(self.residence.held):
+        if self._round - self._heard.setdefault(id, self._round) >= 2 * PARAMS.rounds_per_review:
+            self.residence.let_go(id)
+    return ()
 
-    return make
+
+def never_asks(self: Optimiser) -> Sequence[Effect]:
+    return ()
+
+
+def says_once(self: Proposer) -> Sequence[Effect]:
+    return ()
+
+
+def forgets_refusals(self: MoverMachine, sender: int, id: tuple[int, int, int]) -> Sequence[Effect]:
+    known = self._answer_to(id)
+    return (Send(sender, known or Refused(id, "never heard of it")),)
+
+
+def takes_no_epoch(self: Ground, fragment: int) -> int:
+    return self.epochs[fragment]
+
+
+def keeps_it_to_itself(self: MoverMachine, places: Sequence[StartedAt]) -> Sequence[Effect]:
+    self.where |= {place.fragment: place for place in places}
+    return ()
+
+
+def crowds(self: Residence, id: tuple[int, int, int], fragment: int) -> bool:
+    """Room is promised to everybody."""
+    with patch.object(Residence, "spare_cores", 100.0):
+        return sound_hold(self, id, fragment)
+
+
+sound_hold = Residence.hold
 
 
 @pytest.mark.parametrize(
-    ("kind", "broken"),
+    ("owner", "name", "bug", "broken"),
     [
-        (Impatient, {"an operator runs at most once"}),
-        (LeavesStateBehind, {"no state is lost"}),
-        (GrantsTwice, {"one move at a time per group"}),
+        (Optimiser, "_ask_about_held_room", expires, "what was accepted is held"),
+        (Optimiser, "_ask_about_held_room", never_asks, "proposals and leases come to an end"),
+        (Proposer, "repeat", says_once, "proposals and leases come to an end"),
+        (MoverMachine, "_asked_about", forgets_refusals, "answers do not change"),
+        (Ground, "take_epoch", takes_no_epoch, "a fragment runs exactly once"),
+        (MoverMachine, "_learn", keeps_it_to_itself, "whereabouts reach everybody"),
+        (Residence, "hold", crowds, "capacities and pins hold"),
     ],
 )
-def test_planted_bugs_are_found(kind: type[OperatorMoves], broken: set[str]) -> None:
-    subject = Subject(planted(kind), optimiser_checkers)
-    for seed in range(100):
-        violation = subject.run(optimiser_scenarios()(seed)).violation
-        if violation is not None:
-            assert violation.checker in broken
-            return
-    pytest.fail("100 scenarios and not found")
+def test_planted_bugs_are_found(owner: type, name: str, bug: object, broken: str) -> None:
+    with patch.object(owner, name, bug):
+        for seed in range(150):
+            violation = SUBJECT.run(optimiser_scenarios()(seed)).violation
+            if violation is not None:
+                assert violation.checker == broken, violation
+                return
+    pytest.fail("150 scenarios and not found")
 
 
-def line(sites: int, latency_ms: float = 20.0) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(latency_ms * abs(i - j) for j in range(sites)) for i in range(sites))
+# One fragment on a line of sites.
 
 
-def one_operator(home: int, *, movable: bool = True, params: OptimiserParams = PARAMS) -> MakeMachine:
-    """An operator between a stream at site 0 and a query at site 5 of a line of six."""
-
-    def layout(sites: int) -> tuple[list[list[Hosted]], list[float]]:
-        links = (OperatorLink(-1, 0, 100.0), OperatorLink(-1, 5, 10.0))
-        hosted: list[list[Hosted]] = [[] for _ in range(sites)]
-        hosted[home] = [Hosted(0, 0, 5, 0.5, links, movable)]
-        return hosted, [1.0] * sites
-
-    return optimiser_machines(layout, params)
+def line(count: int, latency_ms: float = 20.0) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(latency_ms * abs(i - j) for j in range(count)) for i in range(count))
 
 
-def run_line(machines: MakeMachine, end_ms: float = 20_000.0, requests: tuple[Request, ...] = ()) -> Harness:
-    harness = Harness(Scenario(0, line(6), end_ms, requests=requests), machines, optimiser_checkers()[1:])
-    harness.run_until(end_ms)
+def one_fragment(home: int, *, movable: bool = True, params: OptimiserParams = PARAMS) -> RunSubject:
+    """A fragment between a stream at site 0 and a query at site 5 of a line of six sites."""
+
+    def layout(sites: int) -> tuple[list[FragmentSpec], list[float]]:
+        links = (FragmentLink(-1, 0, 100.0), FragmentLink(-1, 5, 10.0))
+        return [FragmentSpec(0, 0.5, links, movable)], [1.0] * sites
+
+    machines = optimiser_machines(layout, params)
+    return RunSubject(machines, optimiser_checkers, homes=lambda sites: [home], judge=lambda proposed: None)
+
+
+def run_line(subject: RunSubject, end_ms: float, requests: tuple[Request, ...] = ()) -> Harness:
+    harness = subject.run(Scenario(0, line(7), end_ms, requests=requests))
     assert harness.violation is None, harness.violation
     return harness
 
 
-def place_of(harness: Harness) -> tuple[int, Hosted]:
-    return next((s, h) for s in range(harness.sites) for h in harness.machine(s).running)
+def home_of(harness: Harness) -> tuple[int, int]:
+    """Site and epoch."""
+    ground: Ground = harness.machine(6).ground
+    return ground.committing(0)[0], ground.epochs[0]
 
 
-def test_an_operator_goes_to_the_heavy_end_and_stays() -> None:
-    machines = one_operator(home=5)
-    half, full = run_line(machines, 10_000.0), run_line(machines, 20_000.0)
-    assert place_of(half)[0] == 0
-    assert place_of(full) == place_of(half)
-    assert place_of(full)[1].epoch <= 3
+def test_a_fragment_goes_to_the_heavy_end_and_stays() -> None:
+    subject = one_fragment(home=5)
+    half, full = run_line(subject, 8_000.0), run_line(subject, 14_000.0)
+    assert home_of(half)[0] == 0
+    assert home_of(full) == home_of(half)
+    assert home_of(full)[1] <= 3
 
 
 def test_measured_rates_bring_it_to_the_other_end() -> None:
     news = tuple(
-        Request(10_000.0 + 100 * k, site, MeasuredFlows(0, (10.0, 500.0)))
+        Request(8_000.0 + 100 * k, site, MeasuredFlows(0, (10.0, 500.0)))
         for k in range(20)
         for site in range(6)
     )
-    site, hosted = place_of(run_line(one_operator(home=5), 30_000.0, news))
-    assert site == 5
-    assert hosted.links[1].rate == pytest.approx(500.0, rel=0.01)
+    assert home_of(run_line(one_fragment(home=5), 16_000.0, news))[0] == 5
 
 
-def test_impossible_rates_are_not_believed() -> None:
-    news = (
-        Request(10.0, 5, MeasuredFlows(0, (float("nan"), -1.0))),
-        Request(20.0, 5, MeasuredFlows(0, (1.0,))),
-    )
-    assert place_of(run_line(one_operator(home=5), 100.0, news))[1].links[0].rate == 100.0
+def test_what_was_moved_by_hand_is_reconsidered_where_it_is() -> None:
+    harness = run_line(one_fragment(home=0), 10_000.0, (Request(3_000.0, 6, MoveByHand(0, 5)),))
+    site, epoch = home_of(harness)
+    assert site == 0
+    assert epoch >= 2
+    assert harness.machine(0).machine.residence.where[0] == StartedAt(0, site, epoch)
 
 
 def test_what_may_not_move_stays() -> None:
-    assert place_of(run_line(one_operator(home=5, movable=False)))[0] == 5
+    assert home_of(run_line(one_fragment(home=5, movable=False), 6_000.0)) == (5, 0)
 
 
 def test_a_saving_below_the_threshold_moves_nothing() -> None:
     calm = replace(PARAMS, migration=MigrationParams(displacement_ms=1.0, least_saving=0.99, look_again=4))
-    assert place_of(run_line(one_operator(home=5, params=calm)))[0] == 5
+    assert home_of(run_line(one_fragment(home=5, params=calm), 6_000.0)) == (5, 0)
 
 
-def test_data_for_an_operator_that_is_elsewhere_is_not_taken() -> None:
-    own = Hosted(7, 0, 0, 1.0, ())
-    site = Optimiser(1, 3, np.random.default_rng(0), PARAMS, [own], 1.0, [])
-    assert site.handle(Asked(Feed(3, 5)), 0.0) == ()
-    assert len(site.handle(Asked(Feed(7, 5)), 0.0)) == 2
-    assert site.running[0].state == 5
+# A single machine.
+
+
+def site_one() -> Optimiser:
+    links = (FragmentLink(-1, 0, 100.0), FragmentLink(-1, 2, 10.0))
+    specs = [FragmentSpec(7, 1.0, links), FragmentSpec(8, 0.5, links)]
+    site = Optimiser(1, 3, np.random.default_rng(0), PARAMS, specs, 1.0)
+    site.handle(Received(3, Whereabouts((StartedAt(7, 1, 0), StartedAt(8, 0, 0)), whole=True)), 0.0)
+    return site
+
+
+def test_impossible_rates_and_rates_of_what_runs_elsewhere_are_not_believed() -> None:
+    site = site_one()
+    for wrong in (
+        MeasuredFlows(7, (float("nan"), -1.0)),
+        MeasuredFlows(7, (1.0,)),
+        MeasuredFlows(8, (1.0, 2.0)),
+    ):
+        site.handle(Asked(wrong), 0.0)
+    assert site.rates(7) == site.rates(8) == (100.0, 10.0)
+    site.handle(Asked(MeasuredFlows(7, (50.0, 20.0))), 0.0)
+    assert site.rates(7) == (50.0, 20.0)
+
+
+def test_only_the_mover_is_believed_where_fragments_are() -> None:
+    site = site_one()
+    site.handle(Received(2, Whereabouts((StartedAt(7, 2, 9),), whole=True)), 0.0)
+    site.handle(Received(2, Refused((0, 0, 1), "says a peer")), 0.0)
+    assert site.residence.runs(7)
+
+
+def test_a_mover_refuses_for_good_what_it_has_not_heard_of() -> None:
+    mover = MoverMachine(3, lambda proposed: None, 100.0)
+    asked = mover.handle(Received(2, Inquiry((1, 0, 4))), 0.0)
+    assert isinstance(asked[-1], Send)
+    assert isinstance(asked[-1].message, Refused)

@@ -1,0 +1,33 @@
+"""What the optimisers of all sites know from the problem: its fragments, their flows, and what they use."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mooring.load.build import build_load_model
+from mooring.placement.links import node_bytes, node_flows, problem_links
+from mooring.problem.problem import Problem
+from mooring.protocols.optimiser_messages import FragmentLink, FragmentSpec
+
+
+def fragment_specs(problem: Problem) -> list[FragmentSpec]:
+    """In the order of the problem's fragments, at its rates; links come in one order whatever the rates."""
+    model = build_load_model(problem)
+    cores = np.asarray(model.coefficients @ model.present).ravel() + model.fixed_cores
+    _, unit = node_flows(problem)
+    sizes = node_bytes(problem) if unit == "B" else [1.0] * (len(problem.streams) + len(problem.operators))
+    links: list[list[FragmentLink]] = [[] for _ in problem.fragments]
+    for link in problem_links(problem, model.pinned_site):
+        for own, other in ((link.source, link.target), (link.target, link.source)):
+            if own >= 0:
+                ends = (other, -1) if other >= 0 else (-1, ~other)
+                links[own].append(FragmentLink(*ends, float(link.rate), float(sizes[link.node] or 1.0)))
+    return [
+        FragmentSpec(
+            f,
+            float(cores[f]),
+            tuple(links[f]),
+            bool(model.pinned_site[f] < 0) and all(problem.operators[j].movable for j in members),
+        )
+        for f, members in enumerate(problem.fragments)
+    ]

@@ -1,0 +1,74 @@
+"""What runs at a site, as far as it has been told, and the room that it keeps for what is to come.
+
+    room       event                 becomes
+    FREE       HoldRoom              HELD, if it fits; FREE, if not
+    HELD       HoldRoom              HELD      a duplicate
+    HELD       Refused, Done, ...    FREE      the mover's word, and nothing else
+
+Whereabouts are learnt and never made here. Room is durable; whereabouts are asked for anew after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from mooring.protocols.moving import NOWHERE, ProposalId, StartedAt
+from mooring.protocols.optimiser_messages import FragmentSpec, HeldRoom
+
+
+class Residence:
+    def __init__(self, site: int, capacity_cores: float, specs: Sequence[FragmentSpec]) -> None:
+        self.site, self.capacity_cores = site, capacity_cores
+        self.specs: Mapping[int, FragmentSpec] = {spec.fragment: spec for spec in specs}
+        self.where: dict[int, StartedAt] = {}
+        self.held: dict[ProposalId, HeldRoom] = {}
+        self.informed = False
+        """Whether it has been told of everything that runs here. Nothing is promised room before."""
+
+    def learn(self, places: Iterable[StartedAt]) -> list[int]:
+        """Returns the fragments that left, or came, or were started anew here."""
+        concerned = []
+        for place in places:
+            known = self.where.get(place.fragment)
+            if place.newer_than(known):
+                self.where[place.fragment] = place
+                if self.site in (place.site, NOWHERE if known is None else known.site):
+                    concerned.append(place.fragment)
+        return concerned
+
+    def site_of(self, fragment: int) -> int:
+        place = self.where.get(fragment)
+        return NOWHERE if place is None else place.site
+
+    def runs(self, fragment: int) -> bool:
+        return self.site_of(fragment) == self.site
+
+    @property
+    def running(self) -> tuple[FragmentSpec, ...]:
+        here = sorted(place.fragment for place in self.where.values() if place.site == self.site)
+        return tuple(self.specs[fragment] for fragment in here if fragment in self.specs)
+
+    @property
+    def used_cores(self) -> float:
+        """By what runs here and by what room is kept for; what has arrived is not counted twice."""
+        fragments = {spec.fragment: spec.cores for spec in self.running}
+        fragments |= {room.fragment: room.cores for room in self.held.values()}
+        return sum(fragments.values())
+
+    @property
+    def spare_cores(self) -> float:
+        return self.capacity_cores - self.used_cores
+
+    def hold(self, id: ProposalId, fragment: int) -> bool:
+        """Keep room, if there is enough; whether it is kept."""
+        if id in self.held:
+            return True
+        spec = self.specs.get(fragment)
+        if not self.informed or spec is None or self.runs(fragment) or self.spare_cores < spec.cores:
+            return False
+        self.held[id] = HeldRoom(id, fragment, spec.cores)
+        return True
+
+    def let_go(self, id: ProposalId) -> bool:
+        """The proposal has ended; whether room was kept for it."""
+        return self.held.pop(id, None) is not None
