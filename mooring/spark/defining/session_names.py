@@ -2,11 +2,13 @@
 
 Whatever way a definition takes to name a table (`spark.table`, `readStream.table`, `spark.sql`), it ends in a
 message to the site. There, and only there, the name of a dataset is replaced by that of its view.
+
+A dataset that is read both as a stream and as it stands has two views; how it is read says which is meant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from google.protobuf.message import Message
@@ -15,7 +17,7 @@ from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from mooring.spark.defining.names import parts_of, quoted
 from mooring.spark.defining.plan_messages import messages_in
-from mooring.spark.defining.sql_names import with_view_names
+from mooring.spark.defining.sql_names import with_tables_at_rest, with_view_names
 from mooring.spark.defining.sql_variables import substituted
 
 KeyOf = Callable[[str], str | None]
@@ -37,10 +39,24 @@ def use_names(session: SparkSession, key_of: KeyOf, variables: Mapping[str, str]
     client._analyze = renamed_analyse
 
 
+def view_at_rest(dataset: str) -> str:
+    """The view of a dataset as it stands, where its own name means it as a stream."""
+    return f"{dataset}__at_rest"
+
+
+def read_both_ways(session: SparkSession, datasets: Set[str]) -> None:
+    """From now on what is read of these, and no others, without being streamed is the dataset at rest."""
+    client: Any = session.client
+    for hook in client._session_hooks:
+        if isinstance(hook, _Renaming):
+            hook.both_ways = frozenset(datasets)
+
+
 class _Renaming(ConnectSession.Hook):
     def __init__(self, key_of: KeyOf, variables: Mapping[str, str]) -> None:
         self._key_of = key_of
         self._variables = variables
+        self.both_ways = frozenset[str]()
 
     def on_execute_plan(self, request: Any) -> Any:
         return self.of(request)
@@ -55,26 +71,33 @@ class _Renaming(ConnectSession.Hook):
             found: Any = message
             kind = message.DESCRIPTOR.name
             if kind == "Relation" and found.WhichOneof("rel_type") == "read":
-                _rename_read(found, self._key_of)
+                self._rename_read(found)
             elif kind == "SQL":
-                found.query = with_view_names(substituted(found.query, self._variables), self._key_of)
+                query = with_view_names(substituted(found.query, self._variables), self._key_of)
+                found.query = with_tables_at_rest(query, self._at_rest) if self.both_ways else query
             elif kind == "CreateDataFrameViewCommand" and "." in found.name and "`" not in found.name:
                 found.name = quoted(found.name)
         return copy
 
+    def _at_rest(self, written: str) -> str | None:
+        key = self._key_of(written)
+        return view_at_rest(key) if key in self.both_ways and key is not None else None
 
-def _rename_read(relation: Any, key_of: KeyOf) -> None:
-    """A read of the view under the name it was asked for by, so that columns can be qualified with it."""
-    written = relation.read.named_table.unparsed_identifier
-    *qualifier, last = parts_of(written)
-    if not qualifier or (key := key_of(written)) is None:
-        return
-    view, common = type(relation)(), type(relation.common)()
-    view.read.CopyFrom(relation.read)
-    view.read.named_table.unparsed_identifier = quoted(key)
-    common.CopyFrom(relation.common)
-    relation.Clear()
-    relation.common.CopyFrom(common)
-    relation.subquery_alias.input.CopyFrom(view)
-    relation.subquery_alias.alias = last
-    relation.subquery_alias.qualifier.extend(qualifier)
+    def _rename_read(self, relation: Any) -> None:
+        """A read of the view under the name it was asked for by, so that columns can be qualified with it."""
+        written = relation.read.named_table.unparsed_identifier
+        *qualifier, last = parts_of(written)
+        view = None if relation.read.is_streaming else self._at_rest(written)
+        if view is None and qualifier:
+            view = self._key_of(written)
+        if view is None:
+            return
+        read, common = type(relation)(), type(relation.common)()
+        read.read.CopyFrom(relation.read)
+        read.read.named_table.unparsed_identifier = quoted(view)
+        common.CopyFrom(relation.common)
+        relation.Clear()
+        relation.common.CopyFrom(common)
+        relation.subquery_alias.input.CopyFrom(read)
+        relation.subquery_alias.alias = last
+        relation.subquery_alias.qualifier.extend(qualifier)

@@ -62,6 +62,42 @@ def with_view_names(query: str, view_of: Callable[[str], str | None]) -> str:
     return "".join([*pieces, query[at:]])
 
 
+def with_tables_at_rest(query: str, view_of: Callable[[str], str | None]) -> str:
+    """Tables that are read without `STREAM` by the view that `view_of` gives for them; None: as they are.
+
+    >>> with_tables_at_rest("SELECT x.a FROM STREAM x JOIN x AS y JOIN x", {"x": "x at rest"}.get)
+    'SELECT x.a FROM STREAM x JOIN `x at rest` AS y JOIN `x at rest` AS x'
+    """
+    try:
+        tokens = Spark().tokenize(query)
+    except SqlglotError:
+        return query
+    pieces, at, own = [], 0, _own_tables(tokens)
+    for chain in _chains(tokens, single=True):
+        name = chain.parts[0]
+        if not chain.is_table or len(chain.parts) > 1 or name.casefold() in own or _streams(tokens, chain):
+            continue
+        if (view := view_of(name)) is not None:
+            _, alias = _alias(tokens, chain)
+            pieces += [query[at : tokens[chain.first].start], quoted(view), alias]
+            at = tokens[chain.last].end + 1
+    return "".join([*pieces, query[at:]])
+
+
+def _own_tables(tokens: list[Token]) -> set[str]:
+    """Names that the query itself defines: `WITH x AS (...)`."""
+    return {
+        name.text.casefold()
+        for name, word, bracket in zip(tokens, tokens[1:], tokens[2:], strict=False)
+        if word.token_type is TokenType.ALIAS and bracket.token_type is TokenType.L_PAREN
+    }
+
+
+def _streams(tokens: list[Token], chain: _Chain) -> bool:
+    before = [token.text.upper() for token in tokens[max(0, chain.first - 2) : chain.first]]
+    return before[-1:] == ["STREAM"] or before == ["STREAM", "("]
+
+
 def with_database(query: str, database: str, is_dataset: Callable[[str], bool]) -> str:
     """Tables of one part under the database that `USE` said, where that is a dataset.
 

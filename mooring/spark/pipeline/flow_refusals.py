@@ -38,14 +38,6 @@ def refuse_wrong_kind(flow: FlowDefinition, kind: str, streaming: bool, static: 
         )
 
 
-def refused_both_ways(flow: FlowDefinition, dataset: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"the flow {flow.name!r} reads {dataset!r} both as a stream and as a fixed table",
-        file=str(flow.place),
-        remedy="make one of the two reads a temporary view of its own",
-    )
-
-
 def refused_second_flow(flow: FlowDefinition) -> UnsupportedError:
     return UnsupportedError(
         f"the flow {flow.name!r} is the second one into the materialized view {flow.target!r}, whose rows "

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from mooring.errors import Gathered, InputError
 from mooring.spark.defining.running_session import active_session
+from mooring.spark.defining.session_names import read_both_ways, view_at_rest
 from mooring.spark.pipeline.definitions import (
     Dataset,
     Definitions,
@@ -29,7 +30,6 @@ from mooring.spark.pipeline.definitions import (
 from mooring.spark.pipeline.flow_refusals import (
     bad_flow,
     refuse_wrong_kind,
-    refused_both_ways,
     refused_second_flow,
     stuck_flows,
 )
@@ -179,7 +179,10 @@ class _Analysis:
     def _analyse(self, flow: FlowDefinition) -> bool:
         """False: it reads something that is not known yet."""
         with flow_settings(self._session, flow.spark_conf, flow.name, str(flow.place)):
-            return self._analyse_as_set(flow)
+            try:
+                return self._analyse_as_set(flow)
+            finally:
+                read_both_ways(self._session, frozenset())
 
     def _analyse_as_set(self, flow: FlowDefinition) -> bool:
         try:
@@ -188,8 +191,14 @@ class _Analysis:
             if (missing := self._first_unknown(reads)) is not None:
                 self._waiting[flow.name] = missing
                 return False
-            self._refuse_reads(flow, reads)
-            if self._stand_in({self._local_name(table.name): table.streaming for table in reads.tables}):
+            ways = {(self._local_name(table.name), table.streaming) for table in reads.tables}
+            streamed = {name for name, streaming in ways if streaming}
+            changed = self._stand_in({name: name in streamed for name, _ in ways})
+            both_ways = {name for name in streamed & self._schemas.keys() if (name, False) in ways}
+            read_both_ways(self._session, both_ways)
+            for name in both_ways:
+                self._stub(name, streamed=False).createOrReplaceTempView(view_at_rest(name))
+            if changed or both_ways:
                 frame = self._built(flow)
             schema, streaming = frame.schema, frame.isStreaming
         except AnalysisException as failure:
@@ -209,14 +218,11 @@ class _Analysis:
         it stands can be read in places where a stream cannot, and the other way round.
         """
         failures = []
-        tables, views = (True, False), (True, True)
-        ways = [tables, views, (False, False)]
+        ways = [{"table"}, {"table", "materialized"}, set[str]()]  # what stands as streams
         if self._kind(flow.target) == "materialized":
             ways.reverse()
-        for table, view in ways:
-            self._stand_in(
-                {name: view if self._kind(name) == "materialized" else table for name in self._streamed}
-            )
+        for streamed in ways:
+            self._stand_in({name: self._kind(name) in streamed for name in self._streamed})
             try:
                 return self._built(flow)
             except AnalysisException as failure:
@@ -239,11 +245,13 @@ class _Analysis:
         changed = {name: streamed for name, streamed in wanted.items() if name in self._schemas}
         changed = {name: new for name, new in changed.items() if self._streamed.get(name) != new}
         for name, streamed in changed.items():
-            reader = self._session.readStream if streamed else self._session.read
-            stub = reader.schema(self._schemas[name]).parquet(str(self._empty))
-            stub.createOrReplaceTempView(name)
+            self._stub(name, streamed=streamed).createOrReplaceTempView(name)
         self._streamed |= changed
         return bool(changed)
+
+    def _stub(self, dataset: str, *, streamed: bool) -> DataFrame:
+        reader = self._session.readStream if streamed else self._session.read
+        return reader.schema(self._schemas[dataset]).parquet(str(self._empty))
 
     def _kind(self, dataset: str) -> str:
         return self._definitions.datasets[dataset].kind
@@ -345,12 +353,6 @@ class _Analysis:
     def _is_pending(self, name: str) -> bool:
         known = self._schemas.keys() | self._views.keys()
         return name not in known and (name in self._definitions.datasets or name in self._broken)
-
-    def _refuse_reads(self, flow: FlowDefinition, reads: PlanReads) -> None:
-        ways = {(self._local_name(table.name), table.streaming) for table in reads.tables}
-        for name in sorted({name for name, _ in ways if name in self._schemas}):
-            if {(name, True), (name, False)} <= ways:
-                raise refused_both_ways(flow, name)
 
     def _check_outputs(self) -> None:
         for dataset in self._definitions.datasets.values():

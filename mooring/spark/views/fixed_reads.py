@@ -9,7 +9,7 @@ folder, and finds the same files however often the query names the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,17 +81,23 @@ def _made_of_others_first(layout: Layout, datasets: Iterable[str]) -> list[str]:
     return sorted(datasets, key=order.__getitem__, reverse=True)
 
 
-def show(layout: Layout, fixed: FixedReads, session: SparkSession, scratch: Path) -> None:
-    """Let every dataset stand in the session, under its name, as it was fixed. `scratch` is a folder for the
-    logs of its files, which stays as long as they are read.
+def show(
+    layout: Layout,
+    fixed: FixedReads,
+    session: SparkSession,
+    scratch: Path,
+    name_of: Callable[[str], str] = str,
+) -> None:
+    """Let every dataset stand in the session, under its name or what `name_of` makes of it, as it was fixed.
+    `scratch` is a folder for the logs of its files, which stays as long as they are read.
     """
     for name, table in fixed.tables.items():
         folder = scratch / file_name(name)
         write_file_log(folder, table, layout)
-        _stored(layout, name, folder, session, apart=True).createOrReplaceTempView(name)
+        _stored(layout, name, folder, session, apart=True).createOrReplaceTempView(name_of(name))
     for name, version in fixed.views.items():
         folder = layout.views[name].path(version)
-        _stored(layout, name, folder, session, apart=False).createOrReplaceTempView(name)
+        _stored(layout, name, folder, session, apart=False).createOrReplaceTempView(name_of(name))
 
 
 def _stored(layout: Layout, name: str, folder: Path, session: SparkSession, *, apart: bool) -> DataFrame:

@@ -1,5 +1,7 @@
 """Tables and views that a streaming flow reads as they stand, beside its streams.
 
+The same dataset may be both: then it stands in the session twice.
+
 In an update everything that a flow reads is complete before it begins, so what it looks up is fixed then, as
 under plain Spark. In a run without end nobody can say when it is complete: rows that come before it would be
 joined with too little, for good. So only updates run such flows.
@@ -16,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from mooring.deployment.fragments import Fragment
 from mooring.errors import UnsupportedError
+from mooring.spark.defining.session_names import read_both_ways, view_at_rest
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.views.fixed_reads import fixed_reads, show
@@ -56,10 +59,15 @@ def looked_up(layout: Layout, fragment: Fragment, session: SparkSession) -> Iter
     if not static:
         yield
         return
+    both_ways = {name for flow in flows for name in flow.inputs} & set(static)
+    read_both_ways(session, both_ways)
     scratch = layout.owned.out / token_hex(8)
     try:
         with fixed_reads(layout, static, fragment.name) as fixed:
-            show(layout, fixed, session, scratch)
+            show(
+                *(layout, fixed, session, scratch),
+                name_of=lambda name: view_at_rest(name) if name in both_ways else name,
+            )
             yield
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

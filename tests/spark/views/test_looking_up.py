@@ -37,6 +37,11 @@ def total():
 @dp.table
 def joined():
     return spark.readStream.table("numbers").crossJoin(spark.read.table("total")).select("n", "total")
+
+@dp.table
+def both():
+    now = spark.read.table("total").select(F.col("total").alias("now"))
+    return spark.readStream.table("total").crossJoin(now)
 """
 
 
@@ -67,6 +72,8 @@ def test_a_flow_looks_up_what_stands_when_it_begins(make_project: ProjectMaker, 
     layout = read_layout(load_project(folder), sites["a"])
     assert layout.pipeline.flows["joined"].static == ("total",)
     assert layout.comes_after("joined") == ("numbers", "total")
+    both = layout.pipeline.flows["both"]
+    assert (both.inputs, both.static) == (("total",), ("total",))
     operators = {operator.name: operator for operator in problem_of(layout).operators}
     assert operators["joined"].inputs == ("numbers:ingest",), "what it looks up is no stream to it"
     feed(folder, 1, 2, 3)
@@ -75,6 +82,8 @@ def test_a_flow_looks_up_what_stands_when_it_begins(make_project: ProjectMaker, 
         assert update(engine) == [(1, 6), (2, 6), (3, 6)]
         feed(folder, 10)
         assert update(engine) == [(1, 6), (2, 6), (3, 6), (10, 16)]
+        versions = [(row["total"], row["now"]) for row in read_stored(layout.root, "both").to_pylist()]
+        assert sorted(versions) == [(6, 6), (16, 16)], "each beside what stood when it was delivered"
     finally:
         engine.close()
     endless = SparkEngine(layout, sites, {})
