@@ -1,10 +1,15 @@
-"""People are told where tables lie, what is committed, and how to read exactly that (no Spark needed)."""
+"""People are told where tables lie, what is committed, and how to read exactly that."""
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,6 +32,8 @@ from mooring.spark.tables.stored_tables import TableShelf
 from tests.spark.pipeline.written_storage import Flow, WrittenStorage
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from mooring.spark.pipeline.layout import Layout
     from tests.spark.conftest import ProjectMaker
 
@@ -82,6 +89,39 @@ def test_committed_rows_are_counted_and_the_line_reads_exactly_them(
     assert sorted(read["n"]) == [1] * 6 + [2] * 6
     assert set(both["read"]) == {"spark", "pandas", "duckdb"}
     assert tables["staged"]["path"] is None
+
+
+def test_the_line_for_spark_reads_the_committed_rows_at_a_site(
+    layout: Layout, capsys: pytest.CaptureFixture[str], session: SparkSession
+) -> None:
+    for name, table in told(layout, capsys).items():
+        if table["read"]:
+            read = eval(table["read"]["spark"], {"json": json, "spark": session, "Path": Path})  # noqa: S307
+            assert sorted(row.n for row in read.collect()) == sorted([1, 2] * (table["rows"] // 2)), name
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_the_line_for_duckdb_names_the_committed_files(tmp_path: Path, partitioned: bool) -> None:
+    """By DuckDB itself where it is installed, which these tests do not require; else by what it is asked."""
+    folder = tmp_path / "it's k=1" if partitioned else tmp_path
+    folder.mkdir(exist_ok=True)
+    pyarrow.parquet.write_table(pyarrow.table({"n": [1, 2]}), folder / "part-0.parquet")
+    pyarrow.parquet.write_table(pyarrow.table({"n": [-1]}), folder / "orphan.parquet")
+    files = [(folder / "part-0.parquet", 1)]
+    listed = manifest.make_manifest(tmp_path / "t.json", "t", "parquet", {}, files)
+    lines = manifest.read_lines(tmp_path / "t.json", "parquet", tmp_path, "", partitioned=partitioned)
+    code = f"import json; from pathlib import Path; import duckdb; print({lines['duckdb']}.fetchall())"
+    if importlib.util.find_spec("duckdb") is not None:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert sorted(row[0] for row in ast.literal_eval(done.stdout)) == [1, 2]
+    asked: list[tuple[list[str], bool]] = []
+
+    def read_parquet(files: list[str], *, hive_partitioning: bool = False) -> None:
+        asked.append((files, hive_partitioning))
+
+    stand_in = SimpleNamespace(read_parquet=read_parquet)
+    eval(lines["duckdb"], {"json": json, "Path": Path, "duckdb": stand_in})  # noqa: S307
+    assert asked == [(list(listed.files), partitioned)]
 
 
 def test_people_see_what_is_not_stored_and_can_ask_for_one(
