@@ -19,6 +19,7 @@ from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.keep import ALL, READ, Keep, results_reader
 from mooring.spark.storage.owned_folder import OwnedFolder, unowned
 from mooring.spark.storage.pipeline_record import NOTHING_RECORDED, PipelineRecord, read_record
+from mooring.spark.storage.views.listed_version import ListedVersion
 from mooring.spark.storage.views.version_channel import VersionChannel
 from mooring.spark.storage.views.versions import VIEWS, ViewVersions
 
@@ -77,6 +78,17 @@ class Layout:
             for name, dataset in self.pipeline.datasets.items()
             if dataset.kind == "materialized"
         }
+
+    def listed(self, view: str) -> ListedVersion:
+        """What stands for the view's current version in catalogs."""
+        return ListedVersion(self.views[view], self.owned, self.address)
+
+    def hand_over(self, flow: FlowNode) -> None:
+        """Let those who read a materialized view as a stream, or by a catalog, find its current version."""
+        if (channel := self.version_channels.get(flow.name)) is not None:
+            channel.hand_over()
+        if self.project.settings.register:
+            self.listed(flow.dataset).follow()
 
     def versions_of(self, view: str) -> ViewVersions:
         return ViewVersions(self.root / VIEWS / file_name(view))
@@ -202,8 +214,10 @@ class Layout:
     def _create(self) -> None:
         self.empty.mkdir(parents=True, exist_ok=True)
         self.owned.make_parts()
-        for view in self.views.values():
+        for name, view in self.views.items():
             self.owned.make_folder(view.folder)
+            if self.project.settings.register:
+                self.listed(name).follow()
         for channel in self.channels.values():
             channel.create()
             for reader in self.registered(channel):

@@ -2,13 +2,15 @@
 
 A table is registered over its channel's link. Spark's reader goes by the log it finds there, so that whoever
 reads the table finds exactly what is committed at that moment. A table of several flows is a view over one
-table per flow, named after both. Nothing that exists is ever replaced, unless this storage registered it.
+table per flow, named after both. A materialized view is registered as a table over a folder whose log follows
+its versions. Nothing that exists is ever replaced, unless this storage registered it.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from pathlib import Path
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
@@ -18,7 +20,6 @@ from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.tables.table_arguments import TableArguments
 from mooring.spark.pipeline.tables.table_schema import as_ddl, quoted, stored_columns
 from mooring.spark.sites.endpoint import first_line
-from mooring.spark.storage.file_channel import FileChannel
 
 _OWNER = "mooring.storage"
 """A property of what Mooring registered: of which storage it is."""
@@ -34,9 +35,9 @@ def register_tables(layout: Layout, site: str, session: SparkSession) -> list[st
         ]
     said = []
     for dataset, columns in layout.pipeline.schemas.items():
-        if dataset in layout.unstored or layout.pipeline.datasets[dataset].kind != "table":
-            continue
-        if not all(flow.name in layout.channels for flow in layout.pipeline.writers(dataset)):
+        writers = [flow.name for flow in layout.pipeline.writers(dataset)]
+        stored = dataset not in layout.unstored and all(name in layout.channels for name in writers)
+        if not stored and dataset not in layout.views:
             continue
         try:
             for statement, name in _statements(layout, dataset, columns):
@@ -54,13 +55,17 @@ class _Taken(Exception):
 def _statements(layout: Layout, dataset: str, columns: StructType) -> Iterator[tuple[str, str]]:
     """What creates a table and its parts, each with the name of what it creates."""
     arguments = layout.pipeline.datasets[dataset].arguments
+    if dataset in layout.views:
+        listed = layout.listed(dataset).folder
+        yield _table(layout, dataset, listed, columns, arguments, apart=True), dataset
+        return
     channels = layout.writers_of(dataset)
     if len(channels) == 1:
-        yield _table(layout, dataset, channels[0], columns, arguments), dataset
+        yield _table(layout, dataset, channels[0].link, columns, arguments), dataset
         return
     parts = {f"{dataset}__{channel.name}": channel for channel in channels}
     for part, channel in parts.items():
-        yield _table(layout, part, channel, columns, arguments), part
+        yield _table(layout, part, channel.link, columns, arguments), part
     names = ", ".join(quoted(name) for name in columns.fieldNames())
     union = " UNION ALL ".join(f"SELECT {names} FROM {_name(part)}" for part in parts)
     said = f" COMMENT {_text(arguments.comment)}" if arguments.comment else ""
@@ -68,15 +73,24 @@ def _statements(layout: Layout, dataset: str, columns: StructType) -> Iterator[t
 
 
 def _table(
-    layout: Layout, name: str, channel: FileChannel, columns: StructType, arguments: TableArguments
+    layout: Layout,
+    name: str,
+    folder: Path,
+    columns: StructType,
+    arguments: TableArguments,
+    *,
+    apart: bool = False,
 ) -> str:
+    """`apart`: the files lie elsewhere than the log that vouches for them."""
     ordered = stored_columns(columns, arguments.partition_cols)
     laid_out = f" CLUSTER BY ({', '.join(map(quoted, arguments.cluster_by))})" if arguments.cluster_by else ""
     said = f" COMMENT {_text(arguments.comment)}" if arguments.comment else ""
+    # With partitions Spark looks at all files anyway.
+    options = " OPTIONS ('recursiveFileLookup' 'true')" if apart and not arguments.partition_cols else ""
     own = "".join(f", {_text(key)} = {_text(value)}" for key, value in arguments.properties.items())
     return (
-        f"CREATE TABLE {_name(name)} ({as_ddl(ordered)}) USING {arguments.format}{laid_out}{said} "
-        f"LOCATION {_text(layout.address(channel.link))} TBLPROPERTIES (PROPERTIES{own})"
+        f"CREATE TABLE {_name(name)} ({as_ddl(ordered)}) USING {arguments.format}{options}{laid_out}{said} "
+        f"LOCATION {_text(layout.address(folder))} TBLPROPERTIES (PROPERTIES{own})"
     )
 
 

@@ -81,9 +81,8 @@ class Refresher:
         return version
 
     def hand_over(self) -> None:
-        """Let those who read the view as a stream find its current version."""
-        if (channel := self.layout.version_channels.get(self.flow.name)) is not None:
-            channel.hand_over()
+        """Let everybody find the current version who does not go by the pointer."""
+        self.layout.hand_over(self.flow)
 
     def _publish(self, version: ViewVersion) -> None:
         versions = self.layout.views[self.flow.dataset]

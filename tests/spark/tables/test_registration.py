@@ -1,4 +1,4 @@
-"""Tables stand in an endpoint's catalog under their own names, and never over what others made."""
+"""Tables and views stand in an endpoint's catalog under their own names, and never over what others made."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,12 +15,14 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.spark.pipeline.definitions import load_definitions
-from mooring.spark.pipeline.layout import cut_pipeline
+from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.fragment_query import prepare_fragment
+from mooring.spark.running.view_refreshing import start_refreshing
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.tables.registration import register_tables
+from mooring.spark.views.schedule import ViewSchedule
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +51,18 @@ def high():
 @dp.table
 def listed_taken():
     return spark.readStream.table("listed_numbers")
+
+@dp.materialized_view(comment="how many there are")
+def listed_count():
+    return spark.read.table("listed_numbers").groupBy().count()
+
+@dp.materialized_view(partition_cols=["odd"])
+def listed_by_kind():
+    return spark.read.table("listed_numbers").selectExpr("n", "n % 2 = 1 AS odd")
+
+@dp.materialized_view
+def listed_taken_view():
+    return spark.read.table("listed_numbers")
 """
 PATIENCE_S = 150
 SETTINGS = "sites: {here: {capacity: 2}}\nregister: true\n"
@@ -57,6 +73,21 @@ def wait_for_end(query: RunningQuery) -> None:
     while query.isActive:
         assert time.monotonic() < deadline, "waited too long"
         time.sleep(0.1)
+
+
+def run_to_the_end(layout: Layout, fragment: str, site: EmbeddedSite) -> None:
+    prepared = prepare_fragment(layout, layout.fragments[fragment], "here", site.endpoint, to_the_end=True)
+    if layout.pipeline.is_view(fragment):
+        prepared.starter = partial(start_refreshing, ViewSchedule(layout))
+    running = prepared.start()
+    wait_for_end(running.query)
+    assert running.query.exception() is None
+    close_session(running.session)
+
+
+def feed(folder: Path, numbers: range) -> None:
+    lines = [json.dumps({"n": n, "at": "2020-01-01T00:00:00Z"}) for n in numbers]
+    (folder / "input" / f"{numbers.start}.json").write_text("\n".join(lines))
 
 
 @pytest.fixture
@@ -81,16 +112,19 @@ def test_tables_are_registered_with_exactly_what_is_committed(
     layout = cut_pipeline(project, read_pipeline(project.spec, definitions, session, folder / "input"))
     layout.create()
     catalog.sql("CREATE TABLE listed_taken (theirs INT) USING parquet").collect()
-    why = "there is a table or view listed_taken already, which Mooring did not make"
-    expected = [f"listed_taken is not registered at here: {why}"]
+    catalog.sql("CREATE VIEW listed_taken_view AS SELECT 1 AS theirs").collect()
+    expected = [
+        f"{name} is not registered at here: there is a table or view {name} already, which Mooring did not "
+        "make"
+        for name in ("listed_taken", "listed_taken_view")
+    ]
     assert register_tables(layout, "here", catalog) == expected
-    lines = [json.dumps({"n": n, "at": "2020-01-01T00:00:00Z"}) for n in range(6)]
-    (folder / "input" / "a.json").write_text("\n".join(lines))
-    for name in ("listed_numbers", "low", "high"):
-        prepared = prepare_fragment(layout, layout.fragments[name], "here", site.endpoint, to_the_end=True)
-        running = prepared.start()
-        wait_for_end(running.query)
-        close_session(running.session)
+    tools = open_session(site.endpoint)
+    assert tools.table("listed_count").collect() == [], "there is no version yet"
+    close_session(tools)
+    feed(folder, range(6))
+    for name in ("listed_numbers", "low", "high", "listed_count", "listed_by_kind"):
+        run_to_the_end(layout, name, site)
     channel = layout.channels["listed_numbers"]
     shutil.copy(channel.committed().entries[0].path, channel.folder / "part-of-a-killed-batch.parquet")
 
@@ -100,8 +134,17 @@ def test_tables_are_registered_with_exactly_what_is_committed(
     assert rows == list(range(6))
     parts = {row.n: row.at is not None for row in tools.table("listed_parts").collect()}
     assert parts == {n: n >= 3 for n in range(6)}
-    assert tools.table("listed_taken").columns == ["theirs"]
+    assert tools.table("listed_taken").columns == tools.table("listed_taken_view").columns == ["theirs"]
+    assert tools.table("listed_count").collect() == [(6,)]
+    kinds = {row.n: row.odd for row in tools.table("listed_by_kind").collect()}
+    assert kinds == {n: n % 2 == 1 for n in range(6)}
     assert tools.catalog.getTable("listed_numbers").description == "as they came, it's all"
     said = tools.sql("SHOW TBLPROPERTIES listed_numbers").collect()
     assert {row.key: row.value for row in said}["clusteringColumns"] == '[["n"]]'
+    close_session(tools)
+    feed(folder, range(6, 10))
+    for name in ("listed_numbers", "listed_count"):
+        run_to_the_end(layout, name, site)
+    tools = open_session(site.endpoint)
+    assert tools.table("listed_count").collect() == [(10,)], "nobody registered it again"
     close_session(tools)

@@ -28,6 +28,7 @@ from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.keep import READ
 from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.views.versions import ViewVersion, ViewVersions
+from mooring.spark.storage.views.whole_log import logged_lines, write_log
 from mooring.whole_files import sync_folder
 
 _NEWEST = "readers to come"
@@ -129,15 +130,4 @@ class VersionChannel(FileChannel):
             lines.append(stream_logs.sink_line(self._address(self.link / own), size, published_ms))
         for folder in {(self.folder / name).parent for name in version.files}:
             sync_folder(folder)
-        self._note_files(lines)
-
-    def _note_files(self, lines: list[bytes]) -> None:
-        """Each file of this log has all there is, and so is a compacted one to Spark, whatever it was told of
-        compacting. Two of them stay: by their distance Spark knows that all are.
-        """
-        live = stream_logs.live_files(self.sink_log)
-        known = [line for line in live[-1][1].read_bytes().split(b"\n")[1:] if line] if live else []
-        number = stream_logs.last_batch(self.sink_log) + 1
-        content = b"\n".join([stream_logs.VERSION, *known, *lines])
-        self._owned.replace(self.sink_log / f"{number}.compact", content, on_disk=True)
-        self._owned.remove(self.sink_log / f"{number - 2}.compact")
+        write_log(self.sink_log, [*(logged_lines(self.sink_log) or ()), *lines], self._owned)
