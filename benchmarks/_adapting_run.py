@@ -127,10 +127,8 @@ class AdaptingRun:
     def halve(self, site: str) -> None:
         """As somebody else on the machine would: in the control group, behind Mooring's back."""
         cores = QUOTA_CORES[site] / 2
-        server = str(self.watcher.servers[site])
-        for group in Path("/sys/fs/cgroup").rglob(f"mooring-{site}-*"):
-            if server in (group / "cgroup.procs").read_text().split():
-                set_quota(group, cores)
+        for group in groups_of(site, self.watcher.servers[site]):
+            set_quota(group, cores)
         self.watcher.quotas[site] = cores
 
     def rows_are_true(self) -> bool:
@@ -150,6 +148,20 @@ def set_quota(group: Path, cores: float) -> None:
         (group / "cpu.max").write_text(f"{round(cores * 100_000)} 100000")
     else:
         (group / "cpu.cfs_quota_us").write_text(str(round(cores * 100_000)))
+
+
+def groups_of(site: str, server: int) -> list[Path]:
+    """The control groups that hold a site's server."""
+    found = Path("/sys/fs/cgroup").rglob(f"mooring-{site}-*")
+    return [group for group in found if str(server) in (group / "cgroup.procs").read_text().split()]
+
+
+def weigh_more(site: str, server: int) -> None:
+    """Others on the machine get what the site leaves: its quota is then what limits it, as it should be."""
+    for group in groups_of(site, server):
+        for name, most in (("cpu.shares", "262144"), ("cpu.weight", "10000")):
+            if (group / name).exists():
+                (group / name).write_text(most)
 
 
 def step_us(folder: Path) -> float:
@@ -172,6 +184,8 @@ def adapting_run(folder: Path, step: float, *options: str) -> Iterator[AdaptingR
     run.start(len(OPERATORS), "--placement", str(plan), *options)
     try:
         servers = {site: run.server_of(site) for site in QUOTA_CORES}
+        for site, server in servers.items():
+            weigh_more(site, server)
         watcher = Watcher(run, servers, dict(QUOTA_CORES))
         made = AdaptingRun(run, feeder, watcher)
         made.flood({})
@@ -205,7 +219,7 @@ def load_errors(entries: Sequence[Mapping[str, Any]]) -> list[float]:
     found = []
     for entry in entries:
         touched = {site for move in entry["moves"] for site in (move["from"], move["to"])}
-        promised, after = entry["promised"]["site_loads_cores"], entry["after"]["site_loads_cores"]
+        promised, after = entry["promised"]["site_loads_at_rates"], entry["after"]["site_loads_cores"]
         found += [
             abs(after[site] - promised[site]) / promised[site] for site in sorted(touched) if site in after
         ]

@@ -3,14 +3,16 @@
     python -m benchmarks spark_adapting[:flood|:quota]
 
 Three embedded sites of half a core each, held by control groups, and six fragments with 2 ms of CPU per row.
-The project runs in the background with `--adapt headroom --act apply`, and nobody touches it. After 75 s
-stream `a` brings three times as many rows, more than its site can take. 150 s later the control group of the
-site that took something over is halved, behind Mooring's back. The same happens to a run with `--adapt none`.
+The project runs in the background with `--adapt headroom --act apply`, and nobody touches it. After 90 s
+stream `a` brings three times as many rows, more than its site can take. Two minutes later the control group
+of the site that took something over is halved, behind Mooring's back. The same happens to a run with
+`--adapt none`.
 
 The headroom is the run's own figure, at the rates it measures and with the costs it has found; *back after*
 is when it was above 1.25 for good. Shares of a site's quota are read from /proc by the benchmark. The ledger
-holds what moves promised of the loads of the sites they touched against what was measured. In the end every
-table must hold every row that was fed, once.
+holds what moves promised of the loads of the sites they touched, at the rates that came, against what was
+measured. In the end every table must hold every row that was fed, once. The sites' control groups are given
+all the weight there is, so that on a busy machine they get the CPU that their quotas allow.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ from benchmarks._adapting_run import (
 from benchmarks._record import Measurement, carry_out, chosen_parts, prose_of
 from mooring.experiments.result_table import ResultTable, Value
 
-CALM_S = 75.0
-PHASE_S = 150.0
+CALM_S = 90.0
+PHASE_S = 120.0
 LAST_S = 30.0
 """At the end of a phase, that its figures are taken from."""
 ENOUGH = 1.25

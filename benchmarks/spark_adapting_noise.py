@@ -54,8 +54,8 @@ def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
             rows.append(row)
         yield ResultTable.of(f"Five minutes at a time, of {seconds / 60.0:g}", rows)
         yield (
-            f"{sights[-1].moves} moves were made. Every row that was fed {'is' if exact else 'is NOT'} in every "
-            "table that should have it, once."
+            f"{sights[-1].moves} moves were made. Every row that was fed {'is' if exact else 'is NOT'} in "
+            "every table that should have it, once."
         )
     finally:
         shutil.rmtree(root, ignore_errors=True)

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from benchmarks._live_heap import live_heap_mb
 from benchmarks._record import Measurement, carry_out, prose_of
+from mooring.controller.looks import Look
 from mooring.controller.placing import Wish
-from mooring.controller.session import Look
 from mooring.controller.spark_run import SparkRun
 from mooring.experiments.result_table import ResultTable, Value
 from mooring.spark.pipeline.project import load_project

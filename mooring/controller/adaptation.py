@@ -6,8 +6,9 @@ The surveyor says what is known, the decider what it would move, the guards whet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -85,8 +86,15 @@ class Adaptation:
         refusal = self.desk.order(moves, f"adapting: {self.decider.name}")
         if refusal is not None:
             return Considered(proposal, (), refusal)
-        self.ledger.promise(verdict.accepted, self.decider.name, observation.at_s)
+        loads_at = partial(_loads_at, picture, moves)
+        self.ledger.promise(verdict.accepted, self.decider.name, observation.at_s, loads_at)
         return Considered(proposal, moves, verdict.why)
+
+    def adopt(self, problem: Problem) -> None:
+        """Further sites, or another network; what was learnt of rates and costs stays."""
+        self.problem, self.picture = problem, None
+        self.surveyor.adopt(problem)
+        self.ledger.problem = problem
 
     def moved(self, fragments: Sequence[str], at_s: float) -> None:
         """A list of moves was carried out, whoever asked for it."""
@@ -134,3 +142,16 @@ class Adaptation:
     def _held(self, picture: Picture, at_s: float) -> Bools:
         held = self.guards.held(at_s)
         return np.array([name in held for name in picture.problem.fragment_names])
+
+
+def _loads_at(picture: Picture, moves: Sequence[Move], rates: Mapping[str, float]) -> dict[str, float]:
+    """Of the sites once the moves are made, at rates that may not be the picture's."""
+    problem, sites = picture.problem, picture.sites.copy()
+    rows = {name: f for f, name in enumerate(problem.fragment_names)}
+    for move in moves:
+        sites[rows[move.fragment]] = problem.site_index[move.to_site]
+    known = [
+        rates.get(stream.name, rate) for stream, rate in zip(problem.streams, picture.rates, strict=True)
+    ]
+    loads = picture.model.site_loads(sites, np.array(known))
+    return {site.name: float(load) for site, load in zip(problem.sites, loads, strict=True)}

@@ -3,8 +3,10 @@
 Before and after are medians over a few looks each, so that one odd look decides nothing. A list made things
 worse if more sites are full than before and than was promised, a site is fuller than any was before and than
 was promised, or more queries miss their limits although nothing was full before: where a site was, what had
-gathered there takes a while to be worked off. Where something else happened meanwhile (a rate grew, a site
-lost capacity or was lost, another list followed), nothing is concluded.
+gathered there takes a while to be worked off, which is waited for. Where something else happened meanwhile (a
+rate grew, a site lost capacity or was lost, another list followed), nothing is concluded.
+
+Loads are held against what the same promise means at the rates that came: no move promises anything of those.
 """
 
 from __future__ import annotations
@@ -24,11 +26,18 @@ SKIPPED = 2
 """Looks after it that are not counted: the pause, and what had gathered meanwhile."""
 AFTER = 4
 """Looks after those that it is judged by."""
+WORKED_OFF = 12
+"""Looks that are waited at most, where a site was full before, until none is: what had gathered is worked off
+at full speed."""
 FULL = 0.97
 """Utilisation from which a site counts as full."""
 GROWN = 1.15
 """A rate that grew by more explains itself why a site is fuller."""
 MOST_KEPT = 100
+
+
+LoadsAt = Callable[[Mapping[str, float]], Mapping[str, float]]
+"""Rates of streams -> loads of sites in cores, by the model and placement that a promise was made with."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +74,14 @@ class LedgerEntry:
     moves: tuple[Move, ...]
     promised: Proposal
     before: Sighting
+    loads_at: LoadsAt | None = None
+    """What the promise means at other rates."""
     done_s: float | None = None
     after: Sighting | None = None
     verdict: str = "not measured yet"
     worse: bool = False
     _seen: list[Sighting] = field(default_factory=list)
+    _judged_by: list[Sighting] = field(default_factory=list)
 
     def as_json(self) -> dict[str, object]:
         predicted = self.promised.predicted
@@ -77,18 +89,29 @@ class LedgerEntry:
             "at_s": self.at_s,
             "decider": self.decider,
             "moves": [{"fragment": m.fragment, "from": m.from_site, "to": m.to_site} for m in self.moves],
-            "promised": {**predicted.as_json(), "headroom_before": finite(self.promised.now.headroom)},
+            "promised": {
+                **predicted.as_json(),
+                "headroom_before": finite(self.promised.now.headroom),
+                "site_loads_at_rates": self.expected(),
+            },
             "before": self.before.as_json(),
             "after": None if self.after is None else self.after.as_json(),
             "verdict": self.verdict,
         }
 
+    def expected(self) -> dict[str, float]:
+        """The promised loads, at the rates that came as far as these were measured."""
+        promised = dict(self.promised.predicted.site_loads_cores)
+        if self.after is None or self.loads_at is None:
+            return promised
+        return dict(self.loads_at(self.after.rates))
+
     def errors(self) -> dict[str, float]:
-        """Per site that a move touched and that was measured: how far its load is from what was promised,
-        over what was promised.
+        """Per site that a move touched and that was measured: how far its load is from what was promised, at
+        the rates that came, over what was promised.
         """
         touched = {site for move in self.moves for site in (move.from_site, move.to_site)}
-        promised = self.promised.predicted.site_loads_cores
+        promised = self.expected()
         measured = {} if self.after is None else self.after.loads_cores
         return {
             site: abs(measured[site] - promised[site]) / promised[site]
@@ -102,7 +125,7 @@ class Ledger:
 
     def __init__(self, problem: Problem, closed: Callable[[LedgerEntry], None] = lambda entry: None) -> None:
         self.entries: deque[LedgerEntry] = deque(maxlen=MOST_KEPT)
-        self._problem, self._closed = problem, closed
+        self.problem, self._closed = problem, closed
         self._recent: deque[Sighting] = deque(maxlen=BEFORE)
         self._open: LedgerEntry | None = None
 
@@ -115,14 +138,19 @@ class Ledger:
         if entry is None or entry.done_s is None or observation.at_s <= entry.done_s:
             return
         entry._seen.append(sighting)
-        if len(entry._seen) >= SKIPPED + AFTER:
+        if len(entry._seen) <= SKIPPED:
+            return
+        if entry.before.full and sighting.full and len(entry._seen) <= SKIPPED + WORKED_OFF:
+            del entry._judged_by[:]
+        entry._judged_by.append(sighting)
+        if len(entry._judged_by) >= AFTER:
             self._close(entry)
 
-    def promise(self, proposal: Proposal, decider: str, at_s: float) -> None:
+    def promise(self, proposal: Proposal, decider: str, at_s: float, loads_at: LoadsAt | None = None) -> None:
         """A list was ordered."""
         moves = tuple(each.move for each in proposal.moves)
         self._leave("another list followed before it was measured")
-        self._open = LedgerEntry(at_s, decider, moves, proposal, _middle(list(self._recent)))
+        self._open = LedgerEntry(at_s, decider, moves, proposal, _middle(list(self._recent)), loads_at)
         self.entries.append(self._open)
 
     def done(self, fragments: Sequence[str], at_s: float) -> None:
@@ -143,14 +171,14 @@ class Ledger:
 
     def _close(self, entry: LedgerEntry) -> None:
         self._open = None
-        entry.after = after = _middle(entry._seen[SKIPPED:])
+        entry.after = after = _middle(entry._judged_by)
         entry.worse, entry.verdict = _judged(entry, after)
         self._closed(entry)
 
     def _sighting(self, observation: Observation) -> Sighting:
         measured = observation.measured
         shares, loads, capacity = dict[str, float](), dict[str, float](), dict[str, float]()
-        for site in self._problem.sites:
+        for site in self.problem.sites:
             report = measured.sites.get(site.name)
             if report is None or report.utilisation is None or site.name in observation.lost_sites:
                 continue
@@ -159,7 +187,7 @@ class Ledger:
             loads[site.name] = report.utilisation * capacity[site.name]
         late = [
             query.name
-            for query in self._problem.queries
+            for query in self.problem.queries
             if query.max_latency_ms is not None
             and (seen := measured.queries.get(query.name)) is not None
             and seen.mean_latency_ms is not None

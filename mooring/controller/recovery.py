@@ -42,6 +42,8 @@ TRANSITIONS: Mapping[tuple[State, Event], State] = {
 is started when it is due and its site is not lost.
 """
 
+JOINS = "it joins the run, and is not up yet"
+"""Why a site counts as lost that was never there before."""
 Replacement = Callable[[FragmentSites, Collection[str]], FragmentSites]
 """(where fragments are, lost sites) -> where they go, with as few at lost sites as is allowed."""
 
@@ -146,9 +148,11 @@ class Recovery:
         self._replace(now_s)
 
     def site_back(self, site: str, now_s: float) -> None:
-        if self.lost.pop(site, None) is None:
+        why = self.lost.pop(site, None)
+        if why is None:
             return
-        self.note(now_s, f"the site {site} is back")
+        back = "is up, and is used from now on" if why == JOINS else "is back"
+        self.note(now_s, f"the site {site} {back}")
         for fragment in self._fragments.values():
             if fragment.site == site and fragment.state == "waiting":
                 fragment.due_s = now_s

@@ -11,18 +11,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from mooring.controller.adaptation import Act, Adaptation, Considered
+from mooring.controller.adaptation import Act, Adaptation
 from mooring.controller.carrying import AtOnce, Carrier
-from mooring.controller.deciding.decider import Decider, Observation, Proposal
-from mooring.controller.deciding.evaluation import Evaluation, Evaluator
+from mooring.controller.deciding.decider import Decider, Observation
+from mooring.controller.deciding.evaluation import Evaluator
 from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.deciding.surveyor import SurveyOptions
 from mooring.controller.journal import Journal
 from mooring.controller.ledger import LedgerEntry
 from mooring.controller.left_sites import LeftSites
+from mooring.controller.looks import Book, Look
 from mooring.controller.move_desk import MoveDesk
 from mooring.controller.recovery import Incident, Recovery, RecoveryOptions
 from mooring.controller.replacement import replace_lost
@@ -50,65 +50,6 @@ class SessionOptions:
     run decides by the journal.
     """
     recovery: RecoveryOptions = field(default_factory=RecoveryOptions)
-
-
-@dataclass(frozen=True)
-class Look:
-    """What one turn of the loop found and concluded."""
-
-    observation: Observation
-    evaluation: Evaluation
-    considered: Considered
-    """What is proposed, and what came of it."""
-    under_way: Mapping[str, object] | None = None
-    """The list of moves that is being carried out."""
-    adapting: Mapping[str, object] = field(default_factory=dict)
-    """Who decides, whether it may act, why it did nothing, and the ledger, for a status file."""
-    left: Mapping[str, str] = field(default_factory=dict)
-    """Sites that are kept empty, and who asked for it."""
-
-    @property
-    def proposal(self) -> Proposal | None:
-        """None where too little is known to decide anything."""
-        return self.considered.proposal
-
-    def remarks(self) -> dict[str, object]:
-        """For a status file."""
-        return {
-            "stream_rates": dict(self.observation.stream_rates),
-            "proposal": None if self.proposal is None else self.proposal.as_json(),
-            "list": None if self.under_way is None else dict(self.under_way),
-            "adapting": dict(self.adapting),
-            "left_sites": dict(self.left),
-        }
-
-
-class Book(Protocol):
-    """Where a run is written down: a status file and a report, or a list in memory."""
-
-    def write(self, troubles: Mapping[str, str], remarks: Mapping[str, object]) -> None:
-        """The engine was looked at: what is wrong, and what was measured and proposed, for a status file."""
-        ...
-
-    def incident(self, at_s: float, what: str) -> None:
-        """Something that happened, at a second of the run."""
-        ...
-
-    def placed(self, sites: FragmentSites) -> None:
-        """Where everything is after moves or a recovery."""
-        ...
-
-    def moved(self, at_s: float, reports: Sequence[MoveReport], asked_by: str) -> None:
-        """A list of moves was carried out, at a second of the run."""
-        ...
-
-    def noticed(
-        self, sites: FragmentSites, troubles: Mapping[str, str], under_way: Mapping[str, object] | None
-    ) -> None:
-        """Between two looks: what runs, what is wrong, before something slow is done about it, and how far
-        the list of moves is that is being carried out.
-        """
-        ...
 
 
 class RunSession:
@@ -159,7 +100,7 @@ class RunSession:
             guards or GuardOptions(),
             survey or SurveyOptions(),
             past_moves=journal.past_moves,
-            tell=lambda what: self._tell(Incident(clock.monotonic_s(), what)),
+            tell=self.note,
             note=self._note_entry,
         )
         self.left_sites = LeftSites(
@@ -171,9 +112,11 @@ class RunSession:
             lost=lambda: self.supervisor.recovery.lost,
             replan=replan,
             stand_still=self._stand_still,
-            tell=lambda what: self._tell(Incident(clock.monotonic_s(), what)),
+            tell=self.note,
         )
         self.watchers: list[Callable[[Look], None]] = []
+        self.edit = ""
+        """What came of the last edit of the project's settings."""
         self.chores: dict[str, Callable[[], object]] = {}
         """What else is done with every turn, by what it is called where it fails."""
         self._evaluator = Evaluator(problem)
@@ -257,6 +200,7 @@ class RunSession:
             self.desk.under_way(),
             self.adaptation.as_json(considered),
             dict(self.left_sites.left),
+            self.edit,
         )
         self.apply(look)
         return look
@@ -294,6 +238,23 @@ class RunSession:
     def placement(self) -> FragmentSites:
         """Where everything runs, or should: recovery learns of moves a little later."""
         return FragmentSites({**self.supervisor.recovery.placement, **self.engine.homes()})
+
+    # What changes while it runs
+
+    def adopt(self, problem: Problem) -> None:
+        """The same problem with further sites behind those that were known, or over another network. New
+        sites count as lost until they are up.
+        """
+        added = [site.name for site in problem.sites if site.name not in self.problem.site_index]
+        self.problem = self.desk.problem = self.left_sites.problem = problem
+        self.adaptation.adopt(problem)
+        self._evaluator = Evaluator(problem)
+        for site in added:
+            self.supervisor.expect(site)
+
+    def note(self, what: str) -> None:
+        """Something that happened, for the report."""
+        self._tell(Incident(self.clock.monotonic_s(), what))
 
     # Fragments that nobody needs
 
@@ -345,6 +306,7 @@ class RunSession:
         self._unnoted = {}
 
     def _moved(self, reports: Sequence[MoveReport], asked_by: str) -> None:
+        self.engine.settled()  # a site that joined or came back gets no more than its capacity from now on
         self.adaptation.moved([report.fragment for report in reports], self.clock.now_s())
         self.book.moved(self.clock.monotonic_s() - self._made_s, reports, asked_by)
 

@@ -12,11 +12,13 @@ from mooring.controller.carrying import InBackground
 from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.none_decider import NoneDecider
+from mooring.controller.joining import Joining
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Beginning, Wish, begin
 from mooring.controller.session import RunSession, SessionOptions
 from mooring.deployment.update_order import UpdateOrder
 from mooring.errors import EngineError, MooringError, OvertakenError
+from mooring.problem.problem import Problem
 from mooring.problem.write import problem_to_json
 from mooring.spark.pipeline.statistics_used import statistics_notes
 from mooring.spark.running.engine import EngineOptions
@@ -112,6 +114,14 @@ class SparkRun:
                     carrier=InBackground(),
                     alive=prepared.hold.pulse.sign,
                 )
+                if update is None:
+                    joining = Joining(
+                        prepared.layout,
+                        session,
+                        bring_up=prepared.bring_up,
+                        adopted=partial(self._adopted, book),
+                    )
+                    session.chores["reading mooring.yml"] = joining.look
                 starts = update.ready(begun=()) if update else None
                 session.start(self.beginning.placement, self.beginning.policy, starts)
                 self.record.sites = {name: site.note for name, site in prepared.sites.items()}
@@ -131,6 +141,12 @@ class SparkRun:
         except BaseException:
             self.end("interrupted")
             raise
+
+    def _adopted(self, book: RunBook, problem: Problem) -> None:
+        """Sites have joined: those who plan moves learn of it, and so does the report."""
+        book.problem = problem
+        write_whole(self.prepared.project.work_folder / PROBLEM_FILE_NAME, problem_to_json(problem))
+        self.record.sites = {name: site.note for name, site in self.prepared.sites.items()}
 
     def end(self, how: str) -> None:
         """Write the report; `how` says why it ended."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from mooring.controller.recovery import Recovery, Start
+from mooring.controller.recovery import JOINS, Recovery, Start
 from mooring.deployment.engine import FallibleEngine
 from mooring.errors import EngineError, MooringError, SiteLostError
 from mooring.placement.placement import FragmentSites
@@ -83,6 +83,11 @@ class Supervisor:
                 self.engine.forget(trouble.fragment)
                 self._failed(trouble.fragment, trouble.failure, now_s)
         self.tick(now_s)
+
+    def expect(self, site: str) -> None:
+        """A site joins the run: it is used once it is up."""
+        self.recovery.lost[site] = JOINS
+        self.reviver.look_after(site)
 
     def failed(self, what: str, failure: Exception, now_s: float) -> None:
         """A chore of the run failed (a full disk, say); said once until it works again."""

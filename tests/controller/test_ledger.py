@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.controller.deciding.decider import Observation, Prediction, Proposal, ProposedMove
-from mooring.controller.ledger import AFTER, SKIPPED, Ledger, LedgerEntry
+from mooring.controller.ledger import AFTER, SKIPPED, WORKED_OFF, Ledger, LedgerEntry
 from mooring.deployment.engine import Measurement, QueryReport, SiteReport
 from mooring.deployment.moves import Move
 from mooring.placement.placement import FragmentSites
@@ -66,7 +66,46 @@ def test_what_came_is_the_median_of_some_looks_after_the_first_ones() -> None:
         "site_loads_cores": {"a": 0.5, "b": 0.6},
         "latency_ms": {},
         "headroom_before": 1.0,
+        "site_loads_at_rates": {"a": 0.5, "b": 0.6},
     }
+
+
+def test_loads_are_held_against_the_promise_at_the_rates_that_came() -> None:
+    found: list[LedgerEntry] = []
+    ledger = Ledger(PROBLEM, found.append)
+    ledger.take(look(0.0, 0.9, 0.2, rate=90.0))
+    ledger.promise(
+        PROPOSAL, "headroom", 1.0, lambda rates: {"a": 0.005 * rates["x"], "b": 0.006 * rates["x"]}
+    )
+    ledger.done(["f"], 2.0)
+    for k in range(SKIPPED + AFTER):
+        ledger.take(look(5.0 + k, 0.45, 0.54, rate=90.0))
+    assert found[0].errors() == pytest.approx({"a": 0.0, "b": 0.0})
+
+
+def test_what_had_gathered_at_a_full_site_is_worked_off_before_anything_is_judged() -> None:
+    found: list[LedgerEntry] = []
+    ledger = Ledger(PROBLEM, found.append)
+    ledger.take(look(0.0, 1.0, 0.2))
+    ledger.promise(PROPOSAL, "headroom", 1.0)
+    ledger.done(["f"], 2.0)
+    for k in range(SKIPPED + 6):
+        ledger.take(look(5.0 + k, 1.0, 0.6))
+    assert not found
+    for k in range(AFTER):
+        ledger.take(look(20.0 + k, 0.5, 0.6))
+    assert found[0].errors() == pytest.approx({"a": 0.0, "b": 0.0})
+
+
+def test_a_site_that_stays_full_is_judged_all_the_same() -> None:
+    found: list[LedgerEntry] = []
+    ledger = Ledger(PROBLEM, found.append)
+    ledger.take(look(0.0, 1.0, 0.2))
+    ledger.promise(PROPOSAL, "headroom", 1.0)
+    ledger.done(["f"], 2.0)
+    for k in range(SKIPPED + WORKED_OFF + AFTER):
+        ledger.take(look(5.0 + k, 1.0, 1.0))
+    assert found[0].worse
 
 
 @pytest.mark.parametrize(

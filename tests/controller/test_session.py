@@ -10,9 +10,10 @@ import pytest
 from mooring.controller.deciding.decider import Proposal
 from mooring.controller.deciding.picture import Picture
 from mooring.controller.journal import Journal
+from mooring.controller.looks import Look
 from mooring.controller.placing import Wish, begin
 from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
-from mooring.controller.session import Look, SessionOptions
+from mooring.controller.session import SessionOptions
 from mooring.deployment.engine import Trouble
 from mooring.deployment.moves import Move
 from mooring.errors import EngineError

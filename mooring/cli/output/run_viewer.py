@@ -14,7 +14,7 @@ from mooring.cli.output.graph_tree import GraphTree
 from mooring.cli.output.live_view import one_line, run_view
 from mooring.cli.output.terminal import Terminal
 from mooring.controller.deciding.decider import Proposal
-from mooring.controller.session import Look
+from mooring.controller.looks import Look
 from mooring.spark.running.snapshot import Snapshot
 from mooring.spark.runs.run_book import RunBook
 

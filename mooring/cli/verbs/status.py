@@ -56,6 +56,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         if found.runs and (adapting := status.get("adapting")):
             for line in adapting_lines(adapting):
                 terminal.print(escape(line))
+    if found.runs and status is not None and status.get("edit"):
+        terminal.print(escape(str(status["edit"])))
     for site, by in left.items():
         asked = f" ({by})" if by else ""
         terminal.print(escape(f"{site} is kept empty until `mooring moves --return {site}`{asked}"))

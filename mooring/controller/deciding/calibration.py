@@ -15,7 +15,7 @@ only while nothing is waiting anywhere: behind a site that cannot keep up too fe
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -43,6 +43,9 @@ class CalibrationOptions:
     """No cost is corrected by more than this factor, up or down."""
     spread: float = 1.5
     """The highest over the lowest rate from which a fixed part can be told from one per tuple."""
+    warm: int = 9
+    """Looks after fragments were started or moved at which what their sites use tells little: much of it is
+    compiling."""
     full: float = 0.9
     """Utilisation from which a site may be held up: what it does not get done was not needed less."""
 
@@ -71,11 +74,18 @@ class Calibration:
         self._taken = 0
         self._site_ratios: dict[str, deque[float]] = {}
         self._homes: Mapping[str, str] = {}
+        self._looks_here = 0
         self.factors: Floats = np.ones(len(problem.fragments))
         """In use: what each fragment costs beyond its fixed part, over what the problem states."""
         self.fixed_cores = self._model.fixed_cores.copy()
         self.problem, self.model = problem, self._model
         """With the factors in use."""
+
+    def adopt(self, problem: Problem) -> None:
+        """The same fragments, over further sites or another network; what they cost is known already."""
+        self._stated, self._model = problem, build_load_model(problem)
+        self.problem = _scaled_problem(problem, self.factors, self.fixed_cores)
+        self.model = build_load_model(self.problem)
 
     def take(self, observation: Observation) -> None:
         """Learn from a look."""
@@ -101,7 +111,7 @@ class Calibration:
         if seen and self._taken % self._options.every == 0:
             self._apply(*self._fitted(seen))
         elif not seen:
-            self._take_sites(observation, should)
+            self._take_sites(observation, should, come)
 
     def in_words(self) -> str:
         """Which statistics are used."""
@@ -165,10 +175,16 @@ class Calibration:
 
     # What whole sites use
 
-    def _take_sites(self, observation: Observation, should: Floats) -> None:
-        """From how full each site is, where nobody can tell what its fragments use."""
+    def _take_sites(self, observation: Observation, should: Floats, come: Floats) -> None:
+        """From how full each site is, where nobody can tell what its fragments use: held against what they
+        should have used at the tuples they took in.
+        """
         if observation.sites != self._homes:  # what was seen before was of another placement
             self._homes, self._site_ratios = dict(observation.sites), {}
+            self._looks_here = 0
+        self._looks_here += 1
+        if self._looks_here <= self._options.warm:
+            return
         factors = self.factors.copy()
         for site in self._stated.sites:
             name, report = site.name, observation.measured.sites.get(site.name, SiteReport(None))
@@ -177,7 +193,10 @@ class Calibration:
                 continue
             load = report.utilisation * (report.capacity_cores or site.capacity)
             used = load - float(self.fixed_cores[rows].sum())
-            expected = float((should * self.factors)[rows].sum())
+            taken = self._taken_in(observation.measured.fragments, rows, come)
+            if np.any(np.abs(taken - 1.0) > self._options.notable):  # held up, or working off what gathered
+                continue
+            expected = float((should * self.factors)[rows] @ taken)
             held_up = used < expected and _held_up(report.utilisation, self._options.full)
             if expected <= 0.0 or used <= 0.0 or held_up:
                 continue
@@ -187,6 +206,18 @@ class Calibration:
                 factors[rows] *= float(np.median(ratios))
                 ratios.clear()
         self._apply(factors, self.fixed_cores)
+
+    def _taken_in(self, reports: Mapping[str, FragmentReport], rows: Sequence[int], come: Floats) -> Floats:
+        """Per fragment: the tuples it took in over those that should come, 1 where not known."""
+        names = self._stated.fragment_names
+        return np.array(
+            [
+                reports[names[row]].input_rate / come[row]
+                if names[row] in reports and come[row] > 0.0
+                else 1.0
+                for row in rows
+            ]
+        )
 
     # Putting it to use
 

@@ -71,6 +71,8 @@ class _World:
 
 
 def _apart(ours: Floats, theirs: Floats, share: float) -> bool:
+    if ours.shape != theirs.shape:  # a site has joined
+        return True
     return bool(np.any(np.abs(ours - theirs) > share * np.maximum(ours, theirs)))
 
 

@@ -2,7 +2,8 @@
 
 A single look at a rate says little: it is the mean over a few seconds. The rate of a stream is taken as the
 median of the last looks, and how far it may be below that follows from how much a look usually differs from
-the one before. So a passing burst changes nothing, and a lasting one counts once it fills half of the window.
+the one before. So a passing burst changes nothing, and a lasting one counts once it fills half of the window;
+a step that stands out from all that the rate varied so far counts as soon as a few looks in a row show it.
 
 A site counts with the capacity that was observed, and with its own measured load where that was seen: no mean
 over sites is ever taken.
@@ -31,6 +32,12 @@ class SurveyOptions:
     """Looks from which it is known how much a rate varies from one to the next."""
     fewest: int = 3
     """Looks before anything is said."""
+    step: int = 3
+    """Looks in a row that make a step, where each is..."""
+    step_errors: float = 6.0
+    """... so many deviations away from the median before, all to the same side, ..."""
+    step_share: float = 0.15
+    """... and by this share of it at least."""
     sure: float = 2.0
     """Standard errors that a rate is taken to be off at most."""
     calibrates: bool = True
@@ -48,6 +55,13 @@ class Surveyor:
         }
         self._capacity = problem.capacity_cores
         self._latency_ms = problem.network.latency_ms
+
+    def adopt(self, problem: Problem) -> None:
+        """The same problem with further sites behind those that were known, or over another network."""
+        known = len(self._problem.sites)
+        self._capacity = np.concatenate([self._capacity, problem.capacity_cores[known:]])
+        self._problem, self._latency_ms = problem, problem.network.latency_ms
+        self.calibration.adopt(problem)
 
     def survey(self, observation: Observation) -> Picture | str:
         """The picture, or in words what it lacks."""
@@ -110,11 +124,23 @@ class Surveyor:
         for seen in self._seen.values():
             if len(seen) < self._options.fewest:
                 return f"the run was looked at {len(seen)} times, and {self._options.fewest} are needed"
-            values = np.array(seen)[-self._options.looks :]
-            middle = float(np.median(values))
             # A step is one difference among many, so the median of differences is that of the noise alone.
             deviation = 1.48 * float(np.median(np.abs(np.diff(np.array(seen))))) / np.sqrt(2.0)
+            values = self._recent(np.array(seen), deviation)
+            middle = float(np.median(values))
             error = 1.25 * deviation / np.sqrt(len(values))  # of a median of so many
             likely.append(middle)
             low.append(max(0.0, middle - self._options.sure * error))
         return np.array(likely), np.array(low)
+
+    def _recent(self, seen: Floats, deviation: float) -> Floats:
+        """The looks that tell the rate now: those since a step, if there was one."""
+        options = self._options
+        before, last = seen[: -options.step], seen[-options.step :]
+        if len(before) >= options.looks:
+            usual = float(np.median(before[-options.looks :]))
+            away = last - usual
+            beyond = max(options.step_errors * deviation, options.step_share * usual)
+            if beyond > 0.0 and (np.all(away > beyond) or np.all(away < -beyond)):
+                return last
+        return seen[-options.looks :]

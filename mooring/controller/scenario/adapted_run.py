@@ -18,12 +18,13 @@ from mooring.controller.adaptation import Act
 from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.surveyor import SurveyOptions
+from mooring.controller.looks import Look
 from mooring.controller.placing import Wish
 from mooring.controller.scenario.course import CourseReport, LimitWatch, MadeMove, Moment
 from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
 from mooring.controller.scenario.truth import Truth
 from mooring.controller.scenario.unfolding import Unfolding, UnfoldingClock
-from mooring.controller.session import Look, SessionOptions
+from mooring.controller.session import SessionOptions
 from mooring.deployment.move_times import MoveTimes
 from mooring.placement.placement import Placement
 from mooring.problem.changes.change import Changes

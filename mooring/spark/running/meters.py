@@ -44,7 +44,7 @@ class Batch:
 
 def batch_of(progress: Mapping[str, Any], ahead_s: float = 0.0) -> Batch:
     """From a progress report as Spark gives it (JSON), at a site whose clock is ahead of ours."""
-    begin = datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00")).timestamp() - ahead_s
+    begin = _begin_s(progress, ahead_s)
     durations = progress.get("durationMs") or {}
     sources = progress.get("sources") or ()
     return Batch(
@@ -58,6 +58,10 @@ def batch_of(progress: Mapping[str, Any], ahead_s: float = 0.0) -> Batch:
         state_bytes=sum(map(_state_bytes, progress.get("stateOperators") or ())),
         rows_behind=rows_behind(progress),
     )
+
+
+def _begin_s(progress: Mapping[str, Any], ahead_s: float) -> float:
+    return datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00")).timestamp() - ahead_s
 
 
 def _rows_out(progress: Mapping[str, Any]) -> int:
@@ -84,6 +88,8 @@ class FragmentMeter:
     busy_s: float = 0.0
     fresh: list[Batch] = field(default_factory=list)
     """Those that came since the last look."""
+    idle_s: float = float("-inf")
+    """When it was last heard of to have nothing to do."""
 
     def take(self, progress: Iterable[Mapping[str, Any]], ahead_s: float = 0.0) -> None:
         """Add reports not seen before; Spark repeats recent ones, and idle ones that carry no batch."""
@@ -91,6 +97,7 @@ class FragmentMeter:
         self.fresh = []
         for report in progress:
             if "addBatch" not in (report.get("durationMs") or {}):
+                self.idle_s = max(self.idle_s, _begin_s(report, ahead_s))
                 continue
             batch = batch_of(report, ahead_s)
             if batch.number > last:
@@ -107,11 +114,22 @@ class FragmentMeter:
         """Rows read, and written as far as the sink tells, over the batches that ended in the last
         `window_s`.
 
-        Batches come every few seconds at most, so a shorter look would see all or nothing.
+        Batches come every few seconds at most, so a shorter look would see all or nothing. What a batch reads
+        has come since the one before it began, so rates are taken from batch to batch: over a span that ends
+        at any other moment, one batch more or less would be counted than belongs there. A batch that takes
+        longer than all this says nothing until it ends; what is idle says so.
         """
         recent = [batch for batch in self.batches if batch.end_s > now_s - window_s]
-        span_s = min(window_s, now_s - self.batches[0].begin_s) if self.batches else window_s
+        idle = bool(self.batches) and self.idle_s > self.batches[-1].end_s
+        if not recent and not idle:
+            recent = self.batches[-1:]
         rows_in, rows_out = sum(b.rows_in for b in recent), sum(b.rows_out for b in recent)
+        before = len(self.batches) - len(recent) - 1
+        if not recent or before < 0:
+            span_s = min(window_s, now_s - self.batches[0].begin_s) if self.batches else window_s
+        else:
+            until_s = now_s if idle else recent[-1].begin_s
+            span_s = until_s - self.batches[before].begin_s
         return rows_in / max(span_s, 1e-3), rows_out / max(span_s, 1e-3)
 
     def restarted(self) -> None:

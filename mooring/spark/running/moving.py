@@ -123,7 +123,7 @@ class Mover:
 
         def halt_old() -> float:
             run.progress.take(old)  # what a stopped query may no longer tell
-            return halt(old.query, self.patience_s)
+            return halt(old.query, self.patience_s, run.layout.checkpoint(old.name) / "commits")
 
         try:
             return run.calls.ask(old.site, halt_old, self.patience_s + run.calls.silence_s)
@@ -131,14 +131,19 @@ class Mover:
             return time.monotonic()
 
 
-def halt(query: RunningQuery, patience_s: float) -> float:
+def halt(query: RunningQuery, patience_s: float, commits: Path | None = None) -> float:
     """End a query between two micro-batches, or inside one after `patience_s`; returns when it was told to.
 
-    A site that no longer answers cannot be told; the fence is what holds its query back.
+    A query that cannot keep up is never between two: where its `commits` are given, it is ended when it has
+    just committed one, so that little of the next is done twice. A site that no longer answers cannot be
+    told; the fence is what holds its query back.
     """
     deadline = time.monotonic() + patience_s
+    before = None if commits is None else stream_logs.last_batch(commits)
     try:
         while time.monotonic() < deadline and query.isActive and query.status["isTriggerActive"]:
+            if commits is not None and before is not None and stream_logs.last_batch(commits) > before:
+                break
             time.sleep(_POLL_S)
         told = time.monotonic()
         query.stop()

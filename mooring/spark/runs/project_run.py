@@ -43,7 +43,7 @@ from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.sites.site_calls import SiteCalls
-from mooring.spark.sites.sites import SiteHandle, SiteHandles, running_sites
+from mooring.spark.sites.sites import SiteHandle, SiteHandles, joining_site, running_sites
 from mooring.spark.storage.fencing import retire
 from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.pipeline_record import forget_record, read_record
@@ -94,6 +94,10 @@ class PreparedRun:
             yield engine
         finally:
             engine.close()
+
+    def bring_up(self, project: Project, site: Site) -> None:
+        """Make a site known that joins; a revival starts it. `project` has it among its sites."""
+        self.sites.replace(joining_site(site, self.hold.sites_folder, site_options(project)))
 
     def _register(self) -> None:
         """In the catalogs of endpoints that outlive the run; nobody else sees those of embedded sites."""

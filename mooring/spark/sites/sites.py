@@ -16,6 +16,9 @@ from mooring.spark.sites.file_name import file_name
 from mooring.spark.sites.java import find_java
 from mooring.spark.sites.process_tree import TreeUsage
 
+_NOWHERE_YET = Endpoint("sc://localhost:1")
+"""Of an embedded site that has not been started: it gets its own when it is up, and is lost until then."""
+
 
 @dataclass(frozen=True)
 class SiteHandle:
@@ -98,7 +101,7 @@ def running_sites(
                     stack.callback(made.stop)
                     made.start()
                     embedded[site.name] = made
-        handles = []
+        made_ready = []
         for site in sites:
             if (own := embedded.get(site.name)) is not None:
                 endpoint = own.wait_ready()
@@ -109,8 +112,26 @@ def running_sites(
                 except EngineError as failure:
                     message = f"site {site.name!r}: {failure.message}"
                     raise EngineError(message, remedy=failure.remedy) from failure
-            handles.append(SiteHandle(site.name, site.capacity, endpoint, own))
-        yield SiteHandles(handles)
+            made_ready.append(SiteHandle(site.name, site.capacity, endpoint, own))
+        handles = SiteHandles(made_ready)
+        stack.callback(lambda: _stop_all(each for each in handles.values() if each.name not in embedded))
+        yield handles
+
+
+def joining_site(site: Site, folder: Path, options: EmbeddedOptions | None) -> SiteHandle:
+    """A site that is not up yet: whoever brings lost sites back starts it, or asks until it answers."""
+    if site.connect is not None:
+        return SiteHandle(site.name, site.capacity, _endpoint(site.name, site.connect), None)
+    java = find_java()
+    chosen = options or EmbeddedOptions(class_archive=usable_archive(java))
+    own = EmbeddedSite(site.name, folder / file_name(site.name), java, capacity=site.capacity, options=chosen)
+    return SiteHandle(site.name, site.capacity, _NOWHERE_YET, own)
+
+
+def _stop_all(handles: Iterable[SiteHandle]) -> None:
+    for handle in handles:
+        if handle.embedded is not None:
+            handle.embedded.stop()
 
 
 def _endpoint(site: str, connection: Connection) -> Endpoint:

@@ -55,6 +55,27 @@ def test_a_single_burst_changes_nothing_and_a_lasting_one_does() -> None:
     assert seen.rates.tolist() == [90.0, 1.0]
 
 
+def test_a_step_beyond_all_that_varied_so_far_counts_after_three_looks() -> None:
+    surveyor, rng = Surveyor(PROBLEM), np.random.default_rng(0)
+    for rate in rng.normal(10.0, 0.2, 12):
+        surveyor.survey(look({"x": rate, "y": 1.0}))
+    seen = surveyed(surveyor, *(look({"x": rate, "y": 1.0}) for rate in (20.0, 30.0)))
+    assert isinstance(seen, Picture)
+    assert seen.rates[0] < 11.0
+    seen = surveyor.survey(look({"x": 30.0, "y": 1.0}))
+    assert isinstance(seen, Picture)
+    assert seen.rates[0] == 30.0
+
+
+def test_what_varies_as_it_always_did_is_no_step() -> None:
+    surveyor, rng = Surveyor(PROBLEM), np.random.default_rng(1)
+    means = []
+    for rate in rng.lognormal(0.0, 0.15, 400):
+        seen = surveyor.survey(look({"x": 10.0 * rate, "y": 1.0}))
+        means += [seen.rates[0]] if isinstance(seen, Picture) else []
+    assert max(means) < 13.0
+
+
 def test_the_more_a_rate_varies_the_less_is_made_of_it() -> None:
     surveyor = Surveyor(PROBLEM)
     for x, y in zip([8, 12, 9, 11, 10, 10], [10.0] * 6, strict=True):

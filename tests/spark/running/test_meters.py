@@ -45,6 +45,24 @@ def test_reports_seen_twice_and_idle_ones_count_once_and_not_at_all() -> None:
     assert meter.rows_per_s(end_s, 3.5) == (30 / 3.5, 11 / 3.5)
 
 
+def test_rates_are_taken_from_batch_to_batch_whenever_one_looks() -> None:
+    """A hundred rows every four seconds are 25 per second, although two, three or four batches are seen."""
+    meter = FragmentMeter()
+    meter.take([report(k, 4.0 * k, 100, 0) for k in range(8)])
+    begin_s = meter.batches[0].begin_s
+    found = [meter.rows_per_s(begin_s + at_s, 12.0)[0] for at_s in (28.6, 29.0, 30.0, 31.0, 32.0, 33.0)]
+    assert found == pytest.approx([25.0] * len(found))
+
+
+def test_a_batch_that_takes_long_is_no_pause_of_its_input_and_an_idle_query_is() -> None:
+    meter = FragmentMeter()
+    meter.take([report(k, 4.0 * k, 100, 0) for k in range(4)])
+    later_s = meter.batches[-1].end_s + 30.0
+    assert meter.rows_per_s(later_s, 12.0)[0] == pytest.approx(25.0)
+    meter.take([{"batchId": 4, "timestamp": "2020-01-01T00:00:40Z", "durationMs": {"triggerExecution": 2}}])
+    assert meter.rows_per_s(later_s, 12.0)[0] == 0.0
+
+
 def test_a_hop_takes_the_wait_in_the_channel_and_the_batch_that_reads_it() -> None:
     reader = FragmentMeter()
     reader.take([report(0, 0.0, 0, 0), report(1, 5.0, 10, 1), report(2, 10.0, 10, 1)])  # end at 5.5 and 10.5

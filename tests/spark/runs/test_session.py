@@ -16,8 +16,9 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.headroom_decider import HeadroomDecider
+from mooring.controller.looks import Look
 from mooring.controller.placing import Wish
-from mooring.controller.session import Look, SessionOptions
+from mooring.controller.session import SessionOptions
 from mooring.controller.spark_run import SparkRun
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
