@@ -46,6 +46,11 @@ class SharedChains:
         """Tuples per second out of every operator; feeds have one."""
         return np.asarray(np.cumprod(self.selectivity, axis=1), dtype=np.float64)
 
+    @property
+    def utilisation(self) -> float:
+        """What all operators need, as a share of what all sites have."""
+        return float(self.cores.sum()) / self.capacity_cores / len(self.latency_ms)
+
     def problem(self, rate: float = 1.0) -> Problem:
         chains, height = self.cores.shape
         into = np.column_stack([np.ones(chains), self.rate[:, :-1]])
@@ -141,18 +146,22 @@ class SharedChains:
 
 
 def draw_chains(
-    latency_ms: Floats, utilisation: float, rng: np.random.Generator, chains: int = CHAINS
+    sites: int, utilisation: float, seed: int, *, chains: int = CHAINS, of_sites: int | None = None
 ) -> SharedChains:
-    """Feeds, chains and clients at random sites."""
-    sites, shape = len(latency_ms), (chains, HEIGHT)
-    feed_site = rng.integers(sites, size=FEEDS)
-    source = feed_site[rng.integers(FEEDS, size=chains)]
-    client = rng.integers(sites, size=shape)
-    cores = rng.uniform(0.5, 1.5, size=shape)
-    direct = latency_ms[source[:, None], client]
-    limit_ms = rng.uniform(*LIMIT_TIMES, size=shape) * direct + LIMIT_PLUS_MS
-    selectivity = rng.uniform(0.5, 1.0, size=shape)
-    capacity_cores = float(cores.sum()) / utilisation / sites
+    """Feeds and clients at random sites. `utilisation`: of all sites, or of `of_sites` as large as these.
+
+    What operators need and how much time queries leave depends on the seed alone, so that networks of several
+    sizes meet one workload.
+    """
+    demand, ends = np.random.default_rng(seed), np.random.default_rng([seed, sites])
+    latency_ms, shape = draw_network(sites, ends), (chains, HEIGHT)
+    cores = demand.uniform(0.5, 1.5, size=shape)
+    selectivity = demand.uniform(0.5, 1.0, size=shape)
+    limit_times = demand.uniform(*LIMIT_TIMES, size=shape)
+    source = ends.integers(sites, size=FEEDS)[demand.integers(FEEDS, size=chains)]
+    client = ends.integers(sites, size=shape)
+    limit_ms = limit_times * latency_ms[source[:, None], client] + LIMIT_PLUS_MS
+    capacity_cores = float(cores.sum()) / utilisation / (of_sites or sites)
     return SharedChains(latency_ms, source, client, cores, selectivity, limit_ms, capacity_cores)
 
 

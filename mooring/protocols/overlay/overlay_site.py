@@ -20,7 +20,7 @@ from mooring.protocols.overlay import messages as m
 from mooring.protocols.overlay.agents import Agents
 from mooring.protocols.overlay.candidate_search import CandidateSearches
 from mooring.protocols.overlay.coordinator import Coordinator, PatienceParams
-from mooring.protocols.overlay.directory import Directory, DirectoryMessage, DirectoryParams
+from mooring.protocols.overlay.directory import Answer, Directory, DirectoryMessage, DirectoryParams, Search
 from mooring.protocols.overlay.generation import SearchParams
 from mooring.protocols.overlay.monitor import NetworkMonitor
 from mooring.protocols.overlay.site_room import SiteRoom
@@ -75,8 +75,9 @@ class OverlaySite:
         self.agents = Agents(
             site, params.search, self.monitor, self.hosting, self.searches, self.coordinator.plans_made
         )
-        self.sent = {"exchange": 0, "directory": 0, "monitor": 0}
-        """Messages to other sites so far."""
+        self.sent = {"exchange": 0, "within": 0, "search": 0, "directory": 0, "monitor": 0}
+        """Messages so far, to other sites; `within`: those of the exchange that an agent or host here had for
+        another here."""
         self._registry: dict[int, tuple[float, int]] = {o: (0.0, at) for o, at in start.registered}
         self._measuring: dict[int, list[tuple[int, m.Take, tuple[float, float]]]] = {}
         self._neighbours: list[int] = []
@@ -91,8 +92,12 @@ class OverlaySite:
     def handle(self, event: Event, now_ms: float) -> Sequence[Effect]:
         effects = self._handled(event, now_ms)
         for effect in effects:
-            if isinstance(effect, Send) and effect.to != self.site:
-                self.sent[_kind(effect.message)] += 1
+            if isinstance(effect, Send):
+                kind = _kind(effect.message)
+                if effect.to != self.site:
+                    self.sent[kind] += 1
+                elif kind == "exchange":
+                    self.sent["within"] += 1
         return effects
 
     def _handled(self, event: Event, now_ms: float) -> Sequence[Effect]:
@@ -208,7 +213,7 @@ class OverlaySite:
 
 def _kind(message: Data) -> str:
     if isinstance(message, DirectoryMessage):
-        return "directory"
+        return "search" if isinstance(message, Search | Answer) else "directory"
     return "monitor" if isinstance(message, m.Echo | m.EchoBack) else "exchange"
 
 

@@ -28,8 +28,11 @@ class OverlayCounts:
     """What it took so far."""
 
     exchange_messages: int
-    directory_messages: int
-    monitor_messages: int
+    within_messages: int
+    """Of the exchange, that did not leave their site."""
+    search_messages: int
+    upkeep_messages: int
+    """Of directory and monitor: adverts, samples, echoes, which go on whether there are queries or not."""
     search_hops: tuple[int, ...]
     """Of every search of the directory, the longest way that it took."""
 
@@ -124,7 +127,8 @@ class OverlayRun:
         up = [machine for machine in machines if machine is not None]
         return OverlayCounts(
             sum(machine.sent["exchange"] for machine in up),
-            sum(machine.sent["directory"] for machine in up),
-            sum(machine.sent["monitor"] for machine in up),
+            sum(machine.sent["within"] for machine in up),
+            sum(machine.sent["search"] for machine in up),
+            sum(machine.sent["directory"] + machine.sent["monitor"] for machine in up),
             tuple(hops for machine in up for hops in machine.searches.hops),
         )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mooring.experiments.overlay import figure3, search
-from mooring.experiments.overlay.shared_chains import draw_chains, draw_network
+from mooring.experiments.overlay.shared_chains import draw_chains
 from mooring.experiments.registry import EXPERIMENTS
 from mooring.experiments.trials import Row
 from mooring.placement.placement import Placement
@@ -43,6 +43,26 @@ def test_three_steps_ahead_leave_at_most_55_percent_of_the_plans(limits: str) ->
     assert three <= 0.55 * none
 
 
+def test_of_near_candidates_most_plans_are_needed_and_little_else_is_explored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search, "EXPLORED_CHAINS", 10)
+    three, none = (
+        search.explore_plans(search.SearchTrial("plans", "near", "loose", k, 100, 0))[0] for k in (3, 0)
+    )
+    needed = float(none["needed"])
+    assert needed > 0.55 * float(none["explored"]), "so much has to be explored, however it is eliminated"
+    assert needed <= float(three["explored"]) <= 1.05 * needed
+
+
+def test_networks_of_several_sizes_meet_one_workload() -> None:
+    small, large = (draw_chains(sites, 0.9, 3, of_sites=50) for sites in (50, 200))
+    assert (small.cores == large.cores).all()
+    assert (small.selectivity == large.selectivity).all()
+    assert small.capacity_cores == large.capacity_cores
+    assert (small.utilisation, large.utilisation) == pytest.approx((0.9, 0.9 / 4))
+
+
 def test_search_rows_have_the_documented_columns_and_can_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "EXPLORED_CHAINS", 2)
     monkeypatch.setattr(search, "REGISTERED_CHAINS", 2)
@@ -55,7 +75,7 @@ def test_search_rows_have_the_documented_columns_and_can_be_drawn(monkeypatch: p
 
 def test_latencies_and_bandwidth_of_chains_are_those_of_moorings_metrics() -> None:
     rng = np.random.default_rng(0)
-    chains = draw_chains(draw_network(20, rng), 0.6, rng, chains=4)
+    chains = draw_chains(20, 0.6, 0, chains=4)
     sites = rng.integers(20, size=chains.cores.shape)
     problem = chains.problem()
     placement = Placement(problem, sites.ravel())
