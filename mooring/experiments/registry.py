@@ -16,6 +16,7 @@ from mooring.experiments.chunks.figure7 import CHUNKS_FIGURE_7
 from mooring.experiments.chunks.figure8 import CHUNKS_FIGURE_8
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.overlay.figure3 import OVERLAY_FIGURE_3
+from mooring.experiments.overlay.figure4 import OVERLAY_FIGURE_4
 from mooring.experiments.overlay.search import OVERLAY_SEARCH
 from mooring.experiments.rod.figure9 import ROD_FIGURE_9
 from mooring.experiments.rod.figure14 import ROD_FIGURE_14
@@ -56,6 +57,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         SBON_FIGURE_14,
         SBON_DECEIT,
         OVERLAY_FIGURE_3,
+        OVERLAY_FIGURE_4,
         OVERLAY_SEARCH,
         ADAPTING_HOUR,
         ANTS_FIGURE_2A,

@@ -40,7 +40,7 @@ TIGHT = 0.6
 """Of the workload's limits."""
 SIZES = (50, 100, 200, 400, 1000)
 EXPLORED_CHAINS, REGISTERED_CHAINS = 40, 12
-DRAWS = 3
+DRAWS = 2
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ class SearchTrial:
     candidates: str
     """`any` sites, or those `near` the chain."""
     limits: str
-    k: int
+    steps: tuple[int, ...]
+    """Values of k."""
     sites: int
     seed: int
 
@@ -74,28 +75,33 @@ def shared_chain(chains: SharedChains, c: int, times: float, with_ends: bool) ->
 
 
 def explore_plans(trial: SearchTrial) -> list[Row]:
-    """Partial plans made for whole chains, with nothing but elimination to keep them few."""
+    """Partial plans made for whole chains, with nothing but elimination to keep them few; a row per k."""
     chains = draw_chains(trial.sites, 0.6, trial.seed)
     rng = np.random.default_rng([trial.seed, trial.sites, 1])
     times = TIGHT if trial.limits == "tight" else 1.0
-    known, explored, needed = KnownLatencies(chains.latency_ms), [], []
+    known, needed = KnownLatencies(chains.latency_ms), 0.0
+    explored = dict.fromkeys(trial.steps, 0.0)
     for c in range(EXPLORED_CHAINS):
         operators = shared_chain(chains, c, times, with_ends=True)
         chosen = {own.operator: _candidates(trial, chains, c, rng) for own in operators}
-        explored.append(enumerate_plans(operators, chosen, known, k=trial.k).explored)
-        last = enumerate_plans(operators, chosen, known, k=HEIGHT).tables[operators[-1].operator]
-        needed.append(_parts(last))
-    found = {"explored": float(np.mean(explored)), "needed": float(np.mean(needed))}
-    return [{**_of(trial), **found, **dict.fromkeys(COUNTED, 0.0), "seed": trial.seed}]
+        for k in trial.steps:
+            explored[k] += enumerate_plans(operators, chosen, known, k=k).explored / EXPLORED_CHAINS
+        feasible = enumerate_plans(operators, chosen, known, k=HEIGHT).tables[operators[-1].operator]
+        needed += _parts(feasible) / EXPLORED_CHAINS
+    return [
+        {**_of(trial, k), "explored": plans, "needed": needed, **dict.fromkeys(COUNTED, 0.0)}
+        for k, plans in explored.items()
+    ]
 
 
-def _of(trial: SearchTrial) -> Row:
+def _of(trial: SearchTrial, k: int) -> Row:
     return {
         "part": trial.part,
         "candidates": trial.candidates,
         "limits": trial.limits,
-        "k": trial.k,
+        "k": k,
         "sites": trial.sites,
+        "seed": trial.seed,
     }
 
 
@@ -123,7 +129,8 @@ def count_messages(trial: SearchTrial) -> list[Row]:
     have the same capacity."""
     chains = draw_chains(trial.sites, 0.6, trial.seed, of_sites=SIZES[0])
     rng = np.random.default_rng([trial.seed, trial.sites, 1])
-    policy = Overlay(k=trial.k, candidates=CANDIDATES)
+    (k,) = trial.steps
+    policy = Overlay(k=k, candidates=CANDIDATES)
     usable = np.full(trial.sites, policy.threshold * chains.capacity_cores)
     run = OverlayRun(chains.latency_ms, usable, np.full(trial.sites, np.inf), policy.params(0.0), rng)
     before, begun_ms, taken, explored = run.counts(), run.harness.now_ms, [], []
@@ -148,7 +155,7 @@ def count_messages(trial: SearchTrial) -> list[Row]:
         float(np.mean(taken)),
     )
     found = {"explored": float(np.mean(explored)), "needed": 0.0}
-    return [{**_of(trial), **found, **dict(zip(COUNTED, counted, strict=True)), "seed": trial.seed}]
+    return [{**_of(trial, k), **found, **dict(zip(COUNTED, counted, strict=True))}]
 
 
 def one_trial(trial: SearchTrial) -> list[Row]:
@@ -160,10 +167,10 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
     cases = (("any", "loose"), ("any", "tight"), ("near", "loose"), ("near", "tight"))
     trials = []
     for each in range(seed, seed + draws):
-        trials += [SearchTrial("plans", *case, k, 100, each) for case in cases for k in steps]
-        trials += [SearchTrial("messages", "near", "loose", 3, sites, each) for sites in sizes]
+        trials += [SearchTrial("plans", *case, steps, 100, each) for case in cases]
+        trials += [SearchTrial("messages", "near", "loose", (3,), sites, each) for sites in sizes]
         others = [k for k in steps if not quick and k != 3]
-        trials += [SearchTrial("messages", "near", "loose", k, 100, each) for k in others]
+        trials += [SearchTrial("messages", "near", "loose", (k,), 100, each) for k in others]
     return run_trials(one_trial, trials, report)
 
 
@@ -232,6 +239,7 @@ OVERLAY_SEARCH = Experiment(
         "limits": "loose: those of the workload; tight: .6 of them",
         "k": "steps ahead; 0 looks at the latency so far",
         "sites": "sites of the network: PlanetLab nodes up to 490, transit-stub beyond",
+        "seed": "of the draw",
         "explored": "partial plans made, mean over the chains or queries",
         "needed": "partial plans that belong to a feasible plan: nothing that loses none explores fewer",
         "exchange": "messages per query between sites to find and apply its plan",
@@ -242,7 +250,6 @@ OVERLAY_SEARCH = Experiment(
         "most_hops": "longest way of any search",
         "log2_sites": "the logarithm of the number of sites",
         "virtual_ms": "from the request to the outcome in virtual time, mean",
-        "seed": "of the draw",
     },
     summaries=(
         Summary(

@@ -116,8 +116,9 @@ class SharedChains:
 
     def admitted(self, placement: Placement) -> Bools:
         """Chains x levels."""
-        names = [f"q{c}_{i}" not in placement.rejected for c, i in np.ndindex(self.cores.shape)]
-        return np.array(names).reshape(self.cores.shape)
+        names = {query.name for query in placement.problem.queries}
+        found = [f"q{c}_{i}" in names for c, i in np.ndindex(self.cores.shape)]
+        return np.array(found).reshape(self.cores.shape)
 
     def latencies_ms(self, sites: Ints) -> Floats:
         """Chains x levels, of every query whose operators are somewhere; infinite for the others."""
@@ -137,12 +138,24 @@ class SharedChains:
         apart = (sites[:, 1:] != sites[:, :-1]) & (sites[:, 1:] >= 0)
         return float(np.sum(self.rate[:, :-1] * apart) * rate * FEED_BYTES)
 
-    def bandwidth_of_everything(self, sites: Ints, admitted: Bools, rate: float = 1.0) -> float:
-        """The same with what feeds send to the first operators and queries receive."""
-        fed = (sites[:, 0] != self.source) & (sites[:, 0] >= 0)
-        delivered = (sites != self.client) & (sites >= 0) & admitted
-        ends = float(np.sum(fed)) + float(np.sum(self.rate * delivered))
-        return self.bandwidth(sites, rate) + ends * rate * FEED_BYTES
+    def least_bandwidth(self, admitted: Bools, rate: float = 1.0) -> float:
+        """The least that can flow between sites with what feeds send and queries receive, whatever limits and
+        capacities: a site that an operator or a query waits at is sent one copy."""
+        least = 0.0
+        for c in range(len(admitted)):
+            wanted = np.flatnonzero(admitted[c])
+            sites = np.unique([self.source[c], *self.client[c]])
+            so_far = (sites != self.source[c]) * 1.0
+            for i in range(wanted[-1] + 1 if len(wanted) else 0):
+                delivered = (sites != self.client[c, i]) & admitted[c, i]
+                if i == wanted[-1]:
+                    least += float((so_far + self.rate[c, i] * delivered).min())
+                    break
+                onward = sites[:, None] != sites
+                twice = onward & delivered[:, None] & (sites == self.client[c, i])
+                copies = onward * 1.0 + delivered[:, None] - twice
+                so_far = (so_far[:, None] + self.rate[c, i] * copies).min(axis=0)
+        return least * rate * FEED_BYTES
 
 
 def draw_chains(

@@ -233,18 +233,28 @@ def chosen_candidates(
     if own.pinned_site >= 0:
         return tuple(each for each in pool.values() if each.site == own.pinned_site)
 
-    def far_ms(each: CandidateSite, others: Sequence[CandidateSite]) -> float:
-        ways = [each.coordinate.latency_ms(o.coordinate) if o.site != each.site else 0.0 for o in others]
-        return sum(ways) / len(ways) if ways else 0.0
-
-    by_detour = sorted(
-        roomy, key=lambda each: (far_ms(each, prepare.sources) + far_ms(each, prepare.ends), each.site)
-    )
-    near = sorted(roomy, key=lambda each: (far_ms(each, prepare.sources), each.site))
+    to_sources, to_ends = far_ms(roomy, prepare.sources), far_ms(roomy, prepare.ends)
+    sites = np.array([each.site for each in roomy])
+    by_detour = [roomy[k] for k in np.lexsort((sites, to_sources + to_ends)).tolist()]
+    near = [roomy[k] for k in np.lexsort((sites, to_sources)).tolist()]
     homes = [each for each in by_detour if any(home.site == each.site for home in prepare.homes)]
     whole = [each for each in by_detour if each.cores_left >= prepare.total_cores]
     ranked = [*homes[: wanted // 2 + 1], *whole[: wanted // 2], *near[:2], *by_detour]
     return tuple({each.site: each for each in ranked}.values())[:wanted]
+
+
+def far_ms(sites: Sequence[CandidateSite], others: Sequence[CandidateSite]) -> Floats:
+    """How far each site is from the others in the mean, by their coordinates."""
+    if not sites or not others:
+        return np.zeros(len(sites))
+    starts, ends = (np.array([each.coordinate.position_ms for each in own]) for own in (sites, others))
+    heights, others_heights = (
+        np.array([each.coordinate.height_ms for each in own]) for own in (sites, others)
+    )
+    apart = starts[:, None] - ends
+    ways = np.sqrt((apart * apart).sum(axis=2)) + heights[:, None] + others_heights
+    same = np.array([each.site for each in sites])[:, None] == np.array([each.site for each in others])
+    return np.asarray(np.where(same, 0.0, ways).mean(axis=1))
 
 
 def as_message(
