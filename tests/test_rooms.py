@@ -59,6 +59,7 @@ ROOMS = [
     "spark/storage/views",
     "spark/ownership",
     "spark/defining",
+    "spark/lent",
     "spark/pipeline/statistics",
     "spark/pipeline/tables",
     "spark/pipeline",

@@ -72,13 +72,15 @@ def view_forecasts(layout: Layout, problem: Problem, placement: Placement) -> di
 def project_notes(layout: Layout) -> list[str]:
     """What a reader of `mooring check` should know before a run, in words."""
     from mooring.spark.connectors.formats import delivery_note
+    from mooring.spark.lent.lent_table import lent_notes
     from mooring.spark.pipeline.path_notes import path_notes
     from mooring.spark.pipeline.site_options import jar_notes
     from mooring.spark.tables.costly_tables import costly_tables_note
     from mooring.spark.views.looking_up import update_notes
 
     deliveries = [delivery_note(sink.name, sink.sink_format) for sink in layout.pipeline.sinks]
-    said = [note for note in deliveries if note is not None] + path_notes(layout)
+    said = [note for note in deliveries if note is not None]
+    said += path_notes(layout) + lent_notes(layout.pipeline.lent)
     return jar_notes(layout.project) + said + costly_tables_note(layout) + update_notes(layout)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from mooring.errors import UnsupportedError
+
 SKIP = "leave it out with `skip: [{name}]` in mooring.yml, and what needs it is left out too"
 
 _ATTRIBUTES = (
@@ -59,3 +61,21 @@ def foreign_remedy(failure: BaseException | str, dataset: str) -> str | None:
             f"format; or {left_out}"
         )
     return None
+
+
+def refused_expectations(name: str, place: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the definition of {name!r} has expectations (CONSTRAINT ... EXPECT), which are Databricks' own; "
+        "Spark has none",
+        file=place,
+        remedy=f"filter in the query instead, WHERE condition; or {SKIP.format(name=name)}",
+    )
+
+
+def refused_auto_cdc(name: str, place: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the AutoCDC flow {name!r} cannot be placed: it rewrites its target, and channels only append",
+        file=place,
+        remedy="leave it to spark-pipelines on one cluster, reading Mooring's output; "
+        + SKIP.format(name=name),
+    )

@@ -39,6 +39,16 @@ class PipelineNames:
             parts = parts[1:]
         return ".".join(parts)
 
+    def whole(self, written: str) -> str:
+        """With all parts.
+
+        >>> PipelineNames(database="sales").whole("orders")
+        '`spark_catalog`.`sales`.`orders`'
+        """
+        parts = parts_of(written)
+        known = [self.catalog, self.database][: max(0, 3 - len(parts))]
+        return ".".join(quoted(part) for part in (*known, *parts))
+
     def found(self, written: str, known: Iterable[str]) -> str | None:
         """The key among `known` that the name stands for, whatever its case, as Spark finds it."""
         wanted = self.key(written).casefold()

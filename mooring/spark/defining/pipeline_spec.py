@@ -11,6 +11,16 @@ from pyspark.pipelines.cli import PIPELINE_SPEC_FILE_NAMES, PipelineSpec, load_p
 from mooring.errors import InputError
 from mooring.spark.sites.endpoint import first_line
 
+WORK_FOLDER_NAME = ".mooring"
+STORAGE_NOTE = "storage.path"
+"""A file among Mooring's own that says where the last run from there has stored what outlives it."""
+
+
+def work_folder_of_spec(spec_file: Path) -> Path:
+    """A spec of another name has one of its own: two pipelines of a folder keep out of each other's way."""
+    own = "" if is_default(spec_file) else f"-{spec_file.stem}"
+    return spec_file.parent / f"{WORK_FOLDER_NAME}{own}"
+
 
 def spec_file_of(project: Path) -> Path:
     """Of a project folder, or of the spec itself where that was named."""

@@ -31,7 +31,11 @@ from pyspark.pipelines.source_code_location import SourceCodeLocation
 from pyspark.sql import DataFrame, SparkSession
 
 from mooring.errors import Gathered, InputError, UnsupportedError
-from mooring.spark.defining.foreign_features import SKIP, foreign_to_spark
+from mooring.spark.defining.foreign_features import (
+    foreign_to_spark,
+    refused_auto_cdc,
+    refused_expectations,
+)
 from mooring.spark.defining.names import PipelineNames
 from mooring.spark.defining.project_modules import ProjectModules
 from mooring.spark.defining.running_session import active_session
@@ -39,6 +43,8 @@ from mooring.spark.defining.session_names import use_names
 from mooring.spark.defining.skipping import Skipping
 from mooring.spark.defining.sql_names import with_database
 from mooring.spark.defining.working_folder import inside
+from mooring.spark.lent.lent_table import LentTable
+from mooring.spark.lent.neighbours import Neighbours
 from mooring.spark.pipeline.sql_definitions import SqlStatement, parse_statements
 from mooring.spark.pipeline.tables.table_arguments import NOTHING_SAID, TableArguments, arguments_of
 from mooring.spark.sites.endpoint import first_line
@@ -98,10 +104,26 @@ class Definitions:
     flows: dict[str, FlowDefinition] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
     """Datasets that cannot be placed; whoever reads them is not to blame."""
+    neighbours: Neighbours | None = None
+    lent: dict[str, LentTable] = field(default_factory=dict)
+    """Tables of other pipelines that flows read, as far as they are known."""
 
     def found(self, written: str) -> str | None:
         """The dataset that a name stands for, in whatever parts and case; None: none of this pipeline's."""
         return self.names.found(written, self.datasets)
+
+    def standing(self, written: str) -> str | None:
+        """The same, and tables of other pipelines: what stands in a session under a name of its own."""
+        return self.found(written) or self.names.found(written, self.lent)
+
+    def borrow(self, written: str) -> LentTable | None:
+        """A table that was not known, from another pipeline; None if none has it."""
+        key = self.names.key(written)
+        if self.neighbours is None or key in self.lent:
+            return None
+        if (table := self.neighbours.find(written)) is not None:
+            self.lent[key] = table
+        return table
 
     def add_dataset(self, dataset: Dataset) -> None:
         if (known := self.found(dataset.name)) is not None:
@@ -160,7 +182,8 @@ def load_definitions(
                         file=file,
                         remedy="narrow `libraries` in the pipeline spec",
                     )
-    use_names(session, registry.definitions.found, spec.configuration)
+    registry.definitions.neighbours = Neighbours(project, spec)
+    use_names(session, registry.definitions.standing, spec.configuration)
     registry.settle_targets()
     with found.noting():
         skipping.refuse_unknown()
@@ -276,7 +299,7 @@ class _Collector(GraphElementRegistry):
         name = flow.name or flow.target
         if not self._is_skipped(flow.target, name):
             with self._noting(flow.target):
-                raise refused_auto_cdc(name, self._place(flow.source_code_location))
+                raise refused_auto_cdc(name, str(self._place(flow.source_code_location)))
 
     def register_sql(self, sql_text: str, file_path: Path) -> None:
         for statement in parse_statements(sql_text, str(file_path), self._variables, self._gather):
@@ -287,9 +310,9 @@ class _Collector(GraphElementRegistry):
 
     def _register_statement(self, statement: SqlStatement, place: Place) -> None:
         if statement.kind == "auto cdc":
-            raise refused_auto_cdc(statement.name, place)
+            raise refused_auto_cdc(statement.name, str(place))
         if statement.kind == "expectations":
-            raise refused_expectations(statement.name, place)
+            raise refused_expectations(statement.name, str(place))
         if (kind := _KINDS.get(statement.kind)) is not None:
             self.definitions.add_dataset(
                 Dataset(self._key(statement.name), kind, place, arguments=statement.arguments)
@@ -314,24 +337,6 @@ class _Collector(GraphElementRegistry):
 def _built_inside(project: Path, function: Callable[[], DataFrame]) -> DataFrame:
     with inside(project):
         return function()
-
-
-def refused_expectations(name: str, place: Place) -> UnsupportedError:
-    return UnsupportedError(
-        f"the definition of {name!r} has expectations (CONSTRAINT ... EXPECT), which are Databricks' own; "
-        "Spark has none",
-        file=str(place),
-        remedy=f"filter in the query instead, WHERE condition; or {SKIP.format(name=name)}",
-    )
-
-
-def refused_auto_cdc(name: str, place: Place) -> UnsupportedError:
-    return UnsupportedError(
-        f"the AutoCDC flow {name!r} cannot be placed: it rewrites its target, and channels only append",
-        file=str(place),
-        remedy="leave it to spark-pipelines on one cluster, reading Mooring's output; "
-        + SKIP.format(name=name),
-    )
 
 
 def _run_python(file: Path, project: Path, session: SparkSession, modules: ProjectModules) -> None:

@@ -38,6 +38,15 @@ def refuse_wrong_kind(flow: FlowDefinition, kind: str, streaming: bool, static: 
         )
 
 
+def refused_lent_stream(flow: FlowDefinition, table: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the flow {flow.name!r} reads {table!r} of another pipeline into a stream; only materialized views "
+        "can read it, as it stands: nobody there waits for other readers before rows go",
+        file=str(flow.place),
+        remedy="define both in one pipeline, or read it in a materialized view (spark.read.table)",
+    )
+
+
 def refused_second_flow(flow: FlowDefinition) -> UnsupportedError:
     return UnsupportedError(
         f"the flow {flow.name!r} is the second one into the materialized view {flow.target!r}, whose rows "
@@ -55,17 +64,22 @@ def bad_flow(flow: FlowDefinition, failure: Exception) -> InputError:
     place = flow.place
     if (line := line_of_failure(failure, place.file)) is not None:
         place = Place(place.file, line)
-    remedy = foreign_remedy(failure, flow.target) or remedy_for(failure) or _remedy_for_path(failure)
+    remedy = foreign_remedy(failure, flow.target) or remedy_for(failure) or _remedy_for_missing(failure)
     return InputError(f"the flow {flow.name!r} is wrong: {cause}", file=str(place), remedy=remedy)
 
 
-def _remedy_for_path(failure: Exception) -> str | None:
-    if not isinstance(failure, PySparkException) or failure.getCondition() != "PATH_NOT_FOUND":
-        return None
-    return (
-        "a relative path starts at the folder that the command is run in, as under spark-pipelines: run it "
-        "in the right one, or give an absolute path"
-    )
+_MISSING = {
+    "PATH_NOT_FOUND": "a relative path starts at the folder that the command is run in, as under "
+    "spark-pipelines: run it in the right one, or give an absolute path",
+    "TABLE_OR_VIEW_NOT_FOUND": "neither this pipeline nor the site's catalog has it; tables of pipelines in "
+    "the same folder or in those beside it are found once Mooring has run them, others need an existing "
+    "endpoint whose catalog has them (`connect:`)",
+}
+
+
+def _remedy_for_missing(failure: Exception) -> str | None:
+    condition = failure.getCondition() if isinstance(failure, PySparkException) else None
+    return _MISSING.get(condition or "")
 
 
 def stuck_flows(

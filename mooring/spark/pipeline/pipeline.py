@@ -8,7 +8,6 @@ will when it runs; or over an empty table, for those who read it as it stands.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from pyspark.sql.types import StructType
 from mooring.errors import Gathered, InputError
 from mooring.spark.defining.running_session import active_session
 from mooring.spark.defining.session_names import read_both_ways, view_at_rest
+from mooring.spark.lent.lent_table import LentTable
 from mooring.spark.pipeline.definitions import (
     Dataset,
     Definitions,
@@ -30,10 +30,11 @@ from mooring.spark.pipeline.definitions import (
 from mooring.spark.pipeline.flow_refusals import (
     bad_flow,
     refuse_wrong_kind,
+    refused_lent_stream,
     refused_second_flow,
     stuck_flows,
 )
-from mooring.spark.pipeline.plan_reads import FoldedReads, PlanReads, plan_of, reads_of
+from mooring.spark.pipeline.plan_reads import FoldedReads, PlanReads, folded, plan_of, reads_of
 from mooring.spark.pipeline.tables.flow_settings import flow_settings
 from mooring.spark.pipeline.tables.output_modes import check_appends
 from mooring.spark.pipeline.tables.table_arguments import check_columns, check_format, stated_schema
@@ -69,6 +70,8 @@ class FlowNode:
     """It reads something outside the pipeline as it stands, of which nobody says when it changes."""
     relative_paths: tuple[str, ...] = ()
     """Of what it reads outside the pipeline; where they start is for the run to say."""
+    lent: tuple[str, ...] = ()
+    """Tables of other pipelines that it reads as they stand."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ class Pipeline:
     """Columns of each table."""
     left_out: tuple[str, ...] = ()
     """Datasets that `skip` names, and those that need them."""
+    lent: Mapping[str, LentTable] = field(default_factory=dict)
+    """Tables of other pipelines, by the names that they have here."""
 
     def writers(self, dataset: str) -> list[FlowNode]:
         return [flow for flow in self.flows.values() if flow.dataset == dataset]
@@ -160,7 +165,8 @@ class _Analysis:
         """Without what is skipped, and what needs it."""
         kept = {name: each for name, each in self._definitions.datasets.items() if name not in self._broken}
         self._flows = {name: flow for name, flow in self._flows.items() if flow.dataset in kept}
-        return Pipeline(self._spec.name, kept, self._in_order(), self._schemas, tuple(sorted(self._broken)))
+        broken, lent = tuple(sorted(self._broken)), self._definitions.lent
+        return Pipeline(self._spec.name, kept, self._in_order(), self._schemas, broken, lent)
 
     def _examined(self, flow: FlowDefinition) -> bool:
         """False: it is to be tried again. What is wrong with it is noted, and neither it nor what reads it is
@@ -193,6 +199,8 @@ class _Analysis:
                 return False
             ways = {(self._local_name(table.name), table.streaming) for table in reads.tables}
             streamed = {name for name, streaming in ways if streaming}
+            for name in sorted(streamed & self._definitions.lent.keys()):
+                raise refused_lent_stream(flow, name)
             changed = self._stand_in({name: name in streamed for name, _ in ways})
             both_ways = {name for name in streamed & self._schemas.keys() if (name, False) in ways}
             read_both_ways(self._session, both_ways)
@@ -205,6 +213,8 @@ class _Analysis:
             if (missing := self._pending_dataset_in(failure)) is not None:
                 self._waiting[flow.name] = missing
                 return False
+            if self._borrowed(failure):
+                return self._analyse_as_set(flow)
             raise bad_flow(flow, failure) from failure
         except InputError:
             raise
@@ -264,6 +274,8 @@ class _Analysis:
             self._views[flow.target] = reads
             frame.createOrReplaceTempView(flow.target)
             return
+        if reads.lent and kind != "materialized":
+            raise refused_lent_stream(flow, reads.lent[0])
         refuse_wrong_kind(flow, kind, streaming, reads.static)
         if kind == "materialized" and flow.target in self._partial:
             raise refused_second_flow(flow)
@@ -277,6 +289,7 @@ class _Analysis:
             static=reads.static,
             unobserved=reads.unobserved,
             relative_paths=reads.relative_paths,
+            lent=reads.lent,
         )
         if kind != "sink":
             self._note_schema(flow, schema)
@@ -308,47 +321,28 @@ class _Analysis:
         self._stand_in({name: True})
 
     def _folded(self, reads: PlanReads) -> FoldedReads:
-        inputs: dict[str, None] = {}
-        static: dict[str, None] = {}
-        views: dict[str, None] = {}
-        outside, unobserved, stateful = reads.outside, reads.outside_at_rest, reads.stateful
-        marks, unplaced_marks, paths = [], [], list(reads.relative_paths)
-        for table in reads.tables:
-            name = self._local_name(table.name)
-            if (view := self._views.get(name)) is not None:
-                inputs.update(dict.fromkeys(view.inputs))
-                static.update(dict.fromkeys(view.static))
-                views.update(dict.fromkeys([*view.views, name]))
-                outside, stateful = outside or view.outside, stateful or view.stateful
-                unobserved = unobserved or view.unobserved
-                marks.append(view.fingerprint)
-                unplaced_marks.append(view.unplaced_fingerprint)
-                paths += view.relative_paths
-            elif name in self._definitions.datasets:
-                (inputs if table.streaming else static)[name] = None
-            else:  # a table the cluster has; a stream only if it is read as one
-                outside, unobserved = outside or table.streaming, unobserved or not table.streaming
-        return FoldedReads(
-            *(tuple(inputs), tuple(static), tuple(views), outside, unobserved, stateful),
-            _joined(reads.fingerprint, marks),
-            _joined(reads.unplaced_fingerprint, unplaced_marks),
-            tuple(dict.fromkeys(paths)),
-        )
+        known = self._definitions
+        return folded(reads, self._local_name, self._views, known.datasets, known.lent)
 
     def _local_name(self, name: str) -> str:
         """The dataset that a name stands for, or the name of a table outside."""
-        return self._definitions.found(name) or self._definitions.names.key(name)
+        return self._definitions.standing(name) or self._definitions.names.key(name)
 
     def _first_unknown(self, reads: PlanReads) -> str | None:
         names = [self._local_name(table.name) for table in reads.tables]
         return next((name for name in names if self._is_pending(name)), None)
 
     def _pending_dataset_in(self, failure: AnalysisException) -> str | None:
-        if failure.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
-            return None
-        missing = (failure.getMessageParameters() or {}).get("relationName", "").replace("`", "")
-        name = self._local_name(missing)
+        name = self._local_name(_missing_in(failure).replace("`", ""))
         return name if self._is_pending(name) else None
+
+    def _borrowed(self, failure: AnalysisException) -> bool:
+        """Whether another pipeline has the table that was not found; it stands in the session then."""
+        missing = _missing_in(failure)
+        table = self._definitions.borrow(missing) if missing else None
+        if table is not None:
+            table.frame(self._session).createOrReplaceTempView(self._definitions.names.key(missing))
+        return table is not None
 
     def _is_pending(self, name: str) -> bool:
         known = self._schemas.keys() | self._views.keys()
@@ -385,5 +379,8 @@ class _Analysis:
         return placed
 
 
-def _joined(fingerprint: str, marks: list[str]) -> str:
-    return hashlib.sha256("".join([fingerprint, *marks]).encode()).hexdigest()[:16]
+def _missing_in(failure: AnalysisException) -> str:
+    """The table that was not found, with its parts quoted; empty where something else is wrong."""
+    if failure.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+        return ""
+    return (failure.getMessageParameters() or {}).get("relationName", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import types
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,8 @@ class FoldedReads:
     fingerprint: str
     unplaced_fingerprint: str
     relative_paths: tuple[str, ...]
+    lent: tuple[str, ...]
+    """Tables of other pipelines."""
 
 
 def plan_of(frame: DataFrame) -> Message:
@@ -95,6 +98,47 @@ def reads_of(plan: Message) -> PlanReads:
     paths += relative_in_names(table.name for table in tables)
     relative = tuple(dict.fromkeys(paths))
     return PlanReads(tuple(tables), outside, at_rest, stateful, *marks, in_order, relative)
+
+
+def folded(
+    reads: PlanReads,
+    local_name: Callable[[str], str],
+    views: Mapping[str, FoldedReads],
+    datasets: Collection[str],
+    lent: Collection[str],
+) -> FoldedReads:
+    """With temporary views replaced by what they read; `lent` are tables of other pipelines."""
+    inputs, static, seen = dict[str, None](), dict[str, None](), dict[str, None]()
+    outside, unobserved, stateful = reads.outside, reads.outside_at_rest, reads.stateful
+    marks, unplaced_marks, paths, borrowed = [], [], list(reads.relative_paths), list[str]()
+    for table in reads.tables:
+        name = local_name(table.name)
+        if (view := views.get(name)) is not None:
+            inputs.update(dict.fromkeys(view.inputs))
+            static.update(dict.fromkeys(view.static))
+            seen.update(dict.fromkeys([*view.views, name]))
+            outside, stateful = outside or view.outside, stateful or view.stateful
+            unobserved = unobserved or view.unobserved
+            marks.append(view.fingerprint)
+            unplaced_marks.append(view.unplaced_fingerprint)
+            paths += view.relative_paths
+            borrowed += view.lent
+        elif name in datasets:
+            (inputs if table.streaming else static)[name] = None
+        elif name in lent:
+            borrowed, unobserved = [*borrowed, name], True
+        else:  # a table the cluster has; a stream only if it is read as one
+            outside, unobserved = outside or table.streaming, unobserved or not table.streaming
+    return FoldedReads(
+        *(tuple(inputs), tuple(static), tuple(seen), outside, unobserved, stateful),
+        _joined(reads.fingerprint, marks),
+        _joined(reads.unplaced_fingerprint, unplaced_marks),
+        *(tuple(dict.fromkeys(paths)), tuple(dict.fromkeys(borrowed))),
+    )
+
+
+def _joined(fingerprint: str, marks: list[str]) -> str:
+    return hashlib.sha256("".join([fingerprint, *marks]).encode()).hexdigest()[:16]
 
 
 def fingerprint_of(plan: Message, *, placed: bool = True) -> str:

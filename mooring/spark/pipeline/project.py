@@ -33,7 +33,7 @@ from mooring.problem.site import Site
 from mooring.problem.stream import Stream
 from mooring.problem.surroundings import Surroundings, check_site, entries, read_surroundings
 from mooring.spark.defining.names import PipelineNames
-from mooring.spark.defining.pipeline_spec import is_default, load_spec, spec_file_of
+from mooring.spark.defining.pipeline_spec import is_default, load_spec, spec_file_of, work_folder_of_spec
 from mooring.spark.defining.working_folder import command_folder
 from mooring.spark.pipeline.statistics.statistics_file import (
     STATISTICS_FILE_NAME,
@@ -43,7 +43,6 @@ from mooring.spark.pipeline.statistics.statistics_file import (
 from mooring.spark.storage.keep import Keep, read_keep
 from mooring.spark.storage.storage_root import StorageRoot
 
-WORK_FOLDER_NAME = ".mooring"
 ASSUMED_RATE = 100.0
 """Rows per second of a stream whose rate nobody stated or measured; a plan made with it says so."""
 SETTINGS_FILE_NAMES = ("mooring.yml", "mooring.yaml", "mooring.json")
@@ -146,7 +145,7 @@ class Project:
     @property
     def work_folder(self) -> Path:
         """Mooring's own files: logs, status, reports."""
-        return _work_folder(self.spec_file)
+        return work_folder_of_spec(self.spec_file)
 
     @property
     def storage_root(self) -> StorageRoot:
@@ -155,13 +154,7 @@ class Project:
 
 def work_folder_of(project: Path) -> Path:
     """Where a project keeps Mooring's own files, without reading what it says: it may be edited meanwhile."""
-    return _work_folder(spec_file_of(project.resolve()))
-
-
-def _work_folder(spec_file: Path) -> Path:
-    """A spec of another name has one of its own: two pipelines of a folder keep out of each other's way."""
-    own = "" if is_default(spec_file) else f"-{spec_file.stem}"
-    return spec_file.parent / f"{WORK_FOLDER_NAME}{own}"
+    return work_folder_of_spec(spec_file_of(project.resolve()))
 
 
 def settings_files(spec_file: Path) -> list[Path]:
@@ -183,7 +176,7 @@ def load_project(project: Path) -> Project:
             remedy="`mooring init` writes one; `sites: {here: {capacity: 2}}` is enough (docs/spark.md)",
         )
     try:
-        settings = _read_settings(load_data(found[0]), _work_folder(spec_file), PipelineNames.of(spec))
+        settings = _read_settings(load_data(found[0]), work_folder_of_spec(spec_file), PipelineNames.of(spec))
     except InputError as error:
         for each in error.errors if isinstance(error, InputErrors) else (error,):
             each.file = each.file or str(found[0])
@@ -196,7 +189,7 @@ def load_project(project: Path) -> Project:
 def load_project_without_settings(project: Path) -> Project:
     """The same as if `mooring.yml` had a single site: to see what else is wrong where it cannot be read."""
     spec_file = spec_file_of(project.resolve())
-    spec, work_folder = load_spec(spec_file), _work_folder(spec_file)
+    spec, work_folder = load_spec(spec_file), work_folder_of_spec(spec_file)
     settings = _read_settings({"sites": {"reader": {"capacity": 1}}}, work_folder, PipelineNames.of(spec))
     return Project(spec_file.parent, spec_file, spec, spec_file, settings)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from mooring.errors import EngineError, InputError
 from mooring.problem.reading.fields import nearest
 from mooring.quantity import quantity
+from mooring.spark.lent.lent_table import lent_notes
 from mooring.spark.pipeline.cut_changes import CutChange, cut_changes, has_begun
 from mooring.spark.pipeline.definitions import KIND_WORDS
 from mooring.spark.pipeline.layout import Layout
@@ -53,7 +54,8 @@ class ProjectEdits:
             parts = ", ".join(part.fragment for part in change.parts)
             said.append(f"{change.fragment} goes on as {parts}, with its progress and state")
         kept = [*_newly_kept(self.layout), *_unstored(self.layout)]
-        return [*said, *kept, *changed_path_notes(self.layout)]
+        outside = [*changed_path_notes(self.layout), *lent_notes(self.layout.pipeline.lent)]
+        return [*said, *kept, *outside]
 
     @property
     def record(self) -> PipelineRecord:
@@ -94,10 +96,8 @@ def _flow_record(layout: Layout, name: str) -> FlowRecord:
     target = layout.pipeline.datasets[flow.dataset]
     stored = target.sink_format if target.kind == "sink" else target.arguments.stored
     path = target.sink_options.get("path", "")
-    columns = ""
-    if target.kind != "sink" and not target.arguments.told_by_files:
-        schema = layout.pipeline.schemas[flow.dataset]
-        columns = as_ddl(stored_columns(schema, target.arguments.partition_cols))
+    schema = layout.pipeline.schemas.get(flow.dataset)
+    columns = "" if schema is None else as_ddl(stored_columns(schema, target.arguments.partition_cols))
     return FlowRecord(flow.dataset, target.kind, flow.fingerprint, flow.stateful, stored, path, columns)
 
 

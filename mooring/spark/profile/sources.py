@@ -128,7 +128,7 @@ def with_stand_ins(definitions: Definitions, stand_in: Callable[[DataSource], No
         return replace(flow, build=build)
 
     flows = {name: replaced(flow) for name, flow in definitions.flows.items()}
-    return Definitions(definitions.names, definitions.datasets, flows)
+    return replace(definitions, flows=flows)
 
 
 def redirect(source: DataSource, folder: Path, sample: SourceSample) -> None:

@@ -99,7 +99,7 @@ class ViewProfiler:
             for dataset in flow.static:
                 reader = session.read.schema(self.layout.pipeline.schemas[dataset])
                 reader.parquet(f"file://{inputs / file_name(dataset)}").createOrReplaceTempView(dataset)
-            frame = view_frame(self.layout, flow, definitions)
+            frame = view_frame(self.layout, flow, definitions, session)
             frame.write.mode("error").parquet(f"file://{out}")
         idle_s = self.idle_cores * (time.monotonic() - before_s)
         return max(0.0, self.cpu_s() - before_cpu_s - idle_s)

@@ -18,6 +18,7 @@ from typing import Any, TextIO
 
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
+from mooring.spark.defining.pipeline_spec import STORAGE_NOTE
 from mooring.spark.ownership.owner import OwnerRecord, look
 from mooring.spark.pipeline.statistics.last_figures import read_last_figures, write_last_figures
 from mooring.spark.runs.record.run_report import RunRecord
@@ -32,7 +33,7 @@ class RunFiles:
         """What a run in the background prints."""
         self._lock = folder / "lock"
         self._status = folder / "status.json"
-        self._storage = folder / "storage.path"
+        self._storage = folder / STORAGE_NOTE
         self._held: TextIO | None = None
         self._status_copy: Path | None = None
 

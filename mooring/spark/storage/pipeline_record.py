@@ -44,7 +44,7 @@ class FlowRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str = ""
     """Of a sink that writes files."""
     columns: str = ""
-    """Names and types of a table's, where its files do not tell them (json, csv, text)."""
+    """Names and types of a table's."""
 
 
 class Dropped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,6 +18,9 @@ import msgspec
 from mooring.spark.storage.file_rows import rows_in
 from mooring.whole_files import write_whole
 
+_UNTOLD = ("json", "csv", "text")
+"""Formats whose files do not say which columns they have, and of which types."""
+
 
 class Manifest(msgspec.Struct, frozen=True):
     table: str
@@ -65,14 +68,14 @@ def _known_rows(file: Path) -> dict[str, int | None]:
 
 
 def read_lines(file: Path, form: str, base: Path, columns: str, *, partitioned: bool) -> dict[str, str]:
-    """Per tool, the Python that reads the files of a manifest, with `json` and `Path` imported. `columns`, as
-    SQL has them, where the files do not tell.
+    """Per tool, the Python that reads the files of a manifest, with `json` and `Path` imported. `columns`,
+    as SQL has them, count where the files do not tell.
     """
     files = f"json.loads(Path({json.dumps(str(file))}).read_text())['files']"
     spark = f"spark.read.format('{form}')"
     if partitioned:
         spark += f".option('basePath', {json.dumps(str(base))})"
-    if columns:
+    if columns and form in _UNTOLD:
         spark += f".schema({json.dumps(columns)})"
     lines = {"spark": f"{spark}.load({files})"}
     if form == "parquet":

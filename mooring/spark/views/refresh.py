@@ -94,9 +94,9 @@ class Refresher:
     def _compute(self, fixed: FixedReads, folder: Path, scratch: Path) -> None:
         with active_session(self.session):
             show(self.layout, fixed, self.session, scratch)
-            frame = view_frame(self.layout, self.flow, self.definitions)
+            frame = view_frame(self.layout, self.flow, self.definitions, self.session)
             if self.flow.unobserved and self._forget_outside_tables(frame):
-                frame = view_frame(self.layout, self.flow, self.definitions)
+                frame = view_frame(self.layout, self.flow, self.definitions, self.session)
             table = self.layout.pipeline.datasets[self.flow.dataset].arguments
             writer = frame.write.format(table.format).mode("error")
             if table.partition_cols:

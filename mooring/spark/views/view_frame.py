@@ -11,7 +11,11 @@ from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.pipeline.tables.table_schema import in_table_order
 
 
-def view_frame(layout: Layout, flow: FlowNode, definitions: Definitions) -> DataFrame:
+def view_frame(layout: Layout, flow: FlowNode, definitions: Definitions, session: SparkSession) -> DataFrame:
+    """Tables of other pipelines are taken as they stand now."""
+    definitions.lent.update(layout.pipeline.lent)
+    for name in flow.lent:
+        layout.pipeline.lent[name].frame(session).createOrReplaceTempView(name)
     for view in flow.views:
         definitions.flows[view].build().createOrReplaceTempView(view)
     frame = definitions.flows[flow.name].build()
@@ -28,6 +32,6 @@ def analysed_view(
         for dataset in flow.static:
             empty = session.read.schema(layout.pipeline.schemas[dataset])
             empty.parquet(layout.address(layout.empty)).createOrReplaceTempView(dataset)
-        frame = view_frame(layout, flow, definitions)
+        frame = view_frame(layout, flow, definitions, session)
         _ = frame.schema
     return frame

@@ -43,11 +43,6 @@ class TableArguments:
         return f"{self.format}{partitioned}"
 
     @property
-    def told_by_files(self) -> bool:
-        """Whether its files say which columns they have, and of which types."""
-        return self.format not in ("json", "csv", "text")
-
-    @property
     def mergeable(self) -> bool:
         """Whether several of its files can become one: their columns are all in the files, as parquet."""
         return self.format == PARQUET and not self.partition_cols

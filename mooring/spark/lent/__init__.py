@@ -1,0 +1,1 @@
+"""Tables of other pipelines: found among those beside this one, and read as they are committed."""

@@ -1,0 +1,57 @@
+"""A table that a pipeline does not define is found in what the pipelines beside it have stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+from mooring.errors import InputError
+from mooring.spark.defining.pipeline_spec import STORAGE_NOTE, load_spec, work_folder_of_spec
+from mooring.spark.lent.neighbours import Neighbours
+from mooring.spark.storage.owned_folder import unowned
+from mooring.spark.storage.pipeline_record import FlowRecord, PipelineRecord, write_record
+
+
+def make_pipeline(spec_file: Path, database: str = "", *tables: str) -> Neighbours:
+    """A pipeline that has stored these tables; with none, one that never ran."""
+    spec_file.parent.mkdir(parents=True, exist_ok=True)
+    said = f"database: {database}\n" if database else ""
+    spec_file.write_text(f"name: {spec_file}\nstorage: file:///nowhere\n{said}libraries: []\n")
+    if tables:
+        work = work_folder_of_spec(spec_file)
+        storage = work / "storage"
+        storage.mkdir(parents=True)
+        (work / STORAGE_NOTE).write_text(str(storage))
+        flows = {name: FlowRecord(name, "table", "f", False) for name in tables}
+        write_record(storage, PipelineRecord(flows=flows), unowned(storage))
+    return Neighbours(spec_file.parent, load_spec(spec_file))
+
+
+def test_tables_of_the_same_folder_and_of_those_beside_it_are_found_by_their_whole_name(
+    tmp_path: Path,
+) -> None:
+    mart = make_pipeline(tmp_path / "mart" / "spark-pipeline.yml", "mart", "totals")
+    make_pipeline(tmp_path / "raw" / "spark-pipeline.yaml", "raw", "orders", "silver.clean")
+    make_pipeline(tmp_path / "mart" / "more.yml", "mart", "extra")
+    for written in ("raw.orders", "spark_catalog.raw.orders", "`raw`.Orders"):
+        table = mart.find(written)
+        assert table is not None, written
+        assert (table.key, table.spec_file) == ("orders", tmp_path / "raw" / "spark-pipeline.yaml")
+    same_folder, other_database = mart.find("extra"), mart.find("silver.clean")
+    assert same_folder is not None
+    assert other_database is not None
+    assert same_folder.spec_file == tmp_path / "mart" / "more.yml"
+    assert other_database.key == "silver.clean"
+    for written in ("orders", "totals", "lake.raw.orders", "raw.gone"):
+        assert mart.find(written) is None, written
+
+
+def test_a_table_that_several_have_is_refused_by_name(tmp_path: Path) -> None:
+    mart = make_pipeline(tmp_path / "mart" / "spark-pipeline.yml")
+    make_pipeline(tmp_path / "a" / "spark-pipeline.yml", "", "orders")
+    make_pipeline(tmp_path / "b" / "spark-pipeline.yml", "", "orders")
+    with pytest.raises(InputError, match="several pipelines beside this one"):
+        mart.find("orders")
