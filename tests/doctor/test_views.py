@@ -10,6 +10,8 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.doctor.diagnosis import Diagnosis
 from mooring.doctor.examination import examine
+from mooring.spark.storage.owned_folder import OwnedFolder
+from mooring.spark.storage.views.version_channel import VersionChannel
 from mooring.spark.storage.views.versions import ReadsOf, ViewVersion, ViewVersions
 
 if TYPE_CHECKING:
@@ -53,3 +55,21 @@ def test_a_damaged_pointer_is_lost_and_a_refresh_that_was_given_up_pending(store
     (seen,) = found(stored)
     assert seen.state == "lost"
     assert "computed anew" in str(seen.remedy)
+
+
+def test_what_readers_of_a_view_as_a_stream_still_need_is_a_channel_that_is_sound(
+    stored: StoredProject,
+) -> None:
+    """Though its log counts refreshes, of which the checkpoint of its writer knows nothing."""
+    folder, link = stored.root / "channels" / "v" / "v", stored.root / "links" / "v"
+    owned, versions = OwnedFolder(stored.owned), written(stored)
+    channel = VersionChannel(
+        "v", folder, link, stored.checkpoints, owned, versions, lambda path: f"file://{path}"
+    )
+    channel.create()
+    channel.register("late")
+    (seen,) = [each for each in examine(stored.folder).findings if (each.part, each.name) == ("channel", "v")]
+    assert (seen.state, "1 files" in seen.what) == ("sound", True), seen
+    (channel.folder / channel.committed().entries[0].path.name).unlink()
+    (seen,) = [each for each in examine(stored.folder).findings if (each.part, each.name) == ("channel", "v")]
+    assert seen.state == "lost"

@@ -95,6 +95,19 @@ class VersionChannel(FileChannel):
         """Refreshes are no batches of a checkpoint, so there is none to go beyond."""
         return False
 
+    def lost(self) -> str | None:
+        """Also a file that a reader still needs: Spark would take it as empty."""
+        with self.holds.lock:
+            if (why := super().lost()) is not None:
+                return why
+            note = self._note()
+            state, stored = self._state(note), self._stored(note)
+            needed = min(
+                (at for reader, at in state.committed.items() if reader != _NEWEST), default=state.end
+            )
+            gone = [entry.path for entry in stored[max(0, needed - state.start) :] if not entry.path.exists()]
+            return f"the file {gone[0]} is missing" if gone else None
+
     def _state(self, note: dict[str, Any]) -> ChannelState:
         state, found = super()._state(note), self._versions.current()
         kept = [] if found is None else self._entries_of(found, self._stored(note))

@@ -203,6 +203,22 @@ def test_a_version_whose_folder_was_removed_by_somebody_holds_nobody_up(tmp_path
     assert reader.read() == [second]
 
 
+def test_a_file_that_is_missing_is_told_while_a_reader_needs_it(tmp_path: Path) -> None:
+    """Spark would take it as empty, and the rows of one version would be delivered in part."""
+    view = View(tmp_path)
+    reader = Reader(view, "r")
+    view.channel.begin("r")
+    view.refresh("part-0", "part-1")
+    assert view.channel.lost() is None
+    *_, file = [entry.path for entry in stream_logs.sink_entries(view.channel.sink_log)]
+    file.rename(tmp_path / "away")
+    assert str(view.channel.lost()) == f"the file {file} is missing"
+    (tmp_path / "away").rename(file)
+    reader.read()
+    file.unlink()
+    assert view.channel.lost() is None, "everybody has it"
+
+
 def test_where_files_can_have_no_second_name_they_are_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
