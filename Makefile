@@ -47,7 +47,7 @@ lock:
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/pip install --quiet pip-tools
 	$(VENV)-lock/bin/pip-compile --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-emit-options --no-header --allow-unsafe --all-build-deps --extra dev --extra spark --output-file requirements.lock pyproject.toml
+	  --no-emit-options --no-header --allow-unsafe --all-build-deps --extra dev --extra serve --extra spark --output-file requirements.lock pyproject.toml
 	rm -rf $(VENV)-lock
 
 clean:
