@@ -53,6 +53,7 @@ VERBS = {
     "status": "show how a running pipeline is doing",
     "tables": "say where a pipeline's tables lie, and how to read them",
     "moves": "show or apply the moves from what runs to a plan",
+    "serve": "show a run, or a problem file, as a web page and a REST interface",
     "stop": "end a running pipeline cleanly",
     "doctor": "look at what a project has stored, and change nothing",
 }

@@ -64,20 +64,20 @@ class MoveAsker:
 
     def to(self, goal: Placement, start: FragmentSites) -> MoveList:
         """The moves that lead to a placement."""
-        return ordered_moves(self._at_measured_rates(), start, goal.by_fragment(), self._figures())
+        return ordered_moves(self.at_measured_rates(), start, goal.by_fragment(), self._figures())
 
     def proposed(self, start: FragmentSites) -> MoveList:
         """What the running process proposed at its last look."""
         proposal = (self.files.read_status() or {}).get("proposal") or {"moves": []}
         moves = [Move(move["fragment"], move["from"], move["to"]) for move in proposal["moves"]]
-        return described_moves(self._at_measured_rates(), start, moves, self._figures())
+        return described_moves(self.at_measured_rates(), start, moves, self._figures())
 
     def rollback(self, start: FragmentSites) -> MoveList:
         """The way back from the last list that was applied."""
         back = inverse_of_last(self.journal)
         if not back:
             raise InputError("found no list of moves that was applied and not taken back", field="--rollback")
-        return described_moves(self._at_measured_rates(), start, back, self._figures(), within_limits=False)
+        return described_moves(self.at_measured_rates(), start, back, self._figures(), within_limits=False)
 
     def why_nothing(self) -> str:
         """Why nothing is proposed."""
@@ -169,7 +169,8 @@ class MoveAsker:
         }
         return Figures(MoveTimes().fitted(self.journal.past_moves()), measured)
 
-    def _at_measured_rates(self) -> Problem:
+    def at_measured_rates(self) -> Problem:
+        """The problem with the rates that the run measured last, where it measured all."""
         rates = (self.files.read_status() or {}).get("stream_rates") or {}
         # At no rate at all every placement has room without end: the rates of the project tell more then.
         if set(rates) == set(self.problem.stream_index) and any(rates.values()):

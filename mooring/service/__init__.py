@@ -1,0 +1,1 @@
+"""REST, metrics and the page: a run, or a problem file, as people and their tools look at it."""

@@ -1,0 +1,1 @@
+"""What is shown, as documents: nothing here knows of the web."""

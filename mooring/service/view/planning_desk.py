@@ -1,0 +1,137 @@
+"""The planning desk: a problem file with rates, pins and policies to try, without Spark."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from mooring.errors import InputError
+from mooring.policies.catalogue import POLICIES, make_policy
+from mooring.problem.problem import Problem
+from mooring.run import Plan, plan
+from mooring.service.view.errors import BusyError
+from mooring.service.view.run_picture import Document, RunPicture
+
+DEFAULT_STEPS = 20_000
+"""For policies that go on improving: a plan is there while somebody waits for it."""
+
+
+class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to plan."""
+
+    policy: str = "rod"
+    settings: dict[str, str] = {}
+    rates: dict[str, float] = {}
+    """Stream -> rate, where it is not the problem's."""
+    pins: dict[str, str] = {}
+    """Operator -> the only site it may run at; those of the problem stay."""
+    seed: int = 0
+
+
+@dataclass
+class PlanningDesk:
+    name: str
+    problem: Problem
+    _busy: threading.Lock = field(default_factory=threading.Lock)
+
+    def problem_now(self, trial: Trial) -> Problem:
+        """The problem with the trial's rates and pins."""
+        problem = self.problem
+        for stream, rate in trial.rates.items():
+            _known(stream, problem.stream_index, "rates", "a stream")
+            if not 0.0 <= rate <= 1e12:
+                raise InputError(f"found {rate}, expected 0 to 1e12", field=f"rates.{stream}")
+        if trial.rates:
+            stated = {s.name: float(r) for s, r in zip(problem.streams, problem.rates, strict=True)}
+            problem = problem.with_rates([{**stated, **trial.rates}[s.name] for s in problem.streams])
+        for operator, site in trial.pins.items():
+            _known(operator, problem.operator_index, "pins", "an operator")
+            _known(site, problem.site_index, f"pins.{operator}", "a site")
+        if trial.pins:
+            pinned = (
+                msgspec.structs.replace(o, site=trial.pins.get(o.name, o.site)) for o in problem.operators
+            )
+            problem = replace(problem, operators=tuple(pinned))
+        return problem
+
+    def plan(self, trial: Trial) -> Document:
+        """The plan document, with what the page draws of it under `picture`."""
+        made = self._planned(trial)
+        return {
+            "version": 1,
+            "policy": made.policy,
+            "placement": made.placement.as_dict(),
+            "rejected": dict(made.rejected),
+            "metrics": dict(made.metrics),
+            "explanation": list(made.explanation.sentences),
+            "picture": self._picture(made),
+        }
+
+    def slice(self, trial: Trial, first: str, second: str) -> Document:
+        made = self._planned(trial)
+        picture = RunPicture(made.problem)
+        for name, where in ((first, "first"), (second, "second")):
+            _known(name, made.problem.stream_index, where, "a stream")
+        if first == second:
+            raise InputError(f"found {first!r} twice, expected two streams", field="second")
+        return picture.slice(_as_status(made), first, second)
+
+    def compare(self, trial: Trial, policies: list[str]) -> Document:
+        """The same trial by several policies."""
+        found = {}
+        for name in policies[: len(POLICIES)]:
+            try:
+                made = self._planned(msgspec.structs.replace(trial, policy=name, settings={}))
+                found[name] = {"metrics": dict(made.metrics), "placement": made.placement.as_dict()}
+            except InputError as refused:
+                found[name] = {"refused": str(refused)}
+        return {"version": 1, "policies": found}
+
+    def _planned(self, trial: Trial) -> Plan:
+        problem, policy = self.problem_now(trial), make_policy(trial.policy, trial.settings)
+        if not 0 <= trial.seed < 2**32:
+            raise InputError(f"found {trial.seed}, expected 0 to {2**32 - 1}", field="seed")
+        if not self._busy.acquire(timeout=20.0):
+            raise BusyError("other plans are being made", remedy="ask again in some seconds")
+        try:
+            return plan(problem, policy, seed=trial.seed, steps=DEFAULT_STEPS)
+        finally:
+            self._busy.release()
+
+    def _picture(self, made: Plan) -> Document:
+        status = _as_status(made)
+        picture = RunPicture(made.problem).document(status, runs=False)
+        return {**picture, "pipeline": self.name, "policy": made.policy, "desk": True}
+
+
+def _as_status(made: Plan) -> dict[str, Any]:
+    """A plan as if it ran at the problem's rates."""
+    problem, model = made.problem, made.model
+    where = made.placement.by_fragment()
+    index = np.array([problem.site_index[where[name]] for name in problem.fragment_names])
+    loads = model.site_loads(index, model.present[: model.stream_count])
+    latencies = made.metrics.get("latency_ms")
+    latencies = latencies if isinstance(latencies, Mapping) else {}
+    return {
+        "at_s": 0.0,
+        "since_start_s": 0.0,
+        "placement": made.placement.as_dict(),
+        "stream_rates": {s.name: float(r) for s, r in zip(problem.streams, model.present, strict=False)},
+        "sites": {
+            site.name: {"load_cores": float(loads[k]), "capacity_cores": site.capacity}
+            for k, site in enumerate(problem.sites)
+        },
+        "fragments": {name: {"site": site} for name, site in where.items()},
+        "queries": {name: {"latency_s": ms / 1000.0} for name, ms in latencies.items()},
+    }
+
+
+def _known(name: str, known: Mapping[str, object], field: str, what: str) -> None:
+    if name not in known:
+        shown = ", ".join(list(known)[:20])
+        raise InputError(f"found {name[:80]!r}, expected {what}: {shown}", field=field)

@@ -1,0 +1,233 @@
+"""The one document that the page draws: a run at a glance, made from its status, its problem and its journal.
+
+Everything that takes arithmetic is done here, so that the page only draws and the frozen report needs no
+server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mooring.arrays import Floats, Ints
+from mooring.controller.journal import Record
+from mooring.deployment.channels import channels_of
+from mooring.load.build import build_load_model
+from mooring.load.feasible.headroom import Growth, headroom
+from mooring.load.feasible.slice import slice_through
+from mooring.placement.placement import FragmentSites
+from mooring.problem.problem import Problem
+from mooring.service.view.happenings import happenings
+
+VERSION = 1
+Document = dict[str, Any]
+
+
+class RunPicture:
+    """Of one problem; asked again with every status."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._model = build_load_model(problem)
+
+    # What does not change while the problem stays
+
+    @cached_property
+    def layers(self) -> dict[str, int]:
+        """Fragment -> its column: one more than that of what it reads."""
+        reads: dict[str, list[str]] = {name: [] for name in self.problem.fragment_names}
+        for channel in channels_of(self.problem):
+            if channel.reader in reads and channel.producer in reads:
+                reads[channel.reader].append(channel.producer)
+        layers: dict[str, int] = {}
+        for _ in reads:  # each round settles at least one more; fragments form no circles
+            for name, writers in reads.items():
+                layers[name] = 1 + max((layers.get(writer, 0) for writer in writers), default=-1)
+        return layers
+
+    # The document
+
+    def document(
+        self,
+        status: Mapping[str, Any],
+        records: Sequence[Record] = (),
+        proposal: Mapping[str, Any] | None = None,
+        *,
+        runs: bool = True,
+    ) -> Document:
+        """`proposal`: that of the status with what each move does, where somebody worked it out."""
+        adapting = status.get("adapting") or {}
+        return {
+            "version": VERSION,
+            "pipeline": status.get("pipeline", ""),
+            "policy": status.get("policy", ""),
+            "runs": runs,
+            "at_s": status["at_s"],
+            "since_start_s": status["since_start_s"],
+            "adapting": {key: adapting.get(key) for key in ("decider", "act", "why", "statistics")},
+            "headroom": self._headroom(status),
+            "streams": self._streams(status),
+            "sites": self._sites(status),
+            "fragments": self._fragments(status),
+            "channels": self._channels(status),
+            "queries": self._queries(status),
+            "views": status.get("views") or {},
+            "troubles": status.get("troubles") or {},
+            "left_sites": status.get("left_sites") or {},
+            "under_way": status.get("list"),
+            "proposal": proposal,
+            "update": status.get("update"),
+            "happenings": happenings(records, adapting.get("ledger") or []),
+        }
+
+    def slice(self, status: Mapping[str, Any], first: str, second: str) -> Document:
+        """The feasible rates of two streams, the others at what was measured last."""
+        index, rates = self.problem.stream_index, self._rates(status)
+        cut = slice_through(self._model, self._where(status), rates, index[first], index[second])
+        name = {None: None, **{k: site.name for k, site in enumerate(self.problem.sites)}}
+        return {
+            "version": VERSION,
+            "first": first,
+            "second": second,
+            "rates": [float(rates[index[first]]), float(rates[index[second]])],
+            "edges": [
+                {"site": name[edge.site], "points": [[float(x), float(y)] for x, y in edge.points]}
+                for edge in cut.edges
+            ],
+            "overloaded": name[cut.overloaded],
+        }
+
+    def first_slice(self, status: Mapping[str, Any]) -> tuple[str, str] | None:
+        """The two streams that are nearest to the edge; None where there are not two."""
+        if len(self.problem.streams) < 2:
+            return None
+        growths = headroom(self._model, self._where(status), self._rates(status)).streams
+        order = np.argsort([growth.factor for growth in growths], kind="stable")[:2]
+        first, second = (self.problem.streams[int(k)].name for k in order)
+        return first, second
+
+    # Its parts
+
+    def _rates(self, status: Mapping[str, Any]) -> Floats:
+        """Measured, or as the problem states them where that is missing."""
+        measured = status.get("stream_rates") or {}
+        stated = self._model.present[: self._model.stream_count]
+        return np.array([float(measured.get(s.name, stated[k])) for k, s in enumerate(self.problem.streams)])
+
+    def _where(self, status: Mapping[str, Any]) -> Ints:
+        """Site of every fragment: where it runs, or where it was last placed."""
+        running = {name: each["site"] for name, each in status["fragments"].items()}
+        placed = status.get("placement") or {}
+        operators = self.problem.operators
+        found = [
+            running.get(name) or placed.get(operators[members[0]].name) or self.problem.sites[0].name
+            for name, members in zip(self.problem.fragment_names, self.problem.fragments, strict=True)
+        ]
+        index = self.problem.site_index
+        return np.array([index.get(site, 0) for site in found], dtype=np.int64)
+
+    def _headroom(self, status: Mapping[str, Any]) -> Document:
+        found = headroom(self._model, self._where(status), self._rates(status))
+        return {
+            **self._growth(found.all),
+            "streams": {
+                stream.name: self._growth(growth)
+                for stream, growth in zip(self.problem.streams, found.streams, strict=True)
+            },
+        }
+
+    def _growth(self, growth: Growth) -> Document:
+        return {
+            "factor": growth.factor if np.isfinite(growth.factor) else None,
+            "site": None if growth.site is None else self.problem.sites[growth.site].name,
+        }
+
+    def _streams(self, status: Mapping[str, Any]) -> list[Document]:
+        measured = status.get("stream_rates") or {}
+        return [
+            {"name": s.name, "site": s.site, "rate": measured.get(s.name), "stated": float(stated)}
+            for s, stated in zip(self.problem.streams, self._model.present, strict=False)
+        ]
+
+    def _sites(self, status: Mapping[str, Any]) -> list[Document]:
+        rates, where = self._rates(status), self._where(status)
+        predicted = self._model.site_loads(where, rates)
+        seen, found = status["sites"], []
+        for k, site in enumerate(self.problem.sites):
+            each = seen.get(site.name) or {}
+            capacity = float(each.get("capacity_cores") or site.capacity)
+            load = each.get("load_cores")
+            found.append(
+                {
+                    "name": site.name,
+                    "load_cores": load,
+                    "expected_cores": float(predicted[k]),
+                    "capacity_cores": capacity,
+                    "share": None if load is None or capacity <= 0 else load / capacity,
+                    "estimated": bool(each.get("estimated")),
+                    "resident_mb": each.get("resident_mb"),
+                }
+            )
+        return found
+
+    def _fragments(self, status: Mapping[str, Any]) -> list[Document]:
+        running, where = status["fragments"], self._where(status)
+        kept = (
+            "rows_in_per_s",
+            "rows_out_per_s",
+            "rows_in",
+            "rows_out",
+            "state_bytes",
+            "files_waiting",
+            "batch_s",
+        )
+        return [
+            {
+                "name": name,
+                "site": self.problem.sites[where[f]].name,
+                "runs": name in running,
+                "layer": self.layers[name],
+                **{key: running.get(name, {}).get(key) for key in kept},
+            }
+            for f, name in enumerate(self.problem.fragment_names)
+        ]
+
+    def _channels(self, status: Mapping[str, Any]) -> list[Document]:
+        """Between fragments; what a stream brings and a query gets is told of those."""
+        seen, names = status.get("channels") or {}, set(self.problem.fragment_names)
+        found = []
+        for channel in channels_of(self.problem):
+            if channel.producer in names and channel.reader in names:
+                each = seen.get(channel.producer) or {}
+                found.append(
+                    {
+                        "from": channel.producer,
+                        "to": channel.reader,
+                        "bytes_per_s": each.get("bytes_per_s"),
+                        "files_behind": (each.get("lag") or {}).get(channel.reader),
+                    }
+                )
+        return found
+
+    def _queries(self, status: Mapping[str, Any]) -> list[Document]:
+        seen = status.get("queries") or {}
+        return [
+            {
+                "name": query.name,
+                "site": query.site,
+                "limit_s": None if query.max_latency_ms is None else query.max_latency_ms / 1000.0,
+                **{
+                    key: (seen.get(query.name) or {}).get(key)
+                    for key in ("latency_s", "rows", "rows_per_s", "files_behind")
+                },
+            }
+            for query in self.problem.queries
+        ]
+
+
+def sites_of(status: Mapping[str, Any]) -> FragmentSites:
+    """Where everything runs, by a status."""
+    return FragmentSites({name: each["site"] for name, each in status["fragments"].items()})

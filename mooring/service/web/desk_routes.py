@@ -1,0 +1,67 @@
+"""The interface over a problem file: try rates, pins and policies."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import msgspec
+from starlette.requests import Request
+from starlette.routing import Route
+
+from mooring.errors import InputError
+from mooring.policies.catalogue import POLICIES
+from mooring.policies.description import describe_policy
+from mooring.problem.write import problem_to_data
+from mooring.service.view.planning_desk import PlanningDesk, Trial
+from mooring.service.web.answers import answering, given
+
+
+class Cut(msgspec.Struct, forbid_unknown_fields=True):
+    """A slice of a trial's feasible set."""
+
+    first: str
+    second: str
+    trial: Trial = msgspec.field(default_factory=Trial)
+
+
+class Comparison(msgspec.Struct, forbid_unknown_fields=True):
+    policies: list[str]
+    trial: Trial = msgspec.field(default_factory=Trial)
+
+
+class DeskRoutes:
+    def __init__(self, desk: PlanningDesk) -> None:
+        self.desk = desk
+
+    def routes(self) -> list[Route]:
+        reads = {"problem": self.problem, "policies": self.policies, "picture": self.picture}
+        tries = {"desk/plan": self.plan, "desk/slice": self.slice, "desk/compare": self.compare}
+        return [
+            *(Route(f"/api/v1/{path}", answering(make), methods=["GET"]) for path, make in reads.items()),
+            *(Route(f"/api/v1/{path}", answering(make), methods=["POST"]) for path, make in tries.items()),
+        ]
+
+    def problem(self, request: Request) -> object:
+        return problem_to_data(self.desk.problem)
+
+    def policies(self, request: Request) -> object:
+        return {"version": 1, "policies": {name: asdict(describe_policy(name)) for name in POLICIES}}
+
+    def picture(self, request: Request) -> object:
+        return self.desk.plan(Trial())["picture"]
+
+    def plan(self, request: Request) -> object:
+        return self.desk.plan(given(request, Trial))
+
+    def slice(self, request: Request) -> object:
+        cut = given(request, Cut)
+        return self.desk.slice(cut.trial, cut.first, cut.second)
+
+    def compare(self, request: Request) -> object:
+        wanted = given(request, Comparison)
+        for name in wanted.policies:
+            if name not in POLICIES:
+                raise InputError(
+                    f"found {name[:80]!r}, expected one of {', '.join(POLICIES)}", field="policies"
+                )
+        return self.desk.compare(wanted.trial, list(dict.fromkeys(wanted.policies)))
