@@ -25,6 +25,8 @@ from mooring.deployment.moves import Move
 from mooring.problem.problem import Problem
 
 Act = Literal["propose", "apply"]
+DISMISSED_S = 3600.0
+"""Seconds for which moves that somebody dismissed are not proposed again."""
 _SHOWN = 10
 """Entries of the ledger in a status file."""
 
@@ -62,6 +64,10 @@ class Adaptation:
         self.ledger = Ledger(self.problem, self._closed)
         self.picture: Picture | None = None
         """As of the last look that told enough for one."""
+        self._proposed: Proposal | None = None
+        """At the last look."""
+        self._dismissed: dict[tuple[Move, ...], tuple[float, str]] = {}
+        """Moves that are not to be proposed -> until when, and who said so."""
         self._worse: LedgerEntry | None = None
         """A list that has to be undone as soon as nothing is in the way."""
 
@@ -76,6 +82,10 @@ class Adaptation:
             return self._undo(self._worse)
         picture = replace(picture, held=self._held(picture, observation.at_s))
         proposal = replace(self.decider.decide(picture), statistics=picture.statistics)
+        if (dismissed := self._dismissal(proposal, observation.at_s)) is not None:
+            self._proposed = None
+            return Considered(replace(proposal, moves=()), (), dismissed)
+        self._proposed = proposal
         times = MoveTimes().fitted(self.past_moves()) if proposal.moves else MoveTimes()
         verdict = self.guards.judge(proposal, picture, observation.at_s, times, busy)
         if verdict.accepted is None:
@@ -89,6 +99,32 @@ class Adaptation:
         loads_at = partial(_loads_at, picture, moves)
         self.ledger.promise(verdict.accepted, self.decider.name, observation.at_s, loads_at)
         return Considered(proposal, moves, verdict.why)
+
+    def asked_for(self, moves: Sequence[Move], asked_by: str, at_s: float) -> None:
+        """Somebody's list begins: where it is what was proposed, what that promised is held against what
+        comes of it.
+        """
+        proposal, picture = self._proposed, self.picture
+        wanted = tuple(moves)
+        if proposal is None or picture is None or not wanted:
+            return
+        if tuple(each.move for each in proposal.moves[: len(wanted)]) == wanted:
+            loads_at = partial(_loads_at, picture, wanted)
+            self.ledger.promise(
+                proposal.first(len(wanted)), f"{self.decider.name}, {asked_by}", at_s, loads_at
+            )
+
+    def dismiss(self, moves: Sequence[Move], asked_by: str, at_s: float) -> None:
+        """Do not propose exactly these moves for a while."""
+        self._dismissed[tuple(moves)] = (at_s + DISMISSED_S, asked_by)
+
+    def _dismissal(self, proposal: Proposal, at_s: float) -> str | None:
+        """Why a proposal is not shown, if it was dismissed."""
+        self._dismissed = {key: each for key, each in self._dismissed.items() if each[0] > at_s}
+        found = self._dismissed.get(tuple(each.move for each in proposal.moves)) if proposal.moves else None
+        if found is None:
+            return None
+        return f"what could be moved was dismissed for {(found[0] - at_s) / 60:.0f} min more ({found[1]})"
 
     def adopt(self, problem: Problem) -> None:
         """Further sites, or another network; what was learnt of rates and costs stays."""

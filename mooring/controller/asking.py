@@ -6,7 +6,7 @@ followed until the last move is made, refused or taken back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,6 +105,12 @@ class MoveAsker:
         """
         mailbox = FileMailbox(self.files.folder)
         return self._answer(mailbox, mailbox.ask_abort(self.asked_by), told)
+
+    def dismiss(self, moves: Sequence[Move]) -> dict[str, Any]:
+        """Have the running process not propose exactly these moves for a while; as `ask`."""
+        mailbox = FileMailbox(self.files.folder)
+        steps = [(move.fragment, move.from_site, move.to_site) for move in moves]
+        return self._answer(mailbox, mailbox.ask_dismiss(steps, self.asked_by), lambda at, step: None)
 
     def leave(self, site: str, told: Callable[[int, Step], None], *, force: bool) -> dict[str, Any]:
         """Have the running process empty a site and keep it empty; as `ask`."""

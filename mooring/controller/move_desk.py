@@ -21,6 +21,7 @@ from mooring.deployment.engine import Engine, MoveReport
 from mooring.deployment.moves import Move, check_moves
 from mooring.deployment.requests import (
     AbortRequest,
+    DismissRequest,
     LeaveRequest,
     Mailbox,
     MoveRequest,
@@ -86,6 +87,10 @@ class MoveDesk:
     """Where every fragment is or belongs, those that do not run included; what runs, if not given."""
     lost_sites: Callable[[], Mapping[str, str]] = field(default=dict)
     """Sites that nothing may be moved to, and why."""
+    begun: Callable[[Sequence[Move], str], None] = field(default=lambda moves, asked_by: None)
+    """Called with a list that somebody asked for as it begins, and who that was."""
+    on_dismiss: Callable[[DismissRequest], None] = field(default=lambda request: None)
+    """Called with requests not to be proposed some moves."""
     on_site: Callable[[SiteRequest], None] = field(default=lambda request: None)
     """Called with requests to empty a site, or to use one again."""
     stopped_by: str = ""
@@ -110,6 +115,8 @@ class MoveDesk:
                     self._abort(request)
                 case LeaveRequest() | ReturnRequest():
                     self.on_site(request)
+                case DismissRequest():
+                    self.on_dismiss(request)
                 case StopNotice():
                     self.stopped_by = shown_asker(request.asked_by)
             moved |= self._look_after_list()
@@ -193,6 +200,8 @@ class MoveDesk:
             listed.ending = run.carry_out()
 
         self._under_way = listed
+        if request.id != _FROM_WITHIN:
+            self.begun(moves, asked_by)
         listed.over = self.carrier.begin(carry_out)
         return None
 

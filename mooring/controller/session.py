@@ -30,7 +30,8 @@ from mooring.controller.supervision import Reviver, Supervisor
 from mooring.deployment.carry_out import carry_out
 from mooring.deployment.clock import Clock
 from mooring.deployment.engine import LOOK_S, FallibleEngine, MoveReport
-from mooring.deployment.requests import Mailbox
+from mooring.deployment.moves import Move
+from mooring.deployment.requests import DismissRequest, Mailbox, shown_asker
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
@@ -90,6 +91,8 @@ class RunSession:
             done=self._moved,
             whole=self.placement,
             lost_sites=lambda: {**self.left_sites.reasons, **self.supervisor.recovery.lost},
+            begun=lambda moves, asked_by: self.adaptation.asked_for(moves, asked_by, clock.now_s()),
+            on_dismiss=self._dismissed,
             on_site=lambda request: self.left_sites.serve(request),
         )
         self.adaptation = Adaptation(
@@ -309,6 +312,13 @@ class RunSession:
         self.engine.settled()  # a site that joined or came back gets no more than its capacity from now on
         self.adaptation.moved([report.fragment for report in reports], self.clock.now_s())
         self.book.moved(self.clock.monotonic_s() - self._made_s, reports, asked_by)
+
+    def _dismissed(self, request: DismissRequest) -> None:
+        asked_by = shown_asker(request.asked_by)
+        self.journal.append("dismissed", moves=[list(move) for move in request.moves], asked_by=asked_by)
+        self.adaptation.dismiss([Move(*move) for move in request.moves], asked_by, self.clock.now_s())
+        self.desk.answer(request.id, "done")
+        self._next_look_s = self.clock.monotonic_s()
 
     def _note_entry(self, entry: LedgerEntry) -> None:
         """What a list promised and what came of it. A journal without room is no reason to stop."""

@@ -63,6 +63,20 @@ class ReturnRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
     version: int = 1
 
 
+class DismissRequest(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="dismiss"
+):
+    """Do not propose exactly these moves again for a while."""
+
+    id: str
+    created_s: float
+    asker_pid: int
+    moves: list[tuple[str, str, str]]
+    """Fragment, from, to; in this order."""
+    asked_by: str = ""
+    version: int = 1
+
+
 class StopNotice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="stop"):
     """Who is about to end the run by a signal, which itself does not tell."""
 
@@ -74,7 +88,7 @@ class StopNotice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
 
 
 SiteRequest = LeaveRequest | ReturnRequest
-Request = MoveRequest | AbortRequest | SiteRequest | StopNotice
+Request = MoveRequest | AbortRequest | SiteRequest | DismissRequest | StopNotice
 
 
 class Mailbox(Protocol):

@@ -16,9 +16,9 @@ import uvicorn
 from mooring.service.view.history import History
 from mooring.service.view.run_source import RunSource
 from mooring.service.view.run_view import RunView
-from mooring.service.web.app import run_app
 from mooring.service.web.guard import Guard, Rules
-from mooring.service.web.server import Address, listening_socket, rules_for, uvicorn_config
+from mooring.service.web.run_service import run_app
+from mooring.service.web.server import ListeningPlace, listening_socket, rules_for, uvicorn_config
 from mooring.spark.runs.system_clock import SystemClock
 
 TOKEN = "t" * 40
@@ -69,7 +69,7 @@ class Served:
 
 @contextlib.contextmanager
 def serving(app: Callable[[Rules], Guard], token: str = TOKEN) -> Iterator[Served]:
-    address = Address("127.0.0.1", 0)
+    address = ListeningPlace("127.0.0.1", 0)
     listener = listening_socket(address)
     server = uvicorn.Server(uvicorn_config(app(rules_for(address, token))))
     thread = threading.Thread(target=lambda: server.run(sockets=[listener]))

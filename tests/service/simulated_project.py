@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from mooring.controller.journal import Journal
+from mooring.controller.looks import Look
 from mooring.controller.placing import Wish
 from mooring.controller.scenario.simulated_run import SimulatedRevival
-from mooring.controller.session import Look, RunSession, SessionOptions
+from mooring.controller.session import RunSession, SessionOptions
 from mooring.controller.spark_run import PROBLEM_FILE_NAME
 from mooring.deployment.engine import MoveReport
 from mooring.placement.placement import FragmentSites, Placement, operators_at

@@ -57,11 +57,16 @@ def add_measured(parser: Parser) -> None:
 
 def read_source(path: Path) -> tuple[Problem, Layout | None]:
     """The problem, and for a project folder also its pipeline cut into fragments."""
-    if not path.is_dir() and not is_pipeline_spec(path):
+    if not is_project(path):
         return Problem.load(path), None
     require_spark(file=path)
     layout, problem = read_project_folder(path)
     return problem, layout
+
+
+def is_project(path: Path) -> bool:
+    """Whether a folder, or the spec of a pipeline, is given rather than a problem file."""
+    return path.is_dir() or is_pipeline_spec(path)
 
 
 def is_pipeline_spec(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from pathlib import Path
 
 from rich.markup import escape
@@ -10,6 +11,7 @@ from rich.markup import escape
 from mooring.cli.input.background import start_in_background
 from mooring.cli.input.files import read_placement
 from mooring.cli.input.given_guards import add_guards, given_guards
+from mooring.cli.input.page_beside import page_beside, require_service
 from mooring.cli.input.parsing import Parser, add_project, duration, names, settings
 from mooring.cli.input.stop_signals import StopSignals, stop_signals
 from mooring.cli.output.graph_tree import GraphTree
@@ -99,6 +101,13 @@ def add_options(parser: Parser) -> None:
         help="apply: carry out what is proposed, as far as the guards allow (default propose)",
     )
     add_guards(parser)
+    parser.add_argument(
+        "--serve",
+        metavar="[HOST:]PORT",
+        nargs="?",
+        const="127.0.0.1:0",
+        help="show the run as a web page with a REST interface (default: loopback, a free port)",
+    )
     parser.add_argument("--detach", action="store_true", help="run in the background")
     parser.add_argument(
         "--standby",
@@ -141,6 +150,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             remedy="give one of the two",
         )
     choice = _choice(args)
+    if args.serve is not None:
+        require_service("--serve")
     if args.lease < SHORTEST_LEASE_S:
         raise InputError(f"found {args.lease:g} s, expected at least {SHORTEST_LEASE_S:g} s", field="--lease")
     if args.detach:
@@ -203,7 +214,7 @@ def _run_prepared(
         session.watchers.append(viewer.show)
         update = None if order is None else Update(session, book.engine, order)
         book.update = None if update is None else update.as_json
-        with viewer.live():
+        with viewer.live(), _page(args, prepared.project, terminal):
             session.run(
                 lambda passed: (
                     stopping.asked
@@ -217,6 +228,15 @@ def _run_prepared(
         asked = f"could not bring {left} of {len(update.order.chosen)} up to date" if left else "up to date"
     run.end(asked)
     return run.record
+
+
+def _page(
+    args: argparse.Namespace, project: Project, terminal: Terminal
+) -> contextlib.AbstractContextManager[None]:
+    """The page beside the run, where it is asked for."""
+    if args.serve is None:
+        return contextlib.nullcontext()
+    return page_beside(project.spec_file, args.serve, lambda line: terminal.note(line))
 
 
 def _choice(args: argparse.Namespace) -> UpdateChoice | None:

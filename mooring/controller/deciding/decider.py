@@ -105,6 +105,7 @@ class Proposal:
             "bottleneck": self.now.bottleneck,
             "reason": self.reason,
             "statistics": self.statistics,
+            "predicted": self.predicted.as_json(),
             "moves": [
                 {
                     "fragment": each.move.fragment,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mooring.arrays import Floats
+from mooring.arrays import Floats, Ints
 from mooring.load.feasible.boundary import largest_multiples
 from mooring.load.model import LoadModel
 
@@ -63,7 +63,7 @@ def slice_through(
     return Slice(_edges(model, sites, base, directions, (first, second), np.array(ends)))
 
 
-def _reach(model: LoadModel, sites: npt.NDArray[np.int64], base: Floats, stream: int, most: float) -> float:
+def _reach(model: LoadModel, sites: Ints, base: Floats, stream: int, most: float) -> float:
     """How far one stream goes alone."""
     direction = np.zeros((1, len(base)))
     direction[0, stream] = 1.0
@@ -71,7 +71,7 @@ def _reach(model: LoadModel, sites: npt.NDArray[np.int64], base: Floats, stream:
     return reach if np.isfinite(reach) and reach > 0.0 else float(most)
 
 
-def _multiples(model: LoadModel, sites: npt.NDArray[np.int64], base: Floats, directions: Floats) -> Floats:
+def _multiples(model: LoadModel, sites: Ints, base: Floats, directions: Floats) -> Floats:
     return largest_multiples(
         lambda t: model.site_loads(sites, base + t[:, None] * directions),
         len(directions),
@@ -82,7 +82,7 @@ def _multiples(model: LoadModel, sites: npt.NDArray[np.int64], base: Floats, dir
 
 def _edges(
     model: LoadModel,
-    sites: npt.NDArray[np.int64],
+    sites: Ints,
     base: Floats,
     directions: Floats,
     streams: tuple[int, int],

@@ -44,6 +44,9 @@ def _from(records: Sequence[Record]) -> Iterator[dict[str, object]]:
             yield _line(at_s, "stop", str(record.get("why") or "stopped"), asked_by)
         elif kind == "placement":
             yield _line(at_s, "placement", f"placed: {record.get('why') or 'by hand'}", "")
+        elif kind == "dismissed":
+            what = ", ".join(f"{move[0]} {move[1]} → {move[2]}" for move in record["moves"])
+            yield _line(at_s, "dismissed", f"dismissed: {what}", asked_by)
         elif kind in ("left", "returned"):
             done = "is kept empty" if kind == "left" else "is used again"
             yield _line(at_s, "site", f"{record.get('site')} {done}", asked_by)

@@ -83,7 +83,7 @@ class PlanningDesk:
 
     def compare(self, trial: Trial, policies: list[str]) -> Document:
         """The same trial by several policies."""
-        found = {}
+        found: dict[str, Document] = {}
         for name in policies[: len(POLICIES)]:
             try:
                 made = self._planned(msgspec.structs.replace(trial, policy=name, settings={}))

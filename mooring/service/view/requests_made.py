@@ -47,6 +47,17 @@ class RequestsMade:
         asker, chosen = self._view.source.asker(asked_by), wanted
         return self._begin("apply", fingerprint, asked_by, lambda told: asker.ask(chosen, told))
 
+    def dismiss(self, fingerprint: str, asked_by: str) -> dict[str, Any]:
+        """Have the run not propose exactly this again for a while."""
+        proposal = self._view.proposal()
+        if proposal is None or proposal.fingerprint != fingerprint:
+            raise ChangedError(
+                f"found no proposal {fingerprint[:40]!r}: it is another one by now",
+                remedy="look at what is proposed now",
+            )
+        asker, moves = self._view.source.asker(asked_by), proposal.moves
+        return self._begin("dismiss", fingerprint, asked_by, lambda told: asker.dismiss(moves))
+
     def abort(self, asked_by: str) -> dict[str, Any]:
         asker = self._view.source.asker(asked_by)
         return self._begin("abort", "", asked_by, asker.abort)

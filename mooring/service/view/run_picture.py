@@ -87,17 +87,17 @@ class RunPicture:
         """The feasible rates of two streams, the others at what was measured last."""
         index, rates = self.problem.stream_index, self._rates(status)
         cut = slice_through(self._model, self._where(status), rates, index[first], index[second])
-        name = {None: None, **{k: site.name for k, site in enumerate(self.problem.sites)}}
+        names: dict[int | None, str | None] = dict(enumerate(site.name for site in self.problem.sites))
         return {
             "version": VERSION,
             "first": first,
             "second": second,
             "rates": [float(rates[index[first]]), float(rates[index[second]])],
             "edges": [
-                {"site": name[edge.site], "points": [[float(x), float(y)] for x, y in edge.points]}
+                {"site": names.get(edge.site), "points": [[float(x), float(y)] for x, y in edge.points]}
                 for edge in cut.edges
             ],
-            "overloaded": name[cut.overloaded],
+            "overloaded": names.get(cut.overloaded),
         }
 
     def first_slice(self, status: Mapping[str, Any]) -> tuple[str, str] | None:

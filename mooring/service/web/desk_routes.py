@@ -24,7 +24,7 @@ class Cut(msgspec.Struct, forbid_unknown_fields=True):
     trial: Trial = msgspec.field(default_factory=Trial)
 
 
-class Comparison(msgspec.Struct, forbid_unknown_fields=True):
+class SideBySide(msgspec.Struct, forbid_unknown_fields=True):
     policies: list[str]
     trial: Trial = msgspec.field(default_factory=Trial)
 
@@ -58,7 +58,7 @@ class DeskRoutes:
         return self.desk.slice(cut.trial, cut.first, cut.second)
 
     def compare(self, request: Request) -> object:
-        wanted = given(request, Comparison)
+        wanted = given(request, SideBySide)
         for name in wanted.policies:
             if name not in POLICIES:
                 raise InputError(

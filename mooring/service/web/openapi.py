@@ -179,6 +179,9 @@ _RUN_PATHS: Schema = {
         ),
         **_post("carry out exactly the list with this fingerprint", _closed({"id": _TEXT}), _ASKED),
     },
+    "/api/v1/proposal/dismiss": _post(
+        "do not propose exactly this again for an hour", _closed({"id": _TEXT}), _ASKED
+    ),
     "/api/v1/moves/abort": _post("take back the list that is under way", _closed({}), _ASKED),
     "/api/v1/moves/{request}": _get("how far a request is", _ASKED, _inside("request"), errors=(404,)),
     "/api/v1/sites/{site}/leave": _post(

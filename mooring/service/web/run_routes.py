@@ -67,6 +67,7 @@ class RunRoutes:
         changes = {
             "plan": (self.plan, 200),
             "moves": (self.apply, 202),
+            "proposal/dismiss": (self.dismiss, 202),
             "moves/abort": (self.abort, 202),
             "sites/{site}/leave": (self.leave, 202),
             "sites/{site}/return": (self.come_back, 202),
@@ -148,6 +149,9 @@ class RunRoutes:
 
     def apply(self, request: Request) -> object:
         return {"version": 1, **self.made.apply(given(request, Chosen).id, _asker(request))}
+
+    def dismiss(self, request: Request) -> object:
+        return {"version": 1, **self.made.dismiss(given(request, Chosen).id, _asker(request))}
 
     def abort(self, request: Request) -> object:
         given(request, Nothing)

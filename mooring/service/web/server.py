@@ -17,24 +17,23 @@ from mooring.errors import EngineError, InputError
 from mooring.service.web.guard import Guard, Rules
 from mooring.whole_files import write_whole
 
-DEFAULT_ADDRESS = "127.0.0.1:0"
 TOKEN_FILE_NAME = "token"
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 MOST_CONNECTIONS = 512
 
 
 @dataclass(frozen=True)
-class Address:
+class ListeningPlace:
     host: str
     port: int
     """0: any that is free."""
 
     @classmethod
-    def parse(cls, text: str) -> Address:
+    def parse(cls, text: str) -> ListeningPlace:
         """`PORT`, `HOST:PORT` or `[IPV6]:PORT`.
 
-        >>> Address.parse("8080"), Address.parse("[::1]:0")
-        (Address(host='127.0.0.1', port=8080), Address(host='::1', port=0))
+        >>> ListeningPlace.parse("8080"), ListeningPlace.parse("[::1]:0")
+        (ListeningPlace(host='127.0.0.1', port=8080), ListeningPlace(host='::1', port=0))
         """
         host, _, port = text.rpartition(":")
         host = (host or "127.0.0.1").strip("[]")
@@ -56,7 +55,7 @@ class Address:
         return f"[{self.host}]" if ":" in self.host else self.host
 
 
-def rules_for(address: Address, token: str) -> Rules:
+def rules_for(address: ListeningPlace, token: str) -> Rules:
     """On loopback reading is open. Beyond, everything needs the token, and the service is known by the name
     or address it was given, and by the machine's.
     """
@@ -85,7 +84,7 @@ def project_token(folder: Path) -> str:
 
 
 def serve(
-    app: Callable[[Rules], Guard], address: Address, token: str, listening: Callable[[str], None]
+    app: Callable[[Rules], Guard], address: ListeningPlace, token: str, listening: Callable[[str], None]
 ) -> None:
     """Until a signal ends it; `listening` is called with the address once connections are accepted."""
     with contextlib.closing(listening_socket(address)) as listener:
@@ -93,7 +92,7 @@ def serve(
         uvicorn.Server(uvicorn_config(app(rules_for(address, token)))).run(sockets=[listener])
 
 
-def listening_socket(address: Address) -> socket.socket:
+def listening_socket(address: ListeningPlace) -> socket.socket:
     listener = socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

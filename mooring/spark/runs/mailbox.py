@@ -23,6 +23,7 @@ import msgspec
 
 from mooring.deployment.requests import (
     AbortRequest,
+    DismissRequest,
     LeaveRequest,
     MoveRequest,
     Request,
@@ -64,6 +65,10 @@ class FileMailbox:
     def ask_return(self, site: str, asked_by: str) -> str:
         """Ask to have a site used again; returns the request's id."""
         return self._put(ReturnRequest(uuid.uuid4().hex, time.time(), os.getpid(), site, asked_by))
+
+    def ask_dismiss(self, moves: list[tuple[str, str, str]], asked_by: str) -> str:
+        """Ask not to be proposed these moves for a while; returns the request's id."""
+        return self._put(DismissRequest(uuid.uuid4().hex, time.time(), os.getpid(), moves, asked_by))
 
     def announce_stop(self, asked_by: str) -> str:
         """Say who is about to end the run; nobody answers. Returns the notice's id."""

@@ -7,10 +7,12 @@ import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mooring.controller.journal import Journal
+from mooring.placement.placement import FragmentSites
 from tests.service.served import TOKEN, Served, serving_run
 from tests.service.simulated_project import ALL_AT_OSLO, SimulatedProject
 
@@ -145,7 +147,18 @@ def test_applying_a_proposal_moves_the_fragment_and_the_journal_says_who_asked(
     assert {each["name"]: each["site"] for each in picture["fragments"]}["busy"] == "porto"
     (move,) = (each for each in picture["happenings"] if each["kind"] == "move")
     assert "REST, from 127.0.0.1" in move["asked_by"]
-    assert Journal(project.files.folder, lambda: 0.0).placement() == {**ALL_AT_OSLO, "busy": "porto"}
+    after = FragmentSites({**ALL_AT_OSLO, "busy": "porto"})
+    assert Journal(project.files.folder, lambda: 0.0).placement() == after
+
+
+def test_the_ledger_holds_what_was_applied_against_what_it_promised(served: Served) -> None:
+    def measured(picture: dict[str, Any]) -> list[dict[str, Any]]:
+        return [each for each in picture["happenings"] if each.get("measured")]
+
+    (move,) = measured(served.until("/api/v1/picture", measured))
+    promised, found = move["promised"]["site_loads_cores"], move["measured"]["site_loads_cores"]
+    assert found["oslo"] == pytest.approx(promised["oslo"], rel=0.2)
+    assert found["porto"] == pytest.approx(promised["porto"], rel=0.2)
 
 
 def test_a_plan_is_a_dry_run_whose_moves_can_be_asked_for(served: Served) -> None:
@@ -163,6 +176,16 @@ def test_history_outlives_the_service(project: SimulatedProject, served: Served)
         again = another.until("/api/v1/history", lambda each: each["points"])["points"]
     assert again[0]["at_s"] <= points[0]["at_s"] + 60.0
     assert points[0]["rates"].keys() == {"packets", "requests"}
+
+
+def test_what_is_dismissed_is_not_proposed_again(tmp_path: Path) -> None:
+    with SimulatedProject(tmp_path / "other") as project, serving_run(project.folder) as service:
+        shown = service.until("/api/v1/proposal", lambda each: each["proposal"])["proposal"]
+        code, _, asked = service.ask("POST", "/api/v1/proposal/dismiss", {"id": shown["id"]}, token=TOKEN)
+        assert code == 202
+        service.until(f"/api/v1/moves/{asked['request']}", lambda each: each["state"] == "done")
+        gone = service.until("/api/v1/proposal", lambda each: each["proposal"] is None)
+        assert "was dismissed" in gone["adapting"]["why"]
 
 
 def test_before_anything_ran_the_service_waits(tmp_path: Path) -> None:

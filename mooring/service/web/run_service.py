@@ -1,0 +1,92 @@
+"""The service over a run: its interface, events and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from mooring.service.view.history import History
+from mooring.service.view.run_source import RunSource
+from mooring.service.view.run_view import RunView
+from mooring.service.web.answers import document, plain
+from mooring.service.web.app import guarded_app
+from mooring.service.web.feed import Feed
+from mooring.service.web.guard import Guard, Rules
+from mooring.service.web.metrics import RunCollector
+from mooring.service.web.run_routes import RunRoutes
+from mooring.service.web.server import ListeningPlace, project_token, serve
+from mooring.spark.pipeline.project import work_folder_of
+from mooring.spark.runs.system_clock import SystemClock
+
+LOOK_S = 0.25
+"""Seconds between two looks at a run's files."""
+
+
+def serve_run(project: Path, address: ListeningPlace, listening: Callable[[str, str], None]) -> None:
+    """Until a signal ends it; `listening` is called with the address and the token."""
+    folder = work_folder_of(project)
+    token = project_token(folder)
+    view = RunView(RunSource(project, SystemClock()), History(folder))
+    serve(lambda rules: run_app(view, rules), address, token, lambda url: listening(url, token))
+
+
+def run_app(view: RunView, rules: Rules) -> Guard:
+    """Over a run."""
+    feed, registry = Feed(), CollectorRegistry()
+    registry.register(RunCollector(view))
+
+    async def events(request: Request) -> Response:
+        if feed.is_full:
+            error = {
+                "kind": "Busy",
+                "message": "found as many followers as there may be",
+                "remedy": "come back later",
+            }
+            return document({"error": error}, 429)
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(feed.follow(), media_type="text/event-stream", headers=headers)
+
+    async def metrics(request: Request) -> Response:
+        text = await run_in_threadpool(generate_latest, registry)
+        return Response(text, headers={"content-type": CONTENT_TYPE_LATEST, "cache-control": "no-store"})
+
+    async def ready(request: Request) -> Response:
+        known = "waiting" not in view.document and view.source.runs
+        return document({"state": "ready" if known else "waiting"}, 200 if known else 404)
+
+    @contextlib.asynccontextmanager
+    async def watching(app: Starlette) -> AsyncIterator[None]:
+        watcher = asyncio.create_task(_watch(view, feed))
+        try:
+            yield
+        finally:
+            watcher.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await watcher
+            view.history.write()
+
+    routes = [
+        *RunRoutes(view).routes(),
+        Route("/api/v1/events", events, methods=["GET"]),
+        Route("/metrics", metrics, methods=["GET"]),
+        Route("/readyz", ready, methods=["GET"]),
+    ]
+    return guarded_app(routes, rules, "run", lifespan=watching)
+
+
+async def _watch(view: RunView, feed: Feed) -> None:
+    """Look at the run again and again; what is new goes to everybody who follows."""
+    while True:
+        if await run_in_threadpool(view.look):
+            await feed.publish(json.dumps(plain(view.document), allow_nan=False).encode())
+        await asyncio.sleep(LOOK_S)
