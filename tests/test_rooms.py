@@ -79,7 +79,6 @@ ROOMS = [
     "controller/updates",
     "controller/scenario",
     "doctor",
-    "service",
     "service/page",
     "service/view",
     "service/web",

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from mooring.deployment.moves import Move, apply_moves, moves_fingerprint
+from mooring.deployment.move import Move, apply_moves, moves_fingerprint
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
 from mooring.whole_files import write_whole

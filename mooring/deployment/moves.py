@@ -7,13 +7,14 @@ before those that need it; where an order runs into a site's memory or fixed loa
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from mooring.deployment.move import Move as Move
+from mooring.deployment.move import apply_moves as apply_moves
+from mooring.deployment.move import moves_fingerprint as moves_fingerprint
 from mooring.deployment.move_times import MoveTimes
 from mooring.errors import InfeasibleError, InputError
 from mooring.load.build import build_load_model
@@ -26,18 +27,6 @@ from mooring.problem.problem import Problem
 _POINTS = 2**12
 _MOST_TRIES = 2000
 """Placements looked at before giving up on an order; dead ends are rare, so this is far beyond need."""
-
-
-@dataclass(frozen=True, order=True)
-class Move:
-    """One fragment from one site to another."""
-
-    fragment: str
-    from_site: str
-    to_site: str
-
-    def inverse(self) -> Move:
-        return Move(self.fragment, self.to_site, self.from_site)
 
 
 @dataclass(frozen=True)
@@ -93,12 +82,6 @@ class MoveList:
                 for step in self.steps
             ],
         }
-
-
-def moves_fingerprint(old: FragmentSites, moves: Sequence[Move]) -> str:
-    """Names one list of moves from one placement: exactly these, in this order."""
-    text = json.dumps([sorted(old.items()), [[m.fragment, m.from_site, m.to_site] for m in moves]])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -174,17 +157,6 @@ def check_moves(
         if within_limits and len(wrong) > (allowed if upto < len(moves) else 0):
             raise InfeasibleError(f"after move {upto} the placement is not allowed: {wrong[0]}")
         at = then
-
-
-def apply_moves(sites: FragmentSites, moves: Sequence[Move]) -> FragmentSites:
-    """Where everything is after the moves; a move from where its fragment is not is refused."""
-    result = dict(sites)
-    for move in moves:
-        if result.get(move.fragment) != move.from_site:
-            found = result.get(move.fragment)
-            raise InputError(f"found {move.fragment!r} at {found!r}, expected it at {move.from_site!r}")
-        result[move.fragment] = move.to_site
-    return FragmentSites(result)
 
 
 def _refuse_immovable(problem: Problem, start: Placement, goal: Placement) -> None:

@@ -128,7 +128,7 @@ async def _whole_body(receive: Any, headers: dict[str, str]) -> tuple[Refusal | 
     async def again() -> Message:
         nonlocal given
         if given:
-            return await receive()  # type: ignore[no-any-return]
+            return await receive()
         given = True
         return {"type": "http.request", "body": body, "more_body": False}
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
@@ -29,6 +30,7 @@ def hammered(served: Served, examples: int) -> int:
     schema = schemathesis.openapi.from_url(f"{served.url}api/v1/openapi.json")
     made = 0
     for result in schema.get_all_operations():
+        assert isinstance(result, Ok), result
         operation = result.ok()
 
         @settings(
@@ -38,7 +40,7 @@ def hammered(served: Served, examples: int) -> int:
             database=None,
             suppress_health_check=list(HealthCheck),
         )
-        @schemathesis_given(operation)
+        @given(case=operation.as_strategy())
         def probe(case: Any) -> None:
             nonlocal made
             made += 1
@@ -46,12 +48,6 @@ def hammered(served: Served, examples: int) -> int:
 
         probe()
     return made
-
-
-def schemathesis_given(operation: Any) -> Any:
-    from hypothesis import given
-
-    return given(case=operation.as_strategy())
 
 
 def test_a_run_answers_as_its_document_says(tmp_path: Path) -> None:
