@@ -172,6 +172,7 @@ class Adaptation:
             "ordered": [move.fragment for move in considered.ordered],
             "why": considered.why,
             "statistics": self.surveyor.calibration.in_words(),
+            "estimated_capacity_cores": dict(self.surveyor.estimated),
             "ledger": [entry.as_json() for entry in list(self.ledger.entries)[-_SHOWN:]],
         }
 

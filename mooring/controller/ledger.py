@@ -57,9 +57,12 @@ class Sighting:
     def peak(self) -> float:
         return max(self.shares.values(), default=0.0)
 
+    saturated: frozenset[str] = frozenset()
+    """Sites that got done all that they could, whatever their share says."""
+
     @property
     def full(self) -> int:
-        return sum(share >= FULL for share in self.shares.values())
+        return sum(share >= FULL or site in self.saturated for site, share in self.shares.items())
 
     def as_json(self) -> dict[str, object]:
         return {"site_loads_cores": dict(self.loads_cores), "busiest": self.peak, "late_queries": self.late}
@@ -193,7 +196,8 @@ class Ledger:
             and seen.mean_latency_ms is not None
             and seen.mean_latency_ms > query.max_latency_ms
         ]
-        return Sighting(dict(measured.stream_rates), loads, shares, capacity, float(len(late)))
+        saturated = frozenset(name for name, report in measured.sites.items() if report.saturated)
+        return Sighting(dict(measured.stream_rates), loads, shares, capacity, float(len(late)), saturated)
 
 
 def _middle(sightings: Sequence[Sighting]) -> Sighting:
@@ -209,6 +213,7 @@ def _middle(sightings: Sequence[Sighting]) -> Sighting:
         columns([sighting.shares for sighting in sightings]),
         columns([sighting.capacity_cores for sighting in sightings]),
         median(sighting.late for sighting in sightings) if sightings else 0.0,
+        frozenset.intersection(*(sighting.saturated for sighting in sightings)) if sightings else frozenset(),
     )
 
 

@@ -41,6 +41,7 @@ class SiteReport:
     backlog: float | None = None  # tuples waiting, where the engine can tell
     capacity_cores: float | None = None  # what it can use now; None: not observed
     estimated: bool = False  # its processes cannot be seen: the load is a guess
+    saturated: bool = False  # it got done all that it could, whatever its average says
 
 
 @dataclass(frozen=True)

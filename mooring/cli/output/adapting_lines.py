@@ -23,6 +23,10 @@ def adapting_lines(adapting: Mapping[str, Any]) -> list[str]:
         lines = [f"{who}: nothing is moved: {adapting['why']}"]
     if adapting["statistics"] != "as the problem states them":
         lines.append(f"statistics: {adapting['statistics']}")
+    for site, cores in adapting.get("estimated_capacity_cores", {}).items():
+        lines.append(
+            f"{site} counts with {cores:.2f} cores (estimated): it got no more done when it was full"
+        )
     for entry in adapting["ledger"][-_MOST_ENTRIES:]:
         what = ", ".join(f"{move['fragment']} to {move['to']}" for move in entry["moves"])
         lines.append(f"moved {what} ({entry['decider']}): {entry['verdict']}")

@@ -113,6 +113,22 @@ class Calibration:
         elif not seen:
             self._take_sites(observation, should, come)
 
+    def at_tuples_taken(self, site: str, observation: Observation) -> float | None:
+        """Cores that the fragments at a site should have used at the tuples they took in; None where that is
+        not known.
+        """
+        measured = observation.measured
+        if not set(self._stated.stream_index) <= set(measured.stream_rates):
+            return None
+        rates = np.array([measured.stream_rates[stream.name] for stream in self._stated.streams])
+        values = self._model.variable_values(rates)
+        rows = [self._row[f] for f, at in observation.sites.items() if at == site]
+        if not rows:
+            return None
+        should = np.asarray(self._model.coefficients @ values).ravel()
+        taken = self._taken_in(measured.fragments, rows, np.asarray(self._inputs @ values).ravel())
+        return float((should * self.factors)[rows] @ taken + self.fixed_cores[rows].sum())
+
     def in_words(self) -> str:
         """Which statistics are used."""
         off = np.flatnonzero(np.abs(np.log(self.factors)) > 1e-12)

@@ -6,7 +6,9 @@ the one before. So a passing burst changes nothing, and a lasting one counts onc
 a step that stands out from all that the rate varied so far counts as soon as a few looks in a row show it.
 
 A site counts with the capacity that was observed, and with its own measured load where that was seen: no mean
-over sites is ever taken.
+over sites is ever taken. One that was saturated for some looks has no more capacity than what it got done,
+whatever it is said to have; where its load cannot be seen, that is what its fragments should have used at the
+tuples they took in, and the capacity is an estimate.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from mooring.arrays import Bools, Floats
 from mooring.controller.deciding.calibration import Calibration
 from mooring.controller.deciding.decider import Observation
 from mooring.controller.deciding.picture import NOTHING_CORES, Picture, without_fragments
+from mooring.deployment.engine import SiteReport
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 
@@ -38,6 +41,12 @@ class SurveyOptions:
     """... so many deviations away from the median before, all to the same side, ..."""
     step_share: float = 0.15
     """... and by this share of it at least."""
+    saturated: int = 3
+    """Looks in a row after which a saturated site counts with what it got done, ..."""
+    notable: float = 0.9
+    """... where that is less than this share of what it is said to have."""
+    remembered: int = 120
+    """Looks for which that is not forgotten, unless it got more done."""
     sure: float = 2.0
     """Standard errors that a rate is taken to be off at most."""
     calibrates: bool = True
@@ -55,6 +64,12 @@ class Surveyor:
         }
         self._capacity = problem.capacity_cores
         self._latency_ms = problem.network.latency_ms
+        self._done: dict[str, list[float]] = {}
+        """Site that is saturated -> cores it got done, look by look."""
+        self._shown: dict[str, tuple[float, int]] = {}
+        """Site that was -> the most that it got done then, and the looks for which that counts."""
+        self.estimated: dict[str, float] = {}
+        """Capacities that were not observed but inferred, in cores."""
 
     def adopt(self, problem: Problem) -> None:
         """The same problem with further sites behind those that were known, or over another network."""
@@ -76,7 +91,7 @@ class Surveyor:
             return rates
         likely, low = rates
         lost = np.array([site.name in observation.lost_sites for site in self._problem.sites])
-        capacity = np.where(lost, NOTHING_CORES, self._capacity)
+        capacity = np.where(lost, NOTHING_CORES, self._capacities())
         known = self.calibration
         problem = known.problem.in_circumstances(
             rates=likely, capacity_cores=capacity, latency_ms=self._latency_ms
@@ -90,7 +105,7 @@ class Surveyor:
             low,
             running,
             lost,
-            statistics=known.in_words(),
+            statistics=self._in_words(),
         )
 
     def _take_in(self, observation: Observation) -> None:
@@ -101,9 +116,54 @@ class Surveyor:
         for i, site in enumerate(self._problem.sites):
             report = observation.measured.sites.get(site.name)
             if report is not None and report.capacity_cores is not None:
+                if abs(report.capacity_cores - self._capacity[i]) > 0.01 * self._capacity[i]:
+                    self._shown.pop(site.name, None)  # what it got done was under another limit
+                    self._done.pop(site.name, None)
                 self._capacity[i] = report.capacity_cores
+            if report is not None:
+                self._take_saturation(site.name, report, observation)
         if observation.measured.latency_ms is not None:
             self._latency_ms = observation.measured.latency_ms
+
+    def _capacities(self) -> Floats:
+        """What each site can do, by what is observed of it and by what it has got done when it was full."""
+        capacity = self._capacity.copy()
+        self.estimated = {}
+        for i, site in enumerate(self._problem.sites):
+            if (shown := self._shown.get(site.name)) is not None:
+                if shown[0] < self._options.notable * capacity[i]:
+                    capacity[i] = self.estimated[site.name] = shown[0]
+                left = shown[1] - 1
+                self._shown = {**self._shown, site.name: (shown[0], left)}
+                if left <= 0:
+                    del self._shown[site.name]
+        return capacity
+
+    def _take_saturation(self, site: str, report: SiteReport, observation: Observation) -> None:
+        done = self._got_done(site, report, observation)
+        if done is None:
+            return
+        if not report.saturated:
+            self._done.pop(site, None)
+            if site in self._shown and done > self._shown[site][0]:
+                del self._shown[site]
+            return
+        seen = self._done[site] = [*self._done.get(site, ()), done][-self._options.saturated :]
+        if len(seen) == self._options.saturated:
+            self._shown[site] = max(seen), self._options.remembered
+
+    def _got_done(self, site: str, report: SiteReport, observation: Observation) -> float | None:
+        """In cores; None where nothing tells."""
+        if not report.estimated:
+            stated = self._capacity[self._problem.site_index[site]]
+            return None if report.utilisation is None else report.utilisation * stated
+        return self.calibration.at_tuples_taken(site, observation)
+
+    def _in_words(self) -> str:
+        said = self.calibration.in_words()
+        for site, cores in self.estimated.items():
+            said += f"; {site} counts with {cores:.2f} cores, which is estimated"
+        return said
 
     def _running(self, observation: Observation) -> Bools | str:
         """What runs; in words what should and does not, unless nothing can be done for it."""

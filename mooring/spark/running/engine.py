@@ -36,12 +36,15 @@ from mooring.spark.running.progress import Progress
 from mooring.spark.running.roster import Roster
 from mooring.spark.running.run_meters import RunMeters
 from mooring.spark.running.site_clocks import SiteClocks
-from mooring.spark.running.snapshot import Snapshot
+from mooring.spark.running.snapshot import SiteSnapshot, Snapshot
 from mooring.spark.running.warming import Warmth
 from mooring.spark.sites.site_calls import SiteCalls
 from mooring.spark.sites.sites import SiteHandles
 from mooring.spark.views.looking_up import refuse_looking_up
 from mooring.spark.views.schedule import ViewSchedule
+
+ALL_THE_TIME = 0.95
+"""The share of a look from which something counts as having lasted throughout."""
 
 
 @dataclass(frozen=True)
@@ -220,6 +223,16 @@ class SparkEngine:
         """As the last look found it."""
         return self._seen or self.snapshot()
 
+    def _is_saturated(self, site: SiteSnapshot) -> bool:
+        """Whether it got done all that it could: its control group held it back all the time, or, where that
+        cannot be seen, a fragment's batches followed each other without a pause.
+        """
+        if site.held_back is not None:
+            return site.held_back >= ALL_THE_TIME
+        return site.estimated and any(
+            self._meters.busy_cores(name) >= ALL_THE_TIME for name in site.fragments
+        )
+
     def measure(self) -> Measurement:
         """The same in the words all engines share; a load that cannot be told is left out."""
         before_s = self._meters.began_s if self._seen is None else self._seen.at_s
@@ -233,6 +246,7 @@ class SparkEngine:
                     None if site.load_cores is None else site.load_cores / site.capacity_cores,
                     capacity_cores=None if site.estimated else site.capacity_cores,
                     estimated=site.estimated,
+                    saturated=self._is_saturated(site),
                 )
                 for name, site in seen.sites.items()
             },

@@ -31,6 +31,7 @@ from mooring.spark.storage.stream_logs import LogEntry
 class _SiteMeter:
     cpu_s: float
     at_s: float
+    held_back_s: float | None = None
 
 
 @dataclass
@@ -228,17 +229,27 @@ class RunMeters:
         result = {}
         for name, site in self.sites.items():
             usage = site.usage()
-            load, resident = None, None
+            load, resident, held_back = None, None, None
             if usage is not None:
                 meter = self._site_meters.setdefault(name, _SiteMeter(usage.cpu_s, now))
+                held_back_s, before_s = site.held_back_s(), meter.held_back_s
                 if now > meter.at_s and usage.cpu_s >= meter.cpu_s:  # less: it was started anew
                     load = (usage.cpu_s - meter.cpu_s) / (now - meter.at_s)
-                meter.cpu_s, meter.at_s, resident = usage.cpu_s, now, usage.resident_mb
+                    if held_back_s is not None and before_s is not None and held_back_s >= before_s:
+                        held_back = min(1.0, (held_back_s - before_s) / (now - meter.at_s))
+                meter.cpu_s, meter.at_s, meter.held_back_s = usage.cpu_s, now, held_back_s
+                resident = usage.resident_mb
             estimated = usage is None and site.is_alive()
             if estimated:
                 load = self._estimated_load(name)
             result[name] = SiteSnapshot(
-                load, estimated, site.capacity_now, resident, self.roster.at(name), self.clocks.ahead_s(name)
+                load,
+                estimated,
+                site.capacity_now,
+                resident,
+                self.roster.at(name),
+                self.clocks.ahead_s(name),
+                held_back,
             )
         return result
 

@@ -18,6 +18,8 @@ class SiteSnapshot:
     fragments: list[str]
     clock_ahead_s: float = 0.0
     """By how much its clock is ahead of ours; what it says of time is corrected by that."""
+    held_back: float | None = None
+    """Share of the time since the last look in which its control group held it back; None: nobody knows."""
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,19 @@ class CpuQuota:
                     group.rmdir()
         return f"no CPU quota ({'; '.join(reasons) or 'no control groups on this machine'})"
 
+    def held_back_s(self) -> float | None:
+        """Seconds so far in which the group had used up its quota and more was wanted, in whole periods; None
+        where there is no group, or nobody counts.
+        """
+        if self._held_in is None:
+            return None
+        with contextlib.suppress(OSError, ValueError):
+            lines = (self._held_in.parent / self._name / "cpu.stat").read_text().splitlines()
+            counts = dict(line.split() for line in lines)
+            if "nr_throttled" in counts:
+                return int(counts["nr_throttled"]) * _PERIOD_US / 1e6
+        return None
+
     def limit_cores(self) -> float | None:
         """What the group is held to now, whoever set it; None: no group, or no limit that could be read."""
         if self._held_in is None:

@@ -177,6 +177,10 @@ class EmbeddedSite:
         """The CPU that its control group allows it now; None where there is none."""
         return None if self._quota is None else self._quota.limit_cores()
 
+    def held_back_s(self) -> float | None:
+        """How long its control group has held it back so far; None where there is none."""
+        return None if self._quota is None else self._quota.held_back_s()
+
     def is_alive(self) -> bool:
         return self._keeper is not None and self._keeper.poll() is None
 

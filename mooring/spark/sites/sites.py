@@ -44,6 +44,10 @@ class SiteHandle:
         limit = None if self.embedded is None else self.embedded.limit_cores()
         return self.capacity if limit is None else limit
 
+    def held_back_s(self) -> float | None:
+        """How long its control group has held it back so far; None where nothing can be seen of it."""
+        return None if self.embedded is None else self.embedded.held_back_s()
+
     def hold_to_capacity(self) -> None:
         """From now on an embedded site gets no more CPU than its capacity, where the machine allows it."""
         if self.embedded is not None:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 
 from mooring.controller.deciding.decider import Observation
 from mooring.controller.deciding.picture import Picture
 from mooring.controller.deciding.surveyor import Surveyor
-from mooring.deployment.engine import Measurement, SiteReport
+from mooring.deployment.engine import FragmentReport, Measurement, SiteReport
 from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
 
@@ -113,3 +114,53 @@ def test_noise_alone_rarely_brings_the_low_rate_above_the_true_one() -> None:
         assert isinstance(seen, Picture)
         above += bool(seen.low_rates[0] > 100.0)
     assert above <= 7
+
+
+def full(share: float, *, saturated: bool = True, capacity: float | None = 1.0) -> Observation:
+    """Site a at a share of its capacity, though it got done all that it could."""
+    reports = {"a": SiteReport(share, None, capacity, saturated=saturated)}
+    measured = Measurement(0.0, 5.0, stream_rates={"x": 5.0, "y": 5.0}, sites=reports)
+    return Observation(0.0, FragmentSites(HOMES), measured, placement=FragmentSites(HOMES))
+
+
+def test_a_site_that_is_held_back_counts_with_what_it_gets_done() -> None:
+    surveyor = Surveyor(PROBLEM)
+    seen = surveyed(surveyor, full(0.6), full(0.6))
+    assert surveyor.estimated == {}
+    seen = surveyor.survey(full(0.6))
+    assert isinstance(seen, Picture)
+    assert seen.model.capacity_cores.tolist() == [0.6, 1.0]
+    assert surveyor.estimated == {"a": 0.6}
+    assert "a counts with 0.60 cores, which is estimated" in seen.statistics
+    # It is not forgotten as soon as there is less to do, but when more gets done or the limit changes.
+    seen = surveyor.survey(full(0.3, saturated=False))
+    assert isinstance(seen, Picture)
+    assert seen.model.capacity_cores[0] == 0.6
+    surveyor.survey(full(0.8, saturated=False))
+    assert surveyor.estimated == {}
+    surveyed(surveyor, full(0.5), full(0.5), full(0.5))
+    assert surveyor.estimated == {"a": 0.5}
+    surveyor.survey(full(0.5, capacity=0.8))
+    assert surveyor.estimated == {}
+
+
+def test_a_site_at_its_limit_has_the_capacity_that_the_limit_says() -> None:
+    surveyor = Surveyor(PROBLEM)
+    surveyed(surveyor, full(0.99), full(0.98), full(1.0))
+    assert surveyor.estimated == {}
+
+
+def test_of_a_site_that_cannot_be_seen_capacity_follows_from_what_its_fragments_took_in() -> None:
+    """Stated is one core; its fragment falls behind at 400 tuples per second of 1 ms each."""
+    surveyor = Surveyor(PROBLEM)
+    report = SiteReport(1.0, estimated=True, saturated=True)
+    took = FragmentReport("a", True, 400.0, 400.0, 1.0, cores_estimated=True)
+    measured = Measurement(
+        0.0, 5.0, stream_rates={"x": 500.0, "y": 5.0}, sites={"a": report}, fragments={"f": took}
+    )
+    seen = surveyed(
+        surveyor, *[Observation(0.0, FragmentSites(HOMES), measured, placement=FragmentSites(HOMES))] * 3
+    )
+    assert isinstance(seen, Picture)
+    assert seen.model.capacity_cores[0] == pytest.approx(0.4)
+    assert surveyor.estimated == pytest.approx({"a": 0.4})

@@ -46,6 +46,7 @@ def test_a_process_that_wants_more_than_its_share_is_held_back() -> None:
         while not throttled(quota):
             assert time.monotonic() < deadline, "it could use all the CPU it wanted"
             time.sleep(0.05)
+        assert (quota.held_back_s() or 0.0) > 0.0
     finally:
         spinner.kill()
         spinner.wait()
