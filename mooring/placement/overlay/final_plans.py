@@ -7,8 +7,9 @@ takes enough off this query's latency, and costs least?
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
 
 import msgspec
@@ -98,6 +99,15 @@ class PlanStore:
 
     def of(self, operator: int) -> tuple[FinalPlan, ...]:
         return self._of_operator.get(operator, ())
+
+    def reducing(self, query: int, by_ms: float) -> Iterator[FinalPlan]:
+        """Plans that take at least this much off a query's latency; below zero: that add at most so much."""
+        for ranked in self._by_query.get(query, {}).values():
+            for _, plan in ranked[: bisect_right(ranked, -by_ms + 1e-9, key=itemgetter(0))]:
+                yield plan
+
+    def plans(self) -> Iterator[FinalPlan]:
+        return itertools.chain.from_iterable(self._of_operator.values())
 
     def choose(self, query: int, needed_ms: float) -> FinalPlan | None:
         """Of the plans that take at least this much off the query's latency, the one that is best for the

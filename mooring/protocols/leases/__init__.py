@@ -1,0 +1,1 @@
+"""Concurrent changes of shared queries: locks, leases, reservations, replication, and what asks for them."""

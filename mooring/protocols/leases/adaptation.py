@@ -1,0 +1,283 @@
+"""Adaptation (sections 3.4 and 3.5): from a query that is late to a lease on the plan that mends it.
+
+A site that sees a link take more than a query's slack looks among its stored plans at once. If it has none
+that helps, it asks the host of the next operator downstream, whose plans move more, and names the congested
+links; so on to the last operator. Where a plan is in the way of another lease:
+
+    redundant     the other plan mends this query too: wait and look again
+    alternative   a plan that does not affect what the other affects, or one that is built on top of it
+    replication   if there is none here nor downstream: the plan with copies, for this query alone
+
+Whatever was tried and did not hold is not tried again for the same trouble. A site that is too full looks for
+a plan that takes enough away. While nothing is wrong, plans that save bandwidth are applied, and copies end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mooring.placement.overlay.final_plans import FinalPlan, PlanStore
+from mooring.placement.overlay.partial_plans import LATENCY_SLACK_MS
+from mooring.placement.overlay.plan_choice import (
+    CongestedLink,
+    KnownQueries,
+    PlanNeed,
+    best_for_bandwidth,
+    improving,
+    recovering,
+    relieving,
+)
+from mooring.placement.overlay.shared_operator import NOWHERE
+from mooring.protocols.leases.adaptation_messages import NeedPlan, Unsatisfied
+from mooring.protocols.leases.copies import merging, replication
+from mooring.protocols.leases.lease_messages import LeasePlan, in_conflict
+from mooring.protocols.leases.lease_params import LeaseParams
+from mooring.protocols.leases.migration import migration
+from mooring.protocols.leases.seeker import LeaseEnded, Seeker
+from mooring.protocols.leases.slack import SlackTracker
+from mooring.protocols.leases.surroundings import Surroundings
+from mooring.protocols.leases.transitions import Stage
+from mooring.protocols.protocol import Effect, Output, Send
+
+OVERLOAD = -1
+"""Stands for a query where the trouble is a site that is too full."""
+
+PlansFor = Callable[[int, Surroundings], Iterable[FinalPlan]]
+"""The stored plans of an operator that runs here, as the plan exchange has left them."""
+
+
+@dataclass
+class _Trouble:
+    """A query that is late, and what has been tried for it."""
+
+    query: int
+    congested: tuple[CongestedLink, ...] = ()
+    avoid: LeasePlan | None = None
+    instead_of: tuple[tuple[int, int], ...] = ()
+    tries: int = 0
+    not_before_ms: float = 0.0
+    tried: set[tuple[tuple[int, int], ...]] = field(default_factory=set)
+
+
+class Adaptation:
+    def __init__(
+        self,
+        around: Surroundings,
+        seeker: Seeker,
+        slack: SlackTracker,
+        params: LeaseParams,
+        plans_for: PlansFor,
+        generator: np.random.Generator,
+    ) -> None:
+        self._around, self._seeker, self._slack, self._params = around, seeker, slack, params
+        self._plans_for, self._generator = plans_for, generator
+        self.troubles: dict[int, _Trouble] = {}
+        self._seeking: _Trouble | None = None
+        self._store, self._stored_for = PlanStore(), -1
+        self._given_up_until_ms: dict[int, float] = {}
+        self._next_ms = params.review_ms * float(generator.random())  # not all at the same time
+
+    def next_timer(self) -> float:
+        waiting = [trouble.not_before_ms for trouble in self.troubles.values()]
+        idle = self._seeker.stage is Stage.NONE
+        return min([self._next_ms, *waiting]) if idle else self._next_ms
+
+    # What goes wrong.
+
+    def measured(self, site: int, latency_ms: float, now_ms: float) -> Sequence[Effect]:
+        """A link of this site's."""
+        known_ms = self._around.latency_ms.get(site)
+        self._around.latency_ms[site] = latency_ms
+        if known_ms is None or latency_ms <= known_ms:
+            return ()
+        added_ms = latency_ms - known_ms
+        link = CongestedLink(self._around.site, site, added_ms)
+        late = [q for q in self._slack.slower(site, added_ms) if self._late_by_ms(q) > LATENCY_SLACK_MS]
+        for query in late:
+            trouble = self.troubles.setdefault(query, _Trouble(query))
+            trouble.congested = (*trouble.congested, link)
+        return self._look(now_ms) if late else ()
+
+    def loaded(self, operator: int, cores: float, now_ms: float) -> Sequence[Effect]:
+        self._around.measured(operator, cores)
+        if self._around.room_left()[0] >= -1e-9:
+            self.troubles.pop(OVERLOAD, None)
+            return ()
+        self.troubles.setdefault(OVERLOAD, _Trouble(OVERLOAD))
+        return self._look(now_ms)
+
+    def needed(self, need: NeedPlan, now_ms: float) -> Sequence[Effect]:
+        """Asked by the host of an operator upstream."""
+        known_ms = self._slack.latency_ms.get(need.query, 0.0)
+        self._slack.latency_ms[need.query] = max(known_ms, need.latency_ms)
+        if need.query not in self.troubles:
+            self.troubles[need.query] = _Trouble(need.query, need.congested, need.avoid, need.instead_of)
+        return self._look(now_ms)
+
+    def reported(self, query: int, now_ms: float) -> Sequence[Effect]:
+        """A query's end says what it takes. Whoever saw it first may be gone, so the host of its last
+        operator looks after it."""
+        own = (self._around.served.own.get(operator) for operator in self._around.running_here())
+        last = any(end.query == query for each in own if each is not None for end in each.ends)
+        if not last or query in self.troubles or self._late_by_ms(query) <= LATENCY_SLACK_MS:
+            return ()
+        if now_ms < self._given_up_until_ms.get(query, 0.0):
+            return ()
+        self.troubles[query] = _Trouble(query)
+        return self._look(now_ms)
+
+    def _late_by_ms(self, query: int) -> float:
+        ms = self._slack.latency_ms.get(query)
+        return 0.0 if ms is None else ms - self._slack.limit_ms(query)
+
+    # What is done about it.
+
+    def timer(self, now_ms: float) -> Sequence[Effect]:
+        if now_ms < self._next_ms:
+            return self._look(now_ms)
+        self._next_ms = now_ms + self._params.review_ms
+        effects = [*self._look(now_ms)]
+        if not self.troubles and self._seeker.stage is Stage.NONE:
+            effects += self._improve(now_ms)
+        return effects
+
+    def _look(self, now_ms: float) -> Sequence[Effect]:
+        """The worst trouble whose time has come, if no other lease is sought."""
+        for query in [q for q in self.troubles if q != OVERLOAD and self._late_by_ms(q) <= LATENCY_SLACK_MS]:
+            del self.troubles[query]  # it has passed
+        if self._seeker.stage is not Stage.NONE:
+            return ()
+        due = [each for each in self.troubles.values() if each.not_before_ms <= now_ms]
+        if not due:
+            return ()
+        trouble = max(due, key=lambda each: (self._late_by_ms(each.query), -each.query))
+        plan = self._planned(trouble)
+        if plan is not None:
+            return self._seek(trouble, plan, now_ms)
+        del self.troubles[trouble.query]
+        return self._ask_downstream(trouble, now_ms)
+
+    def _seek(self, trouble: _Trouble, plan: LeasePlan, now_ms: float) -> Sequence[Effect]:
+        self._seeking, trouble.tries = trouble, trouble.tries + 1
+        return self._seeker.seek(plan, now_ms)
+
+    def _planned(self, trouble: _Trouble) -> LeasePlan | None:
+        known = self._known(trouble)
+        if trouble.query == OVERLOAD:
+            short = -self._around.room_left()[0]
+            plans, around = self._plans().plans(), self._around
+            found = relieving(plans, around.site, short, around.cores_of, around.site_of, known)
+        else:
+            found = recovering(self._plans(), self._need(trouble), known)
+        best = best_for_bandwidth((plan for plan in found if self._allows(trouble, plan)), trouble.query)
+        return None if best is None else self._as_lease(trouble.query, best)
+
+    def _allows(self, trouble: _Trouble, plan: FinalPlan) -> bool:
+        """Not tried before; beside the lease that was in the way, or built on top of it."""
+        if plan.moves in trouble.tried:
+            return False
+        if trouble.avoid is None:
+            return True
+        lease = self._as_lease(trouble.query, plan)
+        given = {(move.fragment, move.to_site) for move in trouble.avoid.moves}
+        return lease is not None and (not in_conflict(lease, trouble.avoid) or given <= set(plan.moves))
+
+    def _as_lease(self, query: int, plan: FinalPlan) -> LeasePlan | None:
+        return migration(self._around, query, plan.moves, plan.latency_change_ms)
+
+    def _need(self, trouble: _Trouble) -> PlanNeed:
+        latency_ms = self._slack.latency_ms.get(trouble.query, 0.0)
+        limit_ms = self._slack.limit_ms(trouble.query)
+        return PlanNeed(trouble.query, latency_ms, limit_ms, trouble.congested)
+
+    def _known(self, trouble: _Trouble) -> KnownQueries:
+        around, served = self._around, self._around.served
+        over = [o for o, queries in served.queries.items() if trouble.query in queries]
+
+        def hops(plan: FinalPlan) -> Iterable[tuple[int, int]]:
+            at = {o: around.site_of(o) for o in over} | dict(plan.moves)
+            for operator in over:
+                own = served.own[operator]
+                yield from ((at[p], at[operator]) for p in own.publishers if p in at)
+                yield from ((source.site, at[operator]) for source in own.sources)
+                yield from ((at[operator], end.site) for end in own.ends if end.query == trouble.query)
+
+        links = [(link.a, link.b) for link in trouble.congested]
+        sharing = {
+            query
+            for operator in over
+            for publisher in served.own[operator].publishers
+            if any({around.site_of(publisher), around.site_of(operator)} == set(pair) for pair in links)
+            for query in served.queries[operator]
+        }
+        return KnownQueries(self._slack.slack_ms(), hops, frozenset(sharing))
+
+    def _plans(self) -> PlanStore:
+        """Plans were made for where things were: when that changes, they are made anew."""
+        if self._stored_for != self._around.version:
+            self._store, self._stored_for = PlanStore(), self._around.version
+            for operator in self._around.running_here():
+                self._store.replace(operator, self._plans_for(operator, self._around))
+        return self._store
+
+    def _ask_downstream(self, trouble: _Trouble, now_ms: float) -> Sequence[Effect]:
+        around, served = self._around, self._around.served
+        here = [o for o in around.running_here() if trouble.query in served.queries.get(o, ())]
+        readers = [r for o in here for r in served.readers[o] if trouble.query in served.queries[r]]
+        sites = [around.site_of(r) for r in readers if around.site_of(r) not in (around.site, NOWHERE)]
+        if sites:
+            latency_ms = self._slack.latency_ms.get(trouble.query, 0.0)
+            need = NeedPlan(trouble.query, latency_ms, trouble.congested, trouble.avoid, trouble.instead_of)
+            return (Send(sites[0], need),)
+        if trouble.avoid is not None and trouble.query >= 0:
+            copies = replication(around, trouble.query, trouble.instead_of, trouble.avoid)
+            if copies is not None and trouble.tries < self._params.tries:
+                self.troubles[trouble.query] = trouble
+                return self._seek(trouble, copies, now_ms)
+        self._given_up_until_ms[trouble.query] = now_ms + self._params.review_ms
+        return (Output(Unsatisfied(trouble.query, "no stored plan brings it back within its limit")),)
+
+    # How it went.
+
+    def ended(self, ended: LeaseEnded, now_ms: float) -> None:
+        trouble, self._seeking = self._seeking, None
+        if trouble is None or ended.plan.query != trouble.query:
+            return
+        rest_ms = self._params.rest_ms * (1.0 + float(self._generator.random()))
+        trouble.not_before_ms = now_ms + rest_ms
+        moves = tuple((move.fragment, move.to_site) for move in ended.plan.moves)
+        match ended.outcome:
+            case "done":
+                self.troubles.pop(trouble.query, None)
+                return
+            case "denied" if ended.by is not None:
+                if self._mends(ended.by, trouble.query):
+                    # Redundant: the other lease is there first, and this query will be within its limit too.
+                    trouble.not_before_ms = now_ms + self._params.silence_ms
+                elif ended.plan.kind == "migrate":
+                    trouble.avoid, trouble.instead_of = ended.by, moves
+            case "stale" | "denied" | "failed":
+                trouble.tried.add(moves)
+        if trouble.tries >= self._params.tries:
+            self.troubles.pop(trouble.query, None)
+            self._given_up_until_ms[trouble.query] = now_ms + self._params.review_ms
+
+    def _mends(self, other: LeasePlan, query: int) -> bool:
+        change_ms = dict(other.change_ms).get(query)
+        return change_ms is not None and self._late_by_ms(query) + change_ms <= LATENCY_SLACK_MS
+
+    # While nothing is wrong.
+
+    def _improve(self, now_ms: float) -> Sequence[Effect]:
+        known = self._known(_Trouble(OVERLOAD))
+        for query in self._slack.latency_ms:
+            ends_here = self._around.end_site(query) == self._around.site
+            if ends_here and (merge := merging(self._around, query)) is not None:
+                return self._seek(_Trouble(query), merge, now_ms)
+        found = improving(self._plans().plans(), self._params.least_saving, known)
+        best = best_for_bandwidth(found)
+        plan = None if best is None else self._as_lease(OVERLOAD, best)
+        return () if plan is None else self._seek(_Trouble(OVERLOAD), plan, now_ms)

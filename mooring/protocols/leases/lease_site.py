@@ -1,0 +1,183 @@
+"""The state machine of a site that changes shared queries together with others: what it knows, the locks it
+keeps, and the lease it seeks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from mooring.placement.overlay.final_plans import FinalPlan
+from mooring.placement.overlay.shared_operator import SharedOperator
+from mooring.protocols.leases.adaptation import Adaptation, PlansFor
+from mooring.protocols.leases.adaptation_messages import (
+    Arrives,
+    LatencyIs,
+    LinkMeasured,
+    LoadMeasured,
+    NeedPlan,
+)
+from mooring.protocols.leases.keeper import Keeper
+from mooring.protocols.leases.lease_messages import LeasePlan, Lock, ToKeeper, ToSeeker
+from mooring.protocols.leases.lease_params import LeaseParams
+from mooring.protocols.leases.migration import migration
+from mooring.protocols.leases.seeker import LeaseEnded, Seeker
+from mooring.protocols.leases.slack import SlackTracker
+from mooring.protocols.leases.surroundings import Surroundings
+from mooring.protocols.leases.transitions import Stage
+from mooring.protocols.moving import Answer, LookUp, Proposed, StartedAt, Whereabouts, mover_of
+from mooring.protocols.protocol import (
+    Asked,
+    Data,
+    Effect,
+    Event,
+    MakeMachine,
+    Output,
+    Persist,
+    Received,
+    Send,
+    Started,
+    TimerDue,
+)
+
+
+class ApplyPlan(msgspec.Struct, frozen=True, tag=True):
+    """A request: let operators run elsewhere, for the sake of a query."""
+
+    query: int
+    moves: tuple[tuple[int, int], ...]
+    """Operator and its new site, upstream first."""
+
+
+class LeaseMemory(msgspec.Struct, frozen=True):
+    """What a site must not forget."""
+
+    places: tuple[StartedAt, ...]
+    locks: tuple[Lock, ...] = ()
+    open: Proposed | None = None
+    plan: LeasePlan | None = None
+    """Of the open proposal."""
+
+
+def no_plans(operator: int, around: Surroundings) -> Sequence[FinalPlan]:
+    return ()
+
+
+@dataclass(frozen=True)
+class LeaseStart:
+    """What a site has when it starts for the first time."""
+
+    operators: Sequence[SharedOperator]
+    """Of the problem, with the queries that read them."""
+    places: Sequence[StartedAt]
+    usable_cores: float
+    memory_mb: float
+    latency_ms: dict[int, float]
+    """To other sites."""
+    params: LeaseParams = field(default_factory=LeaseParams)
+    channel_ms: float = 0.0
+    plans_for: PlansFor = no_plans
+
+
+class LeaseSite:
+    def __init__(self, site: int, sites: int, generator: np.random.Generator, start: LeaseStart) -> None:
+        self.site, self._generator, self._params = site, generator, start.params
+        self._mover = mover_of(sites)
+        self.around = Surroundings(
+            site, start.operators, start.places, start.usable_cores, start.memory_mb, start.latency_ms
+        )
+        self.keeper = Keeper(self.around, self._mover, start.params)
+        self.seeker = Seeker(self.around, sites, start.params, start.channel_ms)
+        self.slack = SlackTracker(self.around, start.channel_ms)
+        self.adaptation = Adaptation(
+            self.around, self.seeker, self.slack, start.params, start.plans_for, generator
+        )
+        self._kept: LeaseMemory | None = None
+        self._look_up_ms = self._report_ms = 0.0
+
+    def next_timer(self) -> float | None:
+        due = (self.keeper.next_timer(), self.seeker.next_timer(), self.adaptation.next_timer())
+        return min(ms for ms in (*due, self._look_up_ms, self._report_ms) if ms is not None)
+
+    def handle(self, event: Event, now_ms: float) -> Sequence[Effect]:
+        effects = list(self._handled(event, now_ms))
+        for effect in effects:
+            if isinstance(effect, Output) and isinstance(effect.value, LeaseEnded):
+                self.adaptation.ended(effect.value, now_ms)
+        memory = self._memory()
+        if memory == self._kept:
+            return effects
+        self._kept = memory
+        return (Persist(memory), *effects)
+
+    def _memory(self) -> LeaseMemory:
+        open_ = self.seeker.proposer.open
+        return LeaseMemory(
+            tuple(self.around.where.values()),
+            tuple(self.keeper.locks.values()),
+            open_,
+            None if open_ is None else self.seeker.plan,
+        )
+
+    def _handled(self, event: Event, now_ms: float) -> Sequence[Effect]:
+        match event:
+            case Started(incarnation=incarnation, durable=durable):
+                kept = durable if isinstance(durable, LeaseMemory) else LeaseMemory(())
+                self.around.learn(kept.places)
+                self.keeper.start(kept.locks)
+                self.seeker.start(incarnation, kept.open, kept.plan, now_ms)
+                return ()
+            case TimerDue():
+                return self._timer(now_ms)
+            case Received(sender=sender, message=message):
+                return self._receive(sender, message, now_ms)
+            case Asked(request=request):
+                return self._asked(request, now_ms)
+
+    def _asked(self, request: Data, now_ms: float) -> Sequence[Effect]:
+        match request:
+            case LinkMeasured(site=site, latency_ms=latency_ms):
+                return self.adaptation.measured(site, latency_ms, now_ms)
+            case LoadMeasured(operator=operator, cores=cores):
+                return self.adaptation.loaded(operator, cores, now_ms)
+            case ApplyPlan(query=query, moves=moves) if self.seeker.stage is Stage.NONE:
+                plan = migration(self.around, query, moves)
+                return () if plan is None else self.seeker.seek(plan, now_ms)
+        return ()
+
+    def _timer(self, now_ms: float) -> Sequence[Effect]:
+        effects = [*self.keeper.timer(now_ms), *self.seeker.timer(now_ms), *self.adaptation.timer(now_ms)]
+        if now_ms >= self._report_ms:
+            self._report_ms = now_ms + self._params.report_ms
+            effects += self.slack.report()
+        if now_ms >= self._look_up_ms:
+            self._look_up_ms = now_ms + self._params.silence_ms
+            effects.append(Send(self._mover, LookUp()))
+        return effects
+
+    def _receive(self, sender: int, message: Data, now_ms: float) -> Sequence[Effect]:
+        if isinstance(message, Whereabouts):
+            self.around.learn(message.places)
+            if message.whole:
+                self.around.informed = True
+                self.keeper.whereabouts()
+        elif isinstance(message, Answer):
+            return (*self.keeper.answered(message, now_ms), *self.seeker.answered(message, now_ms))
+        elif isinstance(message, ToKeeper):
+            return self.keeper.receive(sender, message, now_ms)
+        elif isinstance(message, ToSeeker):
+            return self.seeker.receive(sender, message, now_ms)
+        elif isinstance(message, NeedPlan):
+            return self.adaptation.needed(message, now_ms)
+        elif isinstance(message, Arrives | LatencyIs):
+            self.slack.receive(message)
+            if isinstance(message, LatencyIs):
+                return self.adaptation.reported(message.query, now_ms)
+        return ()
+
+
+def lease_machines(starts: Callable[[int, int], LeaseStart]) -> MakeMachine:
+    """`starts`: from a site and the number of sites."""
+    return lambda site, sites, generator: LeaseSite(site, sites, generator, starts(site, sites))

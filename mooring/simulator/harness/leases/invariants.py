@@ -1,0 +1,241 @@
+"""What must hold of leases, whatever happens to messages, sites and the mover.
+
+The mover's journal is the truth: where things are, and which plans are on. It is durable, so a checker goes
+by what it last saw of it while the mover is down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mooring.placement.overlay.partial_plans import LATENCY_SLACK_MS
+from mooring.placement.overlay.replicas import as_served, original_of
+from mooring.placement.overlay.shared_operator import NOWHERE, SharedOperator, queries_of
+from mooring.protocols.leases.adaptation_messages import LinkMeasured
+from mooring.protocols.leases.revalidation import link
+from mooring.protocols.leases.transitions import Stage
+from mooring.protocols.moving import Proposed, StartedAt
+from mooring.protocols.protocol import Asked, Send
+from mooring.simulator.harness.checkers import Checker, Step, WorldView
+from mooring.simulator.harness.leases.world import (
+    CORES,
+    OPERATORS,
+    QUICK,
+    SETTLE_MS,
+    USABLE_CORES,
+    first_places,
+    latencies_of,
+    ring_ms,
+    shared_queries,
+)
+
+LEASE_MS = 2.0 * QUICK.lock_ms
+"""No lease is sought for longer."""
+TOLD_MS = 3000.0
+"""By then everybody has heard of the last change."""
+
+
+class Journal:
+    """What the mover has written down: where everything is, and which plans are on."""
+
+    def __init__(self) -> None:
+        self.where: dict[int, StartedAt] = {}
+        self.on: dict[tuple[int, int, int], Proposed] = {}
+        self.new: list[Proposed] = []
+        """Accepted with the last step."""
+
+    def see(self, world: WorldView) -> None:
+        mover = world.machine(world.sites - 1)
+        self.new = []
+        if not self.where:
+            self.where = {place.fragment: place for place in first_places(world.sites - 1)}
+        if mover is not None:
+            self.where = {place.fragment: place for place in mover.memory.places}
+            on = {work.proposed.id: work.proposed for work in mover.memory.work}
+            self.new = [proposed for id_, proposed in on.items() if id_ not in self.on]
+            self.on = on
+
+    def served(self, sites: int) -> list[SharedOperator]:
+        running = [place.fragment for place in self.where.values() if place.site != NOWHERE]
+        return as_served(shared_queries(sites), running)
+
+
+def _sites(world: WorldView) -> list[Any]:
+    found = [world.machine(site) for site in range(world.sites - 1)]
+    return [machine for machine in found if machine is not None]
+
+
+def _copies(proposed: Proposed) -> bool:
+    return any(original_of(move.fragment)[1] is not None for move in proposed.plan.moves)
+
+
+class OneLeasePerQuery:
+    """Of plans that are on, no two affect a common query; copies affect their own query alone."""
+
+    name = "no two leases affect one query"
+
+    def __init__(self) -> None:
+        self._journal = Journal()
+        self._affects: dict[tuple[int, int, int], set[int]] = {}
+
+    def after_step(self, step: Step, world: WorldView) -> str | None:
+        self._journal.see(world)
+        if not self._journal.new:
+            return None
+        shared = queries_of(self._journal.served(world.sites - 1))
+        for proposed in self._journal.new:
+            moved = [move.fragment for move in proposed.plan.moves]
+            own = {original_of(number)[1] for number in moved} - {None}
+            found = {query for number in moved for query in shared.get(number, ())}
+            self._affects[proposed.id] = {q for q in own if q is not None} if own else found
+        for proposed in self._journal.new:
+            for other in self._journal.on.values():
+                common = self._affects[proposed.id] & self._affects[other.id]
+                alike = _copies(proposed) == _copies(other)
+                if other.id != proposed.id and common and alike:
+                    return f"{proposed.id} and {other.id} both affect queries {sorted(common)}"
+        return None
+
+    def at_end(self, world: WorldView) -> str | None:
+        return None
+
+
+class WithinCapacity:
+    """No site runs more than it has room for."""
+
+    name = "capacities hold"
+
+    def __init__(self) -> None:
+        self._journal = Journal()
+
+    def after_step(self, step: Step, world: WorldView) -> str | None:
+        if step.site != world.sites - 1:
+            return None
+        self._journal.see(world)
+        running = [place.site for place in self._journal.where.values() if place.site != NOWHERE]
+        full = [site for site in set(running) if running.count(site) * CORES > USABLE_CORES + 1e-9]
+        return f"sites {full} run too much" if full else None
+
+    def at_end(self, world: WorldView) -> str | None:
+        return None
+
+
+class PromisesHold:
+    """A plan that is accepted leaves no affected query beyond its limit, unless it was later before.
+
+    Both by links as they were about when it was proposed: what changes later is nobody's promise.
+    """
+
+    name = "limits hold under leases"
+
+    def __init__(self) -> None:
+        self._journal = Journal()
+        self._links: dict[tuple[int, int], list[tuple[float, float]]] = {}
+        self._proposed_ms: dict[tuple[int, int, int], float] = {}
+
+    def after_step(self, step: Step, world: WorldView) -> str | None:
+        if isinstance(step.event, Asked) and isinstance(step.event.request, LinkMeasured):
+            measured = step.event.request
+            pair = link(step.site, measured.site)
+            self._links.setdefault(pair, []).append((step.time_ms, measured.latency_ms))
+        for effect in step.effects:
+            if isinstance(effect, Send) and isinstance(effect.message, Proposed):
+                self._proposed_ms.setdefault(effect.message.id, step.time_ms)
+        if step.site != world.sites - 1:
+            return None
+        before_step = dict(self._journal.where)
+        self._journal.see(world)
+        for proposed in self._journal.new:
+            if wrong := self._late(proposed, before_step or self._journal.where, world.sites - 1):
+                return wrong
+        return None
+
+    def _late(self, proposed: Proposed, where: dict[int, StartedAt], sites: int) -> str | None:
+        at_ms = self._proposed_ms[proposed.id]
+        now = {number: place.site for number, place in where.items()}
+        then = now | {move.fragment: move.to_site for move in proposed.plan.moves}
+        limits = {end.query: end.limit_ms for own in shared_queries(sites) for end in own.ends}
+        before = self._latencies(now, sites, lambda a, b: max(self._seen_ms(a, b, sites, at_ms)))
+        after = self._latencies(then, sites, lambda a, b: min(self._seen_ms(a, b, sites, at_ms)))
+        for query, ms in after.items():
+            if ms > max(limits[query], before[query]) + LATENCY_SLACK_MS:
+                return f"{proposed.id} lets query {query} take {ms:.0f} ms, {before[query]:.0f} before"
+        return None
+
+    @staticmethod
+    def _latencies(at: dict[int, int], sites: int, hop_ms: Callable[[int, int], float]) -> dict[int, float]:
+        running = [number for number, site in at.items() if site != NOWHERE]
+        return latencies_of(as_served(shared_queries(sites), running), at.__getitem__, hop_ms)
+
+    def _seen_ms(self, a: int, b: int, sites: int, at_ms: float) -> list[float]:
+        """What a link took while the lease was sought, and a little before."""
+        seen = [(0.0, ring_ms(a, b, sites)), *self._links.get(link(a, b), ())]
+        begun = [ms for time_ms, ms in seen if time_ms <= at_ms - LEASE_MS]
+        return [begun[-1] if begun else seen[0][1], *(ms for t, ms in seen if at_ms - LEASE_MS < t <= at_ms)]
+
+    def at_end(self, world: WorldView) -> str | None:
+        return None
+
+
+class LocksEnd:
+    """Once all is healthy no lock and no lease lasts, also where a site is gone for good."""
+
+    name = "locks are released"
+
+    def __init__(self) -> None:
+        self._since: dict[object, float] = {}
+
+    def after_step(self, step: Step, world: WorldView) -> str | None:
+        machine: Any = world.machine(step.site) if step.site < world.sites - 1 else None
+        for key in () if machine is None else machine.keeper.locks:
+            self._since.setdefault((step.site, key), step.time_ms)
+        return None
+
+    def at_end(self, world: WorldView) -> str | None:
+        for machine in _sites(world):
+            for key, lock in machine.keeper.locks.items():
+                since = self._since.get((machine.site, key), 0.0)
+                if world.now_ms - since > SETTLE_MS / 2:
+                    return f"site {machine.site} has kept {lock} since {since:.0f} ms"
+            if (
+                machine.seeker.stage is not Stage.NONE
+                and machine.seeker.since_ms < world.now_ms - SETTLE_MS / 2
+            ):
+                return f"site {machine.site} has sought {machine.seeker.plan} since {machine.seeker.since_ms}"
+        return None
+
+
+class NothingLost:
+    """In the end every operator runs, no plan is left half done, and all sites know where things are."""
+
+    name = "every operator runs, and all know where"
+
+    def __init__(self) -> None:
+        self._journal = Journal()
+        self._changed_ms = 0.0
+
+    def after_step(self, step: Step, world: WorldView) -> str | None:
+        if step.site == world.sites - 1:
+            before, on = self._journal.where, list(self._journal.on)
+            self._journal.see(world)
+            if before != self._journal.where or on != list(self._journal.on):
+                self._changed_ms = step.time_ms
+        return None
+
+    def at_end(self, world: WorldView) -> str | None:
+        lost = [number for number in range(OPERATORS) if self._journal.where[number].site == NOWHERE]
+        if lost:
+            return f"operators {lost} do not run"
+        if world.now_ms - self._changed_ms < TOLD_MS:
+            return None
+        if self._journal.on:
+            return f"plans {list(self._journal.on)} are not over"
+        for machine in _sites(world):
+            if machine.around.where != self._journal.where:
+                return f"site {machine.site} does not know where things are"
+        return None
+
+
+def lease_checkers() -> Sequence[Checker]:
+    return (OneLeasePerQuery(), WithinCapacity(), PromisesHold(), LocksEnd(), NothingLost())

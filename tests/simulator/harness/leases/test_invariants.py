@@ -1,0 +1,150 @@
+"""Leases through fault schedules, drawn and systematic: what must hold does, and planted bugs are found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from mooring.protocols.leases.adaptation_messages import LinkMeasured
+from mooring.protocols.leases.keeper import Keeper
+from mooring.protocols.leases.lease_messages import LockDenied, RequestLock
+from mooring.protocols.leases.lease_site import ApplyPlan, LeaseSite
+from mooring.protocols.leases.revalidation import Revalidated
+from mooring.protocols.leases.seeker import Seeker
+from mooring.protocols.leases.transitions import Event as LeaseEvent
+from mooring.protocols.moving import Accepted, Answer
+from mooring.protocols.protocol import Effect
+from mooring.simulator.harness.exploration import Subject, explore
+from mooring.simulator.harness.leases.invariants import lease_checkers
+from mooring.simulator.harness.leases.world import lease_scenarios, lease_world
+from mooring.simulator.harness.scenario import Request, Scenario
+from mooring.simulator.harness.systematic import with_every_fault
+
+LEASES = Subject(lease_world(), lease_checkers)
+
+
+def test_schedules_of_faults_break_no_invariant() -> None:
+    found = explore(LEASES, lease_scenarios(), range(40))
+    assert found.finding is None, str(found.finding)
+    assert found.steps > 20_000
+
+
+@pytest.mark.soak
+def test_a_thousand_schedules() -> None:
+    found = explore(LEASES, lease_scenarios(), range(1000, 2000))
+    assert found.finding is None, str(found.finding)
+
+
+def contested() -> Scenario:
+    """Two sites want shared operators elsewhere at about the same time, a third what the others do not touch;
+    and a link becomes slow. The mover is the last of six."""
+    latency_ms = tuple(tuple(20.0 * (a != b) for b in range(6)) for a in range(6))
+    link = [Request(1400.0, x, LinkMeasured(y, 80.0)) for x, y in ((0, 1), (1, 0))]
+    requests = (
+        Request(1010.0, 0, ApplyPlan(0, ((0, 3), (1, 4)))),
+        Request(1015.0, 2, ApplyPlan(1, ((1, 0),))),
+        Request(1020.0, 4, ApplyPlan(3, ((5, 1),))),
+        *link,
+    )
+    return Scenario(0, latency_ms, 11_000.0, requests=requests)
+
+
+def one_lease() -> Scenario:
+    """One plan with two moves, whatever else there is to happen being switched off by ending early."""
+    latency_ms = tuple(tuple(20.0 * (a != b) for b in range(6)) for a in range(6))
+    return Scenario(0, latency_ms, 9_000.0, requests=(Request(10.0, 0, ApplyPlan(0, ((0, 3), (1, 4)))),))
+
+
+@pytest.mark.parametrize(("scenario", "every"), [(one_lease(), 97), (contested(), 211)])
+def test_a_fault_at_any_step_breaks_no_invariant(scenario: Scenario, every: int) -> None:
+    """A part of all steps and faults; `python -m benchmarks overlay_faults` runs every one."""
+    tried = 0
+    for faulty in with_every_fault(LEASES, scenario, (5.0, 700.0, 4000.0), every):
+        violation = LEASES.run(faulty).violation
+        assert violation is None, f"{faulty.describe()}\n{violation}"
+        tried += 1
+    assert tried >= 20
+
+
+class NeverExpires(Keeper):
+    def next_timer(self) -> float | None:
+        return None
+
+    def timer(self, now_ms: float) -> Sequence[Effect]:
+        return ()
+
+
+class GrantsTwice(Keeper):
+    """Does not look for other leases."""
+
+    def _objection(self, request: RequestLock) -> LockDenied | None:
+        mine, self.locks = self.locks, {}
+        found = super()._objection(request)
+        self.locks = mine
+        return found
+
+
+class ForgetsReservations(Keeper):
+    @property
+    def reserved(self) -> dict[int, float]:
+        return {}
+
+
+class HeldLocksExpire(Keeper):
+    def timer(self, now_ms: float) -> Sequence[Effect]:
+        self.locks = {key: lock for key, lock in self.locks.items() if lock.until_ms > now_ms}
+        return ()
+
+
+class NeverAsksTheMover(Keeper):
+    """Who seeks a lease will say when it is over."""
+
+    def timer(self, now_ms: float) -> Sequence[Effect]:
+        super().timer(now_ms)
+        return ()
+
+    def answered(self, answer: Answer, now_ms: float) -> Sequence[Effect]:
+        return ()
+
+
+class ReleasesBeforeTheMoverIsDone(Keeper):
+    def answered(self, answer: Answer, now_ms: float) -> Sequence[Effect]:
+        if isinstance(answer, Accepted):
+            self._free(answer.id, LeaseEvent.ANSWERED)
+        return super().answered(answer, now_ms)
+
+
+class BelievesOldPlans(Seeker):
+    def _check(self, sought: Any) -> Revalidated:
+        return Revalidated(super()._check(sought).latency_ms, None)
+
+
+def planted(kind: type[Keeper] | type[Seeker]) -> Subject:
+    class Buggy(LeaseSite):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            part: Any = self.keeper if issubclass(kind, Keeper) else self.seeker
+            part.__class__ = kind
+
+    return Subject(lease_world(Buggy), lease_checkers)
+
+
+BUGS = [
+    (NeverExpires, "locks are released"),
+    (GrantsTwice, "no two leases affect one query"),
+    (ForgetsReservations, "capacities hold"),
+    (HeldLocksExpire, "no two leases affect one query"),
+    (NeverAsksTheMover, "locks are released"),
+    (ReleasesBeforeTheMoverIsDone, "no two leases affect one query"),
+    (BelievesOldPlans, "limits hold under leases"),
+]
+
+
+@pytest.mark.parametrize(("bug", "invariant"), BUGS)
+def test_planted_bugs_are_found_and_made_small(bug: type[Keeper] | type[Seeker], invariant: str) -> None:
+    found = explore(planted(bug), lease_scenarios(), range(300), most_shrinking_runs=25).finding
+    assert found is not None
+    assert found.violation.checker == invariant
+    assert len(found.shrunken.faults) + len(found.shrunken.requests) < 20
