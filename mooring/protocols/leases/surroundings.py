@@ -56,7 +56,7 @@ class Surroundings:
         self._operators = {own.operator: own for own in operators}
         self._served: Served | None = None
         self.informed = False
-        """Whether it has been told of everything that runs, since it was started: no room is promised before."""
+        """Whether it has been told of everything that runs, since it started: no room is promised before."""
         self.version = 0
         """Counts how often it has learnt that something is elsewhere."""
 
