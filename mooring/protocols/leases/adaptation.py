@@ -38,14 +38,14 @@ from mooring.protocols.leases.lease_params import LeaseParams
 from mooring.protocols.leases.migration import migration
 from mooring.protocols.leases.seeker import LeaseEnded, Seeker
 from mooring.protocols.leases.slack import SlackTracker
-from mooring.protocols.leases.surroundings import Surroundings
-from mooring.protocols.leases.transitions import Stage
+from mooring.protocols.leases.surroundings import OverlaySurroundings
+from mooring.protocols.leases.transitions import LeaseStage
 from mooring.protocols.protocol import Effect, Output, Send
 
 OVERLOAD = -1
 """Stands for a query where the trouble is a site that is too full."""
 
-PlansFor = Callable[[int, Surroundings], Iterable[FinalPlan]]
+PlansFor = Callable[[int, OverlaySurroundings], Iterable[FinalPlan]]
 """The stored plans of an operator that runs here, as the plan exchange has left them."""
 
 
@@ -62,10 +62,10 @@ class _Trouble:
     tried: set[tuple[tuple[int, int], ...]] = field(default_factory=set)
 
 
-class Adaptation:
+class PlanAdaptation:
     def __init__(
         self,
-        around: Surroundings,
+        around: OverlaySurroundings,
         seeker: Seeker,
         slack: SlackTracker,
         params: LeaseParams,
@@ -82,7 +82,7 @@ class Adaptation:
 
     def next_timer(self) -> float:
         waiting = [trouble.not_before_ms for trouble in self.troubles.values()]
-        idle = self._seeker.stage is Stage.NONE
+        idle = self._seeker.stage is LeaseStage.NONE
         return min([self._next_ms, *waiting]) if idle else self._next_ms
 
     # What goes wrong.
@@ -140,7 +140,7 @@ class Adaptation:
             return self._look(now_ms)
         self._next_ms = now_ms + self._params.review_ms
         effects = [*self._look(now_ms)]
-        if not self.troubles and self._seeker.stage is Stage.NONE:
+        if not self.troubles and self._seeker.stage is LeaseStage.NONE:
             effects += self._improve(now_ms)
         return effects
 
@@ -148,7 +148,7 @@ class Adaptation:
         """The worst trouble whose time has come, if no other lease is sought."""
         for query in [q for q in self.troubles if q != OVERLOAD and self._late_by_ms(q) <= LATENCY_SLACK_MS]:
             del self.troubles[query]  # it has passed
-        if self._seeker.stage is not Stage.NONE:
+        if self._seeker.stage is not LeaseStage.NONE:
             return ()
         due = [each for each in self.troubles.values() if each.not_before_ms <= now_ms]
         if not due:

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from mooring.placement.overlay.replicas import copied_for, original_of, replica_number
 from mooring.placement.overlay.shared_operator import NOWHERE, upstream_first
 from mooring.protocols.leases.lease_messages import LeasePlan
-from mooring.protocols.leases.surroundings import Surroundings
+from mooring.protocols.leases.surroundings import OverlaySurroundings
 from mooring.protocols.moving import FragmentMove
 
 
 def replication(
-    around: Surroundings, query: int, moves: Sequence[tuple[int, int]], other: LeasePlan
+    around: OverlaySurroundings, query: int, moves: Sequence[tuple[int, int]], other: LeasePlan
 ) -> LeasePlan | None:
     """The plan for one query alone; None where it has copies already, or nothing to copy."""
     served = around.served
@@ -49,7 +49,7 @@ def replication(
     return LeasePlan("replicate", query, found, (query,), left, cores=cores_of(around, found))
 
 
-def merging(around: Surroundings, query: int) -> LeasePlan | None:
+def merging(around: OverlaySurroundings, query: int) -> LeasePlan | None:
     """The plan that ends a query's copies; None where it has none."""
     copies = [
         place
@@ -63,5 +63,5 @@ def merging(around: Surroundings, query: int) -> LeasePlan | None:
     return LeasePlan("merge", query, moves, (query,), tuple(sorted(after.upstream(query))))
 
 
-def cores_of(around: Surroundings, moves: Sequence[FragmentMove]) -> tuple[tuple[int, float], ...]:
+def cores_of(around: OverlaySurroundings, moves: Sequence[FragmentMove]) -> tuple[tuple[int, float], ...]:
     return tuple((move.fragment, around.needs(move.fragment).cores) for move in moves)

@@ -19,7 +19,7 @@ from mooring.placement.overlay.shared_operator import NOWHERE
 from mooring.placement.site_limits import SLACK
 from mooring.protocols.leases.lease_messages import (
     Held,
-    Hold,
+    HoldLocks,
     Lock,
     LockDenied,
     LockGranted,
@@ -31,24 +31,24 @@ from mooring.protocols.leases.lease_messages import (
     in_conflict,
 )
 from mooring.protocols.leases.lease_params import LeaseParams
-from mooring.protocols.leases.surroundings import Served, Surroundings, sink_number
-from mooring.protocols.leases.transitions import KEEPING, Event, Stage, stepped
+from mooring.protocols.leases.surroundings import OverlaySurroundings, Served, sink_number
+from mooring.protocols.leases.transitions import KEEPING, Event, LeaseStage, stepped
 from mooring.protocols.moving import Accepted, Answer, Done, Failed, Inquiry, LookUp, Over, ProposalId
 from mooring.protocols.protocol import Effect, Send
 
 Key = tuple[ProposalId, int, bool]
 
 
-def stage_of(lock: Lock | None) -> Stage:
+def stage_of(lock: Lock | None) -> LeaseStage:
     if lock is None:
-        return Stage.NONE
-    return Stage.HELD if lock.held else Stage.LOCKED
+        return LeaseStage.NONE
+    return LeaseStage.HELD if lock.held else LeaseStage.LOCKED
 
 
 class Keeper:
     """`locks` has to be durable before any of its effects is carried out."""
 
-    def __init__(self, around: Surroundings, mover: int, params: LeaseParams) -> None:
+    def __init__(self, around: OverlaySurroundings, mover: int, params: LeaseParams) -> None:
         self._around, self._mover, self._params = around, mover, params
         self.locks: dict[Key, Lock] = {}
         self._over: set[ProposalId] = set()
@@ -70,7 +70,7 @@ class Keeper:
         match message:
             case RequestLock():
                 return self._request(message, now_ms)
-            case Hold():
+            case HoldLocks():
                 return self._hold(sender, message, now_ms)
             case ReleaseLock(id=id_, places=places):
                 self._around.learn(places)
@@ -92,7 +92,7 @@ class Keeper:
             request.operator,
             request.room,
             request.plan,
-            held=after is Stage.HELD,
+            held=after is LeaseStage.HELD,
             until_ms=known.until_ms if known is not None and known.held else now_ms + self._params.lock_ms,
             dependents=request.dependents or (known is not None and known.dependents),
         )
@@ -181,7 +181,7 @@ class Keeper:
 
     # Holding and ending.
 
-    def _hold(self, sender: int, hold: Hold, now_ms: float) -> Sequence[Effect]:
+    def _hold(self, sender: int, hold: HoldLocks, now_ms: float) -> Sequence[Effect]:
         mine = [key for key in self.locks if key[0] == hold.id]
         if len(mine) < hold.locks:
             return (Send(sender, LockLost(hold.id)),)

@@ -4,7 +4,7 @@
     RequestLock    ->   hosts of what moves, who pass it on to publishers, subscribers and queries
     RequestLock    ->   the sites that operators go to: room
                    <-   LockGranted (with what the plan stands on there), or LockDenied
-    Hold           ->   all of them: from now on nothing expires
+    HoldLocks           ->   all of them: from now on nothing expires
                    <-   Held, or LockLost
     (`Proposed` to the mover, and its answers: `moving.py`)
     ReleaseLock    ->   all of them
@@ -83,7 +83,7 @@ class LockDenied(msgspec.Struct, frozen=True, tag=True):
     """Where the operator is, if that has changed."""
 
 
-class Hold(msgspec.Struct, frozen=True, tag=True):
+class HoldLocks(msgspec.Struct, frozen=True, tag=True):
     id: ProposalId
     locks: int
     """That the site has granted."""
@@ -109,7 +109,7 @@ class Released(msgspec.Struct, frozen=True, tag=True):
     id: ProposalId
 
 
-ToKeeper = RequestLock | Hold | ReleaseLock
+ToKeeper = RequestLock | HoldLocks | ReleaseLock
 ToSeeker = LockGranted | LockDenied | Held | LockLost | Released
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from mooring.placement.overlay.final_plans import FinalPlan
 from mooring.placement.overlay.shared_operator import SharedOperator
-from mooring.protocols.leases.adaptation import Adaptation, PlansFor
+from mooring.protocols.leases.adaptation import PlanAdaptation, PlansFor
 from mooring.protocols.leases.adaptation_messages import (
     Arrives,
     LatencyIs,
@@ -25,8 +25,8 @@ from mooring.protocols.leases.lease_params import LeaseParams
 from mooring.protocols.leases.migration import migration
 from mooring.protocols.leases.seeker import LeaseEnded, Seeker
 from mooring.protocols.leases.slack import SlackTracker
-from mooring.protocols.leases.surroundings import Surroundings
-from mooring.protocols.leases.transitions import Stage
+from mooring.protocols.leases.surroundings import OverlaySurroundings
+from mooring.protocols.leases.transitions import LeaseStage
 from mooring.protocols.moving import Answer, LookUp, Proposed, StartedAt, Whereabouts, mover_of
 from mooring.protocols.protocol import (
     Asked,
@@ -61,7 +61,7 @@ class LeaseMemory(msgspec.Struct, frozen=True):
     """Of the open proposal."""
 
 
-def no_plans(operator: int, around: Surroundings) -> Sequence[FinalPlan]:
+def no_plans(operator: int, around: OverlaySurroundings) -> Sequence[FinalPlan]:
     return ()
 
 
@@ -85,13 +85,13 @@ class LeaseSite:
     def __init__(self, site: int, sites: int, generator: np.random.Generator, start: LeaseStart) -> None:
         self.site, self._generator, self._params = site, generator, start.params
         self._mover = mover_of(sites)
-        self.around = Surroundings(
+        self.around = OverlaySurroundings(
             site, start.operators, start.places, start.usable_cores, start.memory_mb, start.latency_ms
         )
         self.keeper = Keeper(self.around, self._mover, start.params)
         self.seeker = Seeker(self.around, sites, start.params, start.channel_ms)
         self.slack = SlackTracker(self.around, start.channel_ms)
-        self.adaptation = Adaptation(
+        self.adaptation = PlanAdaptation(
             self.around, self.seeker, self.slack, start.params, start.plans_for, generator
         )
         self._kept: LeaseMemory | None = None
@@ -142,7 +142,7 @@ class LeaseSite:
                 return self.adaptation.measured(site, latency_ms, now_ms)
             case LoadMeasured(operator=operator, cores=cores):
                 return self.adaptation.loaded(operator, cores, now_ms)
-            case ApplyPlan(query=query, moves=moves) if self.seeker.stage is Stage.NONE:
+            case ApplyPlan(query=query, moves=moves) if self.seeker.stage is LeaseStage.NONE:
                 plan = migration(self.around, query, moves)
                 return () if plan is None else self.seeker.seek(plan, now_ms)
         return ()

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from mooring.protocols.leases.copies import cores_of
 from mooring.protocols.leases.lease_messages import LeasePlan
-from mooring.protocols.leases.surroundings import Surroundings
+from mooring.protocols.leases.surroundings import OverlaySurroundings
 from mooring.protocols.moving import FragmentMove
 
 
 def migration(
-    around: Surroundings,
+    around: OverlaySurroundings,
     query: int,
     moves: Sequence[tuple[int, int]],
     change_ms: tuple[tuple[int, float], ...] = (),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from mooring.placement.overlay.partial_plans import LATENCY_SLACK_MS
 from mooring.placement.overlay.shared_operator import NOWHERE, upstream_first
 from mooring.protocols.leases.lease_messages import LeasePlan
-from mooring.protocols.leases.surroundings import Served, Surroundings
+from mooring.protocols.leases.surroundings import OverlaySurroundings, Served
 
 Measured = Mapping[tuple[int, int], float]
 """Milliseconds between two sites, the smaller number first."""
@@ -65,7 +65,9 @@ def _slowest(ways: list[float | None]) -> float | None:
     return max(known) if len(known) == len(ways) else None
 
 
-def revalidated(plan: LeasePlan, around: Surroundings, measured: Measured, channel_ms: float) -> Revalidated:
+def revalidated(
+    plan: LeasePlan, around: OverlaySurroundings, measured: Measured, channel_ms: float
+) -> Revalidated:
     """Every affected query meets its limit then or, if it does not now, is at least no later than now."""
     served, sites = around.after(plan)
     limits: dict[int, float] = {}

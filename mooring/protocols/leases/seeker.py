@@ -16,7 +16,7 @@ from mooring.placement.overlay.replicas import original_of
 from mooring.placement.overlay.shared_operator import NOWHERE
 from mooring.protocols.leases.lease_messages import (
     Held,
-    Hold,
+    HoldLocks,
     LeasePlan,
     LockDenied,
     LockGranted,
@@ -28,8 +28,8 @@ from mooring.protocols.leases.lease_messages import (
 )
 from mooring.protocols.leases.lease_params import LeaseParams
 from mooring.protocols.leases.revalidation import Revalidated, link, revalidated
-from mooring.protocols.leases.surroundings import Surroundings, sink_number
-from mooring.protocols.leases.transitions import SEEKING, Event, Stage, stepped
+from mooring.protocols.leases.surroundings import OverlaySurroundings, sink_number
+from mooring.protocols.leases.transitions import SEEKING, Event, LeaseStage, stepped
 from mooring.protocols.moving import (
     Accepted,
     Answer,
@@ -66,7 +66,7 @@ class _Sought:
     id: ProposalId
     plan: LeasePlan
     deadline_ms: float
-    stage: Stage = Stage.ASKING
+    stage: LeaseStage = LeaseStage.ASKING
     expected: dict[tuple[int, bool], tuple[int, bool]] = field(default_factory=dict)
     """Operator and whether it is about room -> site, and whether its dependents are asked."""
     granted: dict[tuple[int, bool], LockGranted] = field(default_factory=dict)
@@ -88,7 +88,9 @@ class _Sought:
 class Seeker:
     """`proposer.open` and `plan` have to be durable before any of its effects is carried out."""
 
-    def __init__(self, around: Surroundings, sites: int, params: LeaseParams, channel_ms: float) -> None:
+    def __init__(
+        self, around: OverlaySurroundings, sites: int, params: LeaseParams, channel_ms: float
+    ) -> None:
         self._around, self._params, self._channel_ms = around, params, channel_ms
         self.proposer = Proposer(around.site, sites)
         self._sought: _Sought | None = None
@@ -97,8 +99,8 @@ class Seeker:
         """When the present lease was begun."""
 
     @property
-    def stage(self) -> Stage:
-        return Stage.NONE if self._sought is None else self._sought.stage
+    def stage(self) -> LeaseStage:
+        return LeaseStage.NONE if self._sought is None else self._sought.stage
 
     @property
     def plan(self) -> LeasePlan | None:
@@ -111,7 +113,7 @@ class Seeker:
         self._again_ms = self.since_ms = now_ms
         if open_ is not None and plan is not None:
             sites = frozenset(open_.lease.holders)
-            stage = stepped(SEEKING, Stage.PROPOSED, Event.CRASHED)
+            stage = stepped(SEEKING, LeaseStage.PROPOSED, Event.CRASHED)
             self._sought = _Sought(open_.id, plan, float("inf"), stage, proposed_to=sites)
 
     def next_timer(self) -> float | None:
@@ -146,18 +148,18 @@ class Seeker:
         sought = self._sought
         if sought is None:
             return ()
-        if now_ms >= sought.deadline_ms and sought.stage in (Stage.ASKING, Stage.HOLDING):
+        if now_ms >= sought.deadline_ms and sought.stage in (LeaseStage.ASKING, LeaseStage.HOLDING):
             silent = len(sought.missing) or len(sought.keepers - sought.held)
             return self._end(sought, Event.EXPIRED, "expired", f"{silent} answers were missing", now_ms)
         if now_ms < self._again_ms:
             return ()
         self._again_ms = now_ms + self._params.retry_ms
         match sought.stage:
-            case Stage.ASKING:
+            case LeaseStage.ASKING:
                 return self._ask(sought)
-            case Stage.HOLDING:
+            case LeaseStage.HOLDING:
                 return self._holds(sought)
-            case Stage.RELEASING:
+            case LeaseStage.RELEASING:
                 sought.releases_left -= 1
                 if sought.releases_left <= 0:
                     return self._forget(sought)
@@ -169,19 +171,19 @@ class Seeker:
         if sought is None or message.id != sought.id:
             return ()
         match message:
-            case LockGranted() if sought.stage is Stage.ASKING:
+            case LockGranted() if sought.stage is LeaseStage.ASKING:
                 return self._lock_granted(sought, message, now_ms)
-            case LockDenied(reason=reason, by=by, place=place) if sought.stage is Stage.ASKING:
+            case LockDenied(reason=reason, by=by, place=place) if sought.stage is LeaseStage.ASKING:
                 if place is not None:
                     self._around.learn([place])
                 why = f"operator {message.operator}: {reason}"
                 return self._end(sought, Event.DENIED, "denied", why, now_ms, by)
-            case Held() if sought.stage is Stage.HOLDING:
+            case Held() if sought.stage is LeaseStage.HOLDING:
                 sought.held.add(sender)
                 return self._propose(sought, now_ms) if sought.held >= sought.keepers else ()
-            case LockLost() if sought.stage is Stage.HOLDING:
+            case LockLost() if sought.stage is LeaseStage.HOLDING:
                 return self._end(sought, Event.LOST, "expired", f"site {sender} has lost a lock", now_ms)
-            case Released() if sought.stage is Stage.RELEASING:
+            case Released() if sought.stage is LeaseStage.RELEASING:
                 sought.released.add(sender)
                 return self._forget(sought) if sought.released >= sought.keepers else ()
         return ()
@@ -215,7 +217,8 @@ class Seeker:
     def _holds(self, sought: _Sought) -> Sequence[Effect]:
         sites = [site for site, _ in sought.expected.values()]
         return [
-            Send(site, Hold(sought.id, sites.count(site))) for site in sorted(sought.keepers - sought.held)
+            Send(site, HoldLocks(sought.id, sites.count(site)))
+            for site in sorted(sought.keepers - sought.held)
         ]
 
     def _propose(self, sought: _Sought, now_ms: float) -> Sequence[Effect]:
@@ -252,7 +255,7 @@ class Seeker:
         ending = self.proposer.answered(answer)
         if sought is None or answer.id != sought.id:
             return ()
-        if isinstance(answer, Accepted) and sought.stage is Stage.PROPOSED:
+        if isinstance(answer, Accepted) and sought.stage is LeaseStage.PROPOSED:
             sought.stage = stepped(SEEKING, sought.stage, Event.ACCEPTED)
         match ending:
             case Refused(reason=reason):

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 from mooring.placement.overlay.shared_operator import NOWHERE
 from mooring.protocols.leases.adaptation_messages import Arrives, LatencyIs
-from mooring.protocols.leases.surroundings import Surroundings
+from mooring.protocols.leases.surroundings import OverlaySurroundings
 from mooring.protocols.protocol import Effect, Send
 
 
 class SlackTracker:
-    def __init__(self, around: Surroundings, channel_ms: float) -> None:
+    def __init__(self, around: OverlaySurroundings, channel_ms: float) -> None:
         self._around, self._channel_ms = around, channel_ms
         self._arrival_ms: dict[int, float] = {}
         self.latency_ms: dict[int, float] = {}

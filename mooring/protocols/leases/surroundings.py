@@ -39,7 +39,7 @@ class Served:
         return tuple(sorted({q for move in moves for q in self.queries.get(move.fragment, ())}))
 
 
-class Surroundings:
+class OverlaySurroundings:
     def __init__(
         self,
         site: int,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 
-class Stage(Enum):
+class LeaseStage(Enum):
     NONE = "none"
     # Of who seeks a lease.
     ASKING = "asking"
@@ -46,14 +46,14 @@ class Event(Enum):
     OVER = "Over"
     RELEASED = "Released by all, or silence"
     REQUEST = "RequestLock"
-    HOLD = "Hold"
+    HOLD = "HoldLocks"
     RELEASE = "ReleaseLock"
     ANSWERED = "the mover's last word"
 
 
-S, E = Stage, Event
+S, E = LeaseStage, Event
 
-SEEKING: Mapping[tuple[Stage, Event], Stage] = {
+SEEKING: Mapping[tuple[LeaseStage, Event], LeaseStage] = {
     (S.NONE, E.WANTED): S.ASKING,
     (S.ASKING, E.GRANTED_ALL): S.HOLDING,
     (S.ASKING, E.DENIED): S.RELEASING,
@@ -79,7 +79,7 @@ SEEKING: Mapping[tuple[Stage, Event], Stage] = {
 }
 """Of who seeks a lease."""
 
-KEEPING: Mapping[tuple[Stage, Event], Stage] = {
+KEEPING: Mapping[tuple[LeaseStage, Event], LeaseStage] = {
     (S.NONE, E.REQUEST): S.LOCKED,
     (S.LOCKED, E.REQUEST): S.LOCKED,
     (S.LOCKED, E.HOLD): S.HELD,
@@ -96,7 +96,9 @@ KEEPING: Mapping[tuple[Stage, Event], Stage] = {
 """Of who keeps a lock. That `HELD` does not expire is what it is for."""
 
 
-def stepped(table: Mapping[tuple[Stage, Event], Stage], stage: Stage, event: Event) -> Stage:
+def stepped(
+    table: Mapping[tuple[LeaseStage, Event], LeaseStage], stage: LeaseStage, event: Event
+) -> LeaseStage:
     """The next stage; a step that is not in the table is a bug."""
     if (stage, event) not in table:
         raise ValueError(f"no transition from {stage.value!r} by {event.value!r}")
@@ -108,7 +110,7 @@ def diagram() -> str:
     lines = ["stateDiagram-v2"]
     for name, table in (("Seeking", SEEKING), ("Keeping", KEEPING)):
         lines.append(f"  state {name} {{")
-        arrows: dict[tuple[Stage, Stage], list[str]] = {}
+        arrows: dict[tuple[LeaseStage, LeaseStage], list[str]] = {}
         for (stage, event), after in table.items():
             if stage is not after:
                 arrows.setdefault((stage, after), []).append(event.value)
@@ -118,5 +120,5 @@ def diagram() -> str:
     return "\n".join(lines)
 
 
-def _named(part: str, stage: Stage) -> str:
-    return f"{part.lower()}_none" if stage is Stage.NONE else stage.value
+def _named(part: str, stage: LeaseStage) -> str:
+    return f"{part.lower()}_none" if stage is LeaseStage.NONE else stage.value

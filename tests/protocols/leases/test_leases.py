@@ -15,7 +15,7 @@ from mooring.protocols.leases.lease_messages import LeasePlan, LockDenied, Reque
 from mooring.protocols.leases.lease_params import LeaseParams
 from mooring.protocols.leases.lease_site import ApplyPlan, LeaseSite, LeaseStart
 from mooring.protocols.leases.seeker import LeaseEnded
-from mooring.protocols.leases.surroundings import Surroundings
+from mooring.protocols.leases.surroundings import OverlaySurroundings
 from mooring.protocols.moving import FragmentMove, StartedAt
 from mooring.protocols.protocol import Output, Send
 from mooring.simulator.harness.checkers import Step, WorldView
@@ -72,7 +72,7 @@ def run(
     places = [StartedAt(operator, site, 1) for operator, site in HOMES.items()]
     places += [StartedAt(number, NOWHERE, 0) for number in COPIES]
 
-    def plans_for(operator: int, around: Surroundings) -> Sequence[FinalPlan]:
+    def plans_for(operator: int, around: OverlaySurroundings) -> Sequence[FinalPlan]:
         return (plans or {}).get(operator, ())
 
     def make(site: int, peers: int, generator: np.random.Generator) -> LeaseSite | ParallelMover:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.protocols.leases.transitions import KEEPING, SEEKING, Event, Stage, diagram, stepped
+from mooring.protocols.leases.transitions import KEEPING, SEEKING, Event, LeaseStage, diagram, stepped
 
 GUIDE = Path(__file__).parents[3] / "docs" / "overlays.md"
 
@@ -18,14 +18,18 @@ def test_the_guide_shows_the_table() -> None:
 
 def test_nothing_expires_once_it_is_held_or_proposed() -> None:
     table = {**SEEKING, **KEEPING}
-    lasting = {Stage.PROPOSED, Stage.MOVING, Stage.HELD}
+    lasting = {LeaseStage.PROPOSED, LeaseStage.MOVING, LeaseStage.HELD}
     assert not [stage for stage, event in table if stage in lasting and event is Event.EXPIRED]
 
 
 @pytest.mark.parametrize("table", [SEEKING, KEEPING])
-def test_every_stage_is_reached_and_comes_to_an_end(table: Mapping[tuple[Stage, Event], Stage]) -> None:
+def test_every_stage_is_reached_and_comes_to_an_end(
+    table: Mapping[tuple[LeaseStage, Event], LeaseStage],
+) -> None:
     stages = {stage for stage, _ in table} | set(table.values())
-    for start, goal in [(Stage.NONE, stage) for stage in stages] + [(stage, Stage.NONE) for stage in stages]:
+    for start, goal in [(LeaseStage.NONE, stage) for stage in stages] + [
+        (stage, LeaseStage.NONE) for stage in stages
+    ]:
         reached = {start}
         for _ in stages:
             reached |= {after for (stage, _), after in table.items() if stage in reached}
@@ -34,4 +38,4 @@ def test_every_stage_is_reached_and_comes_to_an_end(table: Mapping[tuple[Stage, 
 
 def test_a_step_that_is_not_in_the_table_is_a_bug() -> None:
     with pytest.raises(ValueError, match="no transition from 'held' by 'time is up'"):
-        stepped(KEEPING, Stage.HELD, Event.EXPIRED)
+        stepped(KEEPING, LeaseStage.HELD, Event.EXPIRED)

@@ -14,7 +14,7 @@ from mooring.placement.overlay.replicas import as_served, original_of
 from mooring.placement.overlay.shared_operator import NOWHERE, SharedOperator, queries_of
 from mooring.protocols.leases.adaptation_messages import LinkMeasured
 from mooring.protocols.leases.revalidation import link
-from mooring.protocols.leases.transitions import Stage
+from mooring.protocols.leases.transitions import LeaseStage
 from mooring.protocols.moving import Proposed, StartedAt
 from mooring.protocols.protocol import Asked, Send
 from mooring.simulator.harness.checkers import Checker, Step, WorldView
@@ -36,7 +36,7 @@ TOLD_MS = 3000.0
 """By then everybody has heard of the last change."""
 
 
-class Journal:
+class MoverJournal:
     """What the mover has written down: where everything is, and which plans are on."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class OneLeasePerQuery:
     name = "no two leases affect one query"
 
     def __init__(self) -> None:
-        self._journal = Journal()
+        self._journal = MoverJournal()
         self._affects: dict[tuple[int, int, int], set[int]] = {}
 
     def after_step(self, step: Step, world: WorldView) -> str | None:
@@ -101,13 +101,13 @@ class OneLeasePerQuery:
         return None
 
 
-class WithinCapacity:
+class LeasesFit:
     """No site runs more than it has room for."""
 
     name = "capacities hold"
 
     def __init__(self) -> None:
-        self._journal = Journal()
+        self._journal = MoverJournal()
 
     def after_step(self, step: Step, world: WorldView) -> str | None:
         if step.site != world.sites - 1:
@@ -130,7 +130,7 @@ class PromisesHold:
     name = "limits hold under leases"
 
     def __init__(self) -> None:
-        self._journal = Journal()
+        self._journal = MoverJournal()
         self._links: dict[tuple[int, int], list[tuple[float, float]]] = {}
         self._proposed_ms: dict[tuple[int, int, int], float] = {}
 
@@ -199,7 +199,7 @@ class LocksEnd:
                 if world.now_ms - since > SETTLE_MS / 2:
                     return f"site {machine.site} has kept {lock} since {since:.0f} ms"
             if (
-                machine.seeker.stage is not Stage.NONE
+                machine.seeker.stage is not LeaseStage.NONE
                 and machine.seeker.since_ms < world.now_ms - SETTLE_MS / 2
             ):
                 return f"site {machine.site} has sought {machine.seeker.plan} since {machine.seeker.since_ms}"
@@ -212,7 +212,7 @@ class NothingLost:
     name = "every operator runs, and all know where"
 
     def __init__(self) -> None:
-        self._journal = Journal()
+        self._journal = MoverJournal()
         self._changed_ms = 0.0
 
     def after_step(self, step: Step, world: WorldView) -> str | None:
@@ -238,4 +238,4 @@ class NothingLost:
 
 
 def lease_checkers() -> Sequence[Checker]:
-    return (OneLeasePerQuery(), WithinCapacity(), PromisesHold(), LocksEnd(), NothingLost())
+    return (OneLeasePerQuery(), LeasesFit(), PromisesHold(), LocksEnd(), NothingLost())

@@ -30,7 +30,7 @@ from mooring.protocols.leases.adaptation import PlansFor
 from mooring.protocols.leases.adaptation_messages import LinkMeasured
 from mooring.protocols.leases.lease_params import LeaseParams
 from mooring.protocols.leases.lease_site import ApplyPlan, LeaseSite, LeaseStart
-from mooring.protocols.leases.surroundings import Served, Surroundings
+from mooring.protocols.leases.surroundings import OverlaySurroundings, Served
 from mooring.protocols.moving import StartedAt
 from mooring.protocols.protocol import MakeMachine
 from mooring.simulator.harness.faults import Crash, FaultParams
@@ -94,7 +94,7 @@ def ring_plans(sites: int) -> PlansFor:
     latencies, kept = KnownLatencies(latency_ms), KeptPlans(most=MOST_PLANS)
     made: dict[object, Sequence[FinalPlan]] = {}
 
-    def plans_for(operator: int, around: Surroundings) -> Sequence[FinalPlan]:
+    def plans_for(operator: int, around: OverlaySurroundings) -> Sequence[FinalPlan]:
         ordered = upstream_first(around.served.own.values())
         at = {own.operator: around.site_of(own.operator) for own in ordered}
         if operator not in at or NOWHERE in at.values():
