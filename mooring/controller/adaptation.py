@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from mooring.arrays import Bools
-from mooring.controller.deciding.decider import Decider, Observation, Proposal
+from mooring.controller.deciding.decider import AnsweringDecider, Decider, Observation, Proposal
 from mooring.controller.deciding.guards import GuardOptions, Guards
 from mooring.controller.deciding.picture import Picture
 from mooring.controller.deciding.surveyor import SurveyOptions, Surveyor
@@ -74,31 +74,49 @@ class Adaptation:
     def consider(self, observation: Observation, busy: str = "") -> Considered:
         """`busy`: what is under way that nothing else may interfere with, in words."""
         self.ledger.take(observation)
+        answering = self.decider if isinstance(self.decider, AnsweringDecider) else None
+        if answering is not None:
+            answering.observe(observation, busy=self.desk.busy)
+        considered, waits = self._considered(observation, busy, answering)
+        if answering is not None and not considered.ordered and not waits:
+            answering.refused(considered.why)
+        return considered
+
+    def _considered(
+        self, observation: Observation, busy: str, answering: AnsweringDecider | None
+    ) -> tuple[Considered, bool]:
+        """What comes of a look, and whether those who proposed go on waiting for an answer."""
         picture = self.surveyor.survey(observation)
         if isinstance(picture, str):
-            return Considered(None, (), picture)
+            return Considered(None, (), picture), True
         self.picture = picture
         if self._worse is not None and not busy:
-            return self._undo(self._worse)
+            return self._undo(self._worse), True
         picture = replace(picture, held=self._held(picture, observation.at_s))
         proposal = replace(self.decider.decide(picture), statistics=picture.statistics)
         if (dismissed := self._dismissal(proposal, observation.at_s)) is not None:
             self._proposed = None
-            return Considered(replace(proposal, moves=()), (), dismissed)
+            return Considered(replace(proposal, moves=()), (), dismissed), False
         self._proposed = proposal
         times = MoveTimes().fitted(self.past_moves()) if proposal.moves else MoveTimes()
         verdict = self.guards.judge(proposal, picture, observation.at_s, times, busy)
         if verdict.accepted is None:
-            return Considered(proposal, (), verdict.why)
-        moves = tuple(each.move for each in verdict.accepted.moves)
+            return Considered(proposal, (), verdict.why), verdict.wait
         if self.act == "propose":
-            return Considered(proposal, (), "nothing is moved unless somebody asks for it (--act propose)")
+            why = "nothing is moved unless somebody asks for it (--act propose)"
+            return Considered(proposal, (), why), False
+        allowed = verdict.accepted if answering is None else answering.accepted(verdict.accepted)
+        if allowed is None:
+            return Considered(proposal, (), "the guards allow only part of what is made as a whole"), False
+        moves = tuple(each.move for each in allowed.moves)
         refusal = self.desk.order(moves, f"adapting: {self.decider.name}")
         if refusal is not None:
-            return Considered(proposal, (), refusal)
+            if answering is not None:
+                answering.not_begun(refusal)
+            return Considered(proposal, (), refusal), False
         loads_at = partial(_loads_at, picture, moves)
-        self.ledger.promise(verdict.accepted, self.decider.name, observation.at_s, loads_at)
-        return Considered(proposal, moves, verdict.why)
+        self.ledger.promise(allowed, self.decider.name, observation.at_s, loads_at)
+        return Considered(proposal, moves, verdict.why), False
 
     def asked_for(self, moves: Sequence[Move], asked_by: str, at_s: float) -> None:
         """Somebody's list begins: where it is what was proposed, what that promised is held against what

@@ -55,6 +55,7 @@ class FragmentReport:
     cores: float  # CPU seconds per second, its load at rate zero included
     waiting: float | None = None  # tuples in its channels that it has not read
     cores_estimated: bool = False  # the engine cannot see what a single fragment uses
+    epoch: int | None = None  # of the fence, taken when it was last started; None: not known
 
 
 @dataclass(frozen=True)

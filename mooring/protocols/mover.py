@@ -193,7 +193,7 @@ class MoverMachine:
         effects: list[Effect] = []
         busy, taken = bool(self.memory.accepted), list[Proposed]()
         for proposed in self.by_promise():
-            reason = BUSY if busy else self._stale(proposed.plan) or _meets(proposed, taken)
+            reason = BUSY if busy else self._stale(proposed.plan) or self.meets(proposed, taken)
             reason = reason or self._judge(proposed)
             if reason is None:
                 taken.append(proposed)
@@ -207,6 +207,18 @@ class MoverMachine:
         self.memory = msgspec.structs.replace(self.memory, accepted=tuple(taken))
         told = [each for proposed in taken for each in self._tell(proposed, Accepted(proposed.id))]
         return [*effects, Persist(self.memory), *told, Output(CarryOut(tuple(taken)))]
+
+    @staticmethod
+    def meets(proposed: Proposed, taken: Sequence[Proposed]) -> str | None:
+        """Whether one of those that are to be carried out moves what this plan moves or was made from, or
+        the other way round.
+        """
+        moved, known = _concerns(proposed.plan)
+        for other in taken:
+            others, others_known = _concerns(other.plan)
+            if others & (moved | known) or moved & others_known:
+                return f"it concerns what {other.id} moves"
+        return None
 
     def by_promise(self) -> list[Proposed]:
         """What waits to be judged, in the order in which that is done."""
@@ -278,18 +290,6 @@ class MoverMachine:
     def _tell(proposed: Proposed, answer: Answer) -> Sequence[Effect]:
         to = dict.fromkeys((proposed.id[0], *proposed.lease.holders))
         return [Send(site, answer) for site in to]
-
-
-def _meets(proposed: Proposed, taken: Sequence[Proposed]) -> str | None:
-    """Whether one of those that are to be carried out moves what this plan moves or was made from, or the
-    other way round.
-    """
-    moved, known = _concerns(proposed.plan)
-    for other in taken:
-        others, others_known = _concerns(other.plan)
-        if others & (moved | known) or moved & others_known:
-            return f"it concerns what {other.id} moves"
-    return None
 
 
 def _concerns(plan: MovePlan) -> tuple[set[int], set[int]]:

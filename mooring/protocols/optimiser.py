@@ -34,6 +34,7 @@ from mooring.protocols.moving import (
 from mooring.protocols.optimiser_messages import (
     FragmentSpec,
     HoldRoom,
+    MeasuredCapacity,
     MeasuredFlows,
     OptimiserMemory,
     Ping,
@@ -127,7 +128,9 @@ class Optimiser:
         if self._round % self._params.rounds_per_review:
             return ()
         self._reviews.give_up(self._round)
+        free = self.proposer.open is None
         effects = [*self.proposer.repeat(), *self._ask_about_held_room()]
+        effects += self._reviews.conclude_overdue(self._round, free=free)
         if self._round % (self._params.patience * self._params.rounds_per_review) == 0:
             effects.append(Send(self._mover, LookUp()))  # what it told may have been lost
         for spec in self.residence.running:
@@ -157,16 +160,17 @@ class Optimiser:
                 return (Send(sender, Probed(fragment, attempt, latency_ms, spare, residence.used_cores)),)
             case Probed():
                 return self._reviews.probed(sender, message, free=self.proposer.open is None)
-            case HoldRoom(id=id, fragment=fragment):
-                return self._hold_room(sender, id, fragment)
+            case HoldRoom():
+                return self._hold_room(sender, message)
             case RoomHeld():
                 return self._propose(message)
             case _ if sender == self._mover:
                 return self._from_mover(message)
         return ()
 
-    def _hold_room(self, sender: int, id: ProposalId, fragment: int) -> Sequence[Effect]:
-        if not self.residence.hold(id, fragment):
+    def _hold_room(self, sender: int, asked: HoldRoom) -> Sequence[Effect]:
+        id = asked.id
+        if id[0] != sender or not self.residence.hold(id, asked.fragment, asked.cores):
             return (Send(sender, RoomHeld(id, False)),)
         self._heard[id] = self._round
         return (Persist(self.durable), Send(sender, RoomHeld(id, True)))
@@ -185,8 +189,8 @@ class Optimiser:
             case Whereabouts(places=places, whole=whole):
                 self._learn(places)
                 self.residence.informed |= whole
-            case MeasuredFlows():
-                self._flows(message)
+            case MeasuredFlows() | MeasuredCapacity():
+                self._measured(message)
             case _ if isinstance(message, Answer):
                 return self._answered(message)
         return ()
@@ -195,6 +199,7 @@ class Optimiser:
         for fragment in self.residence.learn(places):
             self._reviews.forget(fragment)
             self._rates.pop(fragment, None)
+            self.residence.measured_cores.pop(fragment, None)
 
     def _answered(self, answer: Answer) -> Sequence[Effect]:
         self._heard[answer.id] = self._round
@@ -214,12 +219,15 @@ class Optimiser:
 
     def _asked(self, request: Any) -> Sequence[Effect]:
         if isinstance(request, Mapping):  # from a scenario that was written down
-            request = msgspec.convert(request, MeasuredFlows)
-        if isinstance(request, MeasuredFlows):
-            self._flows(request)
+            request = msgspec.convert(request, MeasuredFlows | MeasuredCapacity)
+        if isinstance(request, MeasuredFlows | MeasuredCapacity):
+            self._measured(request)
         return ()
 
-    def _flows(self, measured: MeasuredFlows) -> None:
+    def _measured(self, measured: MeasuredFlows | MeasuredCapacity) -> None:
+        if isinstance(measured, MeasuredCapacity):
+            self.residence.capacity_cores = measured.cores
+            return
         fragment, rates = measured.fragment, measured.rates
         if not self.residence.runs(fragment) or fragment not in self.residence.specs:
             return
@@ -228,6 +236,8 @@ class Optimiser:
             weight = self._params.rate_weight if fragment in self._rates else 1.0
             pairs = zip(before, rates, strict=True)
             self._rates[fragment] = tuple(known + weight * (seen - known) for known, seen in pairs)
+            if measured.cores is not None:
+                self.residence.measured_cores[fragment] = measured.cores
 
 
 Layout = Callable[[int], tuple[Sequence[FragmentSpec], Sequence[float]]]

@@ -82,6 +82,7 @@ class HoldRoom(msgspec.Struct, frozen=True, tag=True):
 
     id: ProposalId
     fragment: int
+    cores: float
 
 
 class RoomHeld(msgspec.Struct, frozen=True, tag=True):
@@ -96,3 +97,11 @@ class MeasuredFlows(msgspec.Struct, frozen=True, tag=True):
 
     fragment: int
     rates: tuple[float, ...]
+    cores: float | None = None
+    """What it uses at these; None: not measured."""
+
+
+class MeasuredCapacity(msgspec.Struct, frozen=True, tag=True):
+    """What the site can use now."""
+
+    cores: float

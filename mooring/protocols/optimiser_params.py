@@ -30,3 +30,7 @@ class OptimiserParams:
     def __post_init__(self) -> None:
         if not 0.0 < self.period_ms < float("inf") or self.rounds_per_review < 1 or self.candidates < 1:
             raise InputError(f"found {self}, expected positive numbers", field="optimiser")
+
+
+AGENTS = OptimiserParams(period_ms=1000.0, rounds_per_review=5)
+"""For agents of a run that is looked at every five seconds."""

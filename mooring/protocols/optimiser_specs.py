@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.load.build import build_load_model
+from mooring.load.model import LoadModel
 from mooring.placement.links import node_bytes, node_flows, problem_links
 from mooring.problem.problem import Problem
 from mooring.protocols.optimiser_messages import FragmentLink, FragmentSpec
 
 
-def fragment_specs(problem: Problem) -> list[FragmentSpec]:
-    """In the order of the problem's fragments, at its rates; links come in one order whatever the rates."""
-    model = build_load_model(problem)
+def fragment_specs(problem: Problem, known: LoadModel | None = None) -> list[FragmentSpec]:
+    """In the order of the problem's fragments, at its rates; links come in one order whatever the rates.
+    `known`: its load model, where there is one already.
+    """
+    model = known or build_load_model(problem)
     cores = np.asarray(model.coefficients @ model.present).ravel() + model.fixed_cores
     _, unit = node_flows(problem)
     sizes = node_bytes(problem) if unit == "B" else [1.0] * (len(problem.streams) + len(problem.operators))

@@ -21,6 +21,8 @@ class Residence:
         self.site, self.capacity_cores = site, capacity_cores
         self.specs: Mapping[int, FragmentSpec] = {spec.fragment: spec for spec in specs}
         self.where: dict[int, StartedAt] = {}
+        self.measured_cores: dict[int, float] = {}
+        """Of fragments that run here."""
         self.held: dict[ProposalId, HeldRoom] = {}
         self.informed = False
         """Whether it has been told of everything that runs here. Nothing is promised room before."""
@@ -51,7 +53,7 @@ class Residence:
     @property
     def used_cores(self) -> float:
         """By what runs here and by what room is kept for; what has arrived is not counted twice."""
-        fragments = {spec.fragment: spec.cores for spec in self.running}
+        fragments = {spec.fragment: self.cores(spec.fragment) for spec in self.running}
         fragments |= {room.fragment: room.cores for room in self.held.values()}
         return sum(fragments.values())
 
@@ -59,14 +61,16 @@ class Residence:
     def spare_cores(self) -> float:
         return self.capacity_cores - self.used_cores
 
-    def hold(self, id: ProposalId, fragment: int) -> bool:
+    def cores(self, fragment: int) -> float:
+        return self.measured_cores.get(fragment, self.specs[fragment].cores)
+
+    def hold(self, id: ProposalId, fragment: int, cores: float) -> bool:
         """Keep room, if there is enough; whether it is kept."""
         if id in self.held:
             return True
-        spec = self.specs.get(fragment)
-        if not self.informed or spec is None or self.runs(fragment) or self.spare_cores < spec.cores:
+        if not self.informed or self.runs(fragment) or not 0.0 <= cores <= self.spare_cores:
             return False
-        self.held[id] = HeldRoom(id, fragment, spec.cores)
+        self.held[id] = HeldRoom(id, fragment, cores)
         return True
 
     def let_go(self, id: ProposalId) -> bool:

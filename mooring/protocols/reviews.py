@@ -26,7 +26,7 @@ from mooring.protocols.optimiser_messages import (
 from mooring.protocols.optimiser_params import OptimiserParams
 from mooring.protocols.protocol import Effect, Send
 from mooring.protocols.residence import Residence
-from mooring.protocols.review import Review
+from mooring.protocols.review import Neighbourhood, Review
 
 
 class Reviews:
@@ -46,6 +46,7 @@ class Reviews:
         self._looked_up: dict[int, tuple[Coordinate, int]] = {}
         """Fragment -> its place when sites were last probed for it, and how many reviews ago."""
         self._incarnation, self._attempts = 0, 0
+        self._around: tuple[int, Neighbourhood] | None = None
 
     def start(self, incarnation: int) -> None:
         self._incarnation = incarnation
@@ -72,7 +73,7 @@ class Reviews:
         )
         if not ends or not self._known.knows(ends):
             return ()
-        around = self._known.neighbourhood(self._residence.spare_cores)
+        around = self._neighbourhood(round_now)
         place = around.wanted(ends, rates, self._generator)
         if not self._looks_up(spec.fragment, place):
             return ()
@@ -93,6 +94,12 @@ class Reviews:
         )
         return [Send(target, Probe(spec.fragment, attempt, ends)) for target in targets]
 
+    def _neighbourhood(self, round_now: int) -> Neighbourhood:
+        """One for all that is reconsidered in a round."""
+        if self._around is None or self._around[0] != round_now:
+            self._around = round_now, self._known.neighbourhood(self._residence.spare_cores)
+        return self._around[1]
+
     def _looks_up(self, fragment: int, place: Coordinate) -> bool:
         before, reviews = self._looked_up.get(fragment, (None, 0))
         if before is not None and not self._params.migration.looks_up(place.latency_ms(before), reviews + 1):
@@ -102,25 +109,38 @@ class Reviews:
         return True
 
     def probed(self, sender: int, message: Probed, *, free: bool) -> Sequence[Effect]:
-        """When the last of the probed sites has answered, the best is asked for room, if any is; not if a
-        proposal is open (`free` is false): then it is for another time.
-        """
+        """When the last of the probed sites has answered, the best is asked for room, if any is."""
         fragment = message.fragment
-        review, spec = self._open.get(fragment), self._residence.specs.get(fragment)
-        if review is None or spec is None or review.attempt != message.attempt or review.target is not None:
+        review = self._open.get(fragment)
+        if review is None or review.attempt != message.attempt or review.target is not None:
             return ()
         review.heard += 1
-        if message.spare_cores >= spec.cores and min(message.latency_ms, default=-1.0) >= 0.0:
+        if (
+            message.spare_cores >= self._residence.cores(fragment)
+            and min(message.latency_ms, default=-1.0) >= 0.0
+        ):
             review.answers[sender] = message
-        if review.heard < review.asked:
-            return ()
+        return self._conclude(fragment, review, free=free) if review.heard >= review.asked else ()
+
+    def conclude_overdue(self, round_now: int, *, free: bool) -> Sequence[Effect]:
+        """What has waited for a whole review is decided by the answers that came: a site that is gone never
+        gives one.
+        """
+        effects: list[Effect] = []
+        for fragment, review in list(self._open.items()):
+            if review.target is None and round_now - review.began >= self._params.rounds_per_review:
+                effects += self._conclude(fragment, review, free=free)
+        return effects
+
+    def _conclude(self, fragment: int, review: Review, *, free: bool) -> Sequence[Effect]:
+        """Not if a proposal is open (`free` is false): then it is for another time."""
         asking = any(other.target is not None for other in self._open.values())
         review.target = self._best(review) if free and not asking else None
         if review.target is None:
             del self._open[fragment]
             return ()
         review.id = self._new_id()
-        return (Send(review.target, HoldRoom(review.id, fragment)),)
+        return (Send(review.target, HoldRoom(review.id, fragment, self._residence.cores(fragment))),)
 
     def _best(self, review: Review) -> int | None:
         """The site with the least usage; None if there is none, or too little would be saved."""
@@ -141,7 +161,7 @@ class Reviews:
         if not message.fits or target is None or min(own) < 0.0:
             return None
         move = FragmentMove(found, self._residence.site, target, review.place.epoch)
-        cores, answer = self._residence.specs[found].cores, review.answers[target]
+        cores, answer = self._residence.cores(found), review.answers[target]
         promise = Promise(
             review.tuples_saved(own, answer.latency_ms),
             (

@@ -82,7 +82,7 @@ def test_the_observation_holds_what_was_measured_and_not_what_is_true(tmp_path: 
             seen.append(picture)
             return Proposal(picture.predict(picture.sites), (), "spying")
 
-    run.session.adaptation.decider = Spy()  # type: ignore[assignment]  # a class variable there
+    run.session.adaptation.decider = Spy()
     run.session.run(lambda passed: passed >= 30.0)
     assert seen[-1].rates[0] == pytest.approx(30.0, rel=0.1)
     assert seen[-1].placement.by_fragment() == ALL_AT_A

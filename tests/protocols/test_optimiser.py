@@ -105,10 +105,10 @@ def keeps_it_to_itself(self: MoverMachine, places: Sequence[StartedAt]) -> Seque
     return ()
 
 
-def crowds(self: Residence, id: tuple[int, int, int], fragment: int) -> bool:
+def crowds(self: Residence, id: tuple[int, int, int], fragment: int, cores: float) -> bool:
     """Room is promised to everybody."""
     with patch.object(Residence, "spare_cores", 100.0):
-        return sound_hold(self, id, fragment)
+        return sound_hold(self, id, fragment, cores)
 
 
 sound_hold = Residence.hold

@@ -44,6 +44,9 @@ def print_comparison(comparison: Comparison, terminal: Terminal) -> None:
     terminal.print()
     for name, course in comparison.courses.items():
         terminal.print(f"{escape(name)}: {escape(course.simulated.verdict)}")
+        if course.traffic.total:
+            kilobytes = course.traffic.bytes / 1000.0
+            terminal.print(f"{escape(name)}: {course.traffic.total:,} messages, {kilobytes:,.0f} kB")
 
 
 def _figures(comparison: Comparison) -> Table:

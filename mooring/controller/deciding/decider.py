@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from mooring.deployment.engine import Measurement
 from mooring.deployment.moves import Move
@@ -123,8 +123,30 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
+@runtime_checkable
+class AnsweringDecider(Protocol):
+    """A decider that proposes for others, who wait to hear what became of it."""
+
+    def observe(self, observation: Observation, *, busy: bool) -> None:
+        """Before anything is decided. `busy`: a list is being carried out."""
+        ...
+
+    def accepted(self, allowed: Proposal) -> Proposal | None:
+        """So much of what it proposed last may be done; returns what of it is to be ordered."""
+        ...
+
+    def refused(self, why: str) -> None:
+        """Nothing of what it proposed last is done."""
+        ...
+
+    def not_begun(self, why: str) -> None:
+        """What it returned last could not be ordered."""
+        ...
+
+
 class Decider(Protocol):
-    name: ClassVar[str]
+    @property
+    def name(self) -> str: ...
 
     def decide(self, picture: Picture) -> Proposal:
         """What to move, if anything."""

@@ -62,6 +62,8 @@ class Verdict:
     """What may be carried out: the proposal, or its first moves."""
     why: str
     """Why it is refused or cut short, or what is expected of it."""
+    wait: bool = False
+    """It is neither refused nor accepted: it was not proposed at enough looks yet."""
 
 
 @dataclass
@@ -116,6 +118,9 @@ class Guards:
         if busy:
             self._in_a_row = 0
             return Verdict(None, busy)
+        if self._in_a_row < self.options.looks:
+            looks = f"{self._in_a_row} of {self.options.looks} looks in a row"
+            return Verdict(None, f"moves were proposed at {looks}", wait=True)
         if (reason := self._not_now(at_s)) is not None:
             return Verdict(None, reason)
         cut = self._cut(proposal, picture, at_s)
@@ -125,8 +130,6 @@ class Guards:
 
     def _not_now(self, at_s: float) -> str | None:
         options = self.options
-        if self._in_a_row < options.looks:
-            return f"moves were proposed at {self._in_a_row} of {options.looks} looks in a row"
         if at_s < self._quiet_until_s:
             return f"what changed last has to show first, for {self._quiet_until_s - at_s:.0f} s more"
         second = at_s % DAY_S

@@ -17,10 +17,12 @@ import numpy as np
 from mooring.controller.adaptation import Act
 from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.guards import GuardOptions
+from mooring.controller.deciding.protocol_decider import ProtocolDecider
 from mooring.controller.deciding.surveyor import SurveyOptions
 from mooring.controller.looks import Look
 from mooring.controller.placing import Wish
-from mooring.controller.scenario.course import CourseReport, LimitWatch, MadeMove, Moment
+from mooring.controller.scenario.course import CourseReport, LimitWatch, MadeMove, Moment, Traffic
+from mooring.controller.scenario.simulated_agents import SimulatedAgents
 from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
 from mooring.controller.scenario.truth import Truth
 from mooring.controller.scenario.unfolding import Unfolding, UnfoldingClock
@@ -77,6 +79,8 @@ class Way:
     prompt: Prompt | None = None
     times: MoveTimes | None = None
     """How long moves take; None: as they usually do."""
+    at_sites: Callable[[SimulatedEngine, int], SimulatedAgents] | None = None
+    """Machines at the sites that decide by messages instead of `decider`, from the engine and a seed."""
 
 
 def run_adapted(scenario: Circumstances, way: Way, progress: Report = silent) -> CourseReport:
@@ -99,12 +103,13 @@ def _run(
     scenario: Circumstances, way: Way, engine: SimulatedEngine, folder: Path, progress: Report
 ) -> CourseReport:
     unfolding = Unfolding(engine, scenario.changes)
+    agents = None if way.at_sites is None else way.at_sites(engine, scenario.seed)
     truth = Truth(engine, scenario.changes, unfolding)
     run = simulated_run(
         engine,
         folder,
         Wish(scenario.policy, seed=scenario.seed),
-        decider=way.decider,
+        decider=way.decider if agents is None else ProtocolDecider(way.name, scenario.problem, agents),
         act=way.act,
         guards=scenario.guards,
         survey=scenario.survey,
@@ -137,6 +142,8 @@ def _run(
             way.prompt(run, truth, passed_s)
         return passed_s >= scenario.seconds or engine.simulation.overload is not None
 
+    if agents is not None:
+        run.session.chores["carrying messages between sites"] = agents.advance
     run.session.watchers.append(watch)
     run.session.start(scenario.start, "given")
     unfolding.begin(run.session)
@@ -147,4 +154,7 @@ def _run(
     )
     incidents = tuple(run.book.incidents)
     ledger = tuple(entry.as_json() for entry in run.session.adaptation.ledger.entries)
-    return CourseReport(way.name, tuple(moments), moves, incidents, report_of(engine), dict(whys), ledger)
+    messages = Traffic() if agents is None else agents.traffic
+    return CourseReport(
+        way.name, tuple(moments), moves, incidents, report_of(engine), dict(whys), ledger, messages
+    )

@@ -6,7 +6,7 @@ This is for those who judge a run afterwards, so the headroom here is the true o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 
 from mooring.controller.deciding.decider import finite
@@ -58,6 +58,22 @@ class MadeMove:
         }
 
 
+@dataclass(frozen=True)
+class Traffic:
+    """Messages between machines at the sites, and to and from the run session."""
+
+    messages: Mapping[str, int] = field(default_factory=dict)
+    """By kind."""
+    bytes: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.messages.values())
+
+    def as_json(self) -> dict[str, object]:
+        return {"messages": dict(self.messages), "bytes": self.bytes}
+
+
 @dataclass
 class LimitWatch:
     """Whether each query's limit is met, look by look."""
@@ -99,6 +115,8 @@ class CourseReport:
     """Why nothing was done, and at how many looks."""
     ledger: tuple[Mapping[str, object], ...] = ()
     """What lists promised, and what came of it."""
+    traffic: Traffic = field(default_factory=Traffic)
+    """Where machines at the sites decide."""
 
     def summary(self) -> dict[str, float | None]:
         """Shares are of the looks; latencies of all tuples that arrived."""
@@ -134,6 +152,7 @@ class CourseReport:
             "incidents": [{"at_s": at_s, "what": what} for at_s, what in self.incidents],
             "nothing_done": dict(self.whys),
             "ledger": [dict(entry) for entry in self.ledger],
+            "control": self.traffic.as_json(),
             "series": {
                 "at_s": [moment.at_s for moment in self.moments],
                 "headroom": [finite(moment.headroom) for moment in self.moments],

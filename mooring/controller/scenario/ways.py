@@ -10,6 +10,7 @@ from __future__ import annotations
 from mooring.controller.deciding.catalogue import Deciding, make_decider
 from mooring.controller.deciding.none_decider import NoneDecider
 from mooring.controller.scenario.adapted_run import TICK_S, Circumstances, Way
+from mooring.controller.scenario.simulated_agents import simulated_optimisers
 from mooring.controller.scenario.simulated_run import SimulatedRun
 from mooring.controller.scenario.truth import Truth
 from mooring.deployment.move_times import MoveTimes
@@ -29,7 +30,11 @@ _LEAST_GAP_S = 60.0
 
 
 def decided_by(name: str, asked: Deciding | None = None) -> Way:
-    return Way(name, make_decider(name, asked))
+    """By `relaxation`, machines at the simulated sites decide by messages; what stands in for them where
+    there are none is not asked.
+    """
+    at_sites = {"relaxation": simulated_optimisers}.get(name)
+    return Way(name, make_decider(name, asked), at_sites=at_sites)
 
 
 def never_moving() -> Way:

@@ -6,6 +6,7 @@ changes where they are, and lets them run again after the pause.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -59,6 +60,7 @@ class SimulatedEngine:
         self._sites = [0] * len(problem.operators)  # where each operator is
         self._fragments = dict(zip(problem.fragment_names, problem.fragments, strict=True))
         self._running: dict[str, str] = {}  # fragment -> site
+        self._starts: Counter[str] = Counter()  # the fence: every start of a fragment has the next number
         self._lost: dict[str, str] = {}  # site -> why
         self._capacity = problem.capacity_cores  # nominal
         self._fixed_cores = np.zeros(len(problem.sites))  # of the fragments that run there
@@ -89,6 +91,7 @@ class SimulatedEngine:
         self._refuse_lost(site)
         self._put(members, self._site_index(site))
         self._running[fragment] = site
+        self._starts[fragment] += 1
         self._charge_fixed(members, site, +1)
         for j in members:
             self.simulation.release(j)
@@ -130,6 +133,7 @@ class SimulatedEngine:
         pause_s = self._pause_s(members, self.problem.site_index[from_site], target)
         self._put(members, target)
         self._running[fragment] = to_site
+        self._starts[fragment] += 1
         self._charge_fixed(members, to_site, +1)
         for j in members:
             self.simulation.release(j, after_s=pause_s)
@@ -361,6 +365,7 @@ class SimulatedEngine:
             cores=float(rate["work"][members].sum())
             + (self._fixed(members) if name in self._running else 0.0),
             waiting=self._waiting(members),
+            epoch=self._starts[name] or None,
         )
 
     def _waiting(self, members: Sequence[int]) -> float:

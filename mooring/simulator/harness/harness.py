@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import traceback
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -52,10 +52,11 @@ class Harness:
         checkers: Sequence[Checker] = (),
         *,
         recorded: bool = True,
+        counted: bool = False,
         most_steps: int = MOST_STEPS,
     ) -> None:
         """`recorded` keeps the digest and checks that what is sent and kept is frozen; off, large runs go
-        faster.
+        faster. `counted` counts messages and their bytes.
         """
         self.now_ms = 0.0
         self.steps = 0
@@ -77,6 +78,10 @@ class Harness:
         self._last_steps: deque[Step] = deque(maxlen=_REMEMBERED_STEPS)
         self._encode = msgspec.msgpack.Encoder(order="deterministic").encode if recorded else None
         self._hash = hashlib.blake2b(digest_size=16)
+        self.messages_sent: Counter[str] = Counter()
+        """By kind, once each, whatever became of them."""
+        self.bytes_sent = 0
+        self._size = msgspec.msgpack.Encoder().encode if counted else None
         for fault in scenario.faults:
             self._schedule(fault.at_ms, FAULT, -1, (fault, True))
             self._schedule(fault.until_ms, FAULT, -1, (fault, False))
@@ -105,6 +110,19 @@ class Harness:
     def ask(self, site: int, request: Any) -> None:
         """A request of a site's own user beyond those of the scenario, now."""
         self._schedule(self.now_ms, REQUEST, site, Asked(request))
+
+    def set_latency_ms(self, latency_ms: Sequence[Sequence[float]]) -> None:
+        """Links change: of messages that are sent from now on."""
+        self._fates.latency_ms = latency_ms
+
+    def take_down(self, site: int) -> None:
+        """A site is lost, until it is brought up again, or for good."""
+        if self._machines[site] is not None:
+            self._down(site)
+
+    def bring_up(self, site: int) -> None:
+        if self._machines[site] is None:
+            self._start(site)
 
     def finish(self) -> Violation | None:
         """Run to the scenario's end; the first violation ends it early."""
@@ -172,6 +190,9 @@ class Harness:
     def _send(self, sender: int, effect: Send) -> None:
         if not 0 <= effect.to < self.sites:
             raise ValueError(f"sends to site {effect.to}, there are {self.sites}")
+        if self._size is not None:
+            self.messages_sent[type(effect.message).__name__] += 1
+            self.bytes_sent += len(self._size(effect.message))
         for delay_ms in self._fates.delays_ms(sender, effect.to, self.now_ms):
             self._schedule(self.now_ms + delay_ms, DELIVERY, effect.to, Received(sender, effect.message))
 

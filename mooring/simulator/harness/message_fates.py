@@ -27,7 +27,7 @@ class MessageFates:
 
     def __init__(self, seed: int, latency_ms: Sequence[Sequence[float]]) -> None:
         self._key = _mixed(seed & _MASK)
-        self._latency_ms = latency_ms
+        self.latency_ms = latency_ms
         self._last_sent: dict[tuple[int, int], tuple[float, int]] = {}
         self._partitions: list[Partition] = []
         self._noise: list[Noise] = []
@@ -46,7 +46,7 @@ class MessageFates:
 
     def delays_ms(self, sender: int, receiver: int, now_ms: float) -> Sequence[float]:
         """How long each copy of the message that is sent now takes."""
-        latency_ms = self._latency_ms[sender][receiver]
+        latency_ms = self.latency_ms[sender][receiver]
         if sender == receiver:
             return (latency_ms,)
         for partition in self._partitions:

@@ -40,6 +40,7 @@ from mooring.spark.running.snapshot import SiteSnapshot, Snapshot
 from mooring.spark.running.warming import Warmth
 from mooring.spark.sites.site_calls import SiteCalls
 from mooring.spark.sites.sites import SiteHandles
+from mooring.spark.storage.fencing import newest_number
 from mooring.spark.views.looking_up import refuse_looking_up
 from mooring.spark.views.schedule import ViewSchedule
 
@@ -258,6 +259,7 @@ class SparkEngine:
                     each.rows_out_per_s,
                     self._meters.busy_cores(name),
                     cores_estimated=True,
+                    epoch=newest_number(self.layout.checkpoints(name)),
                 )
                 for name, each in seen.fragments.items()
             },

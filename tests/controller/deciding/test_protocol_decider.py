@@ -1,0 +1,158 @@
+"""What sites propose goes through the guards, and every proposer hears what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mooring.controller.deciding.decider import Observation, Proposal
+from mooring.controller.deciding.picture import Picture, picture_of
+from mooring.controller.deciding.protocol_decider import CUT, NO_GAIN, NOTHING_PROPOSED, ProtocolDecider
+from mooring.deployment.engine import FragmentReport, Measurement
+from mooring.placement.placement import FragmentSites, Placement
+from mooring.problem.problem import Problem
+from mooring.protocols.mover import MoverMemory
+from mooring.protocols.moving import (
+    Accepted,
+    Answer,
+    Done,
+    Failed,
+    FragmentMove,
+    Lease,
+    MovePlan,
+    Promise,
+    Proposed,
+    Refused,
+)
+from mooring.protocols.optimiser_messages import MeasuredCapacity, MeasuredFlows
+from mooring.protocols.protocol import Data
+
+PROBLEM = Problem.from_dict(
+    {
+        "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}, "c": {"capacity": 1}},
+        "latency_ms": {"a": {"b": 150, "c": 100}, "b": {"c": 100}},
+        "streams": {
+            "x": {"site": "a", "rate": 100, "bytes": 10},
+            "y": {"site": "b", "rate": 100, "bytes": 10},
+        },
+        "operators": {
+            "f": {"inputs": ["x"], "cost_us": 1000, "selectivity": 0.1},
+            "g": {"inputs": ["y"], "cost_us": 1000, "selectivity": 0.1},
+        },
+        "queries": {"p": {"reads": "f", "site": "a"}, "q": {"reads": "g", "site": "b"}},
+    }
+)
+AT_C = {"f": "c", "g": "c"}
+
+
+class TestPeers:
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.coming: list[tuple[int, Data]] = []
+        self.sent: list[tuple[int, Data]] = []
+
+    def poll(self) -> Sequence[tuple[int, Data]]:
+        coming, self.coming = self.coming, []
+        return coming
+
+    def send(self, site: int, message: Data) -> None:
+        self.sent.append((site, message))
+
+    def answers(self, site: int) -> list[Data]:
+        return [message for to, message in self.sent if to == site and isinstance(message, Answer)]
+
+
+def observed(sites: Mapping[str, str], epochs: Mapping[str, int]) -> Observation:
+    fragments = {
+        name: FragmentReport(site, True, 100.0, 10.0, 0.1, epoch=epochs[name]) for name, site in sites.items()
+    }
+    return Observation(0.0, FragmentSites(sites), Measurement(0.0, 5.0, fragments=fragments))
+
+
+def picture(sites: Mapping[str, str]) -> Picture:
+    return picture_of(PROBLEM, Placement.from_dict(PROBLEM, dict(sites)))
+
+
+def proposal(fragment: int, to_site: int, number: int = 1, proposer: int = 2) -> Proposed:
+    plan = MovePlan((FragmentMove(fragment, 2, to_site, 4),))
+    return Proposed((proposer, 0, number), plan, Lease((to_site,)), Promise(10.0 - fragment))
+
+
+def deciding(
+    *coming: tuple[int, Proposed], kept: list[MoverMemory] | None = None
+) -> tuple[ProtocolDecider, TestPeers, Proposal]:
+    """One look with everything at c, under epoch 4."""
+    peers = TestPeers()
+    decider = ProtocolDecider(
+        "relaxation", PROBLEM, peers, keep=(kept if kept is not None else list[MoverMemory]()).append
+    )
+    peers.coming = list(coming)
+    decider.observe(observed(AT_C, {"f": 4, "g": 4}), busy=False)
+    return decider, peers, decider.decide(picture(AT_C))
+
+
+def test_sites_are_told_what_flows_and_what_they_can_use() -> None:
+    _, peers, made = deciding()
+    told = [message for site, message in peers.sent if site == 2]
+    assert MeasuredCapacity(1.0) in told
+    assert MeasuredFlows(0, (1000.0, 100.0), 0.1) in told
+    assert (made.moves, made.reason) == ((), NOTHING_PROPOSED)
+
+
+def test_what_is_accepted_is_kept_before_it_is_ordered_and_its_end_is_told() -> None:
+    kept: list[MoverMemory] = []
+    decider, peers, made = deciding((2, proposal(0, 0)), kept=kept)
+    assert [each.move.to_site for each in made.moves] == ["a"]
+    ordered = decider.accepted(made)
+    assert ordered == made
+    assert [going.id for going in kept[-1].accepted] == [(2, 0, 1)]
+    assert peers.answers(2) == [Accepted((2, 0, 1))]
+    decider.observe(observed({"f": "a", "g": "c"}, {"f": 5, "g": 4}), busy=True)
+    assert len(peers.answers(2)) == 1
+    decider.observe(observed({"f": "a", "g": "c"}, {"f": 5, "g": 4}), busy=False)
+    assert isinstance(peers.answers(2)[-1], Done)
+    assert isinstance(peers.answers(0)[-1], Done)
+
+
+def test_a_runner_that_comes_back_says_how_it_ended() -> None:
+    kept: list[MoverMemory] = []
+    decider, _, made = deciding((2, proposal(0, 0)), kept=kept)
+    decider.accepted(made)
+    peers = TestPeers()
+    again = ProtocolDecider("relaxation", PROBLEM, peers, kept=kept[-1])
+    again.observe(observed(AT_C, {"f": 6, "g": 4}), busy=False)
+    assert isinstance(peers.answers(2)[-1], Failed)
+
+
+def test_refusals_carry_the_reason_of_the_guards() -> None:
+    decider, peers, _ = deciding((2, proposal(0, 0)))
+    decider.refused("12 moves were made within an hour")
+    assert peers.answers(2) == [Refused((2, 0, 1), "12 moves were made within an hour")]
+
+
+def test_what_could_not_be_ordered_has_failed() -> None:
+    decider, peers, made = deciding((2, proposal(0, 0)))
+    decider.accepted(made)
+    decider.not_begun("the site is lost")
+    assert isinstance(peers.answers(2)[-1], Failed)
+
+
+def test_what_is_no_gain_by_the_measured_rates_is_refused() -> None:
+    decider, peers, made = deciding((2, proposal(0, 1)))
+    assert made.moves == ()
+    decider.refused(made.reason)
+    assert peers.answers(2) == [Refused((2, 0, 1), NO_GAIN)]
+
+
+def test_plans_of_several_sites_go_together_and_a_plan_that_is_cut_is_refused() -> None:
+    both = MovePlan((FragmentMove(0, 2, 0, 4), FragmentMove(1, 2, 1, 4)))
+    decider, peers, made = deciding((2, Proposed((2, 0, 1), both, Lease(), Promise(1.0))))
+    assert len(made.moves) == 2
+    assert decider.accepted(made.first(1)) is None
+    assert peers.answers(2) == [Refused((2, 0, 1), CUT)]
+    decider, peers, made = deciding((2, proposal(0, 0)), (1, proposal(1, 1, proposer=1)))
+    assert len(made.moves) == 2
+    ordered = decider.accepted(made.first(1))
+    assert ordered is not None
+    assert [each.move.fragment for each in ordered.moves] == ["f"]
+    assert isinstance(peers.answers(1)[-1], Refused)

@@ -1,0 +1,54 @@
+"""Optimisers at the simulated sites decide by messages alone, under the guards of everybody."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mooring.controller.deciding.guards import GuardOptions
+from mooring.controller.scenario.adapted_run import Circumstances, run_adapted
+from mooring.controller.scenario.ways import decided_by
+from mooring.placement.placement import Placement
+
+if TYPE_CHECKING:
+    from tests.controller.scenario.conftest import MakeScenario
+
+
+def far_away(scenario: MakeScenario, *changes: dict[str, object]) -> Circumstances:
+    """The first fragment is at b, and the way from a to b gets long."""
+    slow = {"at_s": 30, "link": ["a", "b"], "latency_ms": 400}
+    far = scenario(slow, *changes, seconds=150, guards=GuardOptions(worth=0.1))
+    at_b = far.start.site_of_fragment.copy()
+    at_b[0] = far.problem.site_index["b"]
+    return replace(far, start=Placement(far.problem, at_b))
+
+
+def test_a_move_is_proposed_accepted_carried_out_and_the_proposer_hears_of_it(scenario: MakeScenario) -> None:
+    course = run_adapted(far_away(scenario), decided_by("relaxation"))
+    assert [(move.fragment, move.to_site) for move in course.moves] == [("f", "a")]
+    assert course.moves[0].asked_by == "adapting: relaxation"
+    sent = course.traffic.messages
+    assert {"Ping", "Probe", "HoldRoom", "Proposed", "Accepted", "Done", "Whereabouts"} <= set(sent)
+    assert course.traffic.bytes > 20 * course.traffic.total
+    (entry,) = course.ledger
+    assert entry["decider"] == "relaxation"
+
+
+def test_with_propose_everything_is_refused_and_nothing_moves(scenario: MakeScenario) -> None:
+    way = replace(decided_by("relaxation"), act="propose")
+    course = run_adapted(far_away(scenario), way)
+    assert course.moves == ()
+    assert course.traffic.messages["Refused"] > 0
+    assert not {"Accepted", "Done", "Failed"} & set(course.traffic.messages)
+
+
+def test_a_site_that_is_lost_takes_its_machine_along_and_the_others_go_on(scenario: MakeScenario) -> None:
+    """What recovery started elsewhere is heard of, and moved from there."""
+    lost = {"at_s": 20, "site": "c", "lost": True}
+    course = run_adapted(far_away(scenario, lost), decided_by("relaxation"))
+    assert ("f", "a") in [(move.fragment, move.to_site) for move in course.moves]
+
+
+def test_the_same_seed_gives_the_same_messages(scenario: MakeScenario) -> None:
+    one, other = (run_adapted(far_away(scenario), decided_by("relaxation")) for _ in range(2))
+    assert one.as_json() == other.as_json()
