@@ -12,6 +12,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from mooring.errors import InputError
+
 _change = threading.Condition()
 _inside: list[Path] = []
 """The project's folder once for every thread that is inside; all the same."""
@@ -20,8 +22,13 @@ _outside: list[str] = []
 
 def command_folder() -> Path:
     """The current folder of the process, whatever definitions are run in another thread meanwhile."""
-    with _change:
-        return Path(_outside[0] if _outside else os.getcwd())
+    try:
+        with _change:
+            return Path(_outside[0] if _outside else os.getcwd())
+    except FileNotFoundError as gone:
+        raise InputError(
+            "the folder that the command is run in is gone", remedy="change into one that is there"
+        ) from gone
 
 
 @contextlib.contextmanager

@@ -122,6 +122,12 @@ class EmbeddedSite:
         """Spawn the server and return at once, so that several sites start side by side."""
         scratch = self.folder / "scratch"
         scratch.mkdir(parents=True, exist_ok=True)
+        begins = self._options.working_folder or scratch
+        if not begins.is_dir():
+            raise EngineError(
+                f"site {self.name} cannot start in {begins}, where relative paths of data begin: it is gone",
+                remedy="make the folder again, or run the command in another one",
+            )
         if self.log_file.exists():
             self.log_file.replace(self.folder / "server.log.1")
         self.log_file.touch()
@@ -139,7 +145,7 @@ class EmbeddedSite:
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            cwd=self._options.working_folder or scratch,
+            cwd=begins,
             env=self._environment(),
         )
         assert self._keeper.stdout is not None

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.errors import InputError
 from mooring.spark.defining.relative_paths import relative_in_names
 from mooring.spark.pipeline.path_notes import path_notes
 from mooring.spark.pipeline.plan_reads import plan_of, reads_of
@@ -20,6 +21,7 @@ from mooring.spark.runs.project_run import _as_running
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.storage.pipeline_record import read_record
+from tests.spark.pipeline.test_pipeline import read
 from tests.spark.pipeline.written_storage import Flow, WrittenStorage
 
 if TYPE_CHECKING:
@@ -62,6 +64,14 @@ def test_relative_paths_are_found_in_python_and_in_sql(session: SparkSession) ->
     assert reads_of(plan_of(session.table("parquet.`../x.parquet`"))).relative_paths == ("../x.parquet",)
     in_sql = tables_read("SELECT * FROM orders JOIN json.`./y` USING (n)")
     assert relative_in_names(table.name for table in in_sql) == ["./y"]
+
+
+def test_a_path_that_is_not_there_is_refused_with_where_relative_ones_start(
+    make_project: ProjectMaker, session: SparkSession
+) -> None:
+    with pytest.raises(InputError, match="Path does not exist") as refusal:
+        read(make_project(bad_sql="CREATE MATERIALIZED VIEW v AS SELECT * FROM json.`./gone`"), session)
+    assert "starts at the folder that the command is run in" in (refusal.value.remedy or "")
 
 
 def test_check_says_where_relative_paths_start(storage: WrittenStorage, elsewhere: Path) -> None:

@@ -167,13 +167,13 @@ def test_sinks_of_files_and_views_are_told_too(tmp_path: Path) -> None:
     version = ViewVersion(folder.name, ("part-0.parquet",), 1, 10, 0.0, 0.1, 1, ReadsOf(), "f")
     versions.publish(version, tmp_path)
     flows = {
-        "deliver": FlowRecord("out", "sink", "f", False, "parquet", path="out"),
+        "deliver": FlowRecord("out", "sink", "f", False, "parquet", path="./out"),
         "send": FlowRecord("topic", "sink", "f", False, "kafka"),
         "seen": FlowRecord("seen", "materialized", "f", False),
         "unseen": FlowRecord("unseen", "materialized", "f", False),
     }
-    record = PipelineRecord({name: (name,) for name in flows}, flows)
-    shelf = TableShelf(tmp_path, unowned(tmp_path), record, tmp_path, tmp_path / "manifests")
+    record = PipelineRecord({name: (name,) for name in flows}, flows, run_from=str(tmp_path))
+    shelf = TableShelf(tmp_path, unowned(tmp_path), record, tmp_path / "project", tmp_path / "manifests")
     tables = {table.name: table for table in shelf.tables()}
     assert (tables["out"].rows, tables["out"].path) == (37, str(out))
     assert (tables["topic"].rows, tables["topic"].format, tables["topic"].path) == (None, "kafka", None)
