@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-
 from mooring.service.view.history import History
 from mooring.service.view.run_source import RunSource
 from mooring.service.view.run_view import RunView
 from mooring.service.web.guard import Guard, Rules
 from mooring.service.web.run_service import run_app
-from mooring.service.web.server import ListeningPlace, listening_socket, rules_for, uvicorn_config
+from mooring.service.web.server import ListeningPlace, ServiceServer, listening_socket, rules_for
 from mooring.spark.runs.system_clock import SystemClock
 
 TOKEN = "t" * 40
@@ -68,10 +66,10 @@ class Served:
 
 
 @contextlib.contextmanager
-def serving(app: Callable[[Rules], Guard], token: str = TOKEN) -> Iterator[Served]:
-    address = ListeningPlace("127.0.0.1", 0)
+def serving(app: Callable[[Rules], Guard], port: int = 0) -> Iterator[Served]:
+    address = ListeningPlace("127.0.0.1", port)
     listener = listening_socket(address)
-    server = uvicorn.Server(uvicorn_config(app(rules_for(address, token))))
+    server = ServiceServer(app(rules_for(address, TOKEN)))
     thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
     thread.start()
     try:
@@ -83,7 +81,7 @@ def serving(app: Callable[[Rules], Guard], token: str = TOKEN) -> Iterator[Serve
 
 
 @contextlib.contextmanager
-def serving_run(project: Path) -> Iterator[Served]:
+def serving_run(project: Path, port: int = 0) -> Iterator[Served]:
     view = RunView(RunSource(project, SystemClock()), History(project / ".mooring"))
-    with serving(lambda rules: run_app(view, rules)) as served:
+    with serving(lambda rules: run_app(view, rules), port) as served:
         yield served

@@ -48,7 +48,7 @@ export function lanes(picture) {
 
 function lane(site, picture, top, width, height) {
   const left = picture.left_sites?.[site.name] != null, trouble = picture.troubles?.[site.name];
-  const what = trouble ? "in trouble" : left ? "kept empty" : `${percent(site.share)} of ${figure(site.capacity_cores)} cores`;
+  const what = trouble ? "in trouble" : left ? "kept empty" : `${percent(site.share)} of ${figure(site.capacity_cores)} core${site.capacity_cores === 1 ? "" : "s"}`;
   const share = Math.min(1, site.share ?? 0);
   return drawn("g", { tabindex: 0, role: "img", "aria-label": `site ${site.name}: ${trouble ?? what}` },
     drawn("rect", { x: 0, y: top, width, height, rx: 8, class: "lane" }),

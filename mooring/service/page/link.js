@@ -46,7 +46,7 @@ export async function follow(taken, lost) {
         rest = events.pop();
         const newest = events.findLast((event) => event.startsWith("event: picture"));
         if (newest) {
-          taken(JSON.parse(newest.slice(newest.indexOf("\ndata: ") + 7)));
+          Promise.resolve(taken(JSON.parse(newest.slice(newest.indexOf("\ndata: ") + 7)))).catch((problem) => lost(problem.message));
           wait = 500;
         }
       }

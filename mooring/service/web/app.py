@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.applications import Starlette
@@ -16,7 +17,14 @@ from mooring.service.web.openapi import openapi_document
 from mooring.service.web.page_files import page_routes
 
 
-def guarded_app(routes: list[Route], rules: Rules, kind: str, **options: Any) -> Guard:
+def guarded_app(
+    routes: list[Route],
+    rules: Rules,
+    kind: str,
+    close: Callable[[], Awaitable[None]] | None = None,
+    **options: Any,
+) -> Guard:
+    """`close` is awaited when the server ends; `options` are the framework's."""
     described = openapi_document(kind)
 
     async def healthy(request: Request) -> Response:
@@ -38,4 +46,4 @@ def guarded_app(routes: list[Route], rules: Rules, kind: str, **options: Any) ->
         *page_routes(),
     ]
     app = Starlette(routes=[*routes, *everywhere], exception_handlers={HTTPException: refused}, **options)
-    return Guard(app, rules)
+    return Guard(app, rules, close)

@@ -20,6 +20,7 @@ class Feed:
         self._number = 0
         self._changed = asyncio.Condition()
         self.followers = 0
+        self._closed = False
 
     @property
     def is_full(self) -> bool:
@@ -31,18 +32,26 @@ class Feed:
             self._number += 1
             self._changed.notify_all()
 
+    async def close(self) -> None:
+        """End the stream of everybody who follows."""
+        async with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
     async def follow(self) -> AsyncIterator[bytes]:
         """The newest now, and then each time there is a newer one."""
         self.followers += 1
         try:
             sent = 0
-            while True:
+            while not self._closed:
                 try:
                     async with asyncio.timeout(BEAT_S), self._changed:
-                        await self._changed.wait_for(lambda: self._number > sent)  # noqa: B023
+                        await self._changed.wait_for(lambda: self._closed or self._number > sent)  # noqa: B023
                 except TimeoutError:
                     yield b": still here\n\n"
                     continue
+                if self._closed:
+                    return
                 sent, document = self._number, self._newest
                 yield b"event: picture\nid: %d\ndata: %s\n\n" % (sent, document)
         finally:

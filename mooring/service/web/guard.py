@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -76,8 +76,13 @@ class Rules:
 class Guard:
     """Wraps an ASGI application."""
 
-    def __init__(self, app: Any, rules: Rules) -> None:
-        self._app, self._rules = app, rules
+    def __init__(self, app: Any, rules: Rules, close: Callable[[], Awaitable[None]] | None = None) -> None:
+        """`close` is awaited when the server ends, before it waits for its connections."""
+        self._app, self._rules, self._close = app, rules, close
+
+    async def close(self) -> None:
+        if self._close is not None:
+            await self._close()
 
     async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
         if scope["type"] != "http":

@@ -81,7 +81,7 @@ def run_app(view: RunView, rules: Rules) -> Guard:
         Route("/metrics", metrics, methods=["GET"]),
         Route("/readyz", ready, methods=["GET"]),
     ]
-    return guarded_app(routes, rules, "run", lifespan=watching)
+    return guarded_app(routes, rules, "run", feed.close, lifespan=watching)
 
 
 async def _watch(view: RunView, feed: Feed) -> None:

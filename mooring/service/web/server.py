@@ -89,7 +89,18 @@ def serve(
     """Until a signal ends it; `listening` is called with the address once connections are accepted."""
     with contextlib.closing(listening_socket(address)) as listener:
         listening(f"http://{address.shown_host}:{listener.getsockname()[1]}/")
-        uvicorn.Server(uvicorn_config(app(rules_for(address, token)))).run(sockets=[listener])
+        ServiceServer(app(rules_for(address, token))).run(sockets=[listener])
+
+
+class ServiceServer(uvicorn.Server):
+    def __init__(self, app: Guard) -> None:
+        super().__init__(_config(app))
+        self._guard = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Streams of events last until they are ended."""
+        await self._guard.close()
+        await super().shutdown(sockets)
 
 
 def listening_socket(address: ListeningPlace) -> socket.socket:
@@ -107,7 +118,7 @@ def listening_socket(address: ListeningPlace) -> socket.socket:
     return listener
 
 
-def uvicorn_config(app: Guard) -> uvicorn.Config:
+def _config(app: Guard) -> uvicorn.Config:
     """Bounded in connections, in what is read of a header, and in how long its end takes; it logs nothing,
     since what is asked for may hold the token.
     """

@@ -1,0 +1,125 @@
+"""The page in a real browser, over a real session in the simulator."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from mooring.problem.problem import Problem
+from mooring.service.view.planning_desk import PlanningDesk
+from mooring.service.web.desk_service import desk_app
+from tests.service.served import PATIENCE_S, TOKEN, Served, serving, serving_run
+from tests.service.simulated_project import SimulatedProject
+
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))),
+    None,
+)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium was found: install Debian's `chromium`")
+PATIENCE_MS = 1000.0 * PATIENCE_S
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page that fails the test if its scripts fail."""
+    context = browser.new_context()
+    made = context.new_page()
+    made.set_default_timeout(PATIENCE_MS)
+    expect.set_options(timeout=PATIENCE_MS)
+    failures: list[str] = []
+    made.on("pageerror", lambda failure: failures.append(str(failure)))
+    yield made
+    context.close()
+    assert not failures
+
+
+def opened(page: Page, served: Served) -> Page:
+    page.goto(f"{served.url}#token={TOKEN}")
+    page.wait_for_selector("#lanes svg")
+    return page
+
+
+def test_a_proposal_is_applied_by_keyboard_and_held_against_what_came(page: Page, tmp_path: Path) -> None:
+    with SimulatedProject(tmp_path / "demo") as project, serving_run(project.folder) as served:
+        opened(page, served)
+        expect(page.locator("#name")).to_have_text("network_monitoring")
+        expect(page.locator("#state")).to_contain_text("running")
+        assert "token" not in page.url
+        busy = page.locator("[data-fragment=busy]")
+        expect(busy).to_have_attribute("data-site", "oslo")
+        expect(page.locator("#proposal")).to_contain_text("Move busy from oslo to porto")
+        page.locator("#apply").focus()
+        page.keyboard.press("Enter")
+        expect(busy).to_have_attribute("data-site", "porto")
+        move = page.locator("#happenings tr", has_text="move busy oslo → porto")
+        expect(move).to_contain_text("page, from 127.0.0.1")
+        expect(move).to_contain_text("headroom")
+        expect(move).to_contain_text("busiest")
+        expect(page.locator("#asked")).to_contain_text("done")
+
+
+def test_dismissing_takes_the_proposal_away(page: Page, tmp_path: Path) -> None:
+    with SimulatedProject(tmp_path / "demo") as project, serving_run(project.folder) as served:
+        opened(page, served)
+        page.locator("#dismiss").click()
+        expect(page.locator("#proposal")).to_contain_text("was dismissed")
+        expect(page.locator("#happenings")).to_contain_text("dismissed: busy oslo → porto")
+
+
+def test_the_page_goes_on_when_the_service_was_started_anew(page: Page, tmp_path: Path) -> None:
+    with SimulatedProject(tmp_path / "demo") as project:
+        with serving_run(project.folder) as served:
+            opened(page, served)
+            port = served.port
+        expect(page.locator("#state b")).to_have_class("bad")
+        with serving_run(project.folder, port):
+            expect(page.locator("#state")).to_contain_text("running")
+
+
+def test_the_slice_follows_the_streams_that_are_chosen(page: Page, tmp_path: Path) -> None:
+    with SimulatedProject(tmp_path / "demo") as project, serving_run(project.folder) as served:
+        opened(page, served)
+        expect(page.locator("#stream0")).to_have_value("packets")
+        expect(page.locator("#slice")).to_contain_text("oslo full")
+        page.locator("#stream0").select_option("requests")
+        expect(page.locator("#stream1")).to_have_value("packets")
+
+
+def test_sliders_and_pins_plan_anew(page: Page) -> None:
+    problem = Problem.load("examples/forest.yaml")
+    with serving(lambda rules: desk_app(PlanningDesk("forest", problem), rules)) as served:
+        opened(page, served)
+        before = page.locator("#tiles .big").first.inner_text()
+        page.get_by_label("rate of s1").fill("300")
+        expect(page.locator("#tiles .big").first).not_to_have_text(before)
+        page.get_by_label("operator to pin").select_option("o1_1")
+        page.get_by_label("site to pin it to").select_option("site7")
+        page.get_by_role("button", name="Pin").click()
+        expect(page.locator("[data-fragment=o1_1]")).to_have_attribute("data-site", "site7")
+        page.locator("#compare").click()
+        expect(page.locator("#compared")).to_contain_text("random")
+        with page.expect_download() as download:
+            page.locator("#download").click()
+        assert download.value.suggested_filename == "plan.json"
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 1400), ("light", 420)])
+def test_nothing_runs_over_the_edge(browser: Browser, scheme: str, width: int, tmp_path: Path) -> None:
+    with SimulatedProject(tmp_path / "demo") as project, serving_run(project.folder) as served:
+        page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})  # type: ignore[arg-type]
+        opened(page, served)
+        page.wait_for_selector("#proposal button")
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        page.close()
