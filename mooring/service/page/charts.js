@@ -16,7 +16,9 @@ export function sliceChart(cut, points) {
   for (const edge of cut.edges) {
     parts.push(drawn("path", { d: way(edge.points), class: `edge${edge.site ? "" : " open"}` }));
     const [a, b] = edge.points[Math.floor(edge.points.length / 2)];
-    if (edge.site) parts.push(drawn("text", { x: Math.min(x(a) + 6, W - 70), y: Math.max(y(b) - 6, 12), class: "t" }, `${edge.site} full`));
+    const right = x(a) > 0.75 * W;
+    if (edge.site) parts.push(drawn("text", { x: x(a) + (right ? -6 : 6), y: Math.max(y(b) - 6, 12), class: "t",
+      "text-anchor": right ? "end" : "start" }, `${edge.site} full`));
   }
   return drawn("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "data-overloaded": cut.overloaded,
     "aria-label": `${cut.first} at ${figure(cut.rates[0])} and ${cut.second} at ${figure(cut.rates[1])} rows per second` },

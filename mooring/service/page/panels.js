@@ -28,7 +28,7 @@ export function tiles(picture) {
     limited.length ? tile("Limits met", `${limited.length - late.length} of ${limited.length}`, late.length ? "bad" : "ok",
       late.length ? `${late[0].name} ${seconds(late[0].latency_s)}, limit ${seconds(late[0].limit_s)}` : "all in time") : null,
     tile("Sites", `${picture.sites.length - down.length} of ${picture.sites.length}`, down.length ? "bad" : "",
-      picture.desk ? "as planned" : moves ? `${moves} lists of moves in the journal` : "nothing was moved"),
+      picture.desk ? "as planned" : moves ? `${moves} ${moves === 1 ? "list" : "lists"} of moves in the journal` : "nothing was moved"),
     picture.desk ? null : tile("Delivered", figure(picture.queries.reduce((sum, q) => sum + (q.rows ?? 0), 0)), "", "rows in this run"),
   );
 }
@@ -57,7 +57,7 @@ export function proposal(picture, apply, dismiss) {
     return;
   }
   if (!found?.moves.length) {
-    show("proposal", element("p", { class: "dim" }, `Nothing is proposed. ${picture.adapting?.why ?? ""}`));
+    show("proposal", element("p", { class: "dim" }, ["Nothing is proposed", picture.adapting?.why].filter(Boolean).join(": ")));
     return;
   }
   const last = found.moves.at(-1), pause = Math.max(...found.moves.map((m) => m.pause_s ?? 0));

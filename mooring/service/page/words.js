@@ -61,7 +61,7 @@ export function table(head, rows) {
 
 // Replaces what a section shows, unless it would be the same: what has the focus keeps it.
 export function show(id, ...children) {
-  const place = document.querySelector(`#${id} > div`) ?? document.getElementById(id);
+  const home = document.getElementById(id), place = home.querySelector(":scope > .body") ?? home;
   const made = element("div", {}, ...children);
   if (place.innerHTML === made.innerHTML && !made.querySelector("button, select, input")) return;
   const focused = place.contains(document.activeElement) ? document.activeElement.id : "";

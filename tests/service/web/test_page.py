@@ -57,6 +57,7 @@ def test_a_proposal_is_applied_by_keyboard_and_held_against_what_came(page: Page
         expect(page.locator("#name")).to_have_text("network_monitoring")
         expect(page.locator("#state")).to_contain_text("running")
         assert "token" not in page.url
+        expect(page.locator("#tiles > div")).to_have_count(5)
         busy = page.locator("[data-fragment=busy]")
         expect(busy).to_have_attribute("data-site", "oslo")
         expect(page.locator("#proposal")).to_contain_text("Move busy from oslo to porto")
