@@ -43,7 +43,7 @@ class Feed:
         self.followers += 1
         try:
             sent = 0
-            while not self._closed:
+            while True:
                 try:
                     async with asyncio.timeout(BEAT_S), self._changed:
                         await self._changed.wait_for(lambda: self._closed or self._number > sent)  # noqa: B023
