@@ -36,7 +36,7 @@ _MOST_SITES = 20
 class HeadroomOptions:
     enough: float = ROOM
     """Headroom (the factor by which all rates could still grow) above which nothing is proposed."""
-    least_gain: float = 1.1
+    least_gain: float = 1.05
     """Headroom of both sites after a move over that of the fuller one before it."""
     max_moves: int = 3
     """In one proposal; where there are many sites, one for every ten of them."""
