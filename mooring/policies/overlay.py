@@ -64,6 +64,13 @@ class Overlay:
         return OverlayParams(SearchParams(self.k, self.candidates, kept, channel_ms))
 
     def place(self, problem: Problem, context: Context) -> Placement:
+        requests, run, rejected = self.registered(problem, context)
+        return _placement(problem, context, requests, run.whereabouts(), rejected)
+
+    def registered(
+        self, problem: Problem, context: Context
+    ) -> tuple[OverlayRequests, OverlayRun, dict[int, str]]:
+        """The sites after all queries have been registered, and why some were rejected."""
         requests = OverlayRequests(problem, context, self.threshold, self.counts == "everything")
         seed = int(context.rng.integers(2**31)) if self.choice == "random" else 0
         run = OverlayRun(
@@ -74,8 +81,7 @@ class Overlay:
             context.rng,
             hosted=requests.hosted(),
         )
-        rejected = self._register(requests, run, context)
-        return _placement(problem, context, requests, run.whereabouts(), rejected)
+        return requests, run, self._register(requests, run, context)
 
     def _register(self, requests: OverlayRequests, run: OverlayRun, context: Context) -> dict[int, str]:
         """Query -> why it was rejected."""
