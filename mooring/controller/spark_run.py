@@ -27,7 +27,7 @@ from mooring.spark.runs.project_run import PreparedRun, check_storage_at
 from mooring.spark.runs.record.graph_picture import graph_svg
 from mooring.spark.runs.record.operation_statistics import operation_statistics
 from mooring.spark.runs.record.placement_words import placement_words
-from mooring.spark.runs.record.run_report import RunRecord, write_report
+from mooring.spark.runs.record.run_report import Frame, RunRecord, write_report
 from mooring.spark.runs.run_book import RunBook
 from mooring.spark.sites.site_revival import SiteRevival
 from mooring.whole_files import write_whole
@@ -55,6 +55,8 @@ class SparkRun:
     """Who proposes moves; by headroom if not given. Nobody does during an update."""
     act: Act = "propose"
     guards: GuardOptions | None = None
+    frame: Frame | None = None
+    """Makes the report's page, where a better one than plain tables can be made."""
     stopped_by: str = ""
     """Who ended it, as far as somebody said so."""
 
@@ -155,4 +157,4 @@ class SparkRun:
             self.journal.append("stop", why=how, asked_by=self.stopped_by)
         with contextlib.suppress(MooringError, OSError):  # the report is worth writing without it
             self.record.tables = [table.as_json() for table in find_tables(self.prepared.project.spec_file)]
-        write_report(self.record, self.prepared.project.work_folder)
+        write_report(self.record, self.prepared.project.work_folder, self.frame)

@@ -20,11 +20,13 @@ from mooring.cli.output.tables import sentences, site_table
 from mooring.cli.output.terminal import Terminal, plain
 from mooring.cli.output.update_table import update_table
 from mooring.controller.deciding.catalogue import DECIDERS, Deciding, make_decider
+from mooring.controller.journal import Journal
 from mooring.controller.placing import Wish
 from mooring.controller.spark_run import SparkRun
 from mooring.controller.updates.update import UPDATE_PACE, Update
 from mooring.errors import EngineError, InputError
 from mooring.load.build import build_load_model
+from mooring.service.view.frozen_page import frozen_page
 from mooring.spark.ownership.owner import LEASE_S, SHORTEST_LEASE_S
 from mooring.spark.pipeline.project import Project, load_project
 from mooring.spark.pipeline.project_edits import AcceptedEdits
@@ -199,6 +201,7 @@ def _run_prepared(
         decider=make_decider(args.adapt, Deciding(wish.policy or wish.default_policy, seed=args.seed)),
         act=args.act,
         guards=given_guards(args),
+        frame=lambda record, more: _report_page(prepared, record, more),
     )
     _show_beginning(terminal, run)
     options = EngineOptions(args.accept_edits, args.silence)
@@ -228,6 +231,19 @@ def _run_prepared(
         asked = f"could not bring {left} of {len(update.order.chosen)} up to date" if left else "up to date"
     run.end(asked)
     return run.record
+
+
+def _report_page(prepared: PreparedRun, record: RunRecord, more: str) -> str:
+    """What the page showed at the end, frozen."""
+    status = {
+        "pipeline": record.pipeline,
+        "policy": record.policy,
+        "placement": dict(record.placement),
+        **(prepared.files.read_status() or {}),
+        **record.snapshots[-1].as_json(),
+    }
+    records = Journal(prepared.hold.owned.folder, prepared.clock.now_s).records()
+    return frozen_page(prepared.problem, status, record.snapshots, records, record.ended, more)
 
 
 def _page(

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from mooring.problem.problem import Problem
 from mooring.service.view.planning_desk import PlanningDesk
 from mooring.service.web.desk_service import desk_app
+from tests.service.browser import CHROMIUM, opened_browser
 from tests.service.served import PATIENCE_S, TOKEN, Served, serving, serving_run
 from tests.service.simulated_project import SimulatedProject
 
-CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))),
-    None,
-)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium was found: install Debian's `chromium`")
 PATIENCE_MS = 1000.0 * PATIENCE_S
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+    with opened_browser() as chromium:
         yield chromium
-        chromium.close()
 
 
 @pytest.fixture

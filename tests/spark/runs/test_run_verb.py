@@ -153,7 +153,7 @@ def test_a_run_can_be_detached_watched_killed_resumed_and_stopped_without_losing
     traces.assert_none()
     report = json.loads((folder / ".mooring" / "report.json").read_text())
     assert report["ended"] == "stopped by SIGTERM"
-    assert "<svg" in (folder / ".mooring" / "report.html").read_text()
+    assert 'id="frozen"' in (folder / ".mooring" / "report.html").read_text()
 
 
 def test_control_c_ends_a_run_cleanly_and_an_edit_is_noticed_next_time(

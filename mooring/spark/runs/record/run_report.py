@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import html
-import io
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,33 +74,26 @@ class RunRecord:
         }
 
 
-@contextlib.contextmanager
-def _font_cache_in(folder: Path) -> Iterator[None]:
-    """Matplotlib notes the fonts it finds in the user's cache; a run writes in its own folder only."""
-    before = os.environ.get("MPLCONFIGDIR")
-    os.environ.setdefault("MPLCONFIGDIR", str(folder / "matplotlib"))
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["MPLCONFIGDIR"]
+Frame = Callable[[RunRecord, str], str]
+"""Makes a page of a record that has snapshots and of what else there is to tell, as HTML."""
 
 
-def write_report(record: RunRecord, folder: Path) -> tuple[Path, Path]:
-    """Writes report.json and report.html into the folder."""
+def write_report(record: RunRecord, folder: Path, frame: Frame | None = None) -> tuple[Path, Path]:
+    """Writes report.json and report.html into the folder; the page in `frame`, where one is given."""
     folder.mkdir(parents=True, exist_ok=True)
     data, page = folder / "report.json", folder / "report.html"
     write_whole(data, json.dumps(record.as_json(), indent=1, default=str))
-    with _font_cache_in(folder):
-        write_whole(page, _page(record))
+    framed = frame is not None and bool(record.snapshots)
+    told = "".join(_parts(record, framed=framed))
+    write_whole(page, frame(record, told) if frame is not None and framed else _plain_page(record, told))
     return data, page
 
 
-def _page(record: RunRecord) -> str:
+def _parts(record: RunRecord, *, framed: bool) -> list[str]:
+    """What there is to tell, part by part; in a frame without what that draws."""
     last = record.snapshots[-1] if record.snapshots else None
-    parts = [f"<h1>{html.escape(record.pipeline)}</h1>"]
-    parts.append(f"<p>Policy <b>{html.escape(record.policy)}</b>; ended: {html.escape(record.ended)}.</p>")
-    if record.picture is not None and last is not None:
+    parts: list[str] = []
+    if record.picture is not None and last is not None and not framed:
         updated = {} if record.update is None else record.update["fragments"]
         sites = {name: each["site"] for name, each in updated.items()}
         sites |= {name: fragment.site for name, fragment in last.fragments.items()}
@@ -124,8 +114,10 @@ def _page(record: RunRecord) -> str:
         parts += _data(record)
     if last is not None:
         parts += _tables(record, last)
-    if last is not None and record.update is None:  # an update is over before there is a course to draw
-        parts += [f"<figure>{drawing}</figure>" for drawing in _figures(record.snapshots)]
+    return parts
+
+
+def _plain_page(record: RunRecord, told: str) -> str:
     style = (
         "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
         "table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #ccc;padding:.25rem .6rem;"
@@ -134,7 +126,8 @@ def _page(record: RunRecord) -> str:
     return (
         "<!doctype html><html lang='en'><meta charset='utf-8'>"
         f"<title>Mooring: {html.escape(record.pipeline)}</title><style>{style}</style>"
-        f"<body>{''.join(parts)}</body></html>"
+        f"<body><h1>{html.escape(record.pipeline)}</h1><p>Policy <b>{html.escape(record.policy)}</b>; "
+        f"ended: {html.escape(record.ended)}.</p>{told}</body></html>"
     )
 
 
@@ -239,45 +232,3 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _list(items: Sequence[str]) -> str:
     return "<ul>" + "".join(f"<li>{html.escape(item)}</li>" for item in items) + "</ul>"
-
-
-def _figures(snapshots: Sequence[Snapshot]) -> list[str]:
-    times = [snapshot.since_start_s for snapshot in snapshots]
-    sites = {
-        name: [s.sites[name].load_cores if name in s.sites else None for s in snapshots]
-        for name in snapshots[-1].sites
-    }
-    latencies = {
-        name: [s.queries[name].latency_s if name in s.queries else None for s in snapshots]
-        for name in snapshots[-1].queries
-    }
-    channels: dict[str, list[float | None]] = {
-        name: [s.channels[name].stored_bytes / 1e6 if name in s.channels else None for s in snapshots]
-        for name in snapshots[-1].channels
-    }
-    drawn = (
-        ("Load of each site", "cores", sites),
-        ("Latency of each query", "seconds", latencies),
-        ("Stored in each channel", "MB", channels),
-    )
-    return [_lines(title, unit, times, series) for title, unit, series in drawn if _has_points(series)]
-
-
-def _has_points(series: Mapping[str, Sequence[float | None]]) -> bool:
-    return any(value is not None for values in series.values() for value in values)
-
-
-def _lines(title: str, unit: str, times: Sequence[float], series: dict[str, list[float | None]]) -> str:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 2.8), layout="constrained")
-    axes = figure.subplots()
-    for name, values in series.items():
-        axes.plot(times, [float("nan") if v is None else v for v in values], label=name, linewidth=1)
-    axes.set(title=title, xlabel="seconds since the start", ylabel=unit)
-    axes.set_ylim(bottom=0)
-    axes.legend(fontsize="x-small", ncols=3)
-    drawing = io.StringIO()
-    figure.savefig(drawing, format="svg")
-    text = drawing.getvalue()
-    return text[text.index("<svg") :]
