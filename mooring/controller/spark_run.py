@@ -127,6 +127,8 @@ class SparkRun:
                 starts = update.ready(begun=()) if update else None
                 session.start(self.beginning.placement, self.beginning.policy, starts)
                 self.record.sites = {name: site.note for name, site in prepared.sites.items()}
+                for name in prepared.joining:
+                    session.supervisor.expect(name)
                 try:
                     yield session, book
                 finally:

@@ -168,7 +168,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         if not args.standby:
             terminal.print(f"[dim]starting the sites of {escape(project.spec.name)}[/dim]")
         try:
-            with prepared_run(project, fresh=args.fresh, accepted=accepted, holding=holding) as prepared:
+            with prepared_run(
+                project, fresh=args.fresh, accepted=accepted, holding=holding, left=_left_sites
+            ) as prepared:
                 record = _run_prepared(args, terminal, prepared, stopping, choice)
         except GivenUpError as ended:
             terminal.document({"version": 1, "ended": ended.message})
@@ -253,6 +255,10 @@ def _page(
     if args.serve is None:
         return contextlib.nullcontext()
     return page_beside(project.spec_file, args.serve, lambda line: terminal.note(line))
+
+
+def _left_sites(record: Path) -> list[str]:
+    return list(Journal(record, lambda: 0.0).left_sites())
 
 
 def _choice(args: argparse.Namespace) -> UpdateChoice | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
@@ -66,6 +66,8 @@ class PreparedRun:
     ended_leftovers: list[str]
     edits: ProjectEdits
     """What was edited since the last run, and is carried out before anything starts."""
+    joining: list[str] = field(default_factory=list)
+    """Sites that are kept empty and not up yet."""
     unregistered: list[str] = field(default_factory=list)
     """Tables that are in no catalog although they should be, and why, once an engine was asked for."""
 
@@ -102,7 +104,7 @@ class PreparedRun:
     def _register(self) -> None:
         """In the catalogs of endpoints that outlive the run; nobody else sees those of embedded sites."""
         for site in self.sites.values():
-            if site.embedded is None:
+            if site.embedded is None and site.name not in self.joining:
                 with _session_at(site, self.project.storage_root) as session:
                     self.unregistered.extend(register_tables(self.layout, site.name, session))
 
@@ -135,16 +137,21 @@ def prepared_run(
     accepted: AcceptedEdits | None = None,
     options: EmbeddedOptions | None = None,
     holding: HoldOptions | None = None,
+    left: Callable[[Path], Collection[str]] = lambda folder: (),
 ) -> Iterator[PreparedRun]:
     """Own the project, start its sites, read its graph; everything ends with the block. What was edited since
-    the last run is refused where it would lose something, unless it is `accepted`.
+    the last run is refused where it would lose something, unless it is `accepted`. `left` says, given the
+    folder of the owner, which sites are kept empty: their machines may be down, so they join once they are
+    up.
     """
     files = RunFiles(project.work_folder)
-    with (
-        held_project(project, files, holding) as hold,
-        running_sites(project.settings.sites, hold.sites_folder, site_options(project, options)) as sites,
-    ):
-        yield from _prepared(project, sites, files, hold, accepted, fresh=fresh)
+    with held_project(project, files, holding) as hold:
+        empty = set(left(hold.owned.folder))
+        wanted = [site for site in project.settings.sites if site.name not in empty]
+        chosen = site_options(project, options)
+        with running_sites(wanted or project.settings.sites, hold.sites_folder, chosen) as sites:
+            joining = [site for site in project.settings.sites if site.name not in sites]
+            yield from _prepared(project, sites, files, hold, accepted, fresh=fresh, joining=joining)
 
 
 @contextlib.contextmanager
@@ -165,6 +172,7 @@ def _prepared(
     accepted: AcceptedEdits | None,
     *,
     fresh: bool,
+    joining: Sequence[Site] = (),
 ) -> Iterator[PreparedRun]:
     sessions = LeftSessions(hold.owned.folder)
     ended = sessions.end_all(sites)
@@ -176,7 +184,11 @@ def _prepared(
     layout = replace(read_layout(project, next(iter(sites.values()))), owner=hold.owned)
     edits = project_edits(finish(layout, layout.before), accepted)
     problem = problem_of(edits.layout)
-    yield PreparedRun(project, sites, edits.layout, problem, files, hold, sessions, ended, edits)
+    prepared = PreparedRun(project, sites, edits.layout, problem, files, hold, sessions, ended, edits)
+    for site in joining:
+        prepared.bring_up(project, site)
+        prepared.joining.append(site.name)
+    yield prepared
     sessions.note([], sites)
 
 

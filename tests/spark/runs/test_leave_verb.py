@@ -53,3 +53,22 @@ def test_a_site_is_left_stays_empty_over_a_restart_and_is_used_again(
     assert mooring("moves", folder, "--leave", "nowhere").code == 2
     assert "the next run leaves there empty" in mooring("moves", folder, "--leave", "there").out
     assert mooring("status", folder, "--json").document["left_sites"].keys() == {"there"}
+
+
+def test_a_run_begins_although_a_site_that_was_left_is_down(
+    even_numbers: EvenNumbersMaker, up_already: str, mooring: Verb
+) -> None:
+    sites = f"{{here: {up_already}, away: {{capacity: 1, connect: DOWN}}}}"
+    project = even_numbers(sites.replace("DOWN", '"sc://localhost:1"'))
+    refused = mooring("run", project.folder, "--for", "1")
+    assert refused.code == 4
+    assert "away" in refused.err
+    assert mooring("moves", project.folder, "--leave", "away").code == 0
+    try:
+        project.detach()
+        project.feed(range(100))
+        project.wait_for(100)
+        status = mooring("status", project.folder, "--json").document["last"]
+        assert status["troubles"]["site away"].startswith("lost")
+    finally:
+        mooring("stop", project.folder)
