@@ -51,6 +51,7 @@ ROOMS = [
     "simulator/data_plane",
     "simulator/harness",
     "simulator/harness/leases",
+    "runtime/transport",
     "runtime",
     "policies",
     "run",

@@ -55,6 +55,7 @@ VERBS = {
     "moves": "show or apply the moves from what runs to a plan",
     "serve": "show a run, or a problem file, as a web page and a REST interface",
     "stop": "end a running pipeline cleanly",
+    "agent": "host a site's part of decentralised protocols, or make certificates for it",
     "doctor": "look at what a project has stored, and change nothing",
 }
 """Every verb, in the order of the list, with its line there."""

@@ -20,6 +20,8 @@ from mooring.deployment.update_order import UpdateOrder
 from mooring.errors import EngineError, MooringError, OvertakenError
 from mooring.problem.problem import Problem
 from mooring.problem.write import problem_to_json
+from mooring.runtime.embedded_agents import agents_of_run
+from mooring.runtime.survey_agents import hosted_survey
 from mooring.spark.pipeline.statistics_used import statistics_notes
 from mooring.spark.running.engine import EngineOptions
 from mooring.spark.runs.found_tables import find_tables
@@ -97,6 +99,7 @@ class SparkRun:
                 contextlib.closing(
                     SiteRevival(prepared.sites, check=partial(check_storage_at, project))
                 ) as revival,
+                self._agents(),
             ):
                 self.record.notes += prepared.unregistered
                 book = RunBook(prepared.problem, engine, prepared.files, self.record, self.say)
@@ -151,6 +154,28 @@ class SparkRun:
         book.problem = problem
         write_whole(self.prepared.project.work_folder / PROBLEM_FILE_NAME, problem_to_json(problem))
         self.record.sites = {name: site.note for name, site in self.prepared.sites.items()}
+
+    @contextlib.contextmanager
+    def _agents(self) -> Iterator[None]:
+        """Beside every embedded site, where the project asks for measured latencies. A run goes on without
+        them: they inform the next plan.
+        """
+        project = self.prepared.project
+        with contextlib.ExitStack() as beside:
+            if project.settings.measures_latency and self.update is None:
+                embedded = [
+                    site.name
+                    for site in project.settings.sites
+                    if site.connect is None and site.name not in project.settings.agents
+                ]
+                try:
+                    protocols = (hosted_survey(),)
+                    beside.enter_context(
+                        agents_of_run(project.spec_file, project.members, embedded, protocols)
+                    )
+                except MooringError as error:
+                    self.note(f"no agents measure latencies: {error}")
+            yield
 
     def end(self, how: str) -> None:
         """Write the report; `how` says why it ended."""

@@ -14,16 +14,16 @@ import msgspec
 
 from mooring.protocols.protocol import Data
 from mooring.runtime.agent_clock import AgentClock
-from mooring.runtime.certificates import CertificateFolder
 from mooring.runtime.durable_state import DurableState
-from mooring.runtime.endpoint import LOOPBACK, MemberEndpoint
-from mooring.runtime.frames import FrameError
 from mooring.runtime.hosted_protocol import HostedProtocol
 from mooring.runtime.machine_host import HostParts, MachineHost
-from mooring.runtime.members import RUNNER, AgentAddress, Members
-from mooring.runtime.peer_link import BackOff
 from mooring.runtime.trace_file import TraceFile
-from mooring.runtime.wire import Envelope
+from mooring.runtime.transport.certificates import CertificateFolder
+from mooring.runtime.transport.endpoint import LOOPBACK, MemberEndpoint
+from mooring.runtime.transport.frames import FrameError
+from mooring.runtime.transport.members import RUNNER, AgentAddress, Members
+from mooring.runtime.transport.peer_link import BackOff
+from mooring.runtime.transport.wire import Envelope
 from mooring.whole_files import write_whole
 
 STATUS_PERIOD_S = 10.0
@@ -133,8 +133,8 @@ class Agent:
         self.endpoint.send(self._settings.members.names[to], "message", protocol, message)
 
     def _put_out(self, protocol: HostedProtocol, value: Data) -> None:
-        if protocol.kept_output is not None and isinstance(value, protocol.kept_output):
-            write_whole(self._settings.folder / f"{protocol.name}.json", msgspec.json.encode(value))
+        if protocol.keep is not None:
+            protocol.keep(self._settings.members, self._settings.site, value)
         if protocol.outputs is not None:
             self.endpoint.send(RUNNER, "output", protocol.name, value)
 

@@ -6,13 +6,15 @@ the types, so a machine sees well-formed messages only; whether a value makes se
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from mooring.protocols.protocol import Data, MakeMachine
-from mooring.runtime.frames import FrameError
-from mooring.runtime.wire import Envelope, Kind, StrictDecoder
+from mooring.runtime.transport.frames import FrameError
+from mooring.runtime.transport.members import Members
+from mooring.runtime.transport.wire import Envelope, Kind, StrictDecoder
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,9 @@ class HostedProtocol:
     """Union of what the runner may ask of a machine (`Asked`); None: nothing."""
     outputs: Any = None
     """Union of what a machine puts out for the runner (`Output`); None: nothing."""
-    kept_output: type | None = None
-    """Outputs of this type are also kept in a file, the newest only, for whoever asks later."""
+    keep: Callable[[Members, str, Data], None] | None = None
+    """What is done with an output where it was put out, besides sending it to the runner, and once more
+    where the runner is; takes the members, who keeps it, and the output."""
 
     @cached_property
     def _decoders(self) -> dict[Kind, StrictDecoder]:

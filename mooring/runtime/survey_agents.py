@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mooring.protocols.gossip import Entries, Entry, KnownVersions, Reply
+from mooring.protocols.protocol import Data
 from mooring.protocols.survey import (
     EchoAsked,
     Echoed,
@@ -12,6 +13,13 @@ from mooring.protocols.survey import (
     survey_machines,
 )
 from mooring.runtime.hosted_protocol import HostedProtocol
+from mooring.runtime.measured_latencies import keep_survey
+from mooring.runtime.transport.members import Members
+
+
+def _keep(members: Members, keeper: str, output: Data) -> None:
+    if isinstance(output, NetworkFigures):
+        keep_survey(members, keeper, output)
 
 
 def hosted_survey(params: SurveyParams | None = None) -> HostedProtocol:
@@ -21,5 +29,5 @@ def hosted_survey(params: SurveyParams | None = None) -> HostedProtocol:
         messages=EchoAsked | Echoed | KnownVersions | Reply[SiteFigures] | Entries[SiteFigures],
         durable=Entry[SiteFigures],
         outputs=NetworkFigures,
-        kept_output=NetworkFigures,
+        keep=_keep,
     )

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.runtime.certificates import CertificateFolder, make_certificates
-from mooring.runtime.members import RUNNER, Members
+from mooring.runtime.transport.certificates import CertificateFolder, make_certificates
+from mooring.runtime.transport.members import RUNNER, Members
 from tests.runtime.scene import SITES
 
 

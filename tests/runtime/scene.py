@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from mooring.protocols.gossip import Entries, Entry, GossipParams, KnownVersions, Reply, gossip_machines
 from mooring.runtime.hosted_protocol import HostedProtocol
-from mooring.runtime.peer_link import BackOff
+from mooring.runtime.transport.peer_link import BackOff
 
 SITES = ("athens", "berlin", "cairo", "delhi", "essen")
 PATIENCE_S = 60.0

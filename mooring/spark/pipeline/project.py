@@ -32,6 +32,9 @@ from mooring.problem.schema import OPERATOR_FIELDS, QUERY_FIELDS
 from mooring.problem.site import Site
 from mooring.problem.stream import Stream
 from mooring.problem.surroundings import Surroundings, check_site, entries, read_surroundings
+from mooring.runtime.measured_latencies import measured_latencies
+from mooring.runtime.project_members import ProjectMembers, agents_of, read_addresses
+from mooring.runtime.transport.members import AgentAddress
 from mooring.spark.defining.names import PipelineNames
 from mooring.spark.defining.pipeline_spec import is_default, load_spec, spec_file_of, work_folder_of_spec
 from mooring.spark.defining.working_folder import command_folder
@@ -43,6 +46,8 @@ from mooring.spark.pipeline.statistics.statistics_file import (
 from mooring.spark.storage.keep import Keep, read_keep
 from mooring.spark.storage.storage_root import StorageRoot
 
+MEASURED = "measured"
+"""In place of latencies: what agents have measured."""
 ASSUMED_RATE = 100.0
 """Rows per second of a stream whose rate nobody stated or measured; a plan made with it says so."""
 SETTINGS_FILE_NAMES = ("mooring.yml", "mooring.yaml", "mooring.json")
@@ -75,6 +80,7 @@ _OWN: dict[str, Check] = {
     "packages": names,
     "policy": name,
     "register": boolean,
+    "agents": mapping,
 }
 
 
@@ -115,6 +121,12 @@ class ProjectSettings:
     """Paths, patterns and addresses of jars for embedded sites, beyond those of the spec."""
     packages: tuple[str, ...] = ()
     """Maven coordinates of the same."""
+    agents: dict[str, AgentAddress] = field(default_factory=dict)
+    """Site, or the runner -> where its agent listens, if not on this machine."""
+    measures_latency: bool = False
+    """`latency_ms: measured`: agents measure them."""
+    latency_notes: tuple[str, ...] = ()
+    """How measured latencies were come by, and what of them is missing."""
 
     @property
     def sites(self) -> tuple[Site, ...]:
@@ -146,6 +158,12 @@ class Project:
     def work_folder(self) -> Path:
         """Mooring's own files: logs, status, reports."""
         return work_folder_of_spec(self.spec_file)
+
+    @property
+    def members(self) -> ProjectMembers:
+        """Who takes part in its agents."""
+        sites = tuple(site.name for site in self.settings.sites)
+        return agents_of(self.work_folder, sites, self.settings.agents)
 
     @property
     def storage_root(self) -> StorageRoot:
@@ -207,6 +225,12 @@ def _read_settings(data: object, work_folder: Path, names: PipelineNames) -> Pro
         if not sections.get("sites"):
             fail("sites", "at least one entry", sections.get("sites"))
         sections["streams"], own["unrated"] = _with_rates(sections.get("streams", {}), names)
+        sites = tuple(map(str, sections["sites"]))
+        own["agents"] = read_addresses(own.get("agents", {}), sites)
+        if sections.get("latency_ms") == MEASURED:
+            own["measures_latency"] = True
+            measured = measured_latencies(agents_of(work_folder, sites, own["agents"]).members)
+            sections["latency_ms"], own["latency_notes"] = measured.latency_ms, measured.notes
         around = read_surroundings(sections, work_folder.parent)
         with gather.noting():
             own["queries"] = _queries(sections.get("queries") or {}, around, names)

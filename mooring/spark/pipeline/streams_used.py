@@ -81,7 +81,7 @@ def assumption_notes(layout: Layout) -> list[str]:
             f"no rate is known of {', '.join(assumed)}: assumed {ASSUMED_RATE:g} rows per second until the "
             "first minute of a run has measured it"
         )
-    return [*notes, *setting_notes(layout.project.spec)]
+    return [*notes, *layout.project.settings.latency_notes, *setting_notes(layout.project.spec)]
 
 
 def _rated(stream: Stream, rates: dict[str, float]) -> Stream:

@@ -9,11 +9,11 @@ import ssl
 from collections import Counter
 from dataclasses import dataclass
 
-from mooring.runtime.certificates import peer_name
-from mooring.runtime.frames import FrameError, framed, read_frame
-from mooring.runtime.members import AgentAddress, Members
-from mooring.runtime.outbox import Outbox
-from mooring.runtime.wire import WIRE_VERSION, Greeting, decode_greeting, encode_greeting
+from mooring.runtime.transport.certificates import peer_name
+from mooring.runtime.transport.frames import FrameError, framed, read_frame
+from mooring.runtime.transport.members import AgentAddress, Members
+from mooring.runtime.transport.outbox import Outbox
+from mooring.runtime.transport.wire import WIRE_VERSION, Greeting, decode_greeting, encode_greeting
 
 GREETING_S = 10.0
 """For a handshake and both greetings; whoever takes longer is refused."""

@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 from mooring.network.coordinate import Coordinate
 from mooring.protocols.gossip import Entries, Entry, KnownVersions, Reply
 from mooring.protocols.survey import EchoAsked, Echoed, SiteFigures
-from mooring.runtime.frames import FrameError
 from mooring.runtime.survey_agents import hosted_survey
-from mooring.runtime.wire import Envelope, StrictDecoder, decode_envelope, decode_greeting, encode_envelope
+from mooring.runtime.transport.frames import FrameError
+from mooring.runtime.transport.wire import (
+    Envelope,
+    StrictDecoder,
+    decode_envelope,
+    decode_greeting,
+    encode_envelope,
+)
 
 SURVEY = hosted_survey()
 

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from mooring.errors import InputError
-from mooring.runtime.certificates import CertificateFolder, make_certificates, peer_name, tls_context
+from mooring.runtime.transport.certificates import (
+    CertificateFolder,
+    make_certificates,
+    peer_name,
+    tls_context,
+)
 from tests.runtime.scene import SITES
 
 

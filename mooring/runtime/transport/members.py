@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from mooring.errors import InputError
-from mooring.runtime.wire import members_digest
+from mooring.runtime.transport.wire import members_digest
 from mooring.whole_files import write_whole
 
 RUNNER = "runner"

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from mooring.runtime.frames import FrameError, framed, read_frame
+from mooring.runtime.transport.frames import FrameError, framed, read_frame
 
 
 def read_all(data: bytes, most_bytes: int) -> list[bytes]:

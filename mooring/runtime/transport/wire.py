@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from mooring.protocols.protocol import Data
-from mooring.runtime.frames import FrameError
+from mooring.runtime.transport.frames import FrameError
 
 WIRE_VERSION = 1
 

@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mooring.runtime.certificates import CertificateFolder, tls_context
-from mooring.runtime.endpoint import MemberEndpoint
-from mooring.runtime.frames import framed, read_frame
-from mooring.runtime.members import AgentAddress, Members
-from mooring.runtime.wire import WIRE_VERSION, Envelope, Greeting, encode_envelope, encode_greeting
+from mooring.runtime.transport.certificates import CertificateFolder, tls_context
+from mooring.runtime.transport.endpoint import MemberEndpoint
+from mooring.runtime.transport.frames import framed, read_frame
+from mooring.runtime.transport.members import AgentAddress, Members
+from mooring.runtime.transport.wire import WIRE_VERSION, Envelope, Greeting, encode_envelope, encode_greeting
 from tests.runtime.scene import EAGER, until
 
 

@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mooring.runtime.certificates import peer_name
-from mooring.runtime.frames import FrameError, framed, read_frame
-from mooring.runtime.members import AgentAddress, Members
-from mooring.runtime.peer_link import GREETING_S, check_greeting, watch_connection
-from mooring.runtime.wire import WIRE_VERSION, Envelope, Greeting, decode_envelope, encode_greeting
+from mooring.runtime.transport.certificates import peer_name
+from mooring.runtime.transport.frames import FrameError, framed, read_frame
+from mooring.runtime.transport.members import AgentAddress, Members
+from mooring.runtime.transport.peer_link import GREETING_S, check_greeting, watch_connection
+from mooring.runtime.transport.wire import WIRE_VERSION, Envelope, Greeting, decode_envelope, encode_greeting
 
 Deliver = Callable[[str, Envelope], None]
 """Takes a member's name and what it sent; raises `FrameError` if it cannot be used."""
