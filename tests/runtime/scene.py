@@ -10,7 +10,7 @@ from mooring.runtime.hosted_protocol import HostedProtocol
 from mooring.runtime.transport.peer_link import BackOff
 
 SITES = ("athens", "berlin", "cairo", "delhi", "essen")
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 """Never waited for unless something is wrong."""
 EAGER = BackOff(first_s=0.02, largest_s=0.1)
 
