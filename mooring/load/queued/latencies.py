@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.arrays import Floats
+from mooring.load.queued.arrival_variability import arrival_variability
 from mooring.load.queued.messages import Messages, messages_of
 from mooring.load.queued.station import Flows, Form, Stations
 from mooring.load.queued.steps import Link, StepArc, Steps, steps_of
@@ -146,8 +147,7 @@ def _at_source(arc: StepArc, problem: Problem) -> float:
     """Of a stream's tuples; not a number where the producer is no stream."""
     if arc.producer >= problem.graph.stream_count:
         return float("nan")
-    stated = problem.streams[arc.producer].variability
-    return 1.0 + arc.share * ((1.0 if stated is None else stated) - 1.0)
+    return 1.0 + arc.share * (arrival_variability(problem, arc.producer) - 1.0)
 
 
 class _Ages:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.arrays import Floats, Ints
+from mooring.load.queued.arrival_variability import arrival_variability
 from mooring.load.queued.latencies import QueuedLatencies
 from mooring.load.queued.latency_kernels import Template, evaluate
 from mooring.load.queued.steps import StepArc, Steps, node_bytes, steps_of
@@ -106,8 +107,7 @@ def _template(problem: Problem, steps: Steps, arcs: tuple[StepArc, ...]) -> Temp
     def at_source(arc: StepArc) -> float:
         if arc.producer >= streams:
             return float("nan")
-        stated = problem.streams[arc.producer].variability
-        return 1.0 + arc.share * ((1.0 if stated is None else stated) - 1.0)
+        return 1.0 + arc.share * (arrival_variability(problem, arc.producer) - 1.0)
 
     return Template(
         streams,

@@ -1,0 +1,122 @@
+"""How long results take where fragments run in micro-batches: what the queueing model does not describe.
+
+Every fragment starts a batch at each multiple of the trigger interval and takes what has come by then. A
+tuple of a stream waits half an interval on average. What a batch writes is read at the first trigger after
+it is there: a whole interval from the start of one batch to the start of the next, or several where a batch
+takes longer. The last batch counts with its own time.
+
+Batches of one site start together and share its cores evenly, each with at most one: a batch takes longer,
+the more there is beside it. What a batch has to do grows with the interval, its fixed part too, since
+`fixed_cores` is what a fragment takes at this interval without any tuples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from mooring.arrays import Floats, Ints
+from mooring.load.model import LoadModel
+from mooring.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class MicroBatches:
+    query_s: Floats
+    """Per query, mean over its results; infinite where a site on the way cannot keep up."""
+    batch_s: Floats
+    """Per fragment, how long its batches take; infinite where its site cannot keep up."""
+
+
+def micro_batches(
+    problem: Problem, model: LoadModel, site_of_fragment: Ints, trigger_s: float
+) -> MicroBatches:
+    """Of all queries at the present rates of the model."""
+    batch_s = batch_times_s(model, site_of_fragment, trigger_s)
+    return MicroBatches(_Ages(problem, model, site_of_fragment, trigger_s, batch_s).of_queries(), batch_s)
+
+
+def batch_times_s(model: LoadModel, site_of_fragment: Ints, trigger_s: float) -> Floats:
+    loads = np.asarray(model.coefficients @ model.present).ravel() + model.fixed_cores
+    batch_s = np.zeros(len(loads))
+    for site, cores in enumerate(model.capacity_cores.tolist()):
+        here = np.flatnonzero(site_of_fragment == site)
+        if float(loads[here].sum()) >= cores or float(loads[here].max(initial=0.0)) >= 1.0:
+            batch_s[here] = math.inf
+        else:
+            batch_s[here] = shared_evenly_s(loads[here] * trigger_s, cores)
+    return batch_s
+
+
+def shared_evenly_s(work_s: Floats, cores: float) -> Floats:
+    """When jobs end that start together, share some cores evenly and use at most one each.
+
+    >>> shared_evenly_s(np.array([1.0, 2.0, 3.0]), 1.0)
+    array([3., 5., 6.])
+    """
+    ends, now, done = np.zeros(len(work_s)), 0.0, 0.0
+    for rank, job in enumerate(np.argsort(work_s, kind="stable").tolist()):
+        pace = min(1.0, cores / (len(work_s) - rank))
+        now += (float(work_s[job]) - done) / pace
+        done = float(work_s[job])
+        ends[job] = now
+    return ends
+
+
+class _Ages:
+    """How old tuples are when their batch starts, followed from the streams; means where flows join."""
+
+    def __init__(
+        self, problem: Problem, model: LoadModel, site_of_fragment: Ints, trigger_s: float, batch_s: Floats
+    ) -> None:
+        self.problem, self.arcs, self.trigger_s, self.batch_s = problem, model.arcs, trigger_s, batch_s
+        self.rates = np.asarray(model.arcs.rates @ model.present).ravel()
+        stated = problem.network.latency_ms
+        latency_ms = np.zeros((len(problem.sites), len(problem.sites))) if stated is None else stated
+        source, target = model.arcs.ends(site_of_fragment)
+        self.latency_s = latency_ms[source, target] / 1e3
+        self.into: list[list[int]] = [[] for _ in problem.fragments]
+        for a, fragment in enumerate(model.arcs.target_fragment.tolist()):
+            if fragment >= 0:
+                self.into[fragment].append(a)
+        self.at_start: dict[int, float] = {}
+
+    def of_queries(self) -> Floats:
+        """Arcs to queries stand in the problem's order, one for each instance of what a query reads."""
+        to_queries, found = iter(np.flatnonzero(self.arcs.target_fragment < 0).tolist()), []
+        instances = Counter(operator.logical_name for operator in self.problem.operators)
+        for query in self.problem.queries:
+            arcs = [next(to_queries) for _ in range(instances[query.reads])]
+            found.append(self._mean([(a, self._until_delivered(a)) for a in arcs], 0.0))
+        return np.array(found)
+
+    def _mean(self, ages: list[tuple[int, float]], otherwise: float) -> float:
+        """Over tuples of some arcs."""
+        flowing = [(float(self.rates[a]), age_s) for a, age_s in ages if self.rates[a] > 0.0]
+        total = sum(rate for rate, _ in flowing)
+        return sum(rate * age_s for rate, age_s in flowing) / total if total > 0.0 else otherwise
+
+    def _until_delivered(self, a: int) -> float:
+        source = int(self.arcs.source_fragment[a])
+        before_s = self._age_at_start(source) + float(self.batch_s[source]) if source >= 0 else 0.0
+        return before_s + float(self.latency_s[a])
+
+    def _age_at_start(self, fragment: int) -> float:
+        """The graph has no cycles, nor has what it is cut into."""
+        if fragment not in self.at_start:
+            ages = [(a, self._age_when_read(a)) for a in self.into[fragment]]
+            # Streams that can be reached everywhere have no arc.
+            self.at_start[fragment] = self._mean(ages, self.trigger_s / 2.0)
+        return self.at_start[fragment]
+
+    def _age_when_read(self, a: int) -> float:
+        source = int(self.arcs.source_fragment[a])
+        if source < 0:
+            return float(self.latency_s[a]) + self.trigger_s / 2.0
+        there_s = float(self.batch_s[source]) + float(self.latency_s[a])
+        if not math.isfinite(there_s):
+            return math.inf
+        return self._age_at_start(source) + self.trigger_s * max(1, math.ceil(there_s / self.trigger_s))
