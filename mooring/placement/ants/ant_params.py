@@ -9,10 +9,14 @@ from mooring.errors import InputError
 
 @dataclass(frozen=True)
 class AntParams:
-    routing_ants: int = 100
-    """That a chain's leader sends before any scout (the paper's figure 2b: 100 every 5 s)."""
+    routing_ants: int = 20
+    """That a chain's leader sends before any scout. The paper's figure 2b has 100 every 5 s: the last of them
+    only narrow the ways, and scouts that all take the same one find less."""
     scouts: int = 60
     """Per attempt; ten are too few when many queries share the sites."""
+    sharpness: float = 6.0
+    """How much likelier a neighbour is at first through which the latency to the destination is shorter; 0:
+    all alike, as in the paper."""
     strength: float = 0.1
     """c of the reinforcement r = c T_best / T, which has no unit (the paper's 1/T has one)."""
     confidence: float = 1.7
@@ -46,6 +50,8 @@ class AntParams:
                 f"found {self.least_limit} to {self.most_limit}, expected limits of load between 0 and 1",
                 field="most_limit",
             )
+        if self.sharpness < 0.0:
+            raise InputError(f"found {self.sharpness}, expected 0 or more", field="sharpness")
         if not 0.0 <= self.most_skipped < 1.0:
             raise InputError(f"found {self.most_skipped}, expected less than 1", field="most_skipped")
         if self.beta < 1.0 or self.tolerance < 0.0 or self.confidence < 0.0 or self.outstanding < 0.0:

@@ -15,7 +15,7 @@ import numpy as np
 from mooring.arrays import Ints
 from mooring.errors import InfeasibleError
 from mooring.placement.ants.ant_params import AntParams
-from mooring.placement.ants.colony import ColonyRun
+from mooring.placement.ants.colony import ChainChange, ColonyRun
 from mooring.placement.ants.descent import why_not_by_latency
 from mooring.placement.ants.latency_search import LatencySearch
 from mooring.placement.ants.neighbours import neighbours_of
@@ -33,15 +33,15 @@ class Ants:
     name: ClassVar[str] = "ants"
     about: ClassVar[Subject] = "latency"
 
-    routing_ants: int = 100
-    """Sent along every chain before its scouts (the paper's figure 2b)."""
+    routing_ants: int = 20
+    """Sent along every chain before its scouts; of the paper's 100, the last only narrow the ways."""
     scouts: int = 60
     """Per chain and attempt; ten are too few when many queries share the sites."""
     attempts: int = 3
     """Times that ants are sent for a chain before it is refused."""
     rounds: int = 5
     """Times that all chains are scouted for again once they are placed."""
-    routing_again: int = 20
+    routing_again: int = 10
     """Routing ants per chain and round."""
     strength: float = 0.1
     """c of the reinforcement r = c T_best / T."""
@@ -101,7 +101,11 @@ class Ants:
     def _improve(self, run: ColonyRun, context: Context, home: Ints | None) -> None:
         """Round after round, while something moves."""
         count = len(run.search.chains)
-        most = len(run.sites) if context.max_moves is None else context.max_moves
+        most = context.max_moves
+
+        def allows(change: ChainChange) -> bool:
+            return home is None or most is None or int((run.sites != home).sum()) <= most
+
         for made in range(self.rounds):
             if context.deadline.expired:
                 break
@@ -109,8 +113,7 @@ class Ants:
             moved = 0
             for number in range(count):
                 if number in run.ways:
-                    start = run.sites if home is None else home
-                    moved += run.improve(number, self.routing_again, most, start)
+                    moved += run.improve(number, self.routing_again, allows=allows)
                 else:
                     moved += run.place(number)
             if not moved:

@@ -22,6 +22,8 @@ reinforced = njit(cache=True)(rules.reinforced)
 MODULUS = rules.MODULUS
 FIXED = 6
 """The column of a site's totals."""
+ANT_BYTES, HOP_BYTES = 115.0, 20.0
+"""Of a routing ant as it is encoded: with nothing on its back, and per site of its path."""
 
 
 class Colony(NamedTuple):
@@ -43,7 +45,9 @@ class Colony(NamedTuple):
     totals: Floats
     """Site x `rules.TOTALS`."""
     steps: Ints
-    """How many steps ants have made, of which routing ants."""
+    """From site to site, there and back: of routing ants, and of scouts."""
+    sent_bytes: Floats
+    """The same in bytes, as the protocol's messages are encoded."""
 
 
 class CellLaws(NamedTuple):
@@ -93,7 +97,7 @@ def routing_ant(colony, law, source, destination, state) -> bool:  # type: ignor
     is_visited[source] = True
     s, now_s, clock_s = source, 0.0, 0.0
     while s != destination:
-        colony.steps[0] += 1
+        _count_step(colony, size)
         slot, state = next_slot(colony, destination, s, is_visited, state)
         other = colony.neighbour[s, slot]
         took_s = wait_s(colony, s) + colony.latency_s[s, other]
@@ -116,8 +120,15 @@ def routing_ant(colony, law, source, destination, state) -> bool:  # type: ignor
             size += 1
         s = other
     for n in range(size - 2, -1, -1):
+        _count_step(colony, size)
         _reinforce(colony, law, destination, path[n], slot_at[n], now_s - elapsed_s[n])
     return True
+
+
+@njit(cache=True)
+def _count_step(colony, path_size):  # type: ignore[no-untyped-def]
+    colony.steps[0] += 1
+    colony.sent_bytes[0] += ANT_BYTES + HOP_BYTES * path_size
 
 
 @njit(cache=True)

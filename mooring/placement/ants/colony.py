@@ -7,7 +7,7 @@ it, and its pheromones. The machines of `protocols/ants/` do the same from site 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -21,6 +21,22 @@ from mooring.placement.ants.chains import Chain
 from mooring.placement.ants.colony_kernels import ChainWay
 from mooring.placement.ants.latency_search import LatencySearch
 
+
+@dataclass(frozen=True)
+class ChainChange:
+    """A chain that would move."""
+
+    chain: Chain
+    before: Ints
+    """Sites of its fragments."""
+    after: Ints
+    now_s: float
+    """What it costs where it is, in seconds of the mean query: its own latency, and what others wait for it;
+    infinite where a site is full."""
+    then_s: float
+
+
+Allows = Callable[[ChainChange], bool]
 ChainArrays = tuple[Floats, Floats, int, bool, float, int, bool, float]
 
 
@@ -45,7 +61,7 @@ class ColonyRun:
     """Per chain, how many were sent."""
 
     def __post_init__(self) -> None:
-        self.colony = new_colony(self.search, self.neighbours, self.seed)
+        self.colony = new_colony(self.search, self.neighbours, self.seed, self.params.sharpness)
         count, sites = len(self.search.chains), len(self.search.problem.sites)
         self.seen = np.zeros((count, sites), dtype=np.bool_)
         self.ants = np.zeros(count, dtype=np.int64)
@@ -96,27 +112,29 @@ class ColonyRun:
         colony_kernels.cost_of(self.colony, self._arrays(chain), way)
         self._deploy(number, way)
 
-    def improve(self, number: int, routing_ants: int, most_displaced: int, home: Ints) -> bool:
+    def improve(
+        self, number: int, routing_ants: int, scouts: int | None = None, allows: Allows | None = None
+    ) -> bool:
         """Scout again for a placed chain; it moves where its latency is beta times the best report's (section
-        3.9), unless more fragments than allowed would not be at home."""
+        3.9), if that is allowed."""
         chain, way = self.search.chains[number], self.ways[number]
-        arrays = self._arrays(chain)
         colony_kernels.deploy(self.colony, chain.tasks, chain.sides, way, -1.0)
-        now = colony_kernels.cost_of(self.colony, arrays, way)
+        now_s = float(colony_kernels.cost_of(self.colony, self._arrays(chain), way))
         best = colony_kernels.empty_way(len(chain.fragments))
-        cost = self._forage(number, routing_ants, best)
+        then_s = self._forage(number, routing_ants, best, scouts)
         own = list(chain.fragments)
         before = self.sites[own].copy()
-        moves = np.isfinite(cost) and now > cost * self.params.beta * (1.0 + 1e-9)
+        moves = np.isfinite(then_s) and now_s > then_s * self.params.beta * (1.0 + 1e-9)
         if moves:
             self._set_sites(chain, best)
-            if int((self.sites != home).sum()) > most_displaced:
+            if allows is not None and not allows(ChainChange(chain, before, self.sites[own], now_s, then_s)):
                 self.sites[own] = before
                 moves = False
         self._deploy(number, best if moves else way)
-        return moves and not np.array_equal(before, self.sites[own])
+        return bool(moves and not np.array_equal(before, self.sites[own]))
 
-    def _forage(self, number: int, routing_ants: int, best: ChainWay) -> float:
+    def _forage(self, number: int, routing_ants: int, best: ChainWay, scouts: int | None = None) -> float:
+        """`scouts`: as many as the first time, unless given."""
         arrays = self._arrays(self.search.chains[number])
         cost, after = colony_kernels.forage(
             self.colony,
@@ -124,7 +142,7 @@ class ColonyRun:
             arrays,
             number,
             routing_ants,
-            self.params.scouts,
+            self.params.scouts if scouts is None else scouts,
             int(self.ants[number]),
             best,
             self.seen[number],
@@ -158,15 +176,22 @@ class ColonyRun:
                 self.sites[chain.fragments[k]] = way.site[at]
 
 
-def new_colony(search: LatencySearch, neighbours: Sequence[Sequence[int]], seed: int) -> Colony:
-    """With uniform pheromones and nothing deployed."""
+def new_colony(
+    search: LatencySearch, neighbours: Sequence[Sequence[int]], seed: int, sharpness: float
+) -> Colony:
+    """With the first pheromones and nothing deployed."""
     template, count = search.many.template, len(neighbours)
     slots = max((len(own) for own in neighbours), default=1) or 1
     neighbour = np.full((count, slots), -1, dtype=np.int64)
     pheromone = np.zeros((count, count, slots))
     for s, own in enumerate(neighbours):
         neighbour[s, : len(own)] = own
-        pheromone[:, s, : len(own)] = 1.0 / max(len(own), 1)
+        if own:
+            known = list(own)
+            through_s = template.latency_s[s, known][:, None] + template.latency_s[known]
+            # `rules.first_weights`, for all destinations at once.
+            raw = ((through_s.min(axis=0) + 1e-4) / (through_s + 1e-4)) ** sharpness
+            pheromone[:, s, : len(own)] = (raw / raw.sum(axis=0)).T
     return Colony(
         neighbour,
         template.latency_s,
@@ -180,4 +205,5 @@ def new_colony(search: LatencySearch, neighbours: Sequence[Sequence[int]], seed:
         np.zeros((count, count), dtype=np.int64),
         np.zeros((count, 8)),
         np.zeros(2, dtype=np.int64),
+        np.zeros(2),
     )

@@ -29,6 +29,8 @@ leaving_variability = njit(cache=True)(rules.leaving_variability)
 WEIGHT, FIXED, MEMORY = 5, 6, 7
 """Columns of a site's totals."""
 SLACK = 1e-9
+SCOUT_BYTES, TASK_BYTES, SEGMENT_BYTES = 235.0, 83.0, 70.0
+"""Of a scout as it is encoded: without its chain, per task of it, and per site that it has chosen."""
 
 
 class ChainWay(NamedTuple):
@@ -110,14 +112,16 @@ def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-u
     skipped = state / MODULUS * law.most_skipped
     is_visited = np.zeros(count, np.bool_)
     way.size[0], path_size[0] = 0, 1
-    path[0], is_visited[source] = source, True
+    # A chain may begin where it ends, and still have its tasks elsewhere.
+    path[0], is_visited[source] = source, source != destination
     s, k, before = source, 0, source
     while True:
-        colony.steps[1] += 1
-        places = True
-        if s != destination:
+        places, has_arrived = True, s == destination and path_size[0] > 1
+        if not has_arrived:
             state = next_random(state)
             places = not state / MODULUS < skipped
+        elif way.size[0] > 0 and way.site[0] == s:
+            places = False  # it began here: a site has one segment of a chain
         if places:
             waits = not (from_fragment and k == 0 and s == source)
             for many in range(min(greed, n - k), 0, -1):
@@ -131,22 +135,32 @@ def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-u
                     way.size[0] += 1
                     k, before, variability = k + many, s, left
                     break
-        if k == n or s == destination:
+        if k == n or has_arrived:
             break
+        if colony.neighbour[s, 0] < 0:
+            return math.inf, 0.0, greed
         slot, state = next_slot(colony, destination, s, is_visited, state)
         s = colony.neighbour[s, slot]
         if is_visited[s]:
             return math.inf, 0.0, -1
         path[path_size[0]], is_visited[s] = s, True
         path_size[0] += 1
+        _count_steps(colony, n, way, 1)
     if k < n:
         return math.inf, 0.0, greed
+    _count_steps(colony, n, way, way.size[0] + 2)  # to the destination, and back over the sites chosen
     total, effect = _end_cost(colony, before, destination, to_fragment, end_weight), 0.0
     _balance(colony, chain, way, limit)
     for at in range(way.size[0]):
         total += way.cost[at]
         effect += way.effect[at]
     return total, effect, greed
+
+
+@njit(cache=True)
+def _count_steps(colony, tasks, way, steps):  # type: ignore[no-untyped-def]
+    colony.steps[1] += steps
+    colony.sent_bytes[1] += steps * (SCOUT_BYTES + TASK_BYTES * tasks + SEGMENT_BYTES * way.size[0])
 
 
 @njit(cache=True)
@@ -227,7 +241,8 @@ def cost_of(colony, chain, way) -> float:  # type: ignore[no-untyped-def]
         )
         total += way.cost[at]
         before = s
-    return float(total + _end_cost(colony, before, chain[5], chain[6], chain[7]))
+    total += _end_cost(colony, before, chain[5], chain[6], chain[7])
+    return float(total) if total < math.inf else math.inf  # others that are full make it no number
 
 
 @njit(cache=True)
@@ -250,8 +265,8 @@ def forage(colony, law, chain, number, routing, scouts, first_ant, best, seen): 
         if source != destination:
             routing_ant(colony, law, source, destination, ant_seed(colony.seed, number, ant))
     way, least = empty_way(n), math.inf
-    path, size = np.zeros(count, np.int64), np.zeros(1, np.int64)
-    failed, sizes = np.zeros((scouts, count), np.int64), np.zeros(scouts, np.int64)
+    path, size = np.zeros(count + 1, np.int64), np.zeros(1, np.int64)
+    failed, sizes = np.zeros((scouts, count + 1), np.int64), np.zeros(scouts, np.int64)
     greeds, waiting = np.zeros(scouts, np.int64), 0
     for ant in range(first_ant + routing, first_ant + routing + scouts):
         cost, effect, greed = scout(colony, law, chain, ant_seed(colony.seed, number, ant), way, path, size)

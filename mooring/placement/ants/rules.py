@@ -113,6 +113,17 @@ def station_of(
     return rho, wait * math.exp(power), leaving
 
 
+def first_weights(through_s: Any, sharpness: float) -> Any:
+    """Of a cell's neighbours before any ant has come by: shorter ways through them are likelier; 0: uniform.
+
+    through_s: latency to the destination by way of each.
+    """
+    shortest = min(through_s) + 1e-4
+    raw = [(shortest / (each + 1e-4)) ** sharpness for each in through_s]
+    total = sum(raw)
+    return [each / total for each in raw]
+
+
 def slot_of(weights: Any, is_open: Any, number: float) -> int:
     """The slot that a random number from 0 to 1 stands for, among the open ones by their weights."""
     total = 0.0

@@ -29,6 +29,7 @@ from mooring.protocols.ants.messages import (
     LatencyAnt,
     PlaceChain,
     ReleaseChain,
+    ReplaceChain,
     RoutingAnt,
     RoutingReturn,
     ScoutAnt,
@@ -53,7 +54,7 @@ from mooring.protocols.protocol import (
 class AntsSite:
     def __init__(self, site: int, facts: SiteFacts, params: ColonyParams) -> None:
         self.site, self._facts, self._params = site, facts, params
-        self.cell = Cell(facts.neighbours, params.ants, params.forgotten_ms)
+        self.cell = Cell(facts.neighbours, params.ants, params.forgotten_ms, facts.through_s)
         self.deployed = Deployed(site, facts)
         self.leader = Leader(params)
         self.kept = SiteMemory()
@@ -98,6 +99,8 @@ class AntsSite:
         match request:
             case PlaceChain(chain=chain):
                 return self.leader.place(chain, now_ms)
+            case ReplaceChain(chain=chain):
+                return self.leader.replace(chain, now_ms)
             case EndChain(chain=number):
                 return self.leader.end(number)
             case FetchLatency(chain=number):
@@ -171,10 +174,11 @@ class AntsSite:
                 return [Send(chain.destination, scout)]
             back = scouting.turned(scout, self.deployed)
             return [Send(scout.segments[-1].site, back)]
-        if self.site == chain.destination:
+        if scouting.has_arrived(scout, self.site) or not self.cell.neighbours:
             return self._scout_failed(scout)
-        other, state = self.cell.next_hop(chain.destination, scout.path, scout.state, now_ms)
-        if other in scout.path:
+        visited = [site for site in scout.path if site != chain.destination]
+        other, state = self.cell.next_hop(chain.destination, visited, scout.state, now_ms)
+        if other in visited:
             return []
         return [Send(other, msgspec.structs.replace(scout, state=state, path=(*scout.path, other)))]
 

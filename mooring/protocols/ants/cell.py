@@ -6,7 +6,7 @@ are forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from mooring.placement.ants import rules
@@ -26,18 +26,30 @@ class Trail:
 
 
 class Cell:
-    def __init__(self, neighbours: Sequence[int], params: AntParams, forgotten_ms: float) -> None:
+    def __init__(
+        self,
+        neighbours: Sequence[int],
+        params: AntParams,
+        forgotten_ms: float,
+        through_s: Callable[[int], Sequence[float] | None] = lambda destination: None,
+    ) -> None:
+        """through_s: per neighbour the latency to a destination by way of it; None: not known."""
         self.neighbours = tuple(neighbours)
         self.trails: dict[int, Trail] = {}
-        self._params, self._forgotten_ms = params, forgotten_ms
+        self._params, self._forgotten_ms, self._through_s = params, forgotten_ms, through_s
 
     def trail(self, destination: int, now_ms: float) -> Trail:
-        """Uniform where nothing is known, or what was known is too old."""
+        """As at first where no ant has been, or too long ago."""
         found = self.trails.get(destination)
         if found is None or now_ms - found.renewed_ms > self._forgotten_ms:
-            count = len(self.neighbours)
-            found = self.trails[destination] = Trail([1.0 / count] * count, now_ms)
+            found = self.trails[destination] = Trail(self._first_weights(destination), now_ms)
         return found
+
+    def _first_weights(self, destination: int) -> list[float]:
+        through_s = self._through_s(destination)
+        if through_s is None:
+            return [1.0 / len(self.neighbours)] * len(self.neighbours)
+        return list(rules.first_weights(through_s, self._params.sharpness))
 
     def forget(self, now_ms: float) -> None:
         """Give up all trails that nobody has renewed."""

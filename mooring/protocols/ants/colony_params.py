@@ -19,6 +19,16 @@ class SiteFacts:
     """Latency from every site."""
     capacity_cores: float
     memory_mb: float
+    beyond_s: tuple[tuple[float, ...], ...] = ()
+    """Per neighbour, its latency to every site, as it tells; none: nobody has told."""
+
+    def through_s(self, destination: int) -> list[float] | None:
+        """Per neighbour, the latency to a destination by way of it."""
+        if not self.beyond_s:
+            return None
+        return [
+            self.to_s[n] + row[destination] for n, row in zip(self.neighbours, self.beyond_s, strict=True)
+        ]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from mooring.protocols.ants.messages import ChainSpec
 
 
 def site_facts(search: LatencySearch, neighbours: Sequence[Sequence[int]]) -> list[SiteFacts]:
-    """Per site: its own row and column of the latencies, and nothing of the others' load."""
+    """Per site: its own row and column of the latencies, those rows that its neighbours tell, and nothing of
+    the others' load."""
     template = search.many.template
     return [
         SiteFacts(
@@ -21,6 +22,7 @@ def site_facts(search: LatencySearch, neighbours: Sequence[Sequence[int]]) -> li
             tuple(template.latency_s[:, s].tolist()),
             float(template.capacity_cores[s]),
             float(search.fragments.memory_limit_mb[s]),
+            tuple(tuple(template.latency_s[n].tolist()) for n in own),
         )
         for s, own in enumerate(neighbours)
     ]

@@ -7,6 +7,7 @@ enforced, and keep what is placed (sections 3.7 to 3.9).
 | searching | the enforcement ant has reserved every segment   | placed: sites are told to hold it      |
 | searching | no report, or enforcement aborted or timed out   | searching again; in the end refused    |
 | placed    | a site has no room after all, or is silent       | searching, what was held is released   |
+| any       | the chain is to be placed anew                   | searching, what was held is released   |
 | any       | the chain ends                                   | ended, what was held is released       |
 """
 
@@ -65,12 +66,18 @@ class Leader:
             return []
         return self._search(chain, now_ms)
 
+    def replace(self, chain: ChainSpec, now_ms: float) -> list[Effect]:
+        """Whatever has become of it: as it is given now, it is placed anew."""
+        return [*self.end(chain.number), *self._search(chain, now_ms)]
+
     def end(self, number: int) -> list[Effect]:
         known = self.led.get(number)
         if known is None:
             return []
         hunt = self._hunts.pop(number, None)
         self._next_hold_ms.pop(number, None)
+        for segment in known.segments:
+            self._unanswered.pop((number, segment.site), None)
         self.led[number] = msgspec.structs.replace(known, status="ended", segments=())
         return [*self._releases(known), *([] if hunt is None else self._abandoned(hunt))]
 

@@ -153,6 +153,12 @@ class PlaceChain(msgspec.Struct, frozen=True, tag=True):
     chain: ChainSpec
 
 
+class ReplaceChain(msgspec.Struct, frozen=True, tag=True):
+    """Its rates, its tasks or its ends are others now: give up where it is, and place it anew."""
+
+    chain: ChainSpec
+
+
 class EndChain(msgspec.Struct, frozen=True, tag=True):
     chain: int
 

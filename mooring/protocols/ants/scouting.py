@@ -32,10 +32,12 @@ def new_scout(chain: ChainSpec, attempt: int, number: int, seed: int, params: An
 
 def visit(scout: ScoutAnt, site: int, deployed: Deployed) -> ScoutAnt:
     """Place here what goes here."""
-    if site != scout.chain.destination:
+    if not has_arrived(scout, site):
         scout = msgspec.structs.replace(scout, state=rules.next_random(scout.state))
         if scout.state / rules.MODULUS < scout.skipped:
             return scout
+    elif scout.segments and scout.segments[0].site == site:
+        return scout  # it began here: a site has one segment of a chain
     chain, first = scout.chain, scout.placed
     before = scout.segments[-1].site if scout.segments else chain.source
     waits = not (chain.from_fragment and first == 0 and site == chain.source)
@@ -50,6 +52,11 @@ def visit(scout: ScoutAnt, site: int, deployed: Deployed) -> ScoutAnt:
                 scout, segments=(*scout.segments, segment), placed=last + 1, variability=left
             )
     return scout
+
+
+def has_arrived(scout: ScoutAnt, site: int) -> bool:
+    """A chain may begin where it ends, and still have its tasks elsewhere."""
+    return site == scout.chain.destination and len(scout.path) > 1
 
 
 def turned(scout: ScoutAnt, deployed: Deployed) -> ScoutReturn:

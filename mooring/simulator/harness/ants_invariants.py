@@ -11,7 +11,7 @@ import numpy as np
 
 from mooring.placement.ants.ant_params import AntParams
 from mooring.protocols.ants.colony_params import ColonyParams, SiteFacts
-from mooring.protocols.ants.messages import ChainSpec, EndChain, PlaceChain
+from mooring.protocols.ants.messages import ChainSpec, EndChain, PlaceChain, ReplaceChain
 from mooring.simulator.harness.checkers import Checker, Step, WorldView
 from mooring.simulator.harness.faults import Crash, FaultParams
 from mooring.simulator.harness.scenario import Request, Scenario, draw_scenario
@@ -145,14 +145,20 @@ def ants_checkers() -> Sequence[Checker]:
 
 
 def draw_chains(generator: np.random.Generator, sites: int, horizon_ms: float) -> tuple[Request, ...]:
-    """Every chain is asked for at its leader, twice; one of them ends."""
-    times = np.sort(generator.integers(0, int(horizon_ms), 2 * CHAINS + 1)).tolist()
+    """Every chain is asked for at its leader, twice; one is to be placed anew with more work, one ends."""
+    times = np.sort(generator.integers(0, int(horizon_ms), 2 * CHAINS + 2)).tolist()
     specs = [some_chain(k % CHAINS, sites) for k in range(2 * CHAINS)]
     asked = [
         Request(float(at), spec.source, PlaceChain(spec)) for at, spec in zip(times, specs, strict=False)
     ]
-    ended = some_chain(0, sites)
-    return (*asked, Request(float(times[-1]), ended.source, EndChain(0)))
+    ended, changed = some_chain(0, sites), some_chain(1, sites)
+    heavier = tuple((row[0], 1.2 * row[1], *row[2:]) for row in changed.tasks)
+    anew = ReplaceChain(msgspec.structs.replace(changed, tasks=heavier))
+    return (
+        *asked,
+        Request(float(times[-2]), changed.source, anew),
+        Request(float(times[-1]), ended.source, EndChain(0)),
+    )
 
 
 def ants_scenarios(faults: FaultParams | None = None) -> Callable[[int], Scenario]:

@@ -82,7 +82,7 @@ def test_a_larger_beta_moves_less() -> None:
 
 def test_what_is_refused_is_known_and_placed_all_the_same() -> None:
     problem = chains(np.random.default_rng(4), sites=7, queries=7, tasks=(2, 4), cost_us=(3000, 16000))
-    policy = Ants(load_limit=0.7)
+    policy = Ants(load_limit=0.4)
     assert policy.forage(problem, Context.of(problem)).refused
     assert (plan(problem, policy).placement.site_of_fragment >= 0).all()
 

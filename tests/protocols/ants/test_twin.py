@@ -26,7 +26,32 @@ PARAMS = AntParams(routing_ants=25, scouts=20, failures=2, most_limit=0.8)
 
 def tight() -> Problem:
     """So little capacity that scouts fail, paths are discouraged and chains are refused."""
-    return chains(np.random.default_rng(4), sites=7, queries=7, tasks=(2, 4), cost_us=(3000, 16000))
+    return chains(np.random.default_rng(4), sites=7, queries=7, tasks=(2, 4), cost_us=(6000, 22000))
+
+
+def there_and_back() -> Problem:
+    """Every chain begins and ends at one site, which has no room for all of them."""
+    return Problem.from_dict(
+        {
+            "sites": {name: {"capacity": 1} for name in "abcd"},
+            "latency_ms": {"a": {"b": 5, "c": 9, "d": 20}, "b": {"c": 7, "d": 9}, "c": {"d": 4}},
+            "streams": {f"x{k}": {"rate": 40, "site": "a"} for k in range(3)},
+            "operators": {
+                f"{name}{k}": {"inputs": [f"f{k}" if name == "g" else f"x{k}"], "cost_us": 6000}
+                for k in range(3)
+                for name in "fg"
+            },
+            "queries": {f"q{k}": {"reads": f"g{k}", "site": "a"} for k in range(3)},
+        }
+    )
+
+
+def test_chains_that_begin_where_they_end_have_their_tasks_elsewhere_if_need_be() -> None:
+    search = LatencySearch.of(there_and_back(), build_load_model(there_and_back()))
+    neighbours = neighbours_of(search.problem.network, 4, np.random.default_rng(0))
+    run = ColonyRun(search, PARAMS, neighbours, 0, search.model.pinned_site.astype(np.int64))
+    assert all(run.place(number) for number in range(len(search.chains)))
+    assert len(set(run.sites.tolist())) > 1
 
 
 def by_machines(search: LatencySearch, neighbours: list[tuple[int, ...]], seed: int) -> tuple[Any, Harness]:
@@ -58,8 +83,9 @@ def by_machines(search: LatencySearch, neighbours: list[tuple[int, ...]], seed: 
         chains(np.random.default_rng(1), sites=12, queries=5, tasks=(2, 4)),
         tight(),
         Problem.from_dict(diamond()),
+        there_and_back(),
     ],
-    ids=["roomy", "tight", "graph"],
+    ids=["roomy", "tight", "graph", "back"],
 )
 def test_same_seeds_same_placements_pheromones_and_totals(problem: Problem, seed: int) -> None:
     search = LatencySearch.of(problem, build_load_model(problem))

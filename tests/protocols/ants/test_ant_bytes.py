@@ -1,0 +1,31 @@
+"""The bytes that compiled ants count are those of the protocol's messages."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from mooring.placement.ants.cell_kernels import ANT_BYTES, HOP_BYTES
+from mooring.placement.ants.colony_kernels import SCOUT_BYTES, SEGMENT_BYTES, TASK_BYTES
+from mooring.protocols.ants.messages import ChainSpec, RoutingAnt, ScoutAnt, Segment
+
+
+def encoded(message: object) -> int:
+    return len(msgspec.msgpack.encode(message))
+
+
+@pytest.mark.parametrize("hops", [3, 10, 30])
+def test_routing_ants(hops: int) -> None:
+    path, times = tuple(range(200, 200 + hops)), tuple(0.37 * k for k in range(hops))
+    ant = RoutingAnt(123, 45, 301, 2**30, path, times, times, 0.3, 0.4)
+    assert encoded(ant) == pytest.approx(ANT_BYTES + HOP_BYTES * hops, rel=0.15)
+
+
+@pytest.mark.parametrize("tasks", [2, 3, 5])
+@pytest.mark.parametrize("chosen", [0, 2])
+def test_scouts(tasks: int, chosen: int) -> None:
+    chain = ChainSpec(123, ((0.37,) * 9,) * tasks, (), 200, False, 1.1, 301, False, 0.1)
+    segments = tuple(Segment(200 + k, k, k, 0.7, 0.3, 0.1) for k in range(chosen))
+    scout = ScoutAnt(chain, 1, 45, 2**30, 2, 0.9, 0.3, tuple(range(200, 206)), segments, chosen, 1.1)
+    expected = SCOUT_BYTES + TASK_BYTES * tasks + SEGMENT_BYTES * chosen
+    assert encoded(scout) == pytest.approx(expected, rel=0.15)
