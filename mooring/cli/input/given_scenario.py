@@ -6,14 +6,18 @@ import argparse
 from pathlib import Path
 
 from mooring.cli.input.given_guards import add_guards
-from mooring.cli.input.parsing import Parser
+from mooring.cli.input.parsing import Parser, settings
 from mooring.controller.deciding.catalogue import DECIDERS, Deciding
 from mooring.controller.scenario.adapted_run import Circumstances, Way
 from mooring.controller.scenario.ways import decided_by, never_moving, replanned
+from mooring.errors import InputError
 from mooring.policies.catalogue import POLICIES
 from mooring.problem.changes.change import Changes
 from mooring.problem.files import load_changes
 from mooring.problem.problem import Problem
+
+TAKE_SETTINGS = ("replan", "ants")
+"""Deciders that `--set` is for."""
 
 
 def add_scenario(parser: Parser) -> None:
@@ -25,6 +29,13 @@ def add_scenario(parser: Parser) -> None:
     parser.add_argument(
         "--policy", choices=list(POLICIES), default="rod", help="that replans (default rod), with --adapt"
     )
+    parser.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="of the policy that replans; with --adapt ants, of the ants",
+    )
     add_guards(parser)
 
 
@@ -34,7 +45,14 @@ def given_changes(args: argparse.Namespace, problem: Problem) -> Changes:
 
 def given_ways(args: argparse.Namespace, scenario: Circumstances) -> list[Way]:
     """Never moving, the decider asked for, and replanning from scratch."""
-    chosen = decided_by(args.adapt or "none", Deciding(args.policy, seed=args.seed))
+    given = settings(args.set)
+    if given and args.adapt not in TAKE_SETTINGS:
+        raise InputError(
+            f"found settings with --adapt {args.adapt or 'none'}, which has none",
+            field="--set",
+            remedy=f"they are for --adapt {' and '.join(TAKE_SETTINGS)}",
+        )
+    chosen = decided_by(args.adapt or "none", Deciding(args.policy, given, args.seed))
     if args.alone:
         return [chosen]
     asked = [] if chosen.name == "none" else [chosen]

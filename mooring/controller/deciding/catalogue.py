@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from mooring.controller.deciding.ants_decider import AntsDecider
 from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.deciding.none_decider import NoneDecider
@@ -20,6 +21,7 @@ class Deciding:
     policy: str = "rod"
     """That replans."""
     settings: Mapping[str, str] = field(default_factory=dict)
+    """Of that policy; of `ants` where ants decide."""
     seed: int = 0
 
 
@@ -28,6 +30,7 @@ DECIDERS: Mapping[str, Callable[[Deciding], Decider]] = {
     "headroom": lambda asked: HeadroomDecider(),
     "replan": lambda asked: ReplanDecider(ReplanOptions(asked.policy, asked.settings, asked.seed)),
     "relaxation": lambda asked: RelaxationDecider(seed=asked.seed),
+    "ants": lambda asked: AntsDecider(asked.settings, asked.seed),
 }
 
 

@@ -144,6 +144,21 @@ class AnsweringDecider(Protocol):
         ...
 
 
+@runtime_checkable
+class Sends(Protocol):
+    """A decider that stands in for parts at several sites, which would talk to one another."""
+
+    @property
+    def sent_messages(self) -> Mapping[str, int]:
+        """Between sites, so far, by kind."""
+        ...
+
+    @property
+    def sent_bytes(self) -> float:
+        """All of them."""
+        ...
+
+
 class Decider(Protocol):
     @property
     def name(self) -> str: ...

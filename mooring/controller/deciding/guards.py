@@ -17,6 +17,7 @@ from mooring.controller.deciding.picture import HORIZON_S, Picture
 from mooring.deployment.move_times import MoveTimes
 from mooring.deployment.moves import Move
 from mooring.errors import InputError
+from mooring.problem.problem import Problem
 
 HOUR_S = 3600.0
 DAY_S = 86_400.0
@@ -180,8 +181,13 @@ class Guards:
 def _waited(picture: Picture, move: Move, times: MoveTimes) -> float:
     """Tuple-seconds that a move costs: what arrives during the pause waits, and so does what comes behind."""
     fragment = picture.problem.fragment_names.index(move.fragment)
-    members = [picture.problem.operators[j] for j in picture.problem.fragments[fragment]]
+    pause_s = fragment_pause_s(picture.problem, fragment, times)
+    return float(picture.input_rates[fragment]) * pause_s * pause_s
+
+
+def fragment_pause_s(problem: Problem, fragment: int, times: MoveTimes) -> float:
+    """How long a fragment would stand still."""
+    members = [problem.operators[j] for j in problem.fragments[fragment]]
     state_bytes = sum(operator.state_bytes for operator in members)
     stateful = state_bytes > 0.0 or any(operator.stateful for operator in members)
-    pause_s = times.pause_s(stateful=stateful, state_bytes=state_bytes)
-    return float(picture.input_rates[fragment]) * pause_s * pause_s
+    return times.pause_s(stateful=stateful, state_bytes=state_bytes)

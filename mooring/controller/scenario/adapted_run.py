@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from mooring.controller.adaptation import Act
-from mooring.controller.deciding.decider import Decider
+from mooring.controller.deciding.decider import Decider, Sends
 from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.protocol_decider import ProtocolDecider
 from mooring.controller.deciding.surveyor import SurveyOptions
@@ -155,6 +155,8 @@ def _run(
     incidents = tuple(run.book.incidents)
     ledger = tuple(entry.as_json() for entry in run.session.adaptation.ledger.entries)
     messages = Traffic() if agents is None else agents.traffic
+    if isinstance(way.decider, Sends):
+        messages = Traffic(way.decider.sent_messages, int(way.decider.sent_bytes))
     return CourseReport(
         way.name, tuple(moments), moves, incidents, report_of(engine), dict(whys), ledger, messages
     )

@@ -153,6 +153,7 @@ class CourseReport:
             "nothing_done": dict(self.whys),
             "ledger": [dict(entry) for entry in self.ledger],
             "control": self.traffic.as_json(),
+            "data_bytes": self.simulated.bandwidth * self.simulated.seconds,
             "series": {
                 "at_s": [moment.at_s for moment in self.moments],
                 "headroom": [finite(moment.headroom) for moment in self.moments],

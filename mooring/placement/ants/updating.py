@@ -7,6 +7,7 @@ Pheromones stay from one time to the next; rates, capacities, latencies and quer
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -33,6 +34,8 @@ class Updating:
     """The time over which a move has to make up for its pauses."""
     sent_bytes: float = 0.0
     """By all ants so far."""
+    steps: Counter[str] = field(default_factory=Counter)
+    """From site to site, so far."""
     _left: Colony | None = field(default=None, init=False)
     """As ants left it the last time."""
     _sent: int = field(default=0, init=False)
@@ -66,6 +69,8 @@ class Updating:
             run.improve(number, self.routing_ants, self.scouts, allows)
         self._left, self._sent = run.colony, self._sent + self.routing_ants + self.scouts
         self.sent_bytes += float(run.colony.sent_bytes.sum())
+        for kind, steps in zip(("routing ants", "scouts"), run.colony.steps.tolist(), strict=True):
+            self.steps[kind] += steps
         return sorted(
             (change for change in changes if not np.array_equal(change.before, change.after)),
             key=lambda change: change.then_s - change.now_s,

@@ -127,6 +127,8 @@ def test_changes_from_a_file_are_adapted_to_beside_never_moving_and_replanning(
         "incidents",
         "nothing_done",
         "ledger",
+        "control",
+        "data_bytes",
         "series",
     ]
     assert data["changes"][1] == {"at_s": 60, "query": "q", "leaves": True, "what": "query q leaves"}

@@ -15,6 +15,7 @@ from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.surveyor import SurveyOptions
 from mooring.controller.scenario.adapted_run import run_adapted
 from mooring.controller.scenario.comparison import compare_ways
+from mooring.controller.scenario.course import CourseReport
 from mooring.controller.scenario.unfolding import unneeded_fragments
 from mooring.controller.scenario.ways import REPLANNED, decided_by, never_moving, replanned
 from mooring.placement.placement import Placement
@@ -180,3 +181,19 @@ def test_replan_follows_a_policy_and_relaxation_the_latencies(scenario: MakeScen
     at_b[0] = far.problem.site_index["b"]
     course = run_adapted(replace(far, start=Placement(far.problem, at_b)), decided_by("relaxation"))
     assert [(move.fragment, move.to_site) for move in course.moves] == [("f", "a")]
+
+
+def test_ants_lower_the_latency_and_then_stop(scenario: MakeScenario) -> None:
+    flooded = scenario({**FLOOD, "rate": 150}, seconds=400)
+    still, adapted = (run_adapted(flooded, decided_by(name)) for name in ("none", "ants"))
+    assert adapted.moves
+    assert all(move.at_s < 200 for move in adapted.moves)
+
+    def late_ms(course: CourseReport) -> float:
+        seen = [ms for moment in course.moments[-30:] for ms in moment.latency_ms.values()]
+        return float(np.mean([ms for ms in seen if ms is not None]))
+
+    assert late_ms(adapted) < 0.8 * late_ms(still)
+    assert set(adapted.traffic.messages) == {"routing ants", "scouts"}
+    assert adapted.traffic.bytes > 0
+    assert still.traffic.bytes == 0

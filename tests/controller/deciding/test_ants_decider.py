@@ -1,0 +1,94 @@
+"""Ants move a chain where that makes it beta times as quick and makes up for the pause, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mooring.controller.deciding.ants_decider import AntsDecider, running_part
+from mooring.controller.deciding.picture import Picture, picture_of
+from mooring.placement.placement import Placement
+from mooring.problem.problem import Problem
+
+
+def two_queries(**of_f: Any) -> dict[str, Any]:
+    """Two chains from a to a: f and g, then h by itself."""
+    return {
+        "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}, "c": {"capacity": 1}},
+        "latency_ms": {"a": {"b": 40, "c": 20}, "b": {"c": 30}},
+        "streams": {"x": {"rate": 50, "site": "a"}, "y": {"rate": 20, "site": "a"}},
+        "operators": {
+            "f": {"inputs": ["x"], "cost_us": 2000, **of_f},
+            "g": {"inputs": ["f"], "cost_us": 2000},
+            "h": {"inputs": ["y"], "cost_us": 2000},
+        },
+        "queries": {"top": {"reads": "g", "site": "a"}, "end": {"reads": "h", "site": "a"}},
+    }
+
+
+def picture(sites: dict[str, str], **of_f: Any) -> Picture:
+    problem = Problem.from_dict(two_queries(**of_f))
+    return picture_of(problem, Placement.from_dict(problem, sites))
+
+
+FAR = {"f": "b", "g": "b", "h": "a"}
+
+
+def test_a_chain_that_is_far_comes_back_and_the_other_stays() -> None:
+    proposal = AntsDecider().decide(picture(FAR))
+    assert {(each.move.fragment, each.move.to_site) for each in proposal.moves} == {("f", "a"), ("g", "a")}
+    assert proposal.predicted.latency_ms["top"] < proposal.now.latency_ms["top"]
+
+
+@pytest.mark.parametrize(("beta", "moves"), [("1.1", True), ("30", False)])
+def test_it_moves_from_a_factor_of_beta_on(beta: str, moves: bool) -> None:
+    """From 84 ms and more to about 4."""
+    assert bool(AntsDecider({"beta": beta}).decide(picture(FAR)).moves) == moves
+
+
+def test_a_pause_that_is_not_made_up_for_is_not_taken() -> None:
+    """80 ms gained in ten minutes are 48 seconds; moving 10 GB makes everything wait 100."""
+    assert AntsDecider().decide(picture(FAR, state_bytes=1e10)).moves == ()
+    assert AntsDecider().decide(picture(FAR, state_bytes=1e8)).moves != ()
+
+
+def test_what_is_held_is_left_and_its_neighbours_are_placed_around_it() -> None:
+    seen = picture({"f": "b", "g": "c", "h": "a"})
+    held = replace(seen, held=np.array([name == "f" for name in seen.problem.fragment_names]))
+    assert {each.move.fragment for each in AntsDecider().decide(held).moves} <= {"g"}
+
+
+def test_of_a_query_that_has_left_nothing_is_scouted_for() -> None:
+    seen = picture(FAR)
+    running = np.array([name == "h" for name in seen.problem.fragment_names])
+    without = replace(seen, running=running)
+    part = running_part(without)
+    assert part is not None
+    assert [query.name for query in part[0].queries] == ["end"]
+    assert AntsDecider().decide(without).moves == ()
+
+
+def test_while_something_waits_for_what_is_lost_recovery_goes_first() -> None:
+    seen = picture(FAR)
+    running = np.array([name != "f" for name in seen.problem.fragment_names])
+    proposal = AntsDecider().decide(replace(seen, running=running))
+    assert proposal.moves == ()
+    assert "recovery" in proposal.reason
+
+
+def test_ants_are_counted_in_bytes() -> None:
+    decider = AntsDecider()
+    assert decider.sent_bytes == 0.0
+    decider.decide(picture(FAR))
+    once = decider.sent_bytes
+    decider.decide(picture(FAR))
+    assert 0.0 < once < decider.sent_bytes
+
+
+def test_away_from_a_site_that_is_full() -> None:
+    """Everything there waits for ever, whichever chain is looked at."""
+    proposal = AntsDecider().decide(picture({"f": "a", "g": "a", "h": "a"}, cost_us=17_500))
+    assert proposal.now.headroom < 1.0 <= proposal.predicted.headroom
