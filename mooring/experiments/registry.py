@@ -8,7 +8,11 @@ from mooring.errors import InputError
 from mooring.experiments.adapting.hour import ADAPTING_HOUR
 from mooring.experiments.ants.figure2a import ANTS_FIGURE_2A
 from mooring.experiments.ants.figure2b import ANTS_FIGURE_2B
+from mooring.experiments.ants.figure3a import ANTS_FIGURE_3A
+from mooring.experiments.ants.figure3b import ANTS_FIGURE_3B
 from mooring.experiments.ants.figure4 import ANTS_FIGURE_4
+from mooring.experiments.ants.queueing import ANTS_QUEUEING
+from mooring.experiments.ants.table1 import ANTS_TABLE_1
 from mooring.experiments.chunks.bound import CHUNKS_BOUND
 from mooring.experiments.chunks.figure5 import CHUNKS_FIGURE_5
 from mooring.experiments.chunks.figure6 import CHUNKS_FIGURE_6
@@ -62,7 +66,11 @@ EXPERIMENTS: dict[str, Experiment] = {
         ADAPTING_HOUR,
         ANTS_FIGURE_2A,
         ANTS_FIGURE_2B,
+        ANTS_FIGURE_3A,
+        ANTS_FIGURE_3B,
+        ANTS_TABLE_1,
         ANTS_FIGURE_4,
+        ANTS_QUEUEING,
         CHUNKS_FIGURE_5,
         CHUNKS_FIGURE_6,
         CHUNKS_FIGURE_7,

@@ -33,6 +33,7 @@ def drawn_queries(
     tasks: tuple[int, int] = (2, 5),
     capacities: tuple[float, ...] = (1.0, 2.0, 4.0),
     cost_us: tuple[float, float] = (1000.0, 6000.0),
+    rates: tuple[float, float] = (20.0, 100.0),
     chains_only: bool = False,
 ) -> MixedQueries:
     latency_ms = network_of(rng, sites)
@@ -43,7 +44,7 @@ def drawn_queries(
         "operators": {},
         "queries": {},
     }
-    draw = _Draw(rng, data, names, cost_us)
+    draw = _Draw(rng, data, names, cost_us, rates)
     groups = []
     for q in range(queries):
         count = int(rng.integers(tasks[0], tasks[1] + 1))
@@ -73,12 +74,18 @@ def network_of(rng: np.random.Generator, sites: int) -> np.ndarray:
 
 class _Draw:
     def __init__(
-        self, rng: np.random.Generator, data: dict[str, Any], names: list[str], cost_us: tuple[float, float]
+        self,
+        rng: np.random.Generator,
+        data: dict[str, Any],
+        names: list[str],
+        cost_us: tuple[float, float],
+        rates: tuple[float, float],
     ) -> None:
-        self.rng, self.data, self.names, self.cost_us = rng, data, names, cost_us
+        self.rng, self.data, self.names = rng, data, names
+        self.cost_us, self.rates = cost_us, rates
 
     def _stream(self, name: str) -> str:
-        rate, site = float(self.rng.uniform(20, 100)), str(self.rng.choice(self.names))
+        rate, site = float(self.rng.uniform(*self.rates)), str(self.rng.choice(self.names))
         self.data["streams"][name] = {"rate": rate, "site": site, "bytes": 1000}
         return name
 

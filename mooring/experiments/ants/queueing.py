@@ -1,0 +1,212 @@
+"""The queueing model (section 3.6 of the ants paper) against simulated queues: equation 9, and its
+correction.
+
+Part one is a single site under arrivals and services of many variabilities: waits of the paper's form and of
+the corrected one beside those of tuples in virtual time. Part two are random placements of random chains:
+mean latency of the queries, and whether pairs of placements that differ by more than a tenth are ranked
+right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mooring.experiments.ants.mixed_queries import drawn_queries
+from mooring.experiments.experiment import Experiment
+from mooring.experiments.summary import Shown, Summary
+from mooring.experiments.trials import Row, run_trials
+from mooring.load.queued.latencies import queued_latencies
+from mooring.load.queued.station import Form
+from mooring.placement.placement import Placement
+from mooring.problem.problem import Problem
+from mooring.progress import Report
+from mooring.simulator.data_plane.binding import Behaviour
+from mooring.simulator.data_plane.simulate import simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMS: tuple[Form, ...] = ("paper", "corrected")
+LOADS = (0.3, 0.5, 0.7, 0.9)
+BUSY = 0.5
+VARIABILITIES = (0.25, 1.0, 4.0)
+FULLEST, PLACEMENTS = 0.9, 4
+AS_MODELLED = Behaviour(to_completion=True, drawn=True)
+SERVICE_S = 0.001
+SITES, QUERIES = 6, 9
+NEARER = 50.0
+"""Latencies are shorter by this, so that queues are what counts."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    part: str
+    load: float
+    arrivals: float
+    service: float
+    number: int
+    tuples: int
+    seed: int
+
+
+def hold_against(trial: Trial) -> list[Row]:
+    return _one_site(trial) if trial.part == "one site" else _random_placements(trial)
+
+
+def _row(trial: Trial, form: str, model_ms: float, simulated_ms: float) -> Row:
+    return {
+        "part": trial.part,
+        "form": form,
+        "load": trial.load,
+        "arrivals": trial.arrivals,
+        "service": trial.service,
+        "number": trial.number,
+        "model_ms": model_ms,
+        "simulated_ms": simulated_ms,
+        "off": abs(model_ms / simulated_ms - 1.0),
+        "ranked_right": float("nan"),
+    }
+
+
+def _one_site(trial: Trial) -> list[Row]:
+    """Its mean wait: latency less service."""
+    rate = trial.load / SERVICE_S
+    problem = Problem.from_dict(
+        {
+            "sites": {"a": {"capacity": 1}},
+            "streams": {"x": {"rate": rate, "variability": trial.arrivals, "site": "a"}},
+            "operators": {"f": {"inputs": ["x"], "cost_us": 1e6 * SERVICE_S, "variability": trial.service}},
+            "queries": {"q": {"reads": "f", "site": "a"}},
+        }
+    )
+    seconds = trial.tuples / rate
+    report = simulate(
+        problem, {"f": "a"}, seconds=seconds, warm_up_s=seconds / 20, behaviour=AS_MODELLED, seed=trial.seed
+    )
+    simulated_ms = report.queries["q"].latency.mean_ms - 1e3 * SERVICE_S
+    return [
+        _row(trial, form, 1e3 * float(queued_latencies(problem, [0], form).site_wait_s[0]), simulated_ms)
+        for form in FORMS
+    ]
+
+
+def _random_placements(trial: Trial) -> list[Row]:
+    """Several of one problem: errors of the mean latency, and the share of pairs ranked right."""
+    rng = np.random.default_rng([trial.seed, trial.number])
+    problem = drawn_queries(rng, SITES, QUERIES, chains_only=True).problem
+    near = replace(problem.network, latency_ms=problem.network.latency_ms / NEARER)
+    problem = replace(problem, network=near)
+    found: list[tuple[float, dict[Form, float]]] = []
+    for _ in range(200):
+        sites = rng.integers(len(problem.sites), size=len(problem.fragments))
+        where = Placement(problem, sites).site_of_operator.tolist()
+        if queued_latencies(problem, where).site_utilisation.max() > FULLEST:
+            continue
+        report = simulate(
+            problem,
+            Placement(problem, sites),
+            seconds=max(trial.tuples / 125.0, 60.0),
+            warm_up_s=10,
+            behaviour=AS_MODELLED,
+            seed=trial.seed,
+        )
+        simulated = np.mean([report.queries[query.name].latency.mean_ms for query in problem.queries])
+        own = {form: 1e3 * float(queued_latencies(problem, where, form).query_s.mean()) for form in FORMS}
+        found.append((float(simulated), own))
+        if len(found) == PLACEMENTS:
+            break
+    rows = []
+    for form in FORMS:
+        right = [
+            (one[0] < other[0]) == (one[1][form] < other[1][form])
+            for one, other in combinations(found, 2)
+            if abs(one[0] / other[0] - 1.0) > 0.1
+        ]
+        for simulated_ms, own in found:
+            row = _row(trial, form, own[form], simulated_ms)
+            row["ranked_right"] = float(np.mean(right)) if right else float("nan")
+            rows.append(row)
+    return rows
+
+
+def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
+    tuples, placements = (20_000, 2) if quick else (500_000, 15)
+    loads = (0.5, 0.9) if quick else LOADS
+    trials = [
+        Trial("one site", load, arrivals, service, 0, tuples, seed)
+        for load in loads
+        for arrivals in VARIABILITIES
+        for service in VARIABILITIES
+    ]
+    trials += [Trial("placements", 0.0, 0.0, 0.0, n, tuples // 10, seed) for n in range(placements)]
+    return run_trials(hold_against, trials, report)
+
+
+def draw(rows: Sequence[Row]) -> Figure:
+    from matplotlib.figure import Figure
+
+    from mooring.experiments.style import tidy
+
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    for axes, part in zip(figure.subplots(1, 2), ("one site", "placements"), strict=True):
+        for form, marker in zip(FORMS, ("x", "."), strict=True):
+            own = [row for row in rows if (row["part"], row["form"]) == (part, form)]
+            simulated = [float(row["simulated_ms"]) for row in own]
+            axes.plot(simulated, [float(row["model_ms"]) for row in own], marker, label=form)
+        both = [float(row["simulated_ms"]) for row in rows if row["part"] == part]
+        axes.plot([min(both), max(both)], [min(both), max(both)], "k-", linewidth=0.5)
+        axes.set(xscale="log", yscale="log", xlabel="simulated, ms", ylabel="model, ms", title=part)
+        axes.legend(frameon=False)
+        tidy(axes)
+    return figure
+
+
+def _errors(part: str, by: tuple[str, ...], title: str) -> Summary:
+    shown: tuple[Shown, ...] = (Shown("off"), Shown("off", "largest", how="largest"))
+    if part == "placements":
+        shown += (Shown("ranked_right", how="mean alone"),)
+    return Summary(title=title, by=by, shown=shown, where=lambda row: row["part"] == part)
+
+
+def conclude(rows: Sequence[Row]) -> list[str]:
+    own = [row for row in rows if row["form"] == "corrected"]
+    busy = max(float(r["off"]) for r in own if r["part"] == "one site" and float(r["load"]) >= BUSY)
+    placed = [row for row in own if row["part"] == "placements"]
+    right = [float(row["ranked_right"]) for row in placed if float(row["ranked_right"]) >= 0.0]
+    return [
+        f"From a utilisation of {BUSY} on, the corrected wait is off by at most {busy:.1%}.",
+        f"Latencies of random placements are off by at most {max(float(r['off']) for r in placed):.1%}, "
+        f"and {np.mean(right):.1%} of the pairs that differ by more than a tenth are ranked right.",
+    ]
+
+
+ANTS_QUEUEING = Experiment(
+    name="ants_queueing",
+    title="Waits and latencies of the queueing model against simulations",
+    source="Ants, section 3.6",
+    columns={
+        "part": "one site (its mean wait), or placements (mean latency of all queries)",
+        "form": "paper (equation 9) or corrected (Kraemer and Langenbach-Belz)",
+        "load": "utilisation of the site",
+        "arrivals": "squared coefficient of variation of the times between tuples",
+        "service": "the same of their costs",
+        "number": "number of the problem",
+        "model_ms": "by the model",
+        "simulated_ms": "of tuples in virtual time",
+        "off": "how far the model is off, relative to the simulation",
+        "ranked_right": "share in the right order of pairs of placements that differ by more than a tenth",
+    },
+    summaries=(
+        _errors("one site", ("form", "load"), "Mean wait at one site, variabilities .25, 1 and 4"),
+        _errors("placements", ("form",), "Mean latency of random placements at utilisations to .9"),
+    ),
+    setting="Half a million tuples per load and variabilities; nine chains on six sites, placed four times.",
+    run=run,
+    draw=draw,
+    conclude=conclude,
+)
