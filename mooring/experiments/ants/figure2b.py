@@ -109,6 +109,17 @@ def draw(rows: Sequence[Row]) -> Figure:
     return figure
 
 
+def conclude(rows: Sequence[Row]) -> list[str]:
+    """Whether planning grows faster than the queries."""
+    own = [row for row in rows if row["policy"] == "ants"]
+    counts = sorted({int(row["queries"]) for row in own})
+    few, many = (
+        np.mean([float(row["steps"]) / count for row in own if row["queries"] == count])
+        for count in (counts[0], counts[-1])
+    )
+    return [f"Ants made {few:,.0f} steps per query for {counts[0]} queries, {many:,.0f} for {counts[-1]}."]
+
+
 ANTS_FIGURE_2B = Experiment(
     name="ants_figure2b",
     title="Mean latency of all queries by their number",
@@ -139,4 +150,5 @@ ANTS_FIGURE_2B = Experiment(
     setting="100 sites of 1, 2 or 4 cores, 200 ms across; 2 to 5 tasks, fan-in or fan-out in two of five.",
     run=run,
     draw=draw,
+    conclude=conclude,
 )
