@@ -23,6 +23,7 @@ from mooring.experiments.trials import Row, run_trials
 from mooring.load.queued.latencies import queued_latencies
 from mooring.load.queued.station import Form
 from mooring.placement.placement import Placement
+from mooring.problem.network import Network
 from mooring.problem.problem import Problem
 from mooring.progress import Report
 from mooring.simulator.data_plane.binding import Behaviour
@@ -99,8 +100,8 @@ def _random_placements(trial: Trial) -> list[Row]:
     """Several of one problem: errors of the mean latency, and the share of pairs ranked right."""
     rng = np.random.default_rng([trial.seed, trial.number])
     problem = drawn_queries(rng, SITES, QUERIES, chains_only=True).problem
-    near = replace(problem.network, latency_ms=problem.network.latency_ms / NEARER)
-    problem = replace(problem, network=near)
+    assert problem.network.latency_ms is not None
+    problem = replace(problem, network=Network(problem.network.latency_ms / NEARER))
     found: list[tuple[float, dict[Form, float]]] = []
     for _ in range(200):
         sites = rng.integers(len(problem.sites), size=len(problem.fragments))

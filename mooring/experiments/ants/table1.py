@@ -18,7 +18,7 @@ import numpy as np
 from mooring.arrays import Ints
 from mooring.experiments.ants.mixed_queries import network_of
 from mooring.experiments.experiment import Experiment
-from mooring.experiments.summary import Reference, Shown, Summary
+from mooring.experiments.summary import Key, Reference, Shown, Summary
 from mooring.experiments.trials import Row, run_trials
 from mooring.load.build import build_load_model
 from mooring.placement.ants.ants import Ants
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BETAS = (1.1, 1.25, 1.5, 1.75, 2.0)
-PAPER_UPDATES = {(1.1,): 15.0, (1.25,): 10.0, (1.5,): 7.0, (1.75,): 2.0, (2.0,): 1.0}
-PAPER_LOSS = {(1.1,): 0.0, (1.25,): 25.87, (1.5,): 59.23, (1.75,): 78.67, (2.0,): 101.23}
+PAPER_UPDATES: dict[Key, float] = {(1.1,): 15.0, (1.25,): 10.0, (1.5,): 7.0, (1.75,): 2.0, (2.0,): 1.0}
+PAPER_LOSS: dict[Key, float] = {(1.1,): 0.0, (1.25,): 25.87, (1.5,): 59.23, (1.75,): 78.67, (2.0,): 101.23}
 SITES, TASKS, RATE = 20, 10, 20.0
 COST_US = (1500.0, 3500.0)
 MOST_FILLED = 0.85
