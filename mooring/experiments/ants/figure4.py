@@ -38,7 +38,7 @@ CAPACITIES = (0.25, 0.5, 1.0)
 LIMIT = 0.95
 RATES, COST_US = (200.0, 1000.0), (100.0, 600.0)
 HOUR_S, AGAIN_S = 3600.0, 600.0
-SCOUTS_AGAIN = 30
+SCOUTS_AGAIN = 20
 
 
 @dataclass(frozen=True)
