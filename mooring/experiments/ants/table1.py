@@ -37,7 +37,7 @@ PAPER_UPDATES: dict[Key, float] = {(1.1,): 15.0, (1.25,): 10.0, (1.5,): 7.0, (1.
 PAPER_LOSS: dict[Key, float] = {(1.1,): 0.0, (1.25,): 25.87, (1.5,): 59.23, (1.75,): 78.67, (2.0,): 101.23}
 SITES, TASKS, RATE = 20, 10, 20.0
 COST_US = (1500.0, 3500.0)
-MOST_FILLED = 0.85
+MOST_FILLED = 0.78
 """Of a site, by cross-traffic."""
 DISTURBED = 10
 """Sites whose cross-traffic changes at a time."""
