@@ -17,7 +17,11 @@ def arrival_variability(problem: Problem, stream: int) -> float:
     and the second moment 2 E[1/r] / E[r], so this is 2 E[r] E[1/r] - 1; times without any tuples do not
     count.
 
-    >>> problem = Problem.from_dict({"sites": {"a": {"capacity": 1}}, "streams": {"x": {"rate": 5}}})
+    >>> problem = Problem.from_dict({
+    ...     "sites": {"a": {"capacity": 1}},
+    ...     "streams": {"x": {"rate": 5}},
+    ...     "operators": {"f": {"inputs": ["x"], "cost_us": 10}},
+    ... })
     >>> arrival_variability(problem, 0)
     1.0
     """
