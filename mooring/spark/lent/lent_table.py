@@ -18,7 +18,7 @@ from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.fencing import current_epoch
 from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.owned_folder import OwnedFolder, newest_owned
-from mooring.spark.storage.pipeline_record import FlowRecord, read_record
+from mooring.spark.storage.pipeline_record import NOTHING_RECORDED, FlowRecord, read_record
 from mooring.spark.storage.views.versions import VIEWS, ViewVersions
 
 
@@ -31,9 +31,14 @@ class LentTable:
 
     def frame(self, session: SparkSession) -> DataFrame:
         """What it holds now."""
-        record = read_record(self.storage)
-        flows = {} if record is None else record.flows
-        writers = {name: flow for name, flow in flows.items() if flow.dataset == self.key}
+        record = read_record(self.storage) or NOTHING_RECORDED
+        writers = {name: flow for name, flow in record.flows.items() if flow.dataset == self.key}
+        if any(flow.kind == "table" for flow in writers.values()) and self.key not in record.results:
+            raise InputError(
+                f"the table {self.key!r} of another pipeline is not kept there: its rows go as they are read",
+                file=self.spec_file,
+                remedy=f"say `tables: {{{self.key}: {{keep: all}}}}` in that pipeline's mooring.yml",
+            )
         parts = [
             _frame(session, writers[name], folder, files) for name, folder, files in self._parts(writers)
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -13,6 +14,9 @@ from mooring.spark.defining.pipeline_spec import STORAGE_NOTE, load_spec, work_f
 from mooring.spark.lent.neighbours import Neighbours
 from mooring.spark.storage.owned_folder import unowned
 from mooring.spark.storage.pipeline_record import FlowRecord, PipelineRecord, write_record
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def make_pipeline(spec_file: Path, database: str = "", *tables: str) -> Neighbours:
@@ -47,6 +51,15 @@ def test_tables_of_the_same_folder_and_of_those_beside_it_are_found_by_their_who
     assert other_database.key == "silver.clean"
     for written in ("orders", "totals", "lake.raw.orders", "raw.gone"):
         assert mart.find(written) is None, written
+
+
+def test_a_table_whose_rows_go_as_they_are_read_is_not_lent(tmp_path: Path) -> None:
+    mart = make_pipeline(tmp_path / "mart" / "spark-pipeline.yml")
+    make_pipeline(tmp_path / "raw" / "spark-pipeline.yml", "", "orders")
+    table, session = mart.find("orders"), cast("SparkSession", None)
+    assert table is not None
+    with pytest.raises(InputError, match="is not kept there"):
+        table.frame(session)
 
 
 def test_a_table_that_several_have_is_refused_by_name(tmp_path: Path) -> None:
