@@ -9,6 +9,7 @@ from functools import partial
 
 from mooring.controller.adaptation import Act
 from mooring.controller.carrying import InBackground
+from mooring.controller.deciding.at_sites import decided_at_sites
 from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.none_decider import NoneDecider
@@ -21,7 +22,10 @@ from mooring.errors import EngineError, MooringError, OvertakenError
 from mooring.problem.problem import Problem
 from mooring.problem.write import problem_to_json
 from mooring.runtime.embedded_agents import agents_of_run
+from mooring.runtime.optimiser_agents import OPTIMISERS, hosted_optimisers
+from mooring.runtime.runner_post import RunnerPost
 from mooring.runtime.survey_agents import hosted_survey
+from mooring.runtime.transport.members import RUNNER
 from mooring.spark.pipeline.statistics_used import statistics_notes
 from mooring.spark.running.engine import EngineOptions
 from mooring.spark.runs.found_tables import find_tables
@@ -99,7 +103,7 @@ class SparkRun:
                 contextlib.closing(
                     SiteRevival(prepared.sites, check=partial(check_storage_at, project))
                 ) as revival,
-                self._agents(),
+                self._agents() as post,
             ):
                 self.record.notes += prepared.unregistered
                 book = RunBook(prepared.problem, engine, prepared.files, self.record, self.say)
@@ -112,7 +116,7 @@ class SparkRun:
                     book=book,
                     reviver=revival,
                     replan=self.wish.replan,
-                    decider=NoneDecider() if update else self.decider,
+                    decider=NoneDecider() if update else self._decider(post),
                     act=self.act,
                     guards=self.guards,
                     options=pace,
@@ -155,27 +159,39 @@ class SparkRun:
         write_whole(self.prepared.project.work_folder / PROBLEM_FILE_NAME, problem_to_json(problem))
         self.record.sites = {name: site.note for name, site in self.prepared.sites.items()}
 
-    @contextlib.contextmanager
-    def _agents(self) -> Iterator[None]:
-        """Beside every embedded site, where the project asks for measured latencies. A run goes on without
-        them: they inform the next plan.
+    def _decider(self, post: RunnerPost | None) -> Decider | None:
+        """Optimisers at the sites, where agents host them and they are asked for; what stands in for them in
+        one place, if there are no agents.
         """
-        project = self.prepared.project
+        if post is None or self.decider is None or self.decider.name != OPTIMISERS:
+            return self.decider
+        folder = self.prepared.project.members.members.own_folder(RUNNER)
+        return decided_at_sites(OPTIMISERS, self.prepared.problem, post, folder)
+
+    @contextlib.contextmanager
+    def _agents(self) -> Iterator[RunnerPost | None]:
+        """Beside every embedded site, where the project asks for measured latencies or its sites are to
+        decide; gives the way to them. A run goes on without them.
+        """
+        project, post = self.prepared.project, None
+        asked = project.settings.measures_latency or (
+            self.decider is not None and self.decider.name == OPTIMISERS
+        )
         with contextlib.ExitStack() as beside:
-            if project.settings.measures_latency and self.update is None:
+            if asked and self.update is None:
                 embedded = [
                     site.name
                     for site in project.settings.sites
                     if site.connect is None and site.name not in project.settings.agents
                 ]
                 try:
-                    protocols = (hosted_survey(),)
-                    beside.enter_context(
+                    protocols = (hosted_survey(), hosted_optimisers())
+                    post = beside.enter_context(
                         agents_of_run(project.spec_file, project.members, embedded, protocols)
                     )
                 except MooringError as error:
-                    self.note(f"no agents measure latencies: {error}")
-            yield
+                    self.note(f"no agents run beside the sites: {error}")
+            yield post
 
     def end(self, how: str) -> None:
         """Write the report; `how` says why it ended."""

@@ -32,8 +32,10 @@ from mooring.protocols.moving import (
     mover_of,
 )
 from mooring.protocols.optimiser_messages import (
+    AskFragments,
     FragmentSpec,
     HoldRoom,
+    KnownFragments,
     MeasuredCapacity,
     MeasuredFlows,
     OptimiserMemory,
@@ -118,10 +120,13 @@ class Optimiser:
         self.proposer.start(incarnation, kept.open)
         self.residence.held = {room.id: room for room in kept.held}
         self._next_round_ms = now_ms + self._generator.random() * self._params.period_ms
-        return (Send(self._mover, LookUp()), *self.proposer.repeat())
+        return (Send(self._mover, LookUp()), *self._ask_for_fragments(), *self.proposer.repeat())
+
+    def _ask_for_fragments(self) -> Sequence[Effect]:
+        return () if self.residence.specs else (Send(self._mover, AskFragments()),)
 
     def _measure(self, now_ms: float) -> Sequence[Effect]:
-        peer = self._known.next_to_measure()
+        peer = self._known.next_to_measure() if self.residence.specs else None
         return () if peer is None else (Send(peer, Ping(now_ms)),)
 
     def _review_all(self) -> Sequence[Effect]:
@@ -133,6 +138,7 @@ class Optimiser:
         effects += self._reviews.conclude_overdue(self._round, free=free)
         if self._round % (self._params.patience * self._params.rounds_per_review) == 0:
             effects.append(Send(self._mover, LookUp()))  # what it told may have been lost
+            effects += self._ask_for_fragments()
         for spec in self.residence.running:
             effects += self._reviews.begin(spec, self.rates(spec.fragment), self._round)
         return effects
@@ -163,7 +169,7 @@ class Optimiser:
             case HoldRoom():
                 return self._hold_room(sender, message)
             case RoomHeld():
-                return self._propose(message)
+                return self._propose(sender, message)
             case _ if sender == self._mover:
                 return self._from_mover(message)
         return ()
@@ -175,10 +181,10 @@ class Optimiser:
         self._heard[id] = self._round
         return (Persist(self.durable), Send(sender, RoomHeld(id, True)))
 
-    def _propose(self, message: RoomHeld) -> Sequence[Effect]:
+    def _propose(self, sender: int, message: RoomHeld) -> Sequence[Effect]:
         if self.proposer.open is not None:
             return ()
-        proposal = self._reviews.room_held(message)
+        proposal = self._reviews.room_held(sender, message)
         if proposal is None:
             return ()
         sending = self.proposer.propose(message.id, *proposal)
@@ -191,6 +197,8 @@ class Optimiser:
                 self.residence.informed |= whole
             case MeasuredFlows() | MeasuredCapacity():
                 self._measured(message)
+            case KnownFragments(specs=specs):
+                self.residence.take(specs)
             case _ if isinstance(message, Answer):
                 return self._answered(message)
         return ()

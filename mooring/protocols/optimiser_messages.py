@@ -101,6 +101,16 @@ class MeasuredFlows(msgspec.Struct, frozen=True, tag=True):
     """What it uses at these; None: not measured."""
 
 
+class AskFragments(msgspec.Struct, frozen=True, tag=True):
+    """To the mover, from a machine that was not made from the problem."""
+
+
+class KnownFragments(msgspec.Struct, frozen=True, tag=True):
+    """From the mover: the fragments of the problem."""
+
+    specs: tuple[FragmentSpec, ...]
+
+
 class MeasuredCapacity(msgspec.Struct, frozen=True, tag=True):
     """What the site can use now."""
 

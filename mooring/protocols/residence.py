@@ -10,7 +10,7 @@ Whereabouts are learnt and never made here. Room is durable; whereabouts are ask
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from mooring.protocols.moving import NOWHERE, ProposalId, StartedAt
 from mooring.protocols.optimiser_messages import FragmentSpec, HeldRoom
@@ -19,13 +19,18 @@ from mooring.protocols.optimiser_messages import FragmentSpec, HeldRoom
 class Residence:
     def __init__(self, site: int, capacity_cores: float, specs: Sequence[FragmentSpec]) -> None:
         self.site, self.capacity_cores = site, capacity_cores
-        self.specs: Mapping[int, FragmentSpec] = {spec.fragment: spec for spec in specs}
+        self.specs: dict[int, FragmentSpec] = {}
+        self.take(specs)
         self.where: dict[int, StartedAt] = {}
         self.measured_cores: dict[int, float] = {}
         """Of fragments that run here."""
         self.held: dict[ProposalId, HeldRoom] = {}
         self.informed = False
         """Whether it has been told of everything that runs here. Nothing is promised room before."""
+
+    def take(self, specs: Iterable[FragmentSpec]) -> None:
+        """Fragments that there are."""
+        self.specs |= {spec.fragment: spec for spec in specs}
 
     def learn(self, places: Iterable[StartedAt]) -> list[int]:
         """Returns the fragments that left, or came, or were started anew here."""

@@ -151,9 +151,10 @@ class Reviews:
         target = min(usage, key=lambda site: (usage[site], site))
         return target if self._params.migration.worth_it(review.usage(own), usage[target]) else None
 
-    def room_held(self, message: RoomHeld) -> tuple[MovePlan, Lease, Promise] | None:
+    def room_held(self, sender: int, message: RoomHeld) -> tuple[MovePlan, Lease, Promise] | None:
         """What can be proposed now, under the id of the answer; None if that is not, or no longer, wanted."""
-        found = next((f for f, review in self._open.items() if review.id == message.id), None)
+        asked = (message.id, sender)
+        found = next((f for f, review in self._open.items() if (review.id, review.target) == asked), None)
         if found is None:
             return None
         review = self._open.pop(found)

@@ -19,6 +19,7 @@ from mooring.errors import InputError
 from mooring.problem.reading.fields import refuse_reference
 from mooring.runtime.agent import Agent, AgentSettings, AgentStatus
 from mooring.runtime.measured_latencies import MeasuredLatencies, measured_latencies
+from mooring.runtime.optimiser_agents import hosted_optimisers
 from mooring.runtime.project_members import ProjectMembers, read_project_members
 from mooring.runtime.survey_agents import hosted_survey
 from mooring.runtime.transport.certificates import MEMBER_DAYS, make_certificates
@@ -85,7 +86,7 @@ def _be(args: argparse.Namespace, found: ProjectMembers, terminal: Terminal) -> 
         listen = AgentAddress.read(args.listen, "--listen")
     agent = Agent(
         AgentSettings(args.site, members, found.certificates, listen, args.seed),
-        [hosted_survey()],
+        [hosted_survey(), hosted_optimisers()],
         sys.stderr,
     )
     address = asyncio.run(_until_told(agent, args.embedded, terminal))

@@ -21,7 +21,12 @@ from mooring.deployment.moves import Move
 from mooring.problem.problem import Problem
 from mooring.protocols.mover import CarriedOut, MoverMachine, MoverMemory
 from mooring.protocols.moving import NOWHERE, Proposed, StartedAt, Whereabouts
-from mooring.protocols.optimiser_messages import MeasuredCapacity, MeasuredFlows
+from mooring.protocols.optimiser_messages import (
+    AskFragments,
+    KnownFragments,
+    MeasuredCapacity,
+    MeasuredFlows,
+)
 from mooring.protocols.optimiser_specs import fragment_specs
 from mooring.protocols.protocol import Asked, Data, Event, Persist, Received, Send, Started, TimerDue
 
@@ -29,6 +34,8 @@ NOTHING_PROPOSED = "no site proposes a move"
 NO_GAIN = "by what was measured it saves no tuples under way"
 NOT_CHOSEN = "it does not go together with what is carried out"
 CUT = "a plan is made as a whole, and the guards allow only part of it"
+TOLD_AT_ONCE = 1000
+"""Fragments in one message: agents refuse messages that are too large."""
 SENT_AGAIN = 0.01
 """Share by which a flow has to differ from what a site was last told, to be told again."""
 
@@ -82,7 +89,18 @@ class ProtocolDecider:
         if self.mover.memory.accepted and not busy:
             self._feed(Asked(CarriedOut()))
         for sender, message in self._peers.poll():
-            self._feed(Received(sender, message))
+            if isinstance(message, AskFragments):
+                self._tell_fragments(sender)
+            else:
+                self._feed(Received(sender, message))
+
+    def _tell_fragments(self, site: int) -> None:
+        """To a machine that has just begun, and knows nothing of what was measured either."""
+        specs = fragment_specs(self._problem)
+        for first in range(0, len(specs), TOLD_AT_ONCE):
+            self._peers.send(site, KnownFragments(tuple(specs[first : first + TOLD_AT_ONCE])))
+        self._capacity.pop(site, None)
+        self._told = {f: told for f, told in self._told.items() if told[0].site != site}
 
     def accepted(self, allowed: Proposal) -> Proposal | None:
         """The guards allow so many of its first moves: those plans that are whole are accepted, and returned

@@ -1,0 +1,64 @@
+"""Deciding at the sites of a run: agents host the machines, the run session carries out what they propose.
+
+What the mover has answered is kept in the work folder before anything is sent, so that a runner that comes
+back says the same, and says how what it had accepted has ended: by what runs where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from mooring.controller.deciding.protocol_decider import ProtocolDecider
+from mooring.errors import InputError
+from mooring.problem.problem import Problem
+from mooring.protocols.mover import MoverMemory
+from mooring.protocols.protocol import Data
+from mooring.runtime.runner_post import RunnerPost
+from mooring.whole_files import write_whole
+
+MEMORY_FILE_NAME = "mover.json"
+
+
+class AgentPeers:
+    """The machines of one protocol, by the numbers of their sites."""
+
+    def __init__(self, post: RunnerPost, sites: Sequence[str], protocol: str) -> None:
+        self._post, self._protocol, self._sites = post, protocol, tuple(sites)
+        self._numbers = {site: number for number, site in enumerate(sites)}
+
+    def poll(self) -> Sequence[tuple[int, Data]]:
+        return [
+            (self._numbers[letter.site], letter.content)
+            for letter in self._post.poll()
+            if letter.protocol == self._protocol and letter.kind == "message"
+        ]
+
+    def send(self, site: int, message: Data) -> None:
+        self._post.send(self._sites[site], self._protocol, message)
+
+
+def decided_at_sites(protocol: str, problem: Problem, post: RunnerPost, folder: Path) -> ProtocolDecider:
+    """`folder`: where the mover keeps its memory."""
+    sites = [site.name for site in problem.sites]
+    file = folder / MEMORY_FILE_NAME
+
+    def keep(memory: MoverMemory) -> None:
+        write_whole(file, msgspec.json.encode(memory))
+
+    return ProtocolDecider(protocol, problem, AgentPeers(post, sites, protocol), keep, _kept(file))
+
+
+def _kept(file: Path) -> MoverMemory | None:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=MoverMemory)
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError as error:
+        raise InputError(
+            f"cannot be read: {error}",
+            file=file,
+            remedy="remove it once no site's agent has a proposal open",
+        ) from None

@@ -1,0 +1,35 @@
+"""SBON's optimisers as agents host them: what they know of the problem, the runner tells them."""
+
+from __future__ import annotations
+
+from mooring.protocols.moving import FromMover, ToMover
+from mooring.protocols.optimiser import optimiser_machines
+from mooring.protocols.optimiser_messages import (
+    AskFragments,
+    HoldRoom,
+    KnownFragments,
+    MeasuredCapacity,
+    MeasuredFlows,
+    OptimiserMemory,
+    Ping,
+    Pong,
+    Probe,
+    Probed,
+    RoomHeld,
+)
+from mooring.protocols.optimiser_params import AGENTS, OptimiserParams
+from mooring.runtime.hosted_protocol import HostedProtocol
+
+OPTIMISERS = "relaxation"
+
+_BETWEEN_SITES = Ping | Pong | Probe | Probed | HoldRoom | RoomHeld
+_MEASURED = MeasuredFlows | MeasuredCapacity
+
+
+def hosted_optimisers(params: OptimiserParams = AGENTS) -> HostedProtocol:
+    return HostedProtocol(
+        name=OPTIMISERS,
+        make=optimiser_machines(lambda sites: ((), (0.0,) * sites), params),
+        messages=_BETWEEN_SITES | _MEASURED | AskFragments | KnownFragments | ToMover | FromMover,
+        durable=OptimiserMemory,
+    )

@@ -1,0 +1,194 @@
+"""Optimisers in agents of their own decide, and the run session carries it out, whoever is killed on the way.
+
+Agents are real processes that talk over TLS; the engine is the simulator, so that no Spark is needed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from mooring.controller.deciding.at_sites import decided_at_sites
+from mooring.controller.deciding.guards import GuardOptions
+from mooring.controller.deciding.protocol_decider import ProtocolDecider
+from mooring.controller.placing import Wish
+from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
+from mooring.placement.placement import Placement
+from mooring.problem.problem import Problem
+from mooring.runtime.optimiser_agents import OPTIMISERS, hosted_optimisers
+from mooring.runtime.project_members import ProjectMembers, agents_of
+from mooring.runtime.runner_post import RunnerPost
+from mooring.runtime.transport.certificates import make_certificates
+from mooring.runtime.transport.members import RUNNER
+from mooring.runtime.transport.peer_link import BackOff
+from mooring.simulator.data_plane.arrivals import Constant
+from mooring.simulator.data_plane.engine import SimulatedEngine
+
+SITES = ("a", "b", "c")
+PATIENCE_S = 120.0
+"""Never waited for unless something is wrong."""
+AGENT = """
+import asyncio, io, sys
+from pathlib import Path
+from mooring.placement.relaxation.migration import MigrationParams
+from mooring.protocols.optimiser_params import OptimiserParams
+from mooring.runtime.agent import Agent, AgentSettings
+from mooring.runtime.optimiser_agents import hosted_optimisers
+from mooring.runtime.project_members import agents_of
+from mooring.runtime.transport.peer_link import BackOff
+
+async def main(work, site):
+    found = agents_of(Path(work), ("a", "b", "c"), {})
+    quick = OptimiserParams(
+        period_ms=30.0, rounds_per_review=4, patience=3, migration=MigrationParams(0.0, 0.05, 1)
+    )
+    settings = AgentSettings(
+        site, found.members, found.certificates, back_off=BackOff(0.02, 0.1), on_disk=False
+    )
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), stop.set)
+    await Agent(settings, [hosted_optimisers(quick)], sys.stderr).run(stop)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+PROBLEM = Problem.from_dict(
+    {
+        "sites": {name: {"capacity": 1} for name in SITES},
+        "latency_ms": {"a": {"b": 50, "c": 100}, "b": {"c": 50}},
+        "streams": {"x": {"site": "a", "rate": 20, "bytes": 100}},
+        "operators": {"f": {"inputs": ["x"], "cost_us": 1000, "selectivity": 0.1}},
+        "queries": {"q": {"reads": "f", "site": "a"}},
+    }
+)
+WILLING = GuardOptions(looks=1, pause_s=0.0, least_gain=0.0, worth=0.0, moves_per_hour=1000)
+
+
+class Scene:
+    """Agents of three sites, and a run whose one fragment should be at a and is at c."""
+
+    def __init__(self, work: Path) -> None:
+        self.found: ProjectMembers = agents_of(work, SITES, {})
+        make_certificates(self.found.certificates, self.found.members.names)
+        self._work, self._agents = work, dict[str, subprocess.Popen[bytes]]()
+        for site in SITES:
+            self.start_agent(site)
+        self.engine = SimulatedEngine(PROBLEM, [Constant(20.0)], np.random.default_rng(0), horizon_s=1e6)
+        self._runs = 0
+
+    def start_agent(self, site: str) -> None:
+        command = [sys.executable, "-c", AGENT, str(self._work), site]
+        self._agents[site] = subprocess.Popen(command, stdin=subprocess.PIPE)
+
+    def kill_agent(self, site: str) -> None:
+        agent = self._agents[site]
+        agent.kill()
+        agent.wait()
+        assert agent.stdin is not None
+        agent.stdin.close()
+
+    def runner(self, post: RunnerPost, act: Any = "apply") -> tuple[SimulatedRun, ProtocolDecider]:
+        """A run session over what runs already, if anything does."""
+        kept_in = self.found.members.own_folder(RUNNER)
+        decider = decided_at_sites(OPTIMISERS, PROBLEM, post, kept_in)
+        self._runs += 1
+        folder = self._work / f"run{self._runs}"
+        folder.mkdir()
+        run = simulated_run(
+            self.engine,
+            folder,
+            Wish("rod"),
+            decider=decider,
+            act=act,
+            guards=WILLING,
+        )
+        for fragment in list(self.engine.homes()):
+            self.engine.stop(fragment)
+        at = {"f": "c"} if self._runs == 1 else dict(self.last)
+        run.session.start(Placement.from_dict(PROBLEM, at), "given")
+        return run, decider
+
+    def post(self) -> RunnerPost:
+        return RunnerPost(self.found, [hosted_optimisers()], back_off=BackOff(0.02, 0.1))
+
+    def go_on(self, run: SimulatedRun, until: Callable[[], bool]) -> None:
+        """Turn by turn: virtual seconds for the engine, milliseconds for the agents."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not until():
+            assert time.monotonic() < deadline, "it takes too long"
+            run.session.turn()
+            run.session.clock.sleep(5.0)
+            time.sleep(0.02)
+        self.last = dict(self.engine.homes())
+
+    def memory(self, site: str) -> dict[str, Any]:
+        raw = (self.found.members.own_folder(site) / "durable.json").read_bytes()
+        kept: dict[str, Any] = msgspec.json.decode(raw)["machines"].get(OPTIMISERS) or {}
+        return kept
+
+    def nothing_is_held(self) -> bool:
+        kept = [self.memory(site) for site in SITES]
+        return not any(each.get("held") or each.get("open") for each in kept)
+
+    def close(self) -> None:
+        for site in SITES:
+            self.kill_agent(site)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    made = Scene(tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def test_agents_decide_and_the_session_moves_and_a_killed_agent_is_answered(scene: Scene) -> None:
+    with scene.post() as post:
+        run, decider = scene.runner(post, act="propose")
+        scene.go_on(run, lambda: len(decider.mover.memory.answers) > 0)
+        assert scene.engine.homes() == {"f": "c"}
+        assert "Accepted" not in str(decider.mover.memory)
+        run.session.adaptation.act = "apply"
+        scene.go_on(run, lambda: bool(scene.memory("c").get("open")))
+        scene.kill_agent("c")  # with its proposal on the way
+        scene.start_agent("c")
+        scene.go_on(run, lambda: scene.engine.homes() == {"f": "a"})
+        scene.go_on(run, scene.nothing_is_held)
+        assert scene.engine.homes() == {"f": "a"}
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_runner_that_is_lost_after_accepting_comes_back_and_says_how_it_ended(
+    scene: Scene, ordered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the list was ordered, and after it was carried out."""
+    with scene.post() as post:
+        run, decider = scene.runner(post)
+        desk = run.session.desk
+        sound = desk.order
+
+        def lost(*args: Any, **options: Any) -> str | None:
+            if ordered:
+                sound(*args, **options)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(desk, "order", lost)
+        with pytest.raises(KeyboardInterrupt):
+            scene.go_on(run, lambda: False)
+        assert decider.mover.memory.accepted != ()
+        scene.last = dict(scene.engine.homes())
+        assert scene.last == {"f": "a" if ordered else "c"}
+    with scene.post() as post:
+        run, decider = scene.runner(post)
+        assert decider.mover.memory.accepted != ()
+        scene.go_on(run, lambda: scene.engine.homes() == {"f": "a"})
+        scene.go_on(run, lambda: not decider.mover.memory.accepted and scene.nothing_is_held())
