@@ -11,6 +11,7 @@ import numpy as np
 EXAMPLE = Path(__file__).parent.parent / "examples" / "network_monitoring"
 sys.path.insert(0, str(EXAMPLE))
 
+from burst import FLOOD  # noqa: E402
 from compare import Verdict, compare  # noqa: E402
 from feed import Feeder  # noqa: E402
 from truth import SITES, Traffic, demo_traffic, expected_rows  # noqa: E402
@@ -20,7 +21,17 @@ TRACE_S = 600
 """The length of the packets' trace."""
 _LANDING_LINE = 'LANDING = Path(__file__).parent.parent / "landing"'
 
-__all__ = ["FRAGMENTS", "SITES", "Feeder", "Verdict", "compare", "copy_example", "expected_rows", "traffic"]
+__all__ = [
+    "FRAGMENTS",
+    "SITES",
+    "Feeder",
+    "Verdict",
+    "compare",
+    "copy_example",
+    "expected_rows",
+    "flooded_traffic",
+    "traffic",
+]
 
 
 def copy_example(folder: Path, landing: Path, storage: Path) -> None:
@@ -45,3 +56,8 @@ def traffic(minutes: float) -> Traffic:
     later_us = np.repeat(np.arange(times) * TRACE_S * 1_000_000, once.at_us.size)
     columns = {name: np.tile(column, times) for name, column in vars(once).items()}
     return Traffic(**{**columns, "at_us": columns["at_us"] + later_us})
+
+
+def flooded_traffic() -> Traffic:
+    """The demo's: ten minutes of the trace, with a flood at one site in their midst."""
+    return demo_traffic(TRACE_S, burst=FLOOD)

@@ -6,6 +6,7 @@ Once the pipeline runs, ten minutes of packets are replayed in 75 seconds. Half-
 one site: the headroom falls, the running pipeline proposes a move from the rates it measures, and the move is
 applied while it runs (burst.py; --calm leaves the flood out).
 Arrival instants are real; addresses and sizes are drawn from the simulator's documented model (truth.py).
+While it runs, the address that is printed shows it as a page.
 Everything happens in a temporary copy of this folder, which is removed at the end unless --keep is given.
 """
 
@@ -78,7 +79,7 @@ def run_demo(
     if flooded:
         mover.start()
     try:
-        code = mooring(["run", str(folder), "--policy", policy])
+        code = mooring(["run", str(folder), "--policy", policy, "--serve"])
     finally:
         feeder.halt()
         referee.over.set()

@@ -27,6 +27,8 @@ class Look:
     """Who decides, whether it may act, why it did nothing, and the ledger, for a status file."""
     left: Mapping[str, str] = field(default_factory=dict)
     """Sites that are kept empty, and who asked for it."""
+    took_s: float = 0.0
+    """How long it took to look and to decide."""
     edit: str = ""
     """What came of the last edit of the project's settings while it runs, in words."""
 
@@ -43,6 +45,7 @@ class Look:
             "list": None if self.under_way is None else dict(self.under_way),
             "adapting": dict(self.adapting),
             "left_sites": dict(self.left),
+            "look_took_s": self.took_s,
             "edit": self.edit,
         }
 

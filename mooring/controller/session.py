@@ -193,6 +193,7 @@ class RunSession:
 
     def look(self) -> Look:
         """Collect, evaluate, decide, act where that is allowed, and tell everybody."""
+        began_s = self.clock.monotonic_s()
         observation = self.collect()
         evaluation = self._evaluator.evaluate(observation)
         considered = self.adaptation.consider(observation, self._busy())
@@ -203,6 +204,7 @@ class RunSession:
             self.desk.under_way(),
             self.adaptation.as_json(considered),
             dict(self.left_sites.left),
+            self.clock.monotonic_s() - began_s,
             self.edit,
         )
         self.apply(look)

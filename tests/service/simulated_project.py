@@ -46,7 +46,7 @@ PROBLEM = Problem.from_dict(
             "pairs": {"inputs": ["read"], "cost_us": 3400},
             "served": {"inputs": ["requests"], "cost_us": 500, "site": "porto"},
         },
-        "queries": {"alarms": {"reads": "busy", "site": "oslo", "max_latency_ms": 60000}},
+        "queries": {"busy": {"reads": "busy", "site": "oslo", "max_latency_ms": 60000}},
     }
 )
 ALL_AT_OSLO = FragmentSites({"read": "oslo", "busy": "oslo", "pairs": "oslo", "served": "porto"})

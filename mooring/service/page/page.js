@@ -11,6 +11,7 @@ let newest = null, points = [], chosen = [null, null];
 
 export function drawPicture(picture) {
   newest = picture;
+  document.body.dataset.at = picture.at_s;
   head(picture);
   tiles(picture);
   troubles(picture);

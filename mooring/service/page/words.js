@@ -1,7 +1,7 @@
 // Figures and times in words, and small pieces of HTML that are safe by construction: text is never markup.
 
 export const figure = (x, digits = 3) =>
-  x == null ? "–" : Math.abs(x) >= 1e5 || x === Math.round(x)
+  x == null ? "–" : Math.abs(x) >= 1000 || x === Math.round(x)
     ? Math.round(x).toLocaleString("en").replaceAll(",", " ")
     : String(Number(x.toPrecision(digits)));
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from mooring.arrays import Floats, Ints
 from mooring.controller.journal import Record
-from mooring.deployment.channels import channels_of
 from mooring.load.build import build_load_model
 from mooring.load.feasible.headroom import Growth, headroom
 from mooring.load.feasible.slice import slice_through
@@ -36,12 +35,30 @@ class RunPicture:
     # What does not change while the problem stays
 
     @cached_property
+    def edges(self) -> list[tuple[str, str]]:
+        """Fragment -> fragment that reads it, each once. By the graph: a query may have a fragment's name."""
+        problem = self.problem
+        home = {
+            j: name
+            for name, members in zip(problem.fragment_names, problem.fragments, strict=True)
+            for j in members
+        }
+        streams = len(problem.streams)
+        found = {
+            (home[node - streams], home[j])
+            for j, ports in enumerate(problem.graph.ports)
+            for port in ports
+            for node in port
+            if node >= streams and home[node - streams] != home[j]
+        }
+        return sorted(found)
+
+    @cached_property
     def layers(self) -> dict[str, int]:
         """Fragment -> its column: one more than that of what it reads."""
         reads: dict[str, list[str]] = {name: [] for name in self.problem.fragment_names}
-        for channel in channels_of(self.problem):
-            if channel.reader in reads and channel.producer in reads:
-                reads[channel.reader].append(channel.producer)
+        for writer, reader in self.edges:
+            reads[reader].append(writer)
         layers: dict[str, int] = {}
         for _ in reads:  # each round settles at least one more; fragments form no circles
             for name, writers in reads.items():
@@ -67,6 +84,7 @@ class RunPicture:
             "runs": runs,
             "at_s": status["at_s"],
             "since_start_s": status["since_start_s"],
+            "look_took_s": status.get("look_took_s"),
             "adapting": {key: adapting.get(key) for key in ("decider", "act", "why", "statistics")},
             "headroom": self._headroom(status),
             "streams": self._streams(status),
@@ -101,11 +119,13 @@ class RunPicture:
         }
 
     def first_slice(self, status: Mapping[str, Any]) -> tuple[str, str] | None:
-        """The two streams that are nearest to the edge; None where there are not two."""
+        """The two streams that are nearest to the edge; None where there are not two. Where a site is full
+        whatever a stream does, that stream is not what fills it.
+        """
         if len(self.problem.streams) < 2:
             return None
         growths = headroom(self._model, self._where(status), self._rates(status)).streams
-        order = np.argsort([growth.factor for growth in growths], kind="stable")[:2]
+        order = np.argsort([growth.factor or np.inf for growth in growths], kind="stable")[:2]
         first, second = (self.problem.streams[int(k)].name for k in order)
         return first, second
 
@@ -197,20 +217,16 @@ class RunPicture:
 
     def _channels(self, status: Mapping[str, Any]) -> list[Document]:
         """Between fragments; what a stream brings and a query gets is told of those."""
-        seen, names = status.get("channels") or {}, set(self.problem.fragment_names)
-        found = []
-        for channel in channels_of(self.problem):
-            if channel.producer in names and channel.reader in names:
-                each = seen.get(channel.producer) or {}
-                found.append(
-                    {
-                        "from": channel.producer,
-                        "to": channel.reader,
-                        "bytes_per_s": each.get("bytes_per_s"),
-                        "files_behind": (each.get("lag") or {}).get(channel.reader),
-                    }
-                )
-        return found
+        seen = status.get("channels") or {}
+        return [
+            {
+                "from": writer,
+                "to": reader,
+                "bytes_per_s": (seen.get(writer) or {}).get("bytes_per_s"),
+                "files_behind": ((seen.get(writer) or {}).get("lag") or {}).get(reader),
+            }
+            for writer, reader in self.edges
+        ]
 
     def _queries(self, status: Mapping[str, Any]) -> list[Document]:
         seen = status.get("queries") or {}

@@ -25,6 +25,7 @@ class RunCollector(Collector):
         yield _one(
             "mooring_last_look_timestamp_seconds", "When the run last looked at itself.", picture["at_s"]
         )
+        yield _one("mooring_look_seconds", "How long it took to look and to decide.", picture["look_took_s"])
         yield _one(
             "mooring_headroom_ratio", "How far all rates together can grow.", picture["headroom"]["factor"]
         )

@@ -1,0 +1,54 @@
+"""The picture of a run: what stands where, by the graph and by what was measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.problem.problem import Problem
+from mooring.service.view.run_picture import RunPicture
+
+DIAMOND = Problem.from_dict(
+    {
+        "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}},
+        "streams": {"x": {"rate": 100}, "y": {"rate": 100}, "z": {"rate": 100}},
+        "operators": {
+            "read": {"inputs": ["x"], "cost_us": 1000},
+            "left": {"inputs": ["read"], "cost_us": 1000},
+            "right": {"inputs": ["read"], "cost_us": 1000},
+            "both": {"inputs": ["right"], "cost_us": 1000},
+            "other": {"inputs": ["y"], "cost_us": 1000},
+            "third": {"inputs": ["z"], "cost_us": 100},
+        },
+        "queries": {"both": {"reads": "both", "site": "b"}, "left": {"reads": "right", "site": "a"}},
+    }
+)
+
+
+def status(**rates: float) -> dict[str, Any]:
+    return {
+        "at_s": 1.0,
+        "since_start_s": 1.0,
+        "stream_rates": rates,
+        "sites": {},
+        "fragments": {name: {"site": "a"} for name in DIAMOND.fragment_names},
+    }
+
+
+def test_layers_follow_the_graph_even_where_queries_have_the_names_of_fragments() -> None:
+    picture = RunPicture(DIAMOND)
+    assert picture.layers == {"read": 0, "left": 1, "right": 1, "both": 2, "other": 0, "third": 0}
+    drawn = {(each["from"], each["to"]) for each in picture.document(status())["channels"]}
+    assert drawn == {("read", "left"), ("read", "right"), ("right", "both")}
+
+
+def test_the_slice_goes_through_the_streams_that_fill_a_site() -> None:
+    """y alone overloads a, whatever x and z do."""
+    picture = RunPicture(DIAMOND)
+    assert picture.first_slice(status(x=10.0, y=3000.0, z=10.0)) == ("y", "x")
+
+
+def test_what_was_not_measured_is_missing_and_not_zero() -> None:
+    document = RunPicture(DIAMOND).document(status())
+    assert document["sites"][0]["share"] is None
+    assert document["streams"][0]["rate"] is None
+    assert document["queries"][0]["latency_s"] is None
