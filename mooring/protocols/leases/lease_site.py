@@ -59,6 +59,8 @@ class LeaseMemory(msgspec.Struct, frozen=True):
     open: Proposed | None = None
     plan: LeasePlan | None = None
     """Of the open proposal."""
+    latency_ms: tuple[tuple[int, float], ...] = ()
+    """To other sites, as measured last: what a link took is not forgotten with the machine."""
 
 
 def no_plans(operator: int, around: OverlaySurroundings) -> Sequence[FinalPlan]:
@@ -119,6 +121,7 @@ class LeaseSite:
             tuple(self.keeper.locks.values()),
             open_,
             None if open_ is None else self.seeker.plan,
+            tuple(sorted(self.around.latency_ms.items())),
         )
 
     def _handled(self, event: Event, now_ms: float) -> Sequence[Effect]:
@@ -126,6 +129,7 @@ class LeaseSite:
             case Started(incarnation=incarnation, durable=durable):
                 kept = durable if isinstance(durable, LeaseMemory) else LeaseMemory(())
                 self.around.learn(kept.places)
+                self.around.latency_ms |= dict(kept.latency_ms)
                 self.keeper.start(kept.locks)
                 self.seeker.start(incarnation, kept.open, kept.plan, now_ms)
                 return ()

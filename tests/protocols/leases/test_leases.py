@@ -147,9 +147,8 @@ def test_copies_conflict_only_with_what_their_query_goes_on_reading() -> None:
     assert in_conflict(copies, moves_1)
 
 
-def test_a_plan_made_for_another_place_is_denied_and_the_place_learnt() -> None:
-    moved = [(100.0, 2, ApplyPlan(1, ((2, 0),)))]
-    harness, _ = run(moved)
+def test_everybody_learns_where_an_operator_has_gone() -> None:
+    harness, _ = run([(100.0, 2, ApplyPlan(1, ((2, 0),)))])
     assert all(harness.machine(site).around.where[2].site == 0 for site in range(SITES))
 
 

@@ -23,12 +23,19 @@ from mooring.simulator.harness.scenario import Request, Scenario
 from mooring.simulator.harness.systematic import with_every_fault
 
 LEASES = Subject(lease_world(), lease_checkers)
+LENGTHS_MS = (5.0, 700.0, 4000.0)
+"""Of faults: shorter than a hop, longer than a retry, longer than any lock lasts."""
 
 
 def test_schedules_of_faults_break_no_invariant() -> None:
     found = explore(LEASES, lease_scenarios(), range(40))
     assert found.finding is None, str(found.finding)
     assert found.steps > 20_000
+
+
+def test_a_site_that_crashes_remembers_what_its_links_take() -> None:
+    """Found by a schedule: after a crash it promised latencies as they had been in the beginning."""
+    assert LEASES.run(lease_scenarios()(13_418)).violation is None
 
 
 @pytest.mark.soak
@@ -61,7 +68,7 @@ def one_lease() -> Scenario:
 def test_a_fault_at_any_step_breaks_no_invariant(scenario: Scenario, every: int) -> None:
     """A part of all steps and faults; `python -m benchmarks overlay_faults` runs every one."""
     tried = 0
-    for faulty in with_every_fault(LEASES, scenario, (5.0, 700.0, 4000.0), every):
+    for faulty in with_every_fault(LEASES, scenario, LENGTHS_MS, every):
         violation = LEASES.run(faulty).violation
         assert violation is None, f"{faulty.describe()}\n{violation}"
         tried += 1
