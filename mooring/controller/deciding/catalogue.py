@@ -9,6 +9,7 @@ from mooring.controller.deciding.ants_decider import AntsDecider
 from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.deciding.none_decider import NoneDecider
+from mooring.controller.deciding.overlay_decider import OverlayDecider
 from mooring.controller.deciding.relaxation_decider import RelaxationDecider
 from mooring.controller.deciding.replan_decider import ReplanDecider, ReplanOptions
 from mooring.problem.reading.fields import refuse_reference
@@ -31,6 +32,7 @@ DECIDERS: Mapping[str, Callable[[Deciding], Decider]] = {
     "replan": lambda asked: ReplanDecider(ReplanOptions(asked.policy, asked.settings, asked.seed)),
     "relaxation": lambda asked: RelaxationDecider(seed=asked.seed),
     "ants": lambda asked: AntsDecider(asked.settings, asked.seed),
+    "overlay": lambda asked: OverlayDecider(seed=asked.seed),
 }
 
 

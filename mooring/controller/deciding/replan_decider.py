@@ -37,7 +37,7 @@ class ReplanOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class _World:
+class SeenWorld:
     """What a plan depends on, as far as it was observed."""
 
     rates: Floats
@@ -48,7 +48,7 @@ class _World:
     running: Bools
 
     @classmethod
-    def of(cls, picture: Picture) -> _World:
+    def of(cls, picture: Picture) -> SeenWorld:
         latency_ms = picture.problem.network.latency_ms
         return cls(
             picture.rates.copy(),
@@ -58,7 +58,7 @@ class _World:
             picture.running,
         )
 
-    def differs(self, other: _World, share: float) -> bool:
+    def differs(self, other: SeenWorld, share: float) -> bool:
         """Whether the other is another world and not this one seen again."""
         if not np.array_equal(self.running, other.running):
             return True
@@ -81,12 +81,12 @@ class ReplanDecider:
 
     def __init__(self, options: ReplanOptions | None = None) -> None:
         self._options = options or ReplanOptions()
-        self._planned_for: _World | None = None
+        self._planned_for: SeenWorld | None = None
         self._goal: Ints | None = None
         self._failure = ""
 
     def decide(self, picture: Picture) -> Proposal:
-        world = _World.of(picture)
+        world = SeenWorld.of(picture)
         now = picture.predict(picture.sites, in_full=True)
         began, short = self._planned_for is None, picture.low_headroom(picture.sites) < ROOM
         if self._planned_for is None:  # it began with a plan for this, unless there is no room

@@ -23,6 +23,9 @@ class CongestedLink(msgspec.Struct, frozen=True):
     b: int
     """Sites."""
     added_ms: float
+    """Every time that results cross it."""
+    crossings: int = 1
+    """By the query in need, now."""
 
     def is_between(self, a: int, b: int) -> bool:
         return (a, b) in ((self.a, self.b), (self.b, self.a))
@@ -41,7 +44,7 @@ class PlanNeed:
 
     @property
     def added_ms(self) -> float:
-        return sum(link.added_ms for link in self.congested)
+        return sum(link.added_ms * link.crossings for link in self.congested)
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def change_now_ms(plan: FinalPlan, query: int, need: PlanNeed, known: KnownQueri
     if not need.congested or (query != need.query and query not in known.shares_link):
         return change_ms
     hops = list(known.hops(plan))
-    kept_ms = sum(link.added_ms for link in need.congested if any(link.is_between(a, b) for a, b in hops))
+    kept_ms = sum(link.added_ms for link in need.congested for a, b in hops if link.is_between(a, b))
     return change_ms + kept_ms - need.added_ms
 
 

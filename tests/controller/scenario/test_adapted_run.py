@@ -197,3 +197,17 @@ def test_ants_lower_the_latency_and_then_stop(scenario: MakeScenario) -> None:
     assert set(adapted.traffic.messages) == {"routing ants", "scouts"}
     assert adapted.traffic.bytes > 0
     assert still.traffic.bytes == 0
+
+
+def test_a_stored_plan_brings_a_query_back_within_its_limit(scenario: MakeScenario) -> None:
+    """From a to b and back it takes 600 ms where 200 are allowed; f is at b."""
+    far = scenario({"at_s": 60, "link": ["a", "b"], "latency_ms": 300}, seconds=240)
+    at_b = far.start.site_of_fragment.copy()
+    at_b[0] = far.problem.site_index["b"]
+    late = replace(far, start=Placement(far.problem, at_b))
+    ways = compare_ways(late, [never_moving(), decided_by("overlay")]).courses
+    (move,) = ways["overlay"].moves
+    assert (move.fragment, move.from_site) == ("f", "b")
+    assert 60 < move.at_s < 120
+    met = {name: float(str(way.summary()["limits_met_share"])) for name, way in ways.items()}
+    assert met["overlay"] > met["none"]

@@ -6,14 +6,13 @@ of its own, so it depends on both; a fourth is on its own. Three operators fit o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 import numpy as np
 
 from mooring.placement.overlay.ahead import KnownLatencies
-from mooring.placement.overlay.enumeration import enumerate_plans
-from mooring.placement.overlay.final_plans import FinalPlan, finalised
+from mooring.placement.overlay.final_plans import FinalPlan
 from mooring.placement.overlay.partial_plans import Candidates
 from mooring.placement.overlay.replicas import replica_number
 from mooring.placement.overlay.shared_operator import (
@@ -22,15 +21,14 @@ from mooring.placement.overlay.shared_operator import (
     SharedOperator,
     Source,
     queries_of,
-    upstream_first,
 )
 from mooring.placement.overlay.similar_plans import KeptPlans
-from mooring.placement.overlay.walked_plan import walked
+from mooring.placement.overlay.stored_plans import StoredPlans
 from mooring.protocols.leases.adaptation import PlansFor
 from mooring.protocols.leases.adaptation_messages import LinkMeasured
 from mooring.protocols.leases.lease_params import LeaseParams
 from mooring.protocols.leases.lease_site import ApplyPlan, LeaseSite, LeaseStart
-from mooring.protocols.leases.surroundings import OverlaySurroundings, Served
+from mooring.protocols.leases.surroundings import OverlaySurroundings
 from mooring.protocols.moving import StartedAt
 from mooring.protocols.protocol import MakeMachine
 from mooring.simulator.harness.faults import Crash, FaultParams
@@ -95,51 +93,24 @@ def ring_plans(sites: int) -> PlansFor:
     made: dict[object, Sequence[FinalPlan]] = {}
 
     def plans_for(operator: int, around: OverlaySurroundings) -> Sequence[FinalPlan]:
-        ordered = upstream_first(around.served.own.values())
-        at = {own.operator: around.site_of(own.operator) for own in ordered}
+        served = around.served.own
+        at = {number: around.site_of(number) for number in served}
         if operator not in at or NOWHERE in at.values():
             return ()
         key = operator, tuple(at.items())
         if key not in made:
-            made[key] = make(operator, around.served, ordered, at)
+            stored = StoredPlans(
+                list(served.values()), at, latencies, lambda own: near(at[own.operator]), kept
+            )
+            made[key] = stored.of(operator)
         return made[key]
 
-    def make(
-        operator: int, served: Served, ordered: list[SharedOperator], at: dict[int, int]
-    ) -> Sequence[FinalPlan]:
-        now = walked(ordered, tuple(at.values()), list(at.values()), latencies)
-        inside = _upstream_of(operator, served.own)
-        operators = []
-        for own in ordered:
-            if own.operator in inside:
-                staying = [reader for reader in served.readers[own.operator] if reader not in inside]
-                ends = [
-                    QueryEnd(query, at[reader], LIMIT_MS, own.output_rate, ms)
-                    for reader in staying
-                    for query, ms in now.rest_ms(reader)
-                ]
-                operators.append(msgspec.structs.replace(own, ends=(*own.ends, *ends)))
-        homes = {own.operator: at[own.operator] for own in operators}
-        candidates = {number: _near(home, sites) for number, home in homes.items()}
-        found = enumerate_plans(operators, candidates, latencies, k=None, homes=homes)
-        current = walked(operators, tuple(homes.values()), list(homes.values()), latencies)
-        table = kept.of(found.tables[operator])
-        return finalised(table, latencies, {}, current.query_ms, current.cost())
+    def near(home: int) -> Candidates:
+        sites_near = np.unique([home, (home + 1) % sites, (home + sites // 2) % sites])
+        room = np.full(len(sites_near), np.inf)
+        return Candidates(sites_near, room, room)
 
     return plans_for
-
-
-def _upstream_of(operator: int, own: Mapping[int, SharedOperator]) -> set[int]:
-    found, todo = set[int](), [operator]
-    while todo:
-        found.add(todo.pop())
-        todo = [p for number in found for p in own[number].publishers if p not in found]
-    return found
-
-
-def _near(home: int, sites: int) -> Candidates:
-    near = np.unique([home, (home + 1) % sites, (home + sites // 2) % sites])
-    return Candidates(near, np.full(len(near), np.inf), np.full(len(near), np.inf))
 
 
 def lease_world(kind: type[LeaseSite] = LeaseSite, params: LeaseParams = QUICK) -> MakeMachine:
