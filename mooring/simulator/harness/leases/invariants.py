@@ -13,7 +13,6 @@ from mooring.placement.overlay.partial_plans import LATENCY_SLACK_MS
 from mooring.placement.overlay.replicas import as_served, original_of
 from mooring.placement.overlay.shared_operator import NOWHERE, SharedOperator, queries_of
 from mooring.protocols.leases.adaptation_messages import LinkMeasured
-from mooring.protocols.leases.revalidation import link
 from mooring.protocols.leases.transitions import LeaseStage
 from mooring.protocols.moving import Proposed, StartedAt
 from mooring.protocols.protocol import Asked, Send
@@ -137,8 +136,8 @@ class PromisesHold:
     def after_step(self, step: Step, world: WorldView) -> str | None:
         if isinstance(step.event, Asked) and isinstance(step.event.request, LinkMeasured):
             measured = step.event.request
-            pair = link(step.site, measured.site)
-            self._links.setdefault(pair, []).append((step.time_ms, measured.latency_ms))
+            seen = self._links.setdefault((measured.site, step.site), [])
+            seen.append((step.time_ms, measured.latency_ms))
         for effect in step.effects:
             if isinstance(effect, Send) and isinstance(effect.message, Proposed):
                 self._proposed_ms.setdefault(effect.message.id, step.time_ms)
@@ -169,8 +168,9 @@ class PromisesHold:
         return latencies_of(as_served(shared_queries(sites), running), at.__getitem__, hop_ms)
 
     def _seen_ms(self, a: int, b: int, sites: int, at_ms: float) -> list[float]:
-        """What a link took while the lease was sought, and a little before."""
-        seen = [(0.0, ring_ms(a, b, sites)), *self._links.get(link(a, b), ())]
+        """What a link took, as seen from its second end, while the lease was sought and a little before. Who
+        is down when a link is measured does not know of it."""
+        seen = [(0.0, ring_ms(a, b, sites)), *self._links.get((a, b), ())]
         begun = [ms for time_ms, ms in seen if time_ms <= at_ms - LEASE_MS]
         return [begun[-1] if begun else seen[0][1], *(ms for t, ms in seen if at_ms - LEASE_MS < t <= at_ms)]
 

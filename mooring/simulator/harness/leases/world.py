@@ -173,7 +173,8 @@ def latencies_of(
     sites: Callable[[int], int],
     hop_ms: Callable[[int, int], float],
 ) -> dict[int, float]:
-    """Query -> its latency, by walking every way from the streams, as the protocol does not."""
+    """Query -> its latency, by walking every way from the streams, as the protocol does not. `hop_ms`: to an
+    operator's site, the second, from where its input comes from or its results go to."""
     own = {each.operator: each for each in operators}
     found: dict[int, float] = {}
 
@@ -186,6 +187,6 @@ def latencies_of(
     for number, each in own.items():
         for end in each.ends:
             found[end.query] = max(
-                found.get(end.query, 0.0), arrival(number) + hop_ms(sites(number), end.site)
+                found.get(end.query, 0.0), arrival(number) + hop_ms(end.site, sites(number))
             )
     return found
