@@ -34,7 +34,14 @@ from mooring.simulator.harness.leases.invariants import lease_checkers
 from mooring.simulator.harness.leases.world import QUICK, lease_scenarios, lease_world, ring_ms
 from mooring.simulator.harness.scenario import Request, Scenario
 from mooring.simulator.harness.systematic import with_every_fault
-from tests.simulator.harness.leases.test_invariants import BUGS, LENGTHS_MS, contested, one_lease, planted
+from tests.simulator.harness.leases.test_invariants import (
+    BUGS,
+    LENGTHS_MS,
+    UNTIL_MS,
+    contested,
+    one_lease,
+    planted,
+)
 
 FIRST_SEED, SCHEDULES = 10_000, 10_000
 """Beyond those of the tests."""
@@ -85,7 +92,7 @@ def systematic() -> Iterator[ResultTable | str]:
     findings: list[str] = []
     with Pool(WORKERS) as pool:
         for name, scenario in (("one lease", one_lease()), ("three that contend", contested())):
-            every = list(with_every_fault(LEASES, scenario, LENGTHS_MS))
+            every = list(with_every_fault(LEASES, scenario, LENGTHS_MS, UNTIL_MS))
             found = pool.map(tried, every, chunksize=50)
             broken = [finding for _, finding in found if finding]
             steps = sum(each for each, _ in found)

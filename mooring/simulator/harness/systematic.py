@@ -68,10 +68,12 @@ def faults_at(step: Step, lengths_ms: Sequence[float]) -> Iterator[Fault]:
 
 
 def with_every_fault(
-    subject: Subject, scenario: Scenario, lengths_ms: Sequence[float], every: int = 1
+    subject: Subject, scenario: Scenario, lengths_ms: Sequence[float], until_ms: float, every: int = 1
 ) -> Iterator[Scenario]:
-    """The scenario with one fault each, at every step; with `every`, each so manieth of them only."""
-    found = (fault for step in steps_of(subject, scenario) for fault in faults_at(step, lengths_ms))
+    """The scenario with one fault each, at every step up to a time that leaves some to settle; with `every`,
+    each so manieth of them only."""
+    steps = [step for step in steps_of(subject, scenario) if step.time_ms <= until_ms]
+    found = (fault for step in steps for fault in faults_at(step, lengths_ms))
     for number, fault in enumerate(found):
         if number % every == 0:
             yield msgspec.structs.replace(scenario, faults=(fault,))
