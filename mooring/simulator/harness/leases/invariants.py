@@ -155,7 +155,12 @@ class PromisesHold:
         now = {number: place.site for number, place in where.items()}
         then = now | {move.fragment: move.to_site for move in proposed.plan.moves}
         limits = {end.query: end.limit_ms for own in shared_queries(sites) for end in own.ends}
-        before = self._latencies(now, sites, lambda a, b: max(self._seen_ms(a, b, sites, at_ms)))
+        # Before, a link counts with the most that either end has seen: it may have been taken for that.
+        before = self._latencies(
+            now,
+            sites,
+            lambda a, b: max(*self._seen_ms(a, b, sites, at_ms), *self._seen_ms(b, a, sites, at_ms)),
+        )
         after = self._latencies(then, sites, lambda a, b: min(self._seen_ms(a, b, sites, at_ms)))
         for query, ms in after.items():
             if ms > max(limits[query], before[query]) + LATENCY_SLACK_MS:
