@@ -30,7 +30,7 @@ _START_S = 30.0
 
 @dataclass(frozen=True)
 class Letter:
-    """From the machine of one site: a message to the runner as a peer, or an output."""
+    """From the machine of one site: a message to the runner as a peer, or an output that is not kept."""
 
     site: str
     protocol: str
@@ -129,6 +129,7 @@ class RunnerPost:
         content = protocol.decode(envelope)
         if envelope.kind == "output" and protocol.keep is not None:
             protocol.keep(self._project.members, RUNNER, content)
+            return  # what is kept need not be fetched, and nobody might
         if len(self._letters) >= MOST_LETTERS:
             self._letters.popleft()
             self._endpoint.counts["dropped: nobody fetched it"] += 1
