@@ -36,7 +36,7 @@ DRAWS = 2
 QUICK_SITES, QUICK_CHAINS = 10, 20
 """As many chains per site as at 50 sites, so that whole chains fit at one."""
 ROUNDS = 3
-RANDOM, IMPROVED, BEST = "random plan", f"random, improved {ROUNDS} times", "best plan"
+RANDOM, IMPROVED, BEST = "random plan", f"improved {ROUNDS} times", "best plan"
 LEFT, ADAPTED = "best, half rates", "adapted, half rates"
 STAGES = (RANDOM, BEST, LEFT, ADAPTED)
 """Those of every trial."""
@@ -158,9 +158,9 @@ def draw(rows: Sequence[Row]) -> Figure:
 
 
 _SHOWN = (
-    Shown("operators_kb_s", "operators kB/s"),
-    Shown("everything_kb_s", "everything kB/s"),
-    Shown("least_kb_s", "least kB/s", "mean alone"),
+    Shown("operators_kb_s", "operators"),
+    Shown("everything_kb_s", "everything"),
+    Shown("least_kb_s", "least", "mean alone"),
     Shown("rejected", "", "mean alone"),
     Shown("late", "", "mean alone"),
 )
@@ -176,7 +176,7 @@ OVERLAY_FIGURE_4 = Experiment(
         "seed": "of the draw",
         "utilisation": "load of all operators over the capacity of all sites, before rates are halved",
         "stage": "random feasible plans; the best ones; these left alone at half rates; adapted to them",
-        "operators_kb_s": "between operators at different sites, as the paper counts bandwidth",
+        "operators_kb_s": "kB/s between operators at different sites, as the paper counts bandwidth",
         "everything_kb_s": "with what streams send and queries receive, as `evaluate` counts it",
         "least_kb_s": "of that, what no placement could save, whatever limits and capacities",
         "rejected": "queries that were turned away: those of the random plan, and more by the best",
