@@ -129,8 +129,10 @@ class Scene:
         self.last = dict(self.engine.homes())
 
     def memory(self, site: str) -> dict[str, Any]:
-        raw = (self.found.members.own_folder(site) / "durable.json").read_bytes()
-        kept: dict[str, Any] = msgspec.json.decode(raw)["machines"].get(OPTIMISERS) or {}
+        file = self.found.members.own_folder(site) / "durable.json"
+        if not file.exists():  # it has hardly begun
+            return {}
+        kept: dict[str, Any] = msgspec.json.decode(file.read_bytes())["machines"].get(OPTIMISERS) or {}
         return kept
 
     def nothing_is_held(self) -> bool:
