@@ -103,6 +103,10 @@ class Seeker:
         return LeaseStage.NONE if self._sought is None else self._sought.stage
 
     @property
+    def id(self) -> ProposalId | None:
+        return None if self._sought is None else self._sought.id
+
+    @property
     def plan(self) -> LeasePlan | None:
         """What it seeks a lease for, to be kept while it is proposed."""
         return None if self._sought is None else self._sought.plan

@@ -13,8 +13,7 @@ from mooring.placement.overlay.partial_plans import LATENCY_SLACK_MS
 from mooring.placement.overlay.replicas import as_served, original_of
 from mooring.placement.overlay.shared_operator import NOWHERE, SharedOperator, queries_of
 from mooring.protocols.leases.adaptation_messages import LinkMeasured
-from mooring.protocols.leases.transitions import LeaseStage
-from mooring.protocols.moving import Proposed, StartedAt
+from mooring.protocols.moving import ProposalId, Proposed, StartedAt
 from mooring.protocols.protocol import Asked, Send
 from mooring.simulator.harness.checkers import Checker, Step, WorldView
 from mooring.simulator.harness.leases.world import (
@@ -136,6 +135,8 @@ class PromisesHold:
     def after_step(self, step: Step, world: WorldView) -> str | None:
         if isinstance(step.event, Asked) and isinstance(step.event.request, LinkMeasured):
             measured = step.event.request
+            if world.machine(step.site) is None:
+                return None  # it crashed before it had written that down
             seen = self._links.setdefault((measured.site, step.site), [])
             seen.append((step.time_ms, measured.latency_ms))
         for effect in step.effects:
@@ -184,30 +185,34 @@ class PromisesHold:
 
 
 class LocksEnd:
-    """Once all is healthy no lock and no lease lasts, also where a site is gone for good."""
+    """Once all is healthy no lock and no lease lasts, also where a site is gone for good. What a mover still
+    carries out, as slowly as it may, is rightly locked."""
 
     name = "locks are released"
 
     def __init__(self) -> None:
-        self._since: dict[object, float] = {}
+        self._journal = MoverJournal()
+        self._since: dict[tuple[int, ProposalId], float] = {}
+        self._on_ms: dict[ProposalId, float] = {}
 
     def after_step(self, step: Step, world: WorldView) -> str | None:
+        self._journal.see(world)
+        self._on_ms |= dict.fromkeys(self._journal.on, step.time_ms)
         machine: Any = world.machine(step.site) if step.site < world.sites - 1 else None
-        for key in () if machine is None else machine.keeper.locks:
-            self._since.setdefault((step.site, key), step.time_ms)
+        for id_, *_ in () if machine is None else machine.keeper.locks:
+            self._since.setdefault((step.site, id_), step.time_ms)
         return None
 
     def at_end(self, world: WorldView) -> str | None:
+        late_ms = world.now_ms - SETTLE_MS / 2
         for machine in _sites(world):
-            for key, lock in machine.keeper.locks.items():
-                since = self._since.get((machine.site, key), 0.0)
-                if world.now_ms - since > SETTLE_MS / 2:
-                    return f"site {machine.site} has kept {lock} since {since:.0f} ms"
-            if (
-                machine.seeker.stage is not LeaseStage.NONE
-                and machine.seeker.since_ms < world.now_ms - SETTLE_MS / 2
-            ):
-                return f"site {machine.site} has sought {machine.seeker.plan} since {machine.seeker.since_ms}"
+            for (id_, *_), lock in machine.keeper.locks.items():
+                since_ms = max(self._since[machine.site, id_], self._on_ms.get(id_, 0.0))
+                if since_ms < late_ms:
+                    return f"site {machine.site} has kept {lock} since {since_ms:.0f} ms"
+            seeker = machine.seeker
+            if seeker.id is not None and max(seeker.since_ms, self._on_ms.get(seeker.id, 0.0)) < late_ms:
+                return f"site {machine.site} has sought {seeker.plan} since {seeker.since_ms:.0f} ms"
         return None
 
 
