@@ -30,6 +30,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/oxlint --deny-warnings mooring/service/page
 
 test: lint
 	$(BIN)/pytest -n 2 -m "not soak"

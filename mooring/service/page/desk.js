@@ -95,7 +95,7 @@ async function compare() {
 
 function download() {
   if (!plan) return;
-  const { picture, ...document_ } = plan;
+  const { picture: _drawn, ...document_ } = plan;
   const link = element("a", { href: URL.createObjectURL(new Blob([JSON.stringify(document_, null, 2)], { type: "application/json" })), download: "plan.json" });
   link.click();
   URL.revokeObjectURL(link.href);
