@@ -174,9 +174,8 @@ class SparkRun:
         decide; gives the way to them. A run goes on without them.
         """
         project, post = self.prepared.project, None
-        asked = project.settings.measures_latency or (
-            self.decider is not None and self.decider.name == OPTIMISERS
-        )
+        at_sites = self.decider is not None and self.decider.name == OPTIMISERS
+        asked = project.settings.measures_latency or at_sites
         with contextlib.ExitStack() as beside:
             if asked and self.update is None:
                 embedded = [
@@ -185,7 +184,7 @@ class SparkRun:
                     if site.connect is None and site.name not in project.settings.agents
                 ]
                 try:
-                    protocols = (hosted_survey(), hosted_optimisers())
+                    protocols = [hosted_survey(), *([hosted_optimisers()] if at_sites else [])]
                     post = beside.enter_context(
                         agents_of_run(project.spec_file, project.members, embedded, protocols)
                     )

@@ -18,8 +18,8 @@ from mooring.cli.output.terminal import Terminal
 from mooring.errors import InputError
 from mooring.problem.reading.fields import refuse_reference
 from mooring.runtime.agent import Agent, AgentSettings, AgentStatus
+from mooring.runtime.hosted_by_name import HOSTED, hosted_by_name
 from mooring.runtime.measured_latencies import MeasuredLatencies, measured_latencies
-from mooring.runtime.optimiser_agents import hosted_optimisers
 from mooring.runtime.project_members import ProjectMembers, read_project_members
 from mooring.runtime.survey_agents import hosted_survey
 from mooring.runtime.transport.certificates import MEMBER_DAYS, make_certificates
@@ -39,6 +39,13 @@ def add_options(parser: Parser) -> None:
         "--listen",
         metavar="HOST:PORT",
         help="with --site: where to listen (default: as `agents` in mooring.yml says, or on loopback)",
+    )
+    parser.add_argument(
+        "--hosts",
+        choices=list(HOSTED),
+        action="append",
+        default=[],
+        help="with --site: host this decider's part too, as a run with `--adapt` of that name asks for",
     )
     parser.add_argument(
         "--embedded",
@@ -86,7 +93,7 @@ def _be(args: argparse.Namespace, found: ProjectMembers, terminal: Terminal) -> 
         listen = AgentAddress.read(args.listen, "--listen")
     agent = Agent(
         AgentSettings(args.site, members, found.certificates, listen, args.seed),
-        [hosted_survey(), hosted_optimisers()],
+        [hosted_survey(), *(hosted_by_name(name) for name in dict.fromkeys(args.hosts))],
         sys.stderr,
     )
     address = asyncio.run(_until_told(agent, args.embedded, terminal))

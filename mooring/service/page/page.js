@@ -79,6 +79,15 @@ async function asking(path, body) {
     document.getElementById("asked").hidden = false;
     return;
   }
+  try {
+    await untilOver();
+  } catch (problem) {
+    state(problem.message, "bad");
+  }
+}
+
+// Shows how far requests are until none is under way.
+async function untilOver() {
   for (let k = 0; k < 600; k++) {
     const { requests } = await read("moves");
     asked(requests);

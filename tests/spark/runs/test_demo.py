@@ -75,7 +75,9 @@ def test_the_shipped_statistics_and_the_flood_decide_what_is_proposed_not_the_ma
     for share in (0.6, 1.0, 2.0, 10.0):
         flooded = usual.copy()
         flooded[flood.part] *= share * flood.times
-        assert moves(flooded) == [Move("source_minutes", "berlin", "oslo")]
+        first, *others = moves(flooded)
+        assert first == Move("source_minutes", "berlin", "oslo")
+        assert others in ([], [Move("busy_sources", "porto", "oslo")])
 
 
 @pytest.mark.soak
