@@ -11,6 +11,8 @@ from mooring.simulator.harness.checkers import Step, WorldView
 from mooring.simulator.harness.runner_model import Ground, RunnerNode, SiteNode
 
 SETTLE_MS = 6000.0
+ON_ITS_WAY_MS = 1000.0
+"""The mover asks the sites, and tells all of them: a few round trips and a look."""
 
 
 def runner_of(world: WorldView) -> RunnerNode | None:
@@ -158,11 +160,21 @@ class WithinCapacity:
 
 
 class KnownToAll:
-    """In the end every machine knows where everything runs, whoever moved it."""
+    """In the end every machine knows where everything runs, whoever moved it. What was started just now may
+    still be on its way to some of them.
+    """
 
     name = "whereabouts reach everybody"
 
+    def __init__(self) -> None:
+        self._started: dict[int, tuple[int, float]] = {}
+        """Fragment -> its epoch, and when that was first seen."""
+
     def after_step(self, step: Step, world: WorldView) -> str | None:
+        ground = ground_of(world)
+        for fragment, epoch in enumerate(() if ground is None else ground.epochs):
+            if self._started.get(fragment, (-1, 0.0))[0] != epoch:
+                self._started[fragment] = (epoch, step.time_ms)
         return None
 
     def at_end(self, world: WorldView) -> str | None:
@@ -171,6 +183,9 @@ class KnownToAll:
         for machine in machines_of(world):
             for fragment, place in machine.residence.where.items():
                 running = ground.committing(fragment)
-                if running and (place.site, place.epoch) != (running[0], ground.epochs[fragment]):
+                since_ms = self._started.get(fragment, (0, 0.0))[1]
+                if not running or world.now_ms - since_ms < ON_ITS_WAY_MS:
+                    continue
+                if (place.site, place.epoch) != (running[0], ground.epochs[fragment]):
                     return f"site {machine.site} knows {place}, and it runs at {running[0]}"
         return None
