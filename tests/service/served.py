@@ -20,7 +20,8 @@ from mooring.service.web.server import ListeningPlace, ServiceServer, listening_
 from mooring.spark.runs.system_clock import SystemClock
 
 TOKEN = "t" * 40
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
+"""Never waited for unless something is wrong: a busy machine may have to compile loops first."""
 
 
 class Served:

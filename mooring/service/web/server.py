@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 import os
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from mooring.errors import EngineError, InputError
 from mooring.service.web.guard import Guard, Rules
@@ -20,6 +22,7 @@ from mooring.whole_files import write_whole
 TOKEN_FILE_NAME = "token"
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 MOST_CONNECTIONS = 512
+HEADER_PATIENCE_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,18 @@ def serve(
         ServiceServer(app(rules_for(address, token))).run(sockets=[listener])
 
 
+class PatientProtocol(H11Protocol):
+    """Closes a connection on which no whole request has come within a while."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self.loop.call_later(HEADER_PATIENCE_S, self._give_up)
+
+    def _give_up(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
+
+
 class ServiceServer(uvicorn.Server):
     def __init__(self, app: Guard) -> None:
         super().__init__(_config(app))
@@ -129,7 +144,7 @@ def _config(app: Guard) -> uvicorn.Config:
         server_header=False,
         lifespan="on",
         ws="none",
-        http="h11",
+        http=PatientProtocol,
         limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=5,
         timeout_graceful_shutdown=1,
