@@ -11,7 +11,7 @@ from mooring.simulator.harness.checkers import Step, WorldView
 from mooring.simulator.harness.runner_model import Ground, RunnerNode, SiteNode
 
 SETTLE_MS = 6000.0
-ON_ITS_WAY_MS = 1000.0
+ON_ITS_WAY_MS = 250.0
 """The mover asks the sites, and tells all of them: a few round trips and a look."""
 
 
