@@ -14,6 +14,7 @@ ROOMS = [
     "errors",
     "quantity",
     "whole_files",
+    "plain_json",
     "progress",
     "problem/reading",
     "problem/changes",

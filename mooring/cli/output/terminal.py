@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mooring.errors import InputErrors, MooringError
+from mooring.plain_json import plain
 from mooring.progress import Report
 
 PIPE_WIDTH = 110
@@ -92,16 +92,3 @@ def as_json_text(document: object) -> str:
     What JSON cannot say (infinity, not a number) becomes null.
     """
     return json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
-
-
-def plain(value: object) -> object:
-    """Arrays, tuples and numpy's numbers to what JSON knows."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):  # an array or a number of numpy, which is not worth loading to ask
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

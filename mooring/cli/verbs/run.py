@@ -17,7 +17,7 @@ from mooring.cli.input.stop_signals import StopSignals, stop_signals
 from mooring.cli.output.graph_tree import GraphTree
 from mooring.cli.output.run_viewer import RunViewer
 from mooring.cli.output.tables import sentences, site_table
-from mooring.cli.output.terminal import Terminal, plain
+from mooring.cli.output.terminal import Terminal
 from mooring.cli.output.update_table import update_table
 from mooring.controller.deciding.catalogue import DECIDERS, Deciding, make_decider
 from mooring.controller.journal import Journal
@@ -26,6 +26,7 @@ from mooring.controller.spark_run import SparkRun
 from mooring.controller.updates.update import UPDATE_PACE, Update
 from mooring.errors import EngineError, InputError
 from mooring.load.build import build_load_model
+from mooring.plain_json import plain
 from mooring.service.view.frozen_page import frozen_page
 from mooring.spark.ownership.owner import LEASE_S, SHORTEST_LEASE_S
 from mooring.spark.pipeline.project import Project, load_project

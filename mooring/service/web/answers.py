@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -13,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from mooring.errors import EngineError, InfeasibleError, InputError, MooringError
+from mooring.plain_json import plain
 from mooring.service.view.errors import BusyError, ChangedError, NotYetError
 
 Body = TypeVar("Body", bound=msgspec.Struct)
@@ -34,19 +34,6 @@ def document(content: object, status: int = 200) -> Response:
         media_type="application/json",
         headers={"cache-control": "no-store"},
     )
-
-
-def plain(value: object) -> object:
-    """What JSON knows: arrays as lists, and null for what is no number."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def answering(make: Callable[[Request], Any], status: int = 200) -> Handler:

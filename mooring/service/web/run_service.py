@@ -15,10 +15,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from mooring.plain_json import plain
 from mooring.service.view.history import History
 from mooring.service.view.run_source import RunSource
 from mooring.service.view.run_view import RunView
-from mooring.service.web.answers import document, plain
+from mooring.service.web.answers import document
 from mooring.service.web.app import guarded_app
 from mooring.service.web.feed import Feed
 from mooring.service.web.guard import Guard, Rules
