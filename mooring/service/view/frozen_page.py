@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 from mooring.controller.journal import Record
 from mooring.problem.problem import Problem
+from mooring.service.view.page_sources import page_file
 from mooring.service.view.run_picture import RunPicture
 from mooring.spark.running.snapshot import Snapshot
 
@@ -35,8 +35,8 @@ def frozen_page(
         "ended": ended,
     }
     data = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
-    page = _file("page.html")
-    page = re.sub(r'<link rel="stylesheet".*?>', lambda _: f"<style>{_file('page.css')}</style>", page)
+    page = page_file("page.html")
+    page = re.sub(r'<link rel="stylesheet".*?>', lambda _: f"<style>{page_file('page.css')}</style>", page)
     page = re.sub(
         r"<script .*?</script>",
         lambda _: (
@@ -50,13 +50,9 @@ def frozen_page(
 
 def joined_script() -> str:
     """All modules as one."""
-    texts = (_file(name) for name in MODULES)
+    texts = (page_file(name) for name in MODULES)
     plain = (re.sub(r"^import [^;]*;\n", "", text, flags=re.MULTILINE) for text in texts)
     return "\n".join(re.sub(r"^export ", "", text, flags=re.MULTILINE) for text in plain)
-
-
-def _file(name: str) -> str:
-    return files("mooring.service.page").joinpath(name).read_text()
 
 
 def _point(snapshot: Snapshot) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from importlib.resources import files
+from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+from mooring.service.view.page_sources import TYPES, page_file, page_names, suffix_of
 
 
 def page_routes() -> list[Route]:
@@ -21,18 +21,9 @@ def page_routes() -> list[Route]:
     ]
 
 
-def page_names() -> list[str]:
-    folder = files("mooring.service.page")
-    return sorted(file.name for file in folder.iterdir() if "." + file.name.rpartition(".")[2] in _TYPES)
-
-
-def page_file(name: str) -> str:
-    return files("mooring.service.page").joinpath(name).read_text()
-
-
-def _handler(name: str):  # type: ignore[no-untyped-def]
+def _handler(name: str) -> Callable[[Request], Awaitable[Response]]:
     content = page_file(name).encode()
-    kind = _TYPES["." + name.rpartition(".")[2]]
+    kind = TYPES[suffix_of(name)]
     mark = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
 
     async def handle(request: Request) -> Response:
