@@ -41,7 +41,7 @@ class ListeningPlace:
         host, _, port = text.rpartition(":")
         host = (host or "127.0.0.1").strip("[]")
         if not (port.isascii() and port.isdigit() and int(port) < 65536):
-            raise InputError(f"found {text!r}, expected PORT or HOST:PORT", field="--serve")
+            raise InputError(f"found {text!r}, expected PORT or HOST:PORT", field="the address to listen at")
         return cls(host, int(port))
 
     @property
