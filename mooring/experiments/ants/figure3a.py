@@ -20,6 +20,7 @@ from mooring.controller.deciding.none_decider import NoneDecider
 from mooring.controller.deciding.surveyor import SurveyOptions
 from mooring.controller.scenario.adapted_run import Circumstances, Way, run_adapted
 from mooring.deployment.move_times import MoveTimes
+from mooring.experiments.ants.course_figure import course_figure
 from mooring.experiments.ants.mixed_queries import network_of
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.summary import Shown, Summary
@@ -132,21 +133,7 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.experiments.style import tidy
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
-    for way in WAYS:
-        own = [row for row in rows if row["way"] == way]
-        times = sorted({float(row["at_s"]) for row in own})
-        means = [np.nanmean([float(r["latency_ms"]) for r in own if r["at_s"] == at_s]) for at_s in times]
-        axes.plot(times, means, marker=".", label=way)
-    axes.set(title="Figure 3a", xlabel="seconds", ylabel="end-to-end latency, ms", ylim=(0, None))
-    axes.legend(frameon=False)
-    tidy(axes)
-    return figure
+    return course_figure(rows, WAYS, "Figure 3a", "end-to-end latency, ms")
 
 
 ANTS_FIGURE_3A = Experiment(

@@ -16,6 +16,7 @@ import numpy as np
 
 from mooring.arrays import Ints
 from mooring.deployment.move_times import MoveTimes
+from mooring.experiments.ants.course_figure import course_figure
 from mooring.experiments.ants.mixed_queries import MixedQueries, drawn_queries
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.summary import Shown, Summary
@@ -146,21 +147,7 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.experiments.style import tidy
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
-    for way in WAYS:
-        own = [row for row in rows if row["way"] == way]
-        times = sorted({float(row["at_s"]) for row in own})
-        means = [np.mean([float(r["latency_ms"]) for r in own if r["at_s"] == at_s]) for at_s in times]
-        axes.plot(times, means, marker=".", label=way)
-    axes.set(title="Figure 3b", xlabel="seconds", ylabel="mean end-to-end latency, ms")
-    axes.legend(frameon=False)
-    tidy(axes)
-    return figure
+    return course_figure(rows, WAYS, "Figure 3b", "mean end-to-end latency, ms")
 
 
 def conclude(rows: Sequence[Row]) -> list[str]:
