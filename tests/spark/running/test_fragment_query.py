@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,132 +16,29 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.deployment.fragments import Fragment
 from mooring.errors import EngineError, InputError
-from mooring.spark.pipeline.definitions import load_definitions
-from mooring.spark.pipeline.layout import Layout, cut_pipeline
-from mooring.spark.pipeline.pipeline import read_pipeline
-from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.fragment_query import (
-    RunningFragment,
     check_checkpoint,
     flow_failure,
-    prepare_fragment,
 )
-from mooring.spark.running.meters import FragmentMeter
-from mooring.spark.runs.results import read_stored
-from mooring.spark.sites.endpoint import close_session
 from mooring.spark.storage import stream_logs
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from mooring.spark.sites.embedded_site import EmbeddedSite
     from tests.spark.conftest import ProjectMaker
 
-LayOut = Callable[[Path], Layout]
-Start = Callable[..., RunningFragment]
-
-PATIENCE_S = 150
-
-NUMBERS = """
-from pyspark import pipelines as dp
-
-@dp.table
-def numbers():
-    return spark.readStream.schema("n long, at timestamp").json("INPUT")
-"""
-SETTINGS = """
-sites: {here: {capacity: 2}}
-streams: {numbers: {site: here, rate: 100}}
-trigger_s: 0.2
-"""
-
-READ = "tables: {numbers: {keep: read}, both: {keep: read}}\n"
-
-TWO_FLOWS = """
-from pyspark import pipelines as dp
-from pyspark.sql import functions as F
-
-dp.create_streaming_table("both")
-
-@dp.append_flow(target="both")
-def evens():
-    return spark.readStream.table("numbers").filter("n % 2 = 0")
-
-@dp.append_flow(target="both")
-def odds():
-    return spark.readStream.table("numbers").filter("n % 2 = 1")
-
-@dp.table
-def doubled():
-    return spark.readStream.table("both").selectExpr("n * 2 AS n")
-
-@dp.table
-def late():
-    return spark.readStream.table("both").selectExpr("n + 1000000 AS n")
-"""
-
-READER = """
-from pyspark import pipelines as dp
-
-@dp.table
-def kept():
-    return spark.readStream.table("numbers").filter("n >= 0")
-"""
-
-
-def wait_until(happened: Callable[[], bool], *running: RunningFragment) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not happened():
-        for fragment in running:
-            assert fragment.query.exception() is None, fragment.query.exception()
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.1)
-
-
-def feed(folder: Path, name: str, numbers: range) -> None:
-    lines = [json.dumps({"n": n, "at": f"2020-01-01T00:00:{n % 60:02d}Z"}) for n in numbers]
-    hidden = folder / "input" / f".{name}"
-    hidden.write_text("\n".join(lines))
-    hidden.rename(folder / "input" / f"{name}.json")
-
-
-@pytest.fixture
-def lay_out(session: SparkSession) -> LayOut:
-    def make(folder: Path) -> Layout:
-        project = load_project(folder)
-        (project.settings.storage / "empty").mkdir(parents=True, exist_ok=True)
-        definitions = load_definitions(folder, project.spec, session)
-        pipeline = read_pipeline(project.spec, definitions, session, project.settings.storage / "empty")
-        layout = cut_pipeline(project, pipeline)
-        layout.create()
-        return layout
-
-    return make
-
-
-@pytest.fixture
-def start(site: EmbeddedSite) -> Iterator[Start]:
-    running: list[RunningFragment] = []
-
-    def begin(layout: Layout, name: str, **options: bool) -> RunningFragment:
-        fragment = prepare_fragment(layout, layout.fragments[name], "here", site.endpoint, **options).start()
-        running.append(fragment)
-        return fragment
-
-    yield begin
-    for fragment in running:
-        if fragment.query.isActive:
-            fragment.query.stop()
-        close_session(fragment.session)
-
-
-def numbers_of(layout: Layout, dataset: str) -> list[int]:
-    table = read_stored(layout.root, dataset)
-    return sorted(table["n"].to_pylist()) if table.num_rows else []
-
-
-def holds(layout: Layout, dataset: str, numbers: list[int]) -> bool:
-    return numbers_of(layout, dataset) == numbers
+from tests.spark.running.fragment_scene import (
+    NUMBERS,
+    PATIENCE_S,
+    READ,
+    READER,
+    SETTINGS,
+    TWO_FLOWS,
+    LayOut,
+    Start,
+    feed,
+    holds,
+    numbers_of,
+    wait_until,
+)
 
 
 def test_two_flows_into_one_dataset_and_a_late_reader_lose_nothing_while_the_channel_is_trimmed(
@@ -350,81 +246,3 @@ def test_a_torn_note_of_a_fragment_is_named(tmp_path: Path, note: str) -> None:
     )
     with pytest.raises(EngineError, match="note cannot be read"):
         check_checkpoint(stored, Fragment("f", ("f",)), accept_edits=False)  # type: ignore[arg-type]
-
-
-ARGUMENTS = """
-from pyspark import pipelines as dp
-from pyspark.sql import functions as F
-
-@dp.table(partition_cols=["kind"], schema="kind STRING, n LONG, none INT")
-def sorted_out():
-    kind = F.when(F.col("n") % 2 == 0, "even/even").otherwise(F.lit(None))
-    return spark.readStream.table("numbers").select("n", kind.alias("kind"))
-
-@dp.table(format="json", spark_conf={"spark.sql.session.timeZone": "Asia/Tokyo"})
-def as_json():
-    zone = F.expr("current_timezone()").alias("zone")
-    return spark.readStream.table("sorted_out").select("n", zone, "kind")
-
-@dp.table(format="orc")
-def as_orc():
-    return spark.readStream.table("as_json")
-"""
-
-
-def test_formats_partitions_columns_and_settings_are_honoured_through_channels(
-    make_project: ProjectMaker, lay_out: LayOut, start: Start
-) -> None:
-    folder = make_project(settings=SETTINGS, arguments_py=ARGUMENTS)
-    layout = lay_out(folder)
-    running = [start(layout, name) for name in layout.fragments]
-    assert len(running) == 4
-    feed(folder, "a", range(6))
-
-    def files(dataset: str) -> list[Path]:
-        return [entry.path for entry in layout.channels[dataset].committed().entries]
-
-    wait_until(lambda: bool(files("as_orc")), *running)
-    from pyarrow import orc
-
-    rows = [row for file in files("as_orc") for row in orc.read_table(file).to_pylist()]
-    kinds = {0: "even/even", 1: None}
-    expected = [{"n": n, "zone": "Asia/Tokyo", "kind": kinds[n % 2]} for n in range(6)]
-    assert sorted(rows, key=lambda row: int(row["n"])) == expected
-    assert {file.parent.name for file in files("sorted_out")} == {
-        "kind=even%2Feven",
-        "kind=__HIVE_DEFAULT_PARTITION__",
-    }
-    assert all(file.suffix == ".json" for file in files("as_json"))
-    # Positions of a partitioned table are counted as those of any other.
-    channel = layout.channels["sorted_out"]
-    assert channel.state().committed["as_json"] == channel.state().end > 0
-
-
-SINK = """
-from pyspark import pipelines as dp
-
-dp.create_sink("out", "parquet", {"path": "INPUT-out"})
-
-@dp.append_flow(target="out")
-def deliver():
-    return spark.readStream.table("numbers")
-"""
-
-
-def test_rows_delivered_to_a_sink_of_files_are_counted(
-    make_project: ProjectMaker, lay_out: LayOut, start: Start
-) -> None:
-    """Spark says -1 of such a sink."""
-    folder = make_project(settings=SETTINGS, sink_py=SINK)
-    layout = lay_out(folder)
-    running = [start(layout, name) for name in layout.fragments]
-    feed(folder, "a", range(37))
-    meter = FragmentMeter()
-
-    def delivered() -> bool:
-        meter.take([json.loads(report.json) for report in running[1].query.recentProgress])
-        return meter.rows_in >= 37
-
-    wait_until(delivered, *running)
-    assert meter.rows_out == 37
