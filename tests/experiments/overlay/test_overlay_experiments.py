@@ -99,9 +99,11 @@ def test_the_best_plan_takes_far_less_than_a_random_one_and_adapting_less_than_w
     rows = experiment.run(seed=0, quick=True, report=lambda done, what: None)
     random, best, left, adapted = (float(row["operators_kb_s"]) for row in rows)
     assert [row["stage"] for row in rows] == list(figure4.STAGES)
-    assert best <= 0.7 * random
+    assert best <= 0.4 * random, "16 to 27% in three draws"
     assert left == pytest.approx(best / 2)
-    assert adapted <= left
+    assert adapted <= 0.3 * left, "nothing at all in three draws: whole chains fit at one site"
+    _, _, left, adapted = (float(row["everything_kb_s"]) for row in rows)
+    assert adapted <= 0.98 * left, "91 to 96% in three draws: feeds and results stay where they are"
     assert all(row["late"] == 0 for row in rows)
     assert all(float(row["least_kb_s"]) <= float(row["everything_kb_s"]) for row in rows)
     assert list(rows[0]) == list(experiment.columns)
