@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from mooring.arrays import Floats, Ints, Singles
+from mooring.placement.copy_kernels import copy
 from mooring.placement.fast_math import FAST
 from mooring.placement.scenarios.level_kernels import ONE, raise_to
 
@@ -78,7 +79,7 @@ def best_first(
         if nodes + sites > most_nodes:
             return bound
         load[:] = np.float32(0.0)
-        margin[:] = capacity
+        copy(capacity, margin)
         used[:] = False
         at = node
         while parent[at] >= 0:
@@ -87,7 +88,7 @@ def best_first(
             margin[site[at]] -= base[f]
             used[site[at]] = True
             at = parent[at]
-        level[:] = least
+        copy(least, level)
         for i in range(sites):
             if used[i]:
                 raise_level(level, load[i], 1.0 / margin[i], level)

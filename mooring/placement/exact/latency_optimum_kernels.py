@@ -14,6 +14,7 @@ from numba import njit
 
 from mooring.arrays import Floats, Ints
 from mooring.placement.ants.descent_kernels import SLACK, objective
+from mooring.placement.copy_kernels import copy
 
 
 class Branching(NamedTuple):
@@ -68,7 +69,7 @@ def search(t, f, b, sites, best_sites, best, at_least, most_nodes):  # type: ign
             cost = objective(t, sites, query_s, wait_s, used)
             if cost < best:
                 best = cost
-                best_sites[:] = sites
+                copy(sites, best_sites)
             depth -= 1
             begun = False
             continue
@@ -82,7 +83,7 @@ def search(t, f, b, sites, best_sites, best, at_least, most_nodes):  # type: ign
                 room = fixed[s] + t.fixed_cores[j] <= t.capacity_cores[s] * (1.0 + SLACK)
                 if room and memory[s] + f.memory_mb[j] <= f.memory_limit_mb[s] * (1.0 + SLACK):
                     bound[depth, s] = reached[depth] + _added(t, b, sites, j, s)
-            ranked[depth] = np.argsort(bound[depth])
+            copy(np.argsort(bound[depth]), ranked[depth])
             tried[depth] = 0
         else:
             fixed[sites[j]] -= t.fixed_cores[j]

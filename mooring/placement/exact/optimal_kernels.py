@@ -12,6 +12,7 @@ from typing import NamedTuple
 from numba import njit
 
 from mooring.arrays import Bools, Floats, Ints
+from mooring.placement.copy_kernels import copy
 from mooring.placement.fast_math import FAST
 from mooring.placement.site_limits import SLACK
 
@@ -84,12 +85,6 @@ def mean_radius_power(reach: Floats, power: int) -> float:
             value *= inverse
         total += value
     return total / len(reach)
-
-
-@njit(cache=True)
-def copy(values: Floats, into: Floats) -> None:
-    for u in range(len(values)):
-        into[u] = values[u]
 
 
 @njit(cache=True, fastmath=FAST)

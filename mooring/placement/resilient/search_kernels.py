@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from mooring.arrays import Floats, Ints, Singles, Words
+from mooring.placement.copy_kernels import copy
 from mooring.placement.fast_math import FAST
 from mooring.placement.resilient.random_kernels import random_index, random_unit
 from mooring.placement.resilient.worst_site_kernels import (
@@ -131,7 +132,7 @@ def anneal(
     paid = 0.0
     if value > best_worth:
         best_worth = value
-        best[:] = site_of
+        copy(site_of, best)
     while step < steps and accepted < accepted_limit:
         step += 1
         a = random_index(word, len(free))
@@ -229,5 +230,5 @@ def anneal(
         value = sum_up(worst, site, weights, reference, exponent, now, gain_one, gain_two, power, spare)
         if value * math.exp(-paid) > best_worth:
             best_worth = value * math.exp(-paid)
-            best[:] = site_of
+            copy(site_of, best)
     return value, best_worth, step, accepted

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from mooring.arrays import Floats, Ints, Words
+from mooring.placement.copy_kernels import copy
 from mooring.placement.resilient.random_kernels import random_index, random_unit
 
 OVERLOADED = 1e12
@@ -110,11 +111,11 @@ def greedy(
             new = site_cost(tried, margin[i] - base[f])
             if new - cost[i] < best_rise:
                 best, best_rise, best_cost = i, new - cost[i], new
-                best_sums[:] = tried
+                copy(tried, best_sums)
         if best < 0:
             return site_of, f
         site_of[f] = best
-        sums[best] = best_sums
+        copy(best_sums, sums[best])
         cost[best] = best_cost
         margin[best] -= base[f]
         memory_left[best] -= memory[f]

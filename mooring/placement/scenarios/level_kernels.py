@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from mooring.arrays import Floats, Ints, Singles
+from mooring.placement.copy_kernels import copy
 from mooring.placement.fast_math import FAST
 
 BLOCK = 128
@@ -101,7 +102,7 @@ def load_sites(
     """
     fragments = len(site_of)
     loads[:] = 0.0
-    margin[:] = capacity
+    copy(capacity, margin)
     for f in range(fragments):
         add_row(loads[site_of[f]], rows[f], 1.0)
         margin[site_of[f]] -= base[f]
@@ -121,7 +122,7 @@ def set_levels(loads: Singles, margin: Floats, level: Singles, k: int, zero: Sin
     for low in range(0, count, BLOCK):
         high = min(low + BLOCK, count)
         levels(loads[k], zero, margin[k], low, high, out)
-        level[k, low:high] = out[: high - low]
+        copy(out[: high - low], level[k, low:high])
 
 
 @njit(cache=True)
