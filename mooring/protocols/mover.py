@@ -112,6 +112,9 @@ class MoverMachine:
     def __init__(self, sites: int, judge: Judge, judge_every_ms: float) -> None:
         self.memory = MoverMemory()
         self.where: dict[int, StartedAt] = {}
+        self._whole = False
+        """Whether the host has told of everything that runs. A site that took a part of it for the whole
+        would promise the room of what it was not told of."""
         self.waiting: dict[int, Proposed] = {}
         """By site: a site has one open at a time."""
         self._sites, self._judge, self._period_ms = sites, judge, judge_every_ms
@@ -152,7 +155,7 @@ class MoverMachine:
                 return self._asked_about(sender, id)
             case LookUp():
                 places = tuple(self.where[fragment] for fragment in sorted(self.where))
-                return (Send(sender, Whereabouts(places, whole=True)),) if places else ()
+                return (Send(sender, Whereabouts(places, self._whole)),) if places else ()
         return ()
 
     def _proposed(self, sender: int, proposed: Proposed) -> Sequence[Effect]:
@@ -240,7 +243,8 @@ class MoverMachine:
 
     def _told(self, request: Data) -> Sequence[Effect]:
         match request:
-            case Whereabouts(places=places):
+            case Whereabouts(places=places, whole=whole):
+                self._whole |= whole
                 return self._learn(places)
             case CarriedOut(why=why):
                 return self._carried_out(why)

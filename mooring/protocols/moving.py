@@ -155,10 +155,11 @@ class Over(msgspec.Struct, frozen=True, tag=True):
 
 
 class Whereabouts(msgspec.Struct, frozen=True, tag=True):
-    """Where fragments are: those that were started lately or, in answer to a `LookUp`, the whole of them."""
+    """Where fragments are: those that were started lately or, in answer to a `LookUp`, all that are known."""
 
     places: tuple[StartedAt, ...]
     whole: bool = False
+    """With these, and what was told before, everything is told. Not so while a run begins."""
 
 
 Ending = Refused | Done | Failed | Over

@@ -165,8 +165,15 @@ def test_whereabouts_are_told_to_all_and_again_to_who_asks() -> None:
     one = mover()
     told = sent(one.handle(Asked(Whereabouts((StartedAt(7, 2, 5), StartedAt(8, 0, 1)))), 0.0))
     assert told == [(site, Whereabouts((StartedAt(7, 2, 5),))) for site in range(3)]
-    (_, whole), *_ = sent(hear(one, LookUp(), sender=2))
-    assert whole == Whereabouts((StartedAt(7, 2, 5), *AT[1:]), whole=True)
+    (_, known), *_ = sent(hear(one, LookUp(), sender=2))
+    assert known == Whereabouts((StartedAt(7, 2, 5), *AT[1:]))
+
+
+def test_what_is_known_counts_as_the_whole_once_the_host_says_so() -> None:
+    one = mover()
+    one.handle(Asked(Whereabouts((StartedAt(10, 0, 0),), whole=True)), 0.0)
+    (_, known), *_ = sent(hear(one, LookUp(), sender=2))
+    assert known == Whereabouts((*AT, StartedAt(10, 0, 0)), whole=True)
 
 
 class AsTheTableSays:

@@ -21,6 +21,7 @@ from mooring.protocols.proposer import Proposer
 from mooring.protocols.protocol import Asked, Effect, Received, Send
 from mooring.protocols.residence import Residence
 from mooring.simulator.harness.exploration import explore
+from mooring.simulator.harness.faults import Partition
 from mooring.simulator.harness.harness import Harness
 from mooring.simulator.harness.optimiser_invariants import (
     chain_homes,
@@ -70,6 +71,13 @@ def test_with_propose_everything_is_refused_and_nothing_moves() -> None:
         assert runner.ground.epochs == [0, 0, 0, 0]
         assert len(runner.mover.memory.answers) > 0
         assert all(isinstance(answer, Refused) for answer in runner.mover.memory.answers)
+
+
+def test_no_site_promises_room_before_it_knows_of_everything_that_runs() -> None:
+    """A site was told of one of its two fragments, as of the whole, and word of the other one was lost."""
+    latency_ms = ((0.0, 33.1, 42.4), (33.1, 0.0, 12.9), (42.4, 12.9, 0.0))
+    cut = Partition(at_ms=82.0, until_ms=85.0, side=(1, 2))
+    assert SUBJECT.run(Scenario(2235, latency_ms, 9000.0, (cut,))).violation is None
 
 
 # Planted bugs.

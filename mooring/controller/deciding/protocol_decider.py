@@ -85,7 +85,7 @@ class ProtocolDecider:
                 # A site that joined later has no machine, and nobody proposes to move from or to it.
                 site = self._problem.site_index.get(observation.sites.get(name, ""), NOWHERE)
                 places.append(StartedAt(self._rows[name], site, report.epoch))
-        self._feed(Asked(Whereabouts(tuple(places))))
+        self._feed(Asked(Whereabouts(tuple(places), whole=True)))
         if self.mover.memory.accepted and not busy:
             self._feed(Asked(CarriedOut()))
         for sender, message in self._peers.poll():

@@ -101,7 +101,7 @@ class AdaptiveRun:
         )
         carry_out(self.engine, start)
         self._places = [StartedAt(f, int(site), 0) for f, site in enumerate(start.site_of_fragment)]
-        self._tell(Whereabouts(tuple(self._places)))
+        self._tell(Whereabouts(tuple(self._places), whole=True))
 
     def run(self, until_s: float, step_s: float = 0.25) -> None:
         """Let both planes advance; raises nothing when an invariant breaks: look at `control.violation`."""

@@ -68,7 +68,7 @@ class Harness:
         self._fates = MessageFates(scenario.seed, scenario.latency_ms)
         self._queue: list[tuple[float, int, int, int, Any]] = []
         self._sequence = 0
-        count = scenario.sites
+        self.sites = count = scenario.sites
         self._machines: list[SiteMachine | None] = [None] * count
         self._durable: list[Any] = [None] * count
         self._incarnation = [-1] * count
@@ -89,10 +89,6 @@ class Harness:
             self._schedule(request.at_ms, REQUEST, request.site, Asked(request.request))
         for site in range(count):
             self._start(site)
-
-    @property
-    def sites(self) -> int:
-        return self._scenario.sites
 
     def machine(self, site: int) -> Any:
         """The site's state machine; None while the site is down."""

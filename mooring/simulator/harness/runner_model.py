@@ -222,7 +222,7 @@ class RunnerNode:
             if target.place.epoch < self.ground.epochs[fragment]:  # fenced, and then it crashed
                 effects += self._put(fragment, target.place.site, now_ms)
         started = tuple(target.place for target in self.targets.values() if target.started)
-        effects += self._tell(now_ms, Whereabouts(started))
+        effects += self._tell(now_ms, Whereabouts(started, self._all_started))
         return [*effects, *self._through_mover(Started(incarnation, kept), now_ms)]
 
     # Lists of moves.
@@ -323,6 +323,10 @@ class RunnerNode:
         self.ground.by_others.add(fragment)
         return self._put(fragment, candidates[0], now_ms) if candidates else []
 
+    @property
+    def _all_started(self) -> bool:
+        return all(target.started for target in self.targets.values())
+
     def _stops(self, fragment: int) -> bool:
         going = self.going
         return going is not None and going.stopping and going.moves[going.at].fragment == fragment
@@ -338,7 +342,10 @@ class RunnerNode:
                 effects.append(Send(site, StopFragment(fragment, epoch)))
             elif not target.started:
                 self.targets[fragment] = Target(target.place, True)
-                effects += [Persist(self.memory), *self._tell(now_ms, Whereabouts((target.place,)))]
+                effects += [
+                    Persist(self.memory),
+                    *self._tell(now_ms, Whereabouts((target.place,), self._all_started)),
+                ]
         for fragment, target in list(self.targets.items()):
             if target.place.site == site and asked_ms > self._since_ms[fragment] and fragment not in running:
                 if self._stops(fragment):
