@@ -33,8 +33,8 @@ class BenchLook:
     fragments: Mapping[str, FragmentLook]
     rows_out: Mapping[str, int]
     verdicts: Mapping[str, SiteVerdict]
-    latencies_s: tuple[float, ...]
-    """Of the rows delivered meanwhile: from landing to the result's file."""
+    table_latencies_s: Mapping[str, tuple[float, ...]]
+    """Of the rows delivered meanwhile to each table that nobody reads: from landing to the result's file."""
     load_average: float
     """Of the machine, over the last minute."""
 
@@ -48,6 +48,11 @@ class BenchLook:
         if self.overloaded_sites:
             return False
         return True if all(verdict.keeps_up for verdict in self.verdicts.values()) else None
+
+    @property
+    def latencies_s(self) -> tuple[float, ...]:
+        """Of all of them."""
+        return tuple(each for own in self.table_latencies_s.values() for each in own)
 
     @property
     def mean_latency_s(self) -> float:
@@ -171,20 +176,22 @@ class Deployment:
             came - after.rows_in[name],
         )
 
-    def _new_latencies(self) -> tuple[float, ...]:
-        """Of the rows delivered since the last call."""
+    def _new_latencies(self) -> dict[str, tuple[float, ...]]:
+        """Of the rows delivered since the last call, by the table that they are in."""
         read = {operator.reads for operator in self.operators}
-        found: list[float] = []
+        found: dict[str, tuple[float, ...]] = {}
         for operator in self.operators:
             if operator.name in read:
                 continue
             channel = self.engine.layout.channels[operator.name]
             entries = channel.appended_since(self._delivered.get(operator.name, 0))
             self._delivered[operator.name] = self._delivered.get(operator.name, 0) + len(entries)
+            own: list[float] = []
             for entry in entries:
                 made_s = pyarrow.parquet.read_table(entry.path, columns=["at"])["at"].to_numpy()
-                found += (entry.modified_s - made_s).tolist()
-        return tuple(found)
+                own += (entry.modified_s - made_s).tolist()
+            found[operator.name] = tuple(own)
+        return found
 
     def _tidy(self, now: _Reading) -> None:
         self.engine.trim()
