@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from mooring.arrays import Bools
-from mooring.controller.deciding.decider import AnsweringDecider, Decider, Observation, Proposal
+from mooring.controller.deciding.decider import AnsweringDecider, Decider, Observation, Proposal, Sends
 from mooring.controller.deciding.guards import GuardOptions, Guards
 from mooring.controller.deciding.picture import Picture
 from mooring.controller.deciding.surveyor import SurveyOptions, Surveyor
@@ -191,8 +191,15 @@ class Adaptation:
             "why": considered.why,
             "statistics": self.surveyor.calibration.in_words(),
             "estimated_capacity_cores": dict(self.surveyor.estimated),
+            "control": self._control(),
             "ledger": [entry.as_json() for entry in list(self.ledger.entries)[-_SHOWN:]],
         }
+
+    def _control(self) -> dict[str, object] | None:
+        """What the parts at the sites that the decider stands in for would have sent one another."""
+        if not isinstance(self.decider, Sends):
+            return None
+        return {"messages": dict(self.decider.sent_messages), "bytes": round(self.decider.sent_bytes)}
 
     def _held(self, picture: Picture, at_s: float) -> Bools:
         held = self.guards.held(at_s)

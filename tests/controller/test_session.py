@@ -93,6 +93,7 @@ def test_the_observation_holds_what_was_measured_and_not_what_is_true(tmp_path: 
         "why": "spying",
         "statistics": "as the problem states them",
         "estimated_capacity_cores": {},
+        "control": None,
         "ledger": [],
     }
 

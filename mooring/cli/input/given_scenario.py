@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mooring.cli.input.given_guards import add_guards
 from mooring.cli.input.parsing import Parser, settings
-from mooring.controller.deciding.catalogue import DECIDERS, Deciding
+from mooring.controller.deciding.catalogue import DECIDERS, TAKE_SETTINGS, Deciding
 from mooring.controller.scenario.adapted_run import Circumstances, Way
 from mooring.controller.scenario.ways import decided_by, never_moving, replanned
 from mooring.errors import InputError
@@ -15,9 +15,6 @@ from mooring.policies.catalogue import POLICIES
 from mooring.problem.changes.change import Changes
 from mooring.problem.files import load_changes
 from mooring.problem.problem import Problem
-
-TAKE_SETTINGS = ("replan", "ants")
-"""Deciders that `--set` is for."""
 
 
 def add_scenario(parser: Parser) -> None:

@@ -19,7 +19,8 @@ from mooring.cli.output.run_viewer import RunViewer
 from mooring.cli.output.tables import sentences, site_table
 from mooring.cli.output.terminal import Terminal
 from mooring.cli.output.update_table import update_table
-from mooring.controller.deciding.catalogue import DECIDERS, Deciding, make_decider
+from mooring.controller.deciding.catalogue import DECIDERS, TAKE_SETTINGS, Deciding, make_decider
+from mooring.controller.deciding.decider import Decider
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Wish
 from mooring.controller.spark_run import SparkRun
@@ -102,6 +103,13 @@ def add_options(parser: Parser) -> None:
         choices=("propose", "apply"),
         default="propose",
         help="apply: carry out what is proposed, as far as the guards allow (default propose)",
+    )
+    parser.add_argument(
+        "--adapt-set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a setting of the ants, or of the policy that replans",
     )
     add_guards(parser)
     parser.add_argument(
@@ -201,7 +209,7 @@ def _run_prepared(
         say=lambda line: terminal.print(escape(line)),
         note=terminal.note,
         update=order,
-        decider=make_decider(args.adapt, Deciding(wish.policy or wish.default_policy, seed=args.seed)),
+        decider=_decider(args, prepared),
         act=args.act,
         guards=given_guards(args),
         frame=lambda record, more: _report_page(prepared, record, more),
@@ -279,6 +287,17 @@ def _choice(args: argparse.Namespace) -> UpdateChoice | None:
                 remedy="add --once",
             )
     return None
+
+
+def _decider(args: argparse.Namespace, prepared: PreparedRun) -> Decider:
+    given, own = settings(args.adapt_set), prepared.project.settings
+    if given and args.adapt not in TAKE_SETTINGS:
+        raise InputError(
+            f"found settings of --adapt {args.adapt}, which has none",
+            field="--adapt-set",
+            remedy=f"they are for --adapt {' and '.join(TAKE_SETTINGS)}",
+        )
+    return make_decider(args.adapt, Deciding(args.policy or own.policy, given, args.seed, own.trigger_s))
 
 
 def _wish(args: argparse.Namespace, prepared: PreparedRun) -> Wish:

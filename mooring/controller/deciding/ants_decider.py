@@ -3,7 +3,8 @@ paper).
 
 At every look the chains of the queries that run are scouted for along pheromones that stay from look to look.
 A chain moves where its latency, with what others wait for it, is beta times that of the best report, and the
-pause is made up for. The queueing model goes by the rates, costs and capacities that were observed.
+pause is made up for. The queueing model goes by the rates, costs and capacities that were observed; where
+fragments run in micro-batches, the model of those does, and says what latencies moves lead to.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from typing import ClassVar
 import numpy as np
 
 from mooring.arrays import Floats, Ints
-from mooring.controller.deciding.decider import Proposal, ProposedMove
+from mooring.controller.deciding.decider import Prediction, Proposal, ProposedMove
 from mooring.controller.deciding.guards import fragment_pause_s
 from mooring.controller.deciding.picture import HORIZON_S, Picture
 from mooring.deployment.move_times import MoveTimes
 from mooring.deployment.moves import Move
 from mooring.load.build import build_load_model
+from mooring.load.micro_batches import micro_batches
 from mooring.placement.ants.ants import LARGEST_SEED, Ants
 from mooring.placement.ants.colony import ChainChange
 from mooring.placement.ants.latency_search import LatencySearch
@@ -43,13 +45,15 @@ class AntsDecider:
         settings: Mapping[str, str] | None = None,
         seed: int = 0,
         *,
+        trigger_s: float = 0.0,
         most_moves: int = MOST_MOVES,
         times: MoveTimes | None = None,
     ) -> None:
-        """settings: of the policy `ants`; beta is 1.1 unless it is given."""
+        """settings: of the policy `ants`; beta is 1.1 unless it is given.
+        trigger_s: between micro-batches; 0: messages queue."""
         policy = make_policy("ants", {"beta": BETA, **(settings or {})})
         assert isinstance(policy, Ants)
-        self._policy, self._seed = policy, seed
+        self._policy, self._seed, self._trigger_s = policy, seed, trigger_s
         self._most_moves, self._times = most_moves, times or MoveTimes()
         self._colony: Updating | None = None
 
@@ -63,7 +67,7 @@ class AntsDecider:
         return 0.0 if self._colony is None else self._colony.sent_bytes
 
     def decide(self, picture: Picture) -> Proposal:
-        now = picture.predict(picture.sites, in_full=True)
+        now = self._predict(picture, picture.sites)
         if (reason := self._policy.unsupported(picture.problem)) is not None:
             return Proposal(now, (), f"ants cannot place this problem: {reason}")
         part = running_part(picture)
@@ -87,7 +91,7 @@ class AntsDecider:
         model = build_load_model(problem)
         # What may not be moved now is as if it were pinned: chains begin and end there.
         pinned = np.where(picture.movable[rows], model.pinned_site, sites)
-        search = LatencySearch.of(problem, replace(model, pinned_site=pinned))
+        search = LatencySearch.of(problem, replace(model, pinned_site=pinned), self._trigger_s)
         if self._colony is None:
             rng = np.random.default_rng(self._seed)
             neighbours = neighbours_of(problem.network, len(problem.sites), rng)
@@ -116,17 +120,26 @@ class AntsDecider:
                 continue
             under_way = left
             for fragment in leaving.tolist():
-                moves.append(_move(picture, sites, fragment, int(after[fragment])))
+                moves.append(self._move(picture, sites, fragment, int(after[fragment])))
         return moves
 
+    def _move(self, picture: Picture, sites: Ints, fragment: int, to: int) -> ProposedMove:
+        """Made in `sites` too."""
+        problem = picture.problem
+        names = problem.sites[int(sites[fragment])].name, problem.sites[to].name
+        sites[fragment] = to
+        return ProposedMove(Move(problem.fragment_names[fragment], *names), self._predict(picture, sites))
 
-def _move(picture: Picture, sites: Ints, fragment: int, to: int) -> ProposedMove:
-    """Made in `sites` too."""
-    problem = picture.problem
-    names = problem.sites[int(sites[fragment])].name, problem.sites[to].name
-    sites[fragment] = to
-    move = Move(problem.fragment_names[fragment], *names)
-    return ProposedMove(move, picture.predict(sites, in_full=True))
+    def _predict(self, picture: Picture, sites: Ints) -> Prediction:
+        predicted = picture.predict(sites, in_full=True)
+        if self._trigger_s <= 0.0:
+            return predicted
+        query_s = micro_batches(picture.problem, picture.model, sites, self._trigger_s).query_s
+        names = (query.name for query in picture.problem.queries)
+        latency_ms = {name: 1e3 * float(s) for name, s in zip(names, query_s, strict=True)}
+        # A query behind a site that cannot keep up has no latency that it would settle at.
+        finite = {name: each for name, each in latency_ms.items() if np.isfinite(each)}
+        return replace(predicted, latency_ms=finite)
 
 
 def running_part(picture: Picture) -> tuple[Problem, Ints] | None:

@@ -24,6 +24,8 @@ class Deciding:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Of that policy; of `ants` where ants decide."""
     seed: int = 0
+    trigger_s: float = 0.0
+    """Between the micro-batches that fragments run in; 0: they run tuple by tuple."""
 
 
 DECIDERS: Mapping[str, Callable[[Deciding], Decider]] = {
@@ -31,9 +33,12 @@ DECIDERS: Mapping[str, Callable[[Deciding], Decider]] = {
     "headroom": lambda asked: HeadroomDecider(),
     "replan": lambda asked: ReplanDecider(ReplanOptions(asked.policy, asked.settings, asked.seed)),
     "relaxation": lambda asked: RelaxationDecider(seed=asked.seed),
-    "ants": lambda asked: AntsDecider(asked.settings, asked.seed),
+    "ants": lambda asked: AntsDecider(asked.settings, asked.seed, trigger_s=asked.trigger_s),
     "overlay": lambda asked: OverlayDecider(seed=asked.seed),
 }
+
+TAKE_SETTINGS = ("replan", "ants")
+"""Deciders that settings are for."""
 
 
 def make_decider(name: str, asked: Deciding | None = None) -> Decider:

@@ -14,6 +14,7 @@ from mooring.placement.ants import rules
 next_random = njit(cache=True)(rules.next_random)
 ant_seed = njit(cache=True)(rules.ant_seed)
 station_of = njit(cache=True)(rules.station_of)
+batch_s = njit(cache=True)(rules.batch_s)
 slot_of = njit(cache=True)(rules.slot_of)
 is_good_trip = njit(cache=True)(rules.is_good_trip)
 with_trip = njit(cache=True)(rules.with_trip)
@@ -27,7 +28,7 @@ ANT_BYTES, HOP_BYTES = 115.0, 20.0
 
 
 class Colony(NamedTuple):
-    """Cells, and what is deployed at their sites. All but the first five change."""
+    """Cells, and what is deployed at their sites. All but the first six change."""
 
     neighbour: Ints
     """Site x slot; -1: none."""
@@ -35,6 +36,8 @@ class Colony(NamedTuple):
     capacity_cores: Floats
     memory_limit_mb: Floats
     seed: int
+    trigger_s: float
+    """Between micro-batches; 0: messages queue."""
     pheromone: Floats
     """Destination x site x slot."""
     trip_mean: Floats
@@ -67,6 +70,8 @@ class CellLaws(NamedTuple):
 @njit(cache=True)
 def wait_s(colony, s) -> float:  # type: ignore[no-untyped-def]
     row = colony.totals[s]
+    if colony.trigger_s > 0.0:
+        return float(batch_s(colony.capacity_cores[s], row[1], row[FIXED], colony.trigger_s))
     return float(station_of(colony.capacity_cores[s], row[0], row[1], row[2], row[3], row[4], row[FIXED])[1])
 
 

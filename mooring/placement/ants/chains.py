@@ -9,7 +9,7 @@ sides.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +18,7 @@ from mooring.arrays import Floats, Ints
 from mooring.load.model import LoadModel
 from mooring.load.queued.many_placements import ManyPlacements
 from mooring.placement.ants.inside import Inside
+from mooring.placement.ants.rules import PATH, SIDE_WEIGHT, WEIGHT
 from mooring.problem.problem import Problem
 
 NOWHERE = -1
@@ -48,11 +49,30 @@ class Chain:
     """As a task's, of the way to the end."""
     queries: tuple[int, ...]
     """Whose results depend on it."""
+    weights: Floats
+    """Per fragment, by how much a second's pause of it delays the mean query."""
+    sure_s: float = 0.0
+    """What it takes wherever its fragments are, in seconds of the mean query."""
 
 
 def chains_of(problem: Problem, model: LoadModel, many: ManyPlacements) -> list[Chain]:
     """Every fragment that is not pinned, in exactly one chain; a chain's ends are placed before it."""
     return _Cut(problem, model, many).chains()
+
+
+def in_batches(chain: Chain, ends: Floats, begun_s: Floats, trigger_s: float) -> Chain:
+    """The same chain where every fragment runs in micro-batches.
+
+    Wherever it is, tuples have an age when the batch of its first fragment begins (`begun_s`, per fragment),
+    and wait a trigger at every channel. How long a batch takes counts where its results go to queries
+    (`ends`, per fragment: their part of the mean query).
+    """
+    tasks, sides = chain.tasks.copy(), chain.sides.copy()
+    tasks[:, WEIGHT], tasks[:, PATH] = ends[list(chain.fragments)], 0.0
+    sides[:, SIDE_WEIGHT] = 0.0
+    waits_s = np.full(len(tasks), trigger_s)
+    waits_s[0] = begun_s[chain.fragments[0]]
+    return replace(chain, tasks=tasks, sides=sides, sure_s=float(chain.weights @ waits_s))
 
 
 class _Cut:
@@ -160,6 +180,7 @@ class _Cut:
             float(np.nan_to_num(self.template.at_source[entry], nan=1.0)) if entry is not None else 1.0,
             0.0 if leaving is None else float(self.weights[leaving]),
             tuple(sorted(set().union(*(self.queries[f] for f in path)))),
+            tasks[:, WEIGHT].copy(),
         )
 
     def _entry(self, fragment: int, placed: np.ndarray) -> tuple[int | None, End]:

@@ -124,7 +124,8 @@ class ColonyRun:
         then_s = self._forage(number, routing_ants, best, scouts)
         own = list(chain.fragments)
         before = self.sites[own].copy()
-        moves = np.isfinite(then_s) and now_s > then_s * self.params.beta * (1.0 + 1e-9)
+        least_s = (then_s + chain.sure_s) * self.params.beta * (1.0 + 1e-9)
+        moves = np.isfinite(then_s) and now_s + chain.sure_s > least_s
         if moves:
             self._set_sites(chain, best)
             if allows is not None and not allows(ChainChange(chain, before, self.sites[own], now_s, then_s)):
@@ -198,6 +199,7 @@ def new_colony(
         template.capacity_cores,
         search.fragments.memory_limit_mb,
         seed,
+        search.trigger_s,
         pheromone,
         np.zeros((count, count)),
         np.zeros((count, count)),

@@ -25,6 +25,7 @@ from mooring.placement.ants.cell_kernels import (
 
 segment_flow = njit(cache=True)(rules.segment_flow)
 leaving_variability = njit(cache=True)(rules.leaving_variability)
+batch_cost = njit(cache=True)(rules.batch_cost)
 
 WEIGHT, FIXED, MEMORY = 5, 6, 7
 """Columns of a site's totals."""
@@ -68,12 +69,16 @@ def segment_cost(colony, tasks, sides, s, first, last, variability, before, wait
 
     before: the site that messages come from (-1: none).
     """
-    flow = segment_flow(tasks, sides, first, last, variability)
+    flow = segment_flow(tasks, sides, first, last, variability, colony.trigger_s)
     row, capacity = colony.totals[s], colony.capacity_cores[s]
     if row[FIXED] + flow[6] > capacity * (1.0 + SLACK):
         return math.inf, 0.0, 1.0
     if row[MEMORY] + flow[7] > colony.memory_limit_mb[s] * (1.0 + SLACK):
         return math.inf, 0.0, 1.0
+    if colony.trigger_s > 0.0:
+        there, more = row[1] + row[FIXED], flow[1] + flow[6]
+        cost, effect = batch_cost(capacity, there, row[WEIGHT], more, flow[WEIGHT], limit, colony.trigger_s)
+        return cost, effect, 1.0
     was = station_of(capacity, row[0], row[1], row[2], row[3], row[4], row[FIXED])
     now = station_of(
         capacity,
@@ -165,7 +170,7 @@ def _count_steps(colony, tasks, way, steps):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _end_cost(colony, last, destination, to_fragment, end_weight) -> float:  # type: ignore[no-untyped-def]
-    if destination < 0 or last == destination:
+    if destination < 0 or last == destination or (to_fragment and colony.trigger_s > 0.0):
         return 0.0
     waited_s = wait_s(colony, destination) if to_fragment else 0.0
     return float(end_weight * (colony.latency_s[last, destination] + waited_s))
@@ -249,7 +254,7 @@ def cost_of(colony, chain, way) -> float:  # type: ignore[no-untyped-def]
 def deploy(colony, tasks, sides, way, sign):  # type: ignore[no-untyped-def]
     """Add the flows of a way to the totals of its sites, or take them away."""
     for at in range(way.size[0]):
-        flow = segment_flow(tasks, sides, way.first[at], way.last[at], way.variability[at])
+        flow = segment_flow(tasks, sides, way.first[at], way.last[at], way.variability[at], colony.trigger_s)
         for column in range(8):
             colony.totals[way.site[at], column] += sign * flow[column]
 

@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
-from mooring.arrays import Bools, Ints
+from mooring.arrays import Bools, Floats, Ints
 from mooring.load.model import LoadModel
 from mooring.load.queued.many_placements import ManyPlacements
 from mooring.placement.ants import descent_kernels
-from mooring.placement.ants.chains import Chain, chains_of
+from mooring.placement.ants.chains import Chain, chains_of, in_batches
 from mooring.placement.ants.descent_kernels import Chains, FragmentFlows
 from mooring.placement.ants.inside import fragment_flows, until_made
 from mooring.problem.problem import Problem
@@ -26,14 +26,30 @@ class LatencySearch:
     problem: Problem
     model: LoadModel
     many: ManyPlacements
+    trigger_s: float = 0.0
+    """Between the micro-batches that ants reckon with; 0: messages queue, as for everybody else here."""
 
     @classmethod
-    def of(cls, problem: Problem, model: LoadModel) -> LatencySearch:
-        return cls(problem, model, ManyPlacements.of(problem))
+    def of(cls, problem: Problem, model: LoadModel, trigger_s: float = 0.0) -> LatencySearch:
+        return cls(problem, model, ManyPlacements.of(problem), trigger_s)
 
     @cached_property
     def chains(self) -> list[Chain]:
-        return chains_of(self.problem, self.model, self.many)
+        chains = chains_of(self.problem, self.model, self.many)
+        if self.trigger_s <= 0.0:
+            return chains
+        begun_s = self._begun_s()
+        return [in_batches(chain, self.ends, begun_s, self.trigger_s) for chain in chains]
+
+    @cached_property
+    def ends(self) -> Floats:
+        """Per fragment, by how much the mean query is delayed with the results that go from it to queries."""
+        found, weights = np.zeros(len(self.problem.fragments)), self.many.weights
+        for a, arc in enumerate(self.many.arcs):
+            source = int(self.many.template.fragment_of[arc.producer])
+            if arc.reader is None and source >= 0:
+                found[source] += weights[a]
+        return found
 
     @cached_property
     def fragments(self) -> FragmentFlows:
@@ -60,12 +76,43 @@ class LatencySearch:
             self.model.pinned_site.astype(np.int64),
             np.ascontiguousarray(self.model.memory_mb, dtype=np.float64),
             np.ascontiguousarray(self.model.memory_limit_mb, dtype=np.float64),
-            fragment_flows(self.problem, self.many),
+            self._flows(),
             _starts([len(own) for own in ends]),
             np.array([other for own in ends for other in own], dtype=np.int64),
             np.array([weight for own in ends for weight in own.values()], dtype=np.float64),
             path,
         )
+
+    def _begun_s(self) -> Floats:
+        """Per fragment, how old tuples are when its batch begins: half a trigger where they enter, and one
+        more at every channel, if no batch takes longer than that."""
+        fragment_of, weights = self.many.template.fragment_of, self.many.weights
+        into: list[dict[int, float]] = [{} for _ in self.problem.fragments]
+        for a, arc in enumerate(self.many.arcs):
+            source = int(fragment_of[arc.producer])
+            target = -1 if arc.reader is None else int(fragment_of[arc.reader])
+            if target >= 0 and source != target:
+                into[target][source] = into[target].get(source, 0.0) + float(weights[a])
+        found = np.full(len(into), np.nan)
+
+        def begun_s(fragment: int) -> float:
+            if np.isnan(found[fragment]):
+                found[fragment] = self.trigger_s / 2.0
+                if sum(own := into[fragment].values()) > 0.0:
+                    ages_s = [
+                        self.trigger_s / 2.0 if source < 0 else begun_s(source) + self.trigger_s
+                        for source in into[fragment]
+                    ]
+                    found[fragment] = np.average(ages_s, weights=list(own))
+            return float(found[fragment])
+
+        return np.array([begun_s(fragment) for fragment in range(len(into))])
+
+    def _flows(self) -> Floats:
+        flows = fragment_flows(self.problem, self.many)
+        if self.trigger_s > 0.0:
+            flows[:, 5] = self.ends
+        return flows
 
     @cached_property
     def allowed(self) -> Bools:

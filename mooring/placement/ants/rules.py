@@ -37,11 +37,14 @@ def ant_seed(seed: int, chain: int, number: int) -> int:
     return state
 
 
-def segment_flow(tasks: Any, sides: Any, first: int, last: int, arrival_variability: float) -> Any:
+def segment_flow(
+    tasks: Any, sides: Any, first: int, last: int, arrival_variability: float, trigger_s: float
+) -> Any:
     """What the tasks first to last add to a site's totals when they are there together, and the core-seconds
     until a message's result is there.
 
-    A message passes all of them before the next one begins (equation 3).
+    A message passes all of them before the next one begins (equation 3). In micro-batches (`trigger_s` > 0)
+    each of them has batches of its own, and the weights of all count.
     """
     rate = load = square = squared_rates = irregular = weight = 0.0
     fixed = memory = path = behind = behind_variance = 0.0
@@ -49,6 +52,8 @@ def segment_flow(tasks: Any, sides: Any, first: int, last: int, arrival_variabil
         fixed += tasks[k][FIXED]
         memory += tasks[k][MEMORY]
         path += tasks[k][PATH]
+        if trigger_s > 0.0 or k == first:
+            weight += tasks[k][WEIGHT]
         for n in range(len(sides)):
             if sides[n][SIDE_TASK] == k and sides[n][SIDE_RATE] > 0.0:
                 mean = sides[n][SIDE_WORK] + sides[n][SIDE_GAIN] * behind
@@ -70,7 +75,6 @@ def segment_flow(tasks: Any, sides: Any, first: int, last: int, arrival_variabil
     square += own * (behind * behind + behind_variance)
     squared_rates += own * own
     irregular += own * arrival_variability
-    weight += tasks[first][WEIGHT]
     return rate, load, square, squared_rates, irregular, weight, fixed, memory, path
 
 
@@ -111,6 +115,34 @@ def station_of(
     else:
         power = -(1.0 - rho) * (arrival_scv - 1.0) / max(arrival_scv + 4.0 * service_scv, 1e-300)
     return rho, wait * math.exp(power), leaving
+
+
+def batch_s(capacity_cores: float, load: float, fixed: float, trigger_s: float) -> float:
+    """How long the micro-batches of a site take: they share its cores for what comes within a trigger, and
+    for what every batch costs. Infinite where it cannot keep up."""
+    used = (load + fixed) / capacity_cores if capacity_cores > 0.0 else math.inf
+    return trigger_s * used if used < 1.0 else math.inf
+
+
+def batch_cost(
+    capacity_cores: float,
+    there: float,
+    weight_there: float,
+    more: float,
+    weight: float,
+    limit: float,
+    trigger_s: float,
+) -> tuple[float, float]:
+    """What micro-batches that use so many more cores cost at a site, in seconds of the mean query, and the
+    part of it that others have. Infinite beyond the limit.
+
+    Weights are of results whose last batch is here: before that, a batch's time is hidden by the trigger that
+    its reader waits for.
+    """
+    if not there + more < min(limit, 1.0) * capacity_cores:
+        return math.inf, 0.0
+    effect = weight_there * trigger_s * more / capacity_cores
+    return weight * trigger_s * (there + more) / capacity_cores + effect, effect
 
 
 def first_weights(through_s: Any, sharpness: float) -> Any:

@@ -18,7 +18,6 @@ from mooring.placement.ants.ant_params import AntParams
 from mooring.placement.ants.cell_kernels import Colony
 from mooring.placement.ants.colony import ChainChange, ColonyRun
 from mooring.placement.ants.latency_search import LatencySearch
-from mooring.placement.ants.rules import WEIGHT
 
 
 @dataclass
@@ -80,6 +79,5 @@ class Updating:
         """What comes while a fragment stands still waits half of that on average, and as long again until
         the backlog is gone."""
         own_s = pause_s[list(change.chain.fragments)]
-        weights = change.chain.tasks[:, WEIGHT]
-        waited = float((weights * own_s**2)[change.before != change.after].sum())
+        waited = float((change.chain.weights * own_s**2)[change.before != change.after].sum())
         return (change.now_s - change.then_s) * self.horizon_s >= waited

@@ -21,6 +21,8 @@ class SiteFacts:
     memory_mb: float
     beyond_s: tuple[tuple[float, ...], ...] = ()
     """Per neighbour, its latency to every site, as it tells; none: nobody has told."""
+    trigger_s: float = 0.0
+    """Between the micro-batches that everything runs in; 0: messages queue."""
 
     def through_s(self, destination: int) -> list[float] | None:
         """Per neighbour, the latency to a destination by way of it."""

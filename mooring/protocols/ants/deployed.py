@@ -36,7 +36,10 @@ class Deployed:
 
     @property
     def wait_s(self) -> float:
-        return self._station(self.totals)[1]
+        facts, totals = self._facts, self.totals
+        if facts.trigger_s > 0.0:
+            return rules.batch_s(facts.capacity_cores, totals[1], totals[FIXED], facts.trigger_s)
+        return self._station(totals)[1]
 
     def _station(self, totals: Sequence[float]) -> tuple[float, float, float]:
         rate, load, square, squared_rates, irregular, _, fixed, _ = totals
@@ -57,12 +60,18 @@ class Deployed:
     ) -> tuple[float, float, float]:
         """What tasks first to last would cost here, in seconds of the mean query; the part of it that others
         have; how irregularly results leave. Infinite beyond the limit, and without room."""
-        flow = rules.segment_flow(chain.tasks, chain.sides, first, last, variability)
         facts, totals = self._facts, self.totals
+        flow = rules.segment_flow(chain.tasks, chain.sides, first, last, variability, facts.trigger_s)
         if totals[FIXED] + flow[FIXED] > facts.capacity_cores * (1.0 + SLACK):
             return NO_ROOM
         if totals[MEMORY] + flow[MEMORY] > facts.memory_mb * (1.0 + SLACK):
             return NO_ROOM
+        if facts.trigger_s > 0.0:
+            there, more = totals[1] + totals[FIXED], flow[1] + flow[FIXED]
+            cost, effect = rules.batch_cost(
+                facts.capacity_cores, there, totals[WEIGHT], more, flow[WEIGHT], limit, facts.trigger_s
+            )
+            return cost, effect, 1.0
         was = self._station(totals)
         now = self._station([mine + more for mine, more in zip(totals, flow, strict=False)])
         if not now[0] < limit:
@@ -78,7 +87,7 @@ class Deployed:
 
     def end_cost(self, chain: ChainSpec, last: int) -> float:
         """Of the way from the site of the last task to the destination, which is here."""
-        if last == self._site:
+        if last == self._site or (chain.to_fragment and self._facts.trigger_s > 0.0):
             return 0.0
         return chain.end_weight * (self._facts.from_s[last] + (self.wait_s if chain.to_fragment else 0.0))
 
@@ -90,7 +99,14 @@ class Deployed:
             later = max(expires_ms, kept.expires_ms)
             self.reservations[key] = msgspec.structs.replace(kept, expires_ms=later)
             return
-        flow = rules.segment_flow(chain.tasks, chain.sides, segment.first, segment.last, segment.variability)
+        flow = rules.segment_flow(
+            chain.tasks,
+            chain.sides,
+            segment.first,
+            segment.last,
+            segment.variability,
+            self._facts.trigger_s,
+        )
         self._add(Reservation(*key, segment, tuple(flow[: rules.TOTALS]), expires_ms))
 
     def release(self, chain: int, attempt: int) -> bool:

@@ -23,6 +23,7 @@ def site_facts(search: LatencySearch, neighbours: Sequence[Sequence[int]]) -> li
             float(template.capacity_cores[s]),
             float(search.fragments.memory_limit_mb[s]),
             tuple(tuple(template.latency_s[n].tolist()) for n in own),
+            search.trigger_s,
         )
         for s, own in enumerate(neighbours)
     ]

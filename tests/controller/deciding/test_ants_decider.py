@@ -61,6 +61,35 @@ def test_what_is_held_is_left_and_its_neighbours_are_placed_around_it() -> None:
     assert {each.move.fragment for each in AntsDecider().decide(held).moves} <= {"g"}
 
 
+def in_batches(capacity: float, sites: dict[str, str]) -> Picture:
+    """f is at a, g and h use a quarter of a core each, and every batch hides what ways take."""
+    data = two_queries(site="a", cost_us=100)
+    data["operators"]["g"] |= {"cost_us": 5000}
+    data["operators"]["h"] |= {"cost_us": 12500}
+    data["sites"]["b"]["capacity"] = capacity
+    problem = Problem.from_dict(data)
+    return picture_of(problem, Placement.from_dict(problem, sites))
+
+
+@pytest.mark.parametrize(("beta", "moves"), [("1.4", True), ("2.7", False)])
+def test_in_micro_batches_triggers_count_as_latency_that_no_move_saves(beta: str, moves: bool) -> None:
+    """g takes 6 s of triggers and a batch of 3.6 s beside h, which waits 1.8 s longer for it; elsewhere its
+    batch takes 1 s: 1.6 times as quick, not five times. h, with 2 s of triggers, would be 2.5 times as quick."""
+    seen = in_batches(0.55, {"f": "a", "g": "b", "h": "b"})
+    proposal = AntsDecider({"beta": beta}, trigger_s=4.0).decide(seen)
+    assert bool(proposal.moves) == moves
+    assert proposal.now.latency_ms["top"] == pytest.approx(6000 + 4000 * 0.5 / 0.55 + 40)
+
+
+def test_a_site_that_cannot_keep_up_with_its_batches_is_left() -> None:
+    proposal = AntsDecider({"beta": "3"}, trigger_s=4.0).decide(
+        in_batches(0.4, {"f": "a", "g": "b", "h": "b"})
+    )
+    assert proposal.moves
+    assert proposal.now.latency_ms == {}
+    assert set(proposal.predicted.latency_ms) == {"top", "end"}
+
+
 def test_of_a_query_that_has_left_nothing_is_scouted_for() -> None:
     seen = picture(FAR)
     running = np.array([name == "h" for name in seen.problem.fragment_names])

@@ -78,17 +78,21 @@ def by_machines(search: LatencySearch, neighbours: list[tuple[int, ...]], seed: 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
-    "problem",
+    ("problem", "trigger_s"),
     [
-        chains(np.random.default_rng(1), sites=12, queries=5, tasks=(2, 4)),
-        tight(),
-        Problem.from_dict(diamond()),
-        there_and_back(),
+        (chains(np.random.default_rng(1), sites=12, queries=5, tasks=(2, 4)), 0.0),
+        (tight(), 0.0),
+        (Problem.from_dict(diamond()), 0.0),
+        (there_and_back(), 0.0),
+        (tight(), 0.5),
+        (Problem.from_dict(diamond()), 0.5),
     ],
-    ids=["roomy", "tight", "graph", "back"],
+    ids=["roomy", "tight", "graph", "back", "tight in batches", "graph in batches"],
 )
-def test_same_seeds_same_placements_pheromones_and_totals(problem: Problem, seed: int) -> None:
-    search = LatencySearch.of(problem, build_load_model(problem))
+def test_same_seeds_same_placements_pheromones_and_totals(
+    problem: Problem, trigger_s: float, seed: int
+) -> None:
+    search = LatencySearch.of(problem, build_load_model(problem), trigger_s)
     neighbours = neighbours_of(problem.network, len(problem.sites), np.random.default_rng(seed))
     found, harness = by_machines(search, neighbours, seed)
     run = ColonyRun(search, PARAMS, neighbours, seed, search.model.pinned_site.astype(np.int64))
