@@ -31,11 +31,11 @@ from mooring.problem.problem import Problem
 from mooring.problem.query import Query
 from mooring.spark.quota_bench.bench import Bench, BenchParams, bench
 from mooring.spark.quota_bench.looks import BenchLook
-from mooring.spark.quota_bench.operator_costs import MeasuredCosts, fit_costs
+from mooring.spark.quota_bench.operator_costs import MeasuredCosts, SiteEquation, fit_costs
 from mooring.spark.quota_bench.workload import DelayOperator
 
 TRIGGER_S = 4.0
-WARM_UP_TRIGGERS, SETTLE_TRIGGERS, TRIGGERS = 2, 5, 6
+WARM_UP_TRIGGERS, SETTLE_TRIGGERS, TRIGGERS = 2, 4, 5
 OPERATORS = (
     DelayOperator("a0", None, 1500.0, 1.0),
     DelayOperator("a1", "a0", 2500.0, 1.0),
@@ -44,7 +44,7 @@ OPERATORS = (
     DelayOperator("b1", "b0", 3000.0, 1.0),
     DelayOperator("c0", None, 3000.0, 1.0),
 )
-RATES = {"a": 24.0, "b": 24.0, "c": 24.0}
+RATES = {"a": 34.0, "b": 34.0, "c": 34.0}
 LEAVES = ("a2", "b1", "c0")
 PLACEMENTS: Sequence[Mapping[str, str]] = tuple(
     dict(zip(("a0", "a1", "a2", "b0", "b1", "c0"), sites, strict=True))
@@ -103,6 +103,11 @@ def measured_s(look: BenchLook) -> dict[str, float]:
     return {leaf: statistics.fmean(look.table_latencies_s[leaf]) for leaf in LEAVES}
 
 
+def equations(look: BenchLook) -> list[SiteEquation]:
+    """With a micro-batch of every fragment at each trigger, as the model has it, whatever was counted."""
+    return [replace(each, batches=len(each.rows_in) * TRIGGERS) for each in look.equations()]
+
+
 def compare(
     up: Bench, looks: Sequence[tuple[Mapping[str, str], BenchLook]], costs: MeasuredCosts
 ) -> tuple[list[dict[str, Value]], str]:
@@ -155,7 +160,8 @@ def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
             print(sites, measured_s(looks[-1][1]), file=sys.stderr, flush=True)
         with up.deployed(named(up, chosen[0])) as running:
             idle = running.look({}, 2, TRIGGERS)
-        costs = fit_costs([e for look in [*(look for _, look in looks), idle] for e in look.equations()])
+        found = [each for _, look in looks for each in equations(look)]
+        costs = fit_costs([*found, *idle.equations()])
         rows, told = compare(up, looks, costs)
     yield ResultTable.of("Latency from landing to result, mean of all rows", rows)
     yield told

@@ -74,7 +74,7 @@ def in_batches(capacity: float, sites: dict[str, str]) -> Picture:
 @pytest.mark.parametrize(("beta", "moves"), [("1.4", True), ("2.7", False)])
 def test_in_micro_batches_triggers_count_as_latency_that_no_move_saves(beta: str, moves: bool) -> None:
     """g takes 6 s of triggers and a batch of 3.6 s beside h, which waits 1.8 s longer for it; elsewhere its
-    batch takes 1 s: 1.6 times as quick, not five times. h, with 2 s of triggers, would be 2.5 times as quick."""
+    batch takes 1 s: 1.6 times as quick, not five times. h, with 2 s of triggers, would be 2.5 times."""
     seen = in_batches(0.55, {"f": "a", "g": "b", "h": "b"})
     proposal = AntsDecider({"beta": beta}, trigger_s=4.0).decide(seen)
     assert bool(proposal.moves) == moves
