@@ -79,6 +79,7 @@ ROOMS = [
     "spark/chunks",
     "spark/on_demand",
     "controller/deciding",
+    "controller/deciding/at_sites",
     "controller",
     "controller/updates",
     "controller/scenario",

@@ -9,7 +9,8 @@ from functools import partial
 
 from mooring.controller.adaptation import Act
 from mooring.controller.carrying import InBackground
-from mooring.controller.deciding.at_sites import decided_at_sites
+from mooring.controller.deciding.at_sites.by_name import BRIEFINGS
+from mooring.controller.deciding.at_sites.hosting import decided_at_sites
 from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.none_decider import NoneDecider
@@ -22,7 +23,7 @@ from mooring.errors import EngineError, MooringError, OvertakenError
 from mooring.problem.problem import Problem
 from mooring.problem.write import problem_to_json
 from mooring.runtime.embedded_agents import agents_of_run
-from mooring.runtime.optimiser_agents import OPTIMISERS, hosted_optimisers
+from mooring.runtime.hosted_by_name import hosted_by_name
 from mooring.runtime.runner_post import RunnerPost
 from mooring.runtime.survey_agents import hosted_survey
 from mooring.runtime.transport.members import RUNNER
@@ -160,13 +161,17 @@ class SparkRun:
         self.record.sites = {name: site.note for name, site in self.prepared.sites.items()}
 
     def _decider(self, post: RunnerPost | None) -> Decider | None:
-        """Optimisers at the sites, where agents host them and they are asked for; what stands in for them in
+        """Machines at the sites, where agents host them and they are asked for; what stands in for them in
         one place, if there are no agents.
         """
-        if post is None or self.decider is None or self.decider.name != OPTIMISERS:
+        if post is None or self.decider is None or not self._decided_at_sites:
             return self.decider
         folder = self.prepared.project.members.members.own_folder(RUNNER)
-        return decided_at_sites(OPTIMISERS, self.prepared.problem, post, folder)
+        return decided_at_sites(self.decider.name, self.prepared.problem, post, folder)
+
+    @property
+    def _decided_at_sites(self) -> bool:
+        return self.decider is not None and self.decider.name in BRIEFINGS
 
     @contextlib.contextmanager
     def _agents(self) -> Iterator[RunnerPost | None]:
@@ -174,8 +179,7 @@ class SparkRun:
         decide; gives the way to them. A run goes on without them.
         """
         project, post = self.prepared.project, None
-        at_sites = self.decider is not None and self.decider.name == OPTIMISERS
-        asked = project.settings.measures_latency or at_sites
+        asked = project.settings.measures_latency or self._decided_at_sites
         with contextlib.ExitStack() as beside:
             if asked and self.update is None:
                 embedded = [
@@ -184,7 +188,9 @@ class SparkRun:
                     if site.connect is None and site.name not in project.settings.agents
                 ]
                 try:
-                    protocols = [hosted_survey(), *([hosted_optimisers()] if at_sites else [])]
+                    protocols = [hosted_survey()]
+                    if self.decider is not None and self._decided_at_sites:
+                        protocols.append(hosted_by_name(self.decider.name))
                     post = beside.enter_context(
                         agents_of_run(project.spec_file, project.members, embedded, protocols)
                     )

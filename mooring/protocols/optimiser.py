@@ -195,8 +195,6 @@ class Optimiser:
             case Whereabouts(places=places, whole=whole):
                 self._learn(places)
                 self.residence.informed |= whole
-            case MeasuredFlows() | MeasuredCapacity():
-                self._measured(message)
             case KnownFragments(specs=specs):
                 self.residence.take(specs)
             case _ if isinstance(message, Answer):

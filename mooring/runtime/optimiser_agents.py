@@ -23,13 +23,13 @@ from mooring.runtime.hosted_protocol import HostedProtocol
 OPTIMISERS = "relaxation"
 
 _BETWEEN_SITES = Ping | Pong | Probe | Probed | HoldRoom | RoomHeld
-_MEASURED = MeasuredFlows | MeasuredCapacity
 
 
 def hosted_optimisers(params: OptimiserParams = AGENTS) -> HostedProtocol:
     return HostedProtocol(
         name=OPTIMISERS,
         make=optimiser_machines(lambda sites: ((), (0.0,) * sites), params),
-        messages=_BETWEEN_SITES | _MEASURED | AskFragments | KnownFragments | ToMover | FromMover,
+        messages=_BETWEEN_SITES | AskFragments | KnownFragments | ToMover | FromMover,
         durable=OptimiserMemory,
+        requests=MeasuredFlows | MeasuredCapacity,
     )

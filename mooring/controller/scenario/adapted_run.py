@@ -15,9 +15,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from mooring.controller.adaptation import Act
+from mooring.controller.deciding.at_sites.protocol_decider import ProtocolDecider
 from mooring.controller.deciding.decider import Decider, Sends
 from mooring.controller.deciding.guards import GuardOptions
-from mooring.controller.deciding.protocol_decider import ProtocolDecider
 from mooring.controller.deciding.surveyor import SurveyOptions
 from mooring.controller.looks import Look
 from mooring.controller.placing import Wish

@@ -97,6 +97,10 @@ class SimulatedAgents:
     def send(self, site: int, message: Data) -> None:
         self._harness.ask(mover_of(self._count), Outgoing(site, message))
 
+    def ask(self, site: int, request: Data) -> None:
+        """It reaches the machine at once: what a site measures of itself does not cross the network."""
+        self._harness.ask(site, request)
+
     def _make(self, site: int, count: int, generator: np.random.Generator) -> SiteMachine:
         return self._box if site == count - 1 else self.make_machine(site, count - 1, generator)
 

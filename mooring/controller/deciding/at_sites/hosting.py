@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from mooring.controller.deciding.protocol_decider import ProtocolDecider
+from mooring.controller.deciding.at_sites.protocol_decider import ProtocolDecider
 from mooring.errors import InputError
 from mooring.problem.problem import Problem
 from mooring.protocols.mover import MoverMemory
@@ -38,6 +38,9 @@ class AgentPeers:
 
     def send(self, site: int, message: Data) -> None:
         self._post.send(self._sites[site], self._protocol, message)
+
+    def ask(self, site: int, request: Data) -> None:
+        self._post.ask(self._sites[site], self._protocol, request)
 
 
 def decided_at_sites(protocol: str, problem: Problem, post: RunnerPost, folder: Path) -> ProtocolDecider:

@@ -12,32 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-import numpy as np
-
 from mooring.arrays import Ints
-from mooring.controller.deciding.decider import Observation, Prediction, Proposal, ProposedMove
+from mooring.controller.deciding.at_sites.by_name import BRIEFINGS
+from mooring.controller.deciding.decider import Observation, Proposal, ProposedMove
 from mooring.controller.deciding.picture import Picture
 from mooring.deployment.moves import Move
 from mooring.problem.problem import Problem
 from mooring.protocols.mover import CarriedOut, MoverMachine, MoverMemory
 from mooring.protocols.moving import NOWHERE, Proposed, StartedAt, Whereabouts
-from mooring.protocols.optimiser_messages import (
-    AskFragments,
-    KnownFragments,
-    MeasuredCapacity,
-    MeasuredFlows,
-)
-from mooring.protocols.optimiser_specs import fragment_specs
 from mooring.protocols.protocol import Asked, Data, Event, Persist, Received, Send, Started, TimerDue
 
 NOTHING_PROPOSED = "no site proposes a move"
-NO_GAIN = "by what was measured it saves no tuples under way"
 NOT_CHOSEN = "it does not go together with what is carried out"
 CUT = "a plan is made as a whole, and the guards allow only part of it"
-TOLD_AT_ONCE = 1000
-"""Fragments in one message: agents refuse messages that are too large."""
-SENT_AGAIN = 0.01
-"""Share by which a flow has to differ from what a site was last told, to be told again."""
 
 
 class Peers(Protocol):
@@ -47,7 +34,13 @@ class Peers(Protocol):
         """What has come since the last call, with the site it came from."""
         ...
 
-    def send(self, site: int, message: Data) -> None: ...
+    def send(self, site: int, message: Data) -> None:
+        """As one machine to another."""
+        ...
+
+    def ask(self, site: int, request: Data) -> None:
+        """As the site's own user: its measurements."""
+        ...
 
 
 class ProtocolDecider:
@@ -64,21 +57,22 @@ class ProtocolDecider:
         """
         self.name = name
         self._problem, self._peers, self._keep = problem, peers, keep
+        self._briefing = BRIEFINGS[name](problem)
         self._rows = {fragment: f for f, fragment in enumerate(problem.fragment_names)}
         self.mover = MoverMachine(len(problem.sites), self._judge, judge_every_ms=0.0)
         self._verdicts: dict[object, str | None] = {}
         """Per proposal that is judged now: why it is refused; None if it is not."""
         self._chosen: list[Proposed] = []
         """Those that the last proposal consists of."""
-        self._told: dict[int, tuple[StartedAt, tuple[float, ...]]] = {}
-        """Per fragment: which of its starts was told of what flows."""
-        self._capacity: dict[int, float] = {}
+        self._seen: Observation | None = None
+        """At the last look."""
         self._feed(Started(0, kept))
 
     # What Adaptation calls, besides `decide`.
 
     def observe(self, observation: Observation, *, busy: bool) -> None:
         """A look: what runs where, and what came from the sites. `busy`: a list is being carried out."""
+        self._seen = observation
         places = []
         for name, report in observation.measured.fragments.items():
             if report.epoch is not None and name in self._rows:
@@ -89,18 +83,11 @@ class ProtocolDecider:
         if self.mover.memory.accepted and not busy:
             self._feed(Asked(CarriedOut()))
         for sender, message in self._peers.poll():
-            if isinstance(message, AskFragments):
-                self._tell_fragments(sender)
-            else:
+            answers = self._briefing.answers(sender, message)
+            if answers is None:
                 self._feed(Received(sender, message))
-
-    def _tell_fragments(self, site: int) -> None:
-        """To a machine that has just begun, and knows nothing of what was measured either."""
-        specs = fragment_specs(self._problem)
-        for first in range(0, len(specs), TOLD_AT_ONCE):
-            self._peers.send(site, KnownFragments(tuple(specs[first : first + TOLD_AT_ONCE])))
-        self._capacity.pop(site, None)
-        self._told = {f: told for f, told in self._told.items() if told[0].site != site}
+            for answer in answers or ():
+                self._peers.send(sender, answer)
 
     def accepted(self, allowed: Proposal) -> Proposal | None:
         """The guards allow so many of its first moves: those plans that are whole are accepted, and returned
@@ -129,7 +116,9 @@ class ProtocolDecider:
     # Deciding.
 
     def decide(self, picture: Picture) -> Proposal:
-        self._tell_measured(picture)
+        if self._seen is not None:
+            for site, request in self._briefing.requests(self._seen, picture, self.mover.where):
+                self._peers.ask(site, request)
         self._chosen, self._verdicts = [], {}
         waiting = self.mover.by_promise()
         if not waiting:
@@ -143,15 +132,19 @@ class ProtocolDecider:
             if self.mover.meets(proposed, self._chosen) is not None:
                 continue
             steps = self._steps(picture, sites, proposed)
-            if not _saves(last, steps[-1].after):
-                self._verdicts[proposed.id] = NO_GAIN
+            objection = self._briefing.objection(proposed, last, steps[-1].after)
+            if objection is not None:
+                self._verdicts[proposed.id] = objection
                 continue
             for move in proposed.plan.moves:
                 sites[move.fragment] = move.to_site
             moves, last = [*moves, *steps], steps[-1].after
             self._chosen.append(proposed)
         count = len(self._chosen)
-        reason = f"{count} {'site proposes' if count == 1 else 'sites propose'} it" if count else NO_GAIN
+        refusals = [why for why in self._verdicts.values() if why is not None]
+        reason = f"{count} {'site proposes' if count == 1 else 'sites propose'} it"
+        if not count:
+            reason = refusals[0]
         return Proposal(now, tuple(moves), reason)
 
     def _steps(self, picture: Picture, sites: Ints, proposed: Proposed) -> list[ProposedMove]:
@@ -162,23 +155,6 @@ class ProtocolDecider:
             after = picture.predict(at, in_full=True)
             steps.append(ProposedMove(Move(names[move.fragment], *ends), after))
         return steps
-
-    def _tell_measured(self, picture: Picture) -> None:
-        """What flows and what is used, to the site where a fragment is; capacities, to each site."""
-        capacity = picture.model.capacity_cores
-        for site in np.flatnonzero(~picture.lost[: len(self._problem.sites)]).tolist():
-            if self._capacity.get(site) != float(capacity[site]):
-                self._capacity[site] = float(capacity[site])
-                self._peers.send(site, MeasuredCapacity(float(capacity[site])))
-        for spec in fragment_specs(picture.problem, picture.model):
-            place = self.mover.where.get(spec.fragment)
-            if place is None or place.site == NOWHERE or not spec.movable:
-                continue
-            rates = tuple(link.rate for link in spec.links)
-            known, told = self._told.get(spec.fragment, (None, ()))
-            if known != place or any(abs(a - b) > SENT_AGAIN * b for a, b in zip(told, rates, strict=True)):
-                self._told[spec.fragment] = place, rates
-                self._peers.send(place.site, MeasuredFlows(spec.fragment, rates, spec.cores))
 
     # The mover.
 
@@ -199,8 +175,3 @@ class ProtocolDecider:
                     self._keep(memory)
                 case Send(to=to, message=message):
                     self._peers.send(to, message)
-
-
-def _saves(before: Prediction, after: Prediction) -> bool:
-    known = before.tuples_under_way, after.tuples_under_way
-    return known[0] is not None and known[1] is not None and known[1] < known[0]

@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from mooring.controller.deciding.at_sites import decided_at_sites
+from mooring.controller.deciding.at_sites.hosting import decided_at_sites
+from mooring.controller.deciding.at_sites.protocol_decider import ProtocolDecider
 from mooring.controller.deciding.guards import GuardOptions
-from mooring.controller.deciding.protocol_decider import ProtocolDecider
 from mooring.controller.placing import Wish
 from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
 from mooring.placement.placement import Placement

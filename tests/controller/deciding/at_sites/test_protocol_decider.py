@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from mooring.controller.deciding.at_sites.briefing import NO_GAIN
+from mooring.controller.deciding.at_sites.protocol_decider import CUT, NOTHING_PROPOSED, ProtocolDecider
 from mooring.controller.deciding.decider import Observation, Proposal
 from mooring.controller.deciding.picture import Picture, picture_of
-from mooring.controller.deciding.protocol_decider import CUT, NO_GAIN, NOTHING_PROPOSED, ProtocolDecider
 from mooring.deployment.engine import FragmentReport, Measurement
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
@@ -57,6 +58,9 @@ class TestPeers:
 
     def send(self, site: int, message: Data) -> None:
         self.sent.append((site, message))
+
+    def ask(self, site: int, request: Data) -> None:
+        self.sent.append((site, request))
 
     def answers(self, site: int) -> list[Data]:
         return [message for to, message in self.sent if to == site and isinstance(message, Answer)]
