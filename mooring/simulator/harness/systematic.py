@@ -2,12 +2,14 @@
 
 One run without faults shows the steps there are. Then each is run again with one fault at that very step: the
 site crashes before it, or after any of its effects, stands still, is cut off, or its messages are lost,
-doubled, or overtaken. Faults in pairs are left to random schedules.
+doubled, or overtaken. One pair belongs together: a site that stands still just after it has spoken, while
+what it said is under way for long. It then hears all answers at once, however old they are, before it sees
+what time it is. Other pairs are left to random schedules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -49,8 +51,25 @@ def steps_of(subject: Subject, scenario: Scenario) -> list[Step]:
     return [step for step in steps.seen if step.time_ms > 0.0 and step.effects]
 
 
-def faults_at(step: Step, lengths_ms: Sequence[float]) -> Iterator[Fault]:
-    """Every kind of fault at one step; those that last take each of the lengths.
+FaultsAt = Callable[[Step, Sequence[float]], Iterator[tuple[Fault, ...]]]
+"""What goes wrong at a step, each for itself; those that last take each of the lengths."""
+
+
+def faults_at(step: Step, lengths_ms: Sequence[float]) -> Iterator[tuple[Fault, ...]]:
+    """Every kind of fault."""
+    yield from ((fault,) for fault in _single(step, lengths_ms))
+    yield from stalls_at(step, lengths_ms)
+
+
+def stalls_at(step: Step, lengths_ms: Sequence[float]) -> Iterator[tuple[Fault, ...]]:
+    """The site stands still after the step, for as long as what it has sent may take; only the longest."""
+    at_ms, length_ms = step.time_ms, lengths_ms[-1]
+    late = Noise(at_ms, at_ms + AN_INSTANT_MS, jitter_ms=length_ms)
+    yield late, Pause(at_ms + AN_INSTANT_MS, at_ms + length_ms + AN_INSTANT_MS, step.site)
+
+
+def _single(step: Step, lengths_ms: Sequence[float]) -> Iterator[Fault]:
+    """Faults alone.
 
     A crash before any effect loses the event; one after some of them is torn at each place in between.
     """
@@ -68,12 +87,17 @@ def faults_at(step: Step, lengths_ms: Sequence[float]) -> Iterator[Fault]:
 
 
 def with_every_fault(
-    subject: Subject, scenario: Scenario, lengths_ms: Sequence[float], until_ms: float, every: int = 1
+    subject: Subject,
+    scenario: Scenario,
+    lengths_ms: Sequence[float],
+    until_ms: float,
+    every: int = 1,
+    at: FaultsAt = faults_at,
 ) -> Iterator[Scenario]:
-    """The scenario with one fault each, at every step up to a time that leaves some to settle; with `every`,
-    each so manieth of them only."""
+    """The scenario with one thing going wrong each, at every step up to a time that leaves some to settle;
+    with `every`, each so manieth of them only."""
     steps = [step for step in steps_of(subject, scenario) if step.time_ms <= until_ms]
-    found = (fault for step in steps for fault in faults_at(step, lengths_ms))
-    for number, fault in enumerate(found):
+    found = (faults for step in steps for faults in at(step, lengths_ms))
+    for number, faults in enumerate(found):
         if number % every == 0:
-            yield msgspec.structs.replace(scenario, faults=(fault,))
+            yield msgspec.structs.replace(scenario, faults=faults)

@@ -99,6 +99,37 @@ class OneLeasePerQuery:
         return None
 
 
+class LockedWhileOn:
+    """Who keeps locks for a plan that is on keeps them until the mover's last word on it.
+
+    Two leases at once need more to happen than a lock that is lost: a second plan for the same queries, while
+    the first is on, that meets it nowhere else. This sees what makes it possible.
+    """
+
+    name = "locks last as long as their plan"
+
+    def __init__(self) -> None:
+        self._journal = MoverJournal()
+
+    def after_step(self, step: Step, world: WorldView) -> str | None:
+        mover = world.sites - 1
+        if world.machine(mover) is None:
+            return None  # its last word may be on its way, and not be known here
+        if step.site == mover:
+            self._journal.see(world)
+        for id_, proposed in self._journal.on.items():
+            for site in proposed.lease.holders:
+                machine = world.machine(site) if step.site in (site, mover) else None
+                if machine is None:
+                    continue
+                if not any(lock.id == id_ and lock.held for lock in machine.keeper.locks.values()):
+                    return f"site {site} holds no lock for {id_}, which is being carried out"
+        return None
+
+    def at_end(self, world: WorldView) -> str | None:
+        return None
+
+
 class LeasesFit:
     """No site runs more than it has room for."""
 
@@ -248,4 +279,4 @@ class NothingLost:
 
 
 def lease_checkers() -> Sequence[Checker]:
-    return (OneLeasePerQuery(), LeasesFit(), PromisesHold(), LocksEnd(), NothingLost())
+    return (OneLeasePerQuery(), LockedWhileOn(), LeasesFit(), PromisesHold(), LocksEnd(), NothingLost())
