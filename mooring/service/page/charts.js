@@ -20,7 +20,7 @@ export function sliceChart(cut, points) {
     if (edge.site) parts.push(drawn("text", { x: x(a) + (right ? -6 : 6), y: Math.max(y(b) - 6, 12), class: "t",
       "text-anchor": right ? "end" : "start" }, `${edge.site} full`));
   }
-  return drawn("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "data-overloaded": cut.overloaded,
+  return drawn("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "data-beyond": cut.beyond,
     "aria-label": `${cut.first} at ${figure(cut.rates[0])} and ${cut.second} at ${figure(cut.rates[1])} rows per second` },
     drawn("path", { d: `M${L} 14 L${L} ${H - B} L${W - 10} ${H - B}`, class: "axis" }),
     ...parts,

@@ -32,7 +32,8 @@ export function drawSlice(cut, all, choose) {
     onchange: (event) => choose(k, event.target.value) },
     ...streams.map((name) => element("option", { selected: name === (k ? cut.second : cut.first) }, name)));
   show("slice", element("div", { class: "row" }, select(0), element("span", {}, "against"), select(1),
-    cut.overloaded ? element("b", { class: "bad" }, `${cut.overloaded} is full already`) : null), sliceChart(cut, all));
+    cut.overloaded ? element("b", { class: "bad" }, `${cut.overloaded} is full whatever these two bring`)
+      : cut.beyond ? element("b", { class: "bad" }, `beyond the edge: ${cut.beyond} gets more than it can do`) : null), sliceChart(cut, all));
 }
 
 async function refreshSlice() {

@@ -116,7 +116,14 @@ class RunPicture:
                 for edge in cut.edges
             ],
             "overloaded": names.get(cut.overloaded),
+            "beyond": names.get(self._fullest_beyond(status)),
         }
+
+    def _fullest_beyond(self, status: Mapping[str, Any]) -> int | None:
+        """The site that the present rates overload most; None where they are within the feasible set."""
+        loads = self._model.site_loads(self._where(status), self._rates(status))
+        too_much = loads - self._model.capacity_cores
+        return int(np.argmax(too_much)) if too_much.max() > 0.0 else None
 
     def first_slice(self, status: Mapping[str, Any]) -> tuple[str, str] | None:
         """The two streams that are nearest to the edge; None where there are not two. Where a site is full

@@ -55,6 +55,7 @@ _SLICE = _object(
             _object({"site": {"type": ["string", "null"]}, "points": _list(_list({"type": "number"}))})
         ),
         "overloaded": {"type": ["string", "null"]},
+        "beyond": {"type": ["string", "null"]},
     }
 )
 _PICTURE = _object({"version": _VERSION, "runs": {"type": "boolean"}})

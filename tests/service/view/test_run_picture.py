@@ -47,6 +47,13 @@ def test_the_slice_goes_through_the_streams_that_fill_a_site() -> None:
     assert picture.first_slice(status(x=10.0, y=3000.0, z=10.0)) == ("y", "x")
 
 
+def test_a_slice_says_which_site_gets_more_than_it_can_do() -> None:
+    """With everything at a, a row of x costs it four milliseconds of its one core."""
+    picture = RunPicture(DIAMOND)
+    assert picture.slice(status(x=200.0, y=0.0, z=0.0), "x", "y")["beyond"] is None
+    assert picture.slice(status(x=300.0, y=0.0, z=0.0), "x", "y")["beyond"] == "a"
+
+
 def test_what_was_not_measured_is_missing_and_not_zero() -> None:
     document = RunPicture(DIAMOND).document(status())
     assert document["sites"][0]["share"] is None
