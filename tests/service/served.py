@@ -15,8 +15,10 @@ from mooring.service.view.history import History
 from mooring.service.view.run_source import RunSource
 from mooring.service.view.run_view import RunView
 from mooring.service.web.guard import Guard, Rules
+from mooring.service.web.listening_place import ListeningPlace
 from mooring.service.web.run_service import run_app
-from mooring.service.web.server import ListeningPlace, ServiceServer, listening_socket, rules_for
+from mooring.service.web.server import ServiceServer, listening_socket, rules_for
+from mooring.service.web.tls import Tls
 from mooring.spark.runs.system_clock import SystemClock
 
 TOKEN = "t" * 40
@@ -67,10 +69,11 @@ class Served:
 
 
 @contextlib.contextmanager
-def serving(app: Callable[[Rules], Guard], port: int = 0) -> Iterator[Served]:
+def serving(app: Callable[[Rules], Guard], port: int = 0, tls: Tls | None = None) -> Iterator[Served]:
     address = ListeningPlace("127.0.0.1", port)
     listener = listening_socket(address)
-    server = ServiceServer(app(rules_for(address, TOKEN)))
+    rules = rules_for(address, TOKEN, () if tls is None else tls.names)
+    server = ServiceServer(app(rules), tls)
     thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
     thread.start()
     try:

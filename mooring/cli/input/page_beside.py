@@ -7,10 +7,11 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from mooring.cli.input.parsing import Parser
 from mooring.errors import InputError
 
 PACKAGES = ("starlette", "uvicorn", "prometheus_client")
@@ -28,11 +29,25 @@ def require_service(field: str | None = None) -> None:
         )
 
 
+def add_tls(parser: Parser) -> None:
+    parser.add_argument(
+        "--tls",
+        nargs=2,
+        type=Path,
+        metavar=("CERTIFICATE", "KEY"),
+        help="serve over HTTPS with these two files, in PEM",
+    )
+
+
 @contextlib.contextmanager
-def page_beside(spec: Path, at: str, say: Callable[[str], None]) -> Iterator[None]:
+def page_beside(
+    spec: Path, at: str, tls: Sequence[Path] | None, say: Callable[[str], None]
+) -> Iterator[None]:
     """Serve the run of a project for as long as the block lasts; `say` is called with its address."""
     require_service("--serve")
     words = ["serve", str(spec), "--at", at, "--with-parent"]
+    if tls is not None:
+        words += ["--tls", *map(str, tls)]
     child = subprocess.Popen(
         [sys.executable, "-m", "mooring", *words, "--json"],
         stdin=subprocess.DEVNULL,

@@ -11,7 +11,7 @@ from rich.markup import escape
 from mooring.cli.input.background import start_in_background
 from mooring.cli.input.files import read_placement
 from mooring.cli.input.given_guards import add_guards, given_guards
-from mooring.cli.input.page_beside import page_beside, require_service
+from mooring.cli.input.page_beside import add_tls, page_beside, require_service
 from mooring.cli.input.parsing import Parser, add_project, duration, names, settings
 from mooring.cli.input.stop_signals import StopSignals, stop_signals
 from mooring.cli.output.graph_tree import GraphTree
@@ -28,6 +28,7 @@ from mooring.controller.updates.update import UPDATE_PACE, Update
 from mooring.errors import EngineError, InputError
 from mooring.load.build import build_load_model
 from mooring.plain_json import plain
+from mooring.service.on_demand import check_page
 from mooring.service.view.frozen_page import frozen_page
 from mooring.spark.ownership.owner import LEASE_S, SHORTEST_LEASE_S
 from mooring.spark.pipeline.project import Project, load_project
@@ -119,6 +120,7 @@ def add_options(parser: Parser) -> None:
         const="127.0.0.1:0",
         help="show the run as a web page with a REST interface (default: loopback, a free port)",
     )
+    add_tls(parser)
     parser.add_argument("--detach", action="store_true", help="run in the background")
     parser.add_argument(
         "--standby",
@@ -161,8 +163,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             remedy="give one of the two",
         )
     choice = _choice(args)
-    if args.serve is not None:
-        require_service("--serve")
+    _check_page(args)
     if args.lease < SHORTEST_LEASE_S:
         raise InputError(f"found {args.lease:g} s, expected at least {SHORTEST_LEASE_S:g} s", field="--lease")
     if args.detach:
@@ -263,7 +264,16 @@ def _page(
     """The page beside the run, where it is asked for."""
     if args.serve is None:
         return contextlib.nullcontext()
-    return page_beside(project.spec_file, args.serve, lambda line: terminal.note(line))
+    return page_beside(project.spec_file, args.serve, args.tls, lambda line: terminal.note(line))
+
+
+def _check_page(args: argparse.Namespace) -> None:
+    """What is wrong with how the page is asked for is said before sites are started."""
+    if args.serve is not None:
+        require_service("--serve")
+        check_page(args.serve, args.tls)
+    elif args.tls is not None:
+        raise InputError("found --tls without --serve", field="--tls", remedy="give --serve too")
 
 
 def _left_sites(record: Path) -> list[str]:

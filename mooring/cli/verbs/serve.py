@@ -7,7 +7,7 @@ import os
 
 from rich.markup import escape
 
-from mooring.cli.input.page_beside import require_service
+from mooring.cli.input.page_beside import add_tls, require_service
 from mooring.cli.input.parsing import Parser, add_problem
 from mooring.cli.input.problem_source import is_project
 from mooring.cli.input.serving import end_with_parent
@@ -30,6 +30,7 @@ def add_options(parser: Parser) -> None:
         default="127.0.0.1:0",
         help="where to listen (default: loopback, a free port); beyond it reading needs the token too",
     )
+    add_tls(parser)
     parser.add_argument(
         "--with-parent", action="store_true", help="end when the process that started it ends"
     )
@@ -48,5 +49,5 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         terminal.out.file.flush()
 
     served = serve_run if is_project(args.problem) else serve_desk
-    served(args.problem, args.at, listening)
+    served(args.problem, args.at, listening, args.tls)
     return 0

@@ -23,9 +23,11 @@ from mooring.service.web.answers import document
 from mooring.service.web.app import guarded_app
 from mooring.service.web.feed import Feed
 from mooring.service.web.guard import Guard, Rules
+from mooring.service.web.listening_place import ListeningPlace
 from mooring.service.web.metrics import RunCollector
 from mooring.service.web.run_routes import RunRoutes
-from mooring.service.web.server import ListeningPlace, project_token, serve
+from mooring.service.web.server import project_token, serve
+from mooring.service.web.tls import TlsFiles
 from mooring.spark.pipeline.project import work_folder_of
 from mooring.spark.runs.system_clock import SystemClock
 
@@ -33,12 +35,17 @@ LOOK_S = 0.25
 """Seconds between two looks at a run's files."""
 
 
-def serve_run(project: Path, address: ListeningPlace, listening: Callable[[str, str], None]) -> None:
+def serve_run(
+    project: Path,
+    address: ListeningPlace,
+    listening: Callable[[str, str], None],
+    tls_files: TlsFiles | None = None,
+) -> None:
     """Until a signal ends it; `listening` is called with the address and the token."""
     folder = work_folder_of(project)
     token = project_token(folder)
     view = RunView(RunSource(project, SystemClock()), History(folder))
-    serve(lambda rules: run_app(view, rules), address, token, lambda url: listening(url, token))
+    serve(lambda rules: run_app(view, rules), address, token, lambda url: listening(url, token), tls_files)
 
 
 def run_app(view: RunView, rules: Rules) -> Guard:

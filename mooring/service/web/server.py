@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import os
 import secrets
 import socket
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from mooring.errors import EngineError, InputError
+from mooring.errors import EngineError
 from mooring.service.web.guard import Guard, Rules
+from mooring.service.web.listening_place import ListeningPlace
+from mooring.service.web.tls import Tls, TlsFiles, load_tls
 from mooring.whole_files import write_whole
 
 TOKEN_FILE_NAME = "token"
@@ -25,44 +25,11 @@ MOST_CONNECTIONS = 512
 HEADER_PATIENCE_S = 10.0
 
 
-@dataclass(frozen=True)
-class ListeningPlace:
-    host: str
-    port: int
-    """0: any that is free."""
-
-    @classmethod
-    def parse(cls, text: str) -> ListeningPlace:
-        """`PORT`, `HOST:PORT` or `[IPV6]:PORT`.
-
-        >>> ListeningPlace.parse("8080"), ListeningPlace.parse("[::1]:0")
-        (ListeningPlace(host='127.0.0.1', port=8080), ListeningPlace(host='::1', port=0))
-        """
-        host, _, port = text.rpartition(":")
-        host = (host or "127.0.0.1").strip("[]")
-        if not (port.isascii() and port.isdigit() and int(port) < 65536):
-            raise InputError(f"found {text!r}, expected PORT or HOST:PORT", field="the address to listen at")
-        return cls(host, int(port))
-
-    @property
-    def is_loopback(self) -> bool:
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
-
-    @property
-    def shown_host(self) -> str:
-        return f"[{self.host}]" if ":" in self.host else self.host
-
-
-def rules_for(address: ListeningPlace, token: str) -> Rules:
+def rules_for(address: ListeningPlace, token: str, names: Sequence[str] = ()) -> Rules:
     """On loopback reading is open. Beyond, everything needs the token, and the service is known by the name
-    or address it was given, and by the machine's.
+    or address it was given, and by the machine's. `names` are those of its certificate.
     """
-    hosts = {*_LOCAL_NAMES, address.host.lower()}
+    hosts = {*_LOCAL_NAMES, address.host.lower(), *names}
     if not address.is_loopback:
         hosts |= {socket.gethostname().lower(), socket.getfqdn().lower()}
     return Rules(token, sorted(hosts), reading_is_open=address.is_loopback)
@@ -87,29 +54,54 @@ def project_token(folder: Path) -> str:
 
 
 def serve(
-    app: Callable[[Rules], Guard], address: ListeningPlace, token: str, listening: Callable[[str], None]
+    app: Callable[[Rules], Guard],
+    address: ListeningPlace,
+    token: str,
+    listening: Callable[[str], None],
+    tls_files: TlsFiles | None = None,
 ) -> None:
     """Until a signal ends it; `listening` is called with the address once connections are accepted."""
+    tls = None if tls_files is None else load_tls(tls_files)
     with contextlib.closing(listening_socket(address)) as listener:
-        listening(f"http://{address.shown_host}:{listener.getsockname()[1]}/")
-        ServiceServer(app(rules_for(address, token))).run(sockets=[listener])
+        scheme, names = ("http", ()) if tls is None else ("https", tls.names)
+        listening(f"{scheme}://{address.shown_host}:{listener.getsockname()[1]}/")
+        ServiceServer(app(rules_for(address, token, names)), tls).run(sockets=[listener])
 
 
 class PatientProtocol(H11Protocol):
-    """Closes a connection on which no whole request has come within a while."""
+    """Closes a connection that has been waited for: for its first request, or, after an answer, for the next
+    whole one. A byte now and then ends the server's own patience with kept connections, but not this.
+    """
+
+    _patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        self.loop.call_later(HEADER_PATIENCE_S, self._give_up)
+        self._wait_for_request()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._wait_for_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._patience is not None:
+            self._patience.cancel()
+
+    def _wait_for_request(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+        self._patience = self.loop.call_later(HEADER_PATIENCE_S, self._give_up)
 
     def _give_up(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
+        """Unless a request is being answered: then its end is where waiting begins anew."""
+        if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
 
 
 class ServiceServer(uvicorn.Server):
-    def __init__(self, app: Guard) -> None:
-        super().__init__(_config(app))
+    def __init__(self, app: Guard, tls: Tls | None = None) -> None:
+        super().__init__(_config(app, tls))
         self._guard = app
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -133,7 +125,7 @@ def listening_socket(address: ListeningPlace) -> socket.socket:
     return listener
 
 
-def _config(app: Guard) -> uvicorn.Config:
+def _config(app: Guard, tls: Tls | None) -> uvicorn.Config:
     """Bounded in connections, in what is read of a header, and in how long its end takes; it logs nothing,
     since what is asked for may hold the token.
     """
@@ -149,4 +141,5 @@ def _config(app: Guard) -> uvicorn.Config:
         timeout_keep_alive=5,
         timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=16_384,
+        ssl_context_factory=None if tls is None else lambda config, default: tls.context,
     )

@@ -52,6 +52,23 @@ def test_half_a_header_is_not_waited_for(served: Served) -> None:
         assert read_all(line) == b""
 
 
+def test_half_a_second_header_is_not_waited_for_either(served: Served) -> None:
+    """On a connection that was kept after an answer, where every byte might count as a sign of life."""
+    with contextlib.closing(connected(served, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")) as line:
+        while b'"up"' not in line.recv(65536):
+            pass
+        line.sendall(b"GET /api/v1/pic")
+        assert read_all(line) == b""
+        assert served.get("/api/v1/picture")["runs"]
+
+
+def test_a_body_that_nobody_reads_is_not_waited_for(served: Served) -> None:
+    """It was refused by its header: what is left of it does not hold the connection."""
+    head = b"POST /api/v1/moves HTTP/1.1\r\nhost: localhost\r\ncontent-length: 40\r\n\r\n{"
+    with contextlib.closing(connected(served, head)) as line:
+        assert read_all(line).startswith(b"HTTP/1.1 401")
+
+
 def test_as_many_follow_as_may_and_no_more(served: Served) -> None:
     with contextlib.ExitStack() as stack:
         lines = []

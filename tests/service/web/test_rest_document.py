@@ -28,7 +28,8 @@ def test_the_examples_of_the_guide_run(tmp_path: Path) -> None:
                 "PROJECT", str(project.folder)
             )
             script = script.replace("curl -s", "curl -sf")
-            done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, timeout=60)
+            command = ["bash", "-euc", script]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
             assert done.returncode == 0, (script, done.stdout, done.stderr)
 
 
