@@ -27,7 +27,7 @@ from mooring.placement.judging.network_explanation import NetworkExplanation
 from mooring.placement.limited_moves import hold_immovable, limit_moves
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context, Policy, Subject
-from mooring.placement.relaxation.signatures import shared_operators
+from mooring.placement.signatures import shared_operators
 from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
 from mooring.progress import Report, silent

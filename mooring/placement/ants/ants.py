@@ -7,20 +7,23 @@ the protocol of `protocols/ants/`, compiled, with ants one at a time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from mooring.arrays import Ints
-from mooring.errors import InfeasibleError
+from mooring.errors import InfeasibleError, InputError
 from mooring.placement.ants.ant_params import AntParams
 from mooring.placement.ants.colony import ChainChange, ColonyRun
 from mooring.placement.ants.descent import why_not_by_latency
 from mooring.placement.ants.latency_search import LatencySearch
 from mooring.placement.ants.neighbours import neighbours_of
+from mooring.placement.checker import violations
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context, Subject
+from mooring.placement.signatures import fragment_signatures
 from mooring.problem.problem import Problem
 
 LARGEST_SEED = 2**31 - 1
@@ -51,9 +54,19 @@ class Ants:
     """A chain moves when its latency is this many times that of the best report."""
     descent: int = 0
     """Passes of a finishing descent of single fragments over the sites that scouts have passed; 0: none."""
+    reuse: bool = False
+    """Scouts that come by a fragment which computes the same as their next one share it, at no further load
+    (section 3.10): for an engine that can share, and where memory and fixed load allow all to run all the
+    same."""
 
     def __post_init__(self) -> None:
         self.params()
+        if self.reuse and self.descent > 0:
+            raise InputError(
+                f"found reuse with {self.descent} passes of descent, which counts every operator: "
+                "expected one of the two",
+                field="descent",
+            )
 
     def params(self) -> AntParams:
         return AntParams(
@@ -73,7 +86,10 @@ class Ants:
         sites = self.with_refused(run)
         if self.descent > 0:
             sites = self.finish(run, sites, context)
-        return Placement(problem, sites)
+        placement = Placement(problem, sites)
+        if self.reuse and violations(problem, context.load, placement):
+            return replace(self, reuse=False).place(problem, context)
+        return placement
 
     def forage(self, problem: Problem, context: Context) -> ColonyRun:
         """Let the colony do its work; chains that it refuses are without sites."""
@@ -83,7 +99,8 @@ class Ants:
         pinned = context.load.pinned_site.astype(np.int64)
         current = None if context.current is None else context.current.site_of_fragment
         at = pinned if current is None else np.where(pinned >= 0, pinned, current)
-        run = ColonyRun(search, self.params(), neighbours, seed, at.copy())
+        signature = shared_kinds(problem) if self.reuse else None
+        run = ColonyRun(search, self.params(), neighbours, seed, at.copy(), signature)
         for number in range(len(search.chains)):
             context.progress(number / len(search.chains) / 2.0, f"chain {number + 1}")
             if current is not None:
@@ -145,3 +162,11 @@ class Ants:
             sites, passes=self.descent, allowed=allowed, home=home, most_moves=most_moves
         )
         return found
+
+
+def shared_kinds(problem: Problem) -> Ints:
+    """Per fragment a number for what it computes; -1 where no other computes the same."""
+    own = fragment_signatures(problem)
+    several = [each for each, count in Counter(own).items() if count > 1]
+    kinds = {each: kind for kind, each in enumerate(several)}
+    return np.array([kinds.get(each, -1) for each in own], dtype=np.int64)

@@ -51,6 +51,8 @@ class Colony(NamedTuple):
     """From site to site, there and back: of routing ants, and of scouts."""
     sent_bytes: Floats
     """The same in bytes, as the protocol's messages are encoded."""
+    runs: Ints
+    """Site x signature: how many chains, and pinned fragments, have what computes this at the site."""
 
 
 class CellLaws(NamedTuple):

@@ -37,7 +37,7 @@ class ChainChange:
 
 
 Allows = Callable[[ChainChange], bool]
-ChainArrays = tuple[Floats, Floats, int, bool, float, int, bool, float]
+ChainArrays = tuple[Floats, Floats, int, bool, float, int, bool, float, Ints]
 
 
 @dataclass
@@ -50,6 +50,8 @@ class ColonyRun:
     seed: int
     sites: Ints
     """Per fragment; -1 while it has none."""
+    signature: Ints | None = None
+    """Per fragment: equal ones compute the same, and share; -1: shares with none. None: nothing is shared."""
     colony: Colony = field(init=False)
     ways: dict[int, ChainWay] = field(default_factory=dict)
     """Per chain that is placed."""
@@ -59,9 +61,14 @@ class ColonyRun:
     """Chain x site: passed by a scout that succeeded."""
     ants: Ints = field(init=False)
     """Per chain, how many were sent."""
+    here: dict[int, dict[int, int]] = field(default_factory=dict)
+    """Site -> chain -> which of its segments is there; who came earlier runs what later ones share."""
+    pinned_here: dict[int, set[int]] = field(default_factory=dict)
+    """Site -> signatures of fragments of no chain."""
 
     def __post_init__(self) -> None:
-        self.colony = new_colony(self.search, self.neighbours, self.seed, self.params.sharpness)
+        kinds = 0 if self.signature is None else int(self.signature.max(initial=-1)) + 1
+        self.colony = new_colony(self.search, self.neighbours, self.seed, self.params.sharpness, kinds)
         count, sites = len(self.search.chains), len(self.search.problem.sites)
         self.seen = np.zeros((count, sites), dtype=np.bool_)
         self.ants = np.zeros(count, dtype=np.int64)
@@ -72,6 +79,9 @@ class ColonyRun:
                 self.colony.totals[self.sites[f], :6] += flows.flow[f]
                 self.colony.totals[self.sites[f], 6] += template.fixed_cores[f]
                 self.colony.totals[self.sites[f], 7] += flows.memory_mb[f]
+                if self.signature is not None and self.signature[f] >= 0:
+                    self.colony.runs[self.sites[f], self.signature[f]] += 1
+                    self.pinned_here.setdefault(int(self.sites[f]), set()).add(int(self.signature[f]))
 
     @property
     def law(self) -> CellLaws:
@@ -118,7 +128,7 @@ class ColonyRun:
         """Scout again for a placed chain; it moves where its latency is beta times the best report's (section
         3.9), if that is allowed."""
         chain, way = self.search.chains[number], self.ways[number]
-        colony_kernels.deploy(self.colony, chain.tasks, chain.sides, way, -1.0)
+        self.withdraw(number)
         now_s = float(colony_kernels.cost_of(self.colony, self._arrays(chain), way))
         best = colony_kernels.empty_way(len(chain.fragments))
         then_s = self._forage(number, routing_ants, best, scouts)
@@ -163,13 +173,42 @@ class ColonyRun:
             either if destination < 0 else destination,
             chain.end.fragment >= 0,
             chain.end_weight if destination >= 0 else 0.0,
+            self._signatures(chain),
         )
+
+    def _signatures(self, chain: Chain) -> Ints:
+        own = list(chain.fragments)
+        return np.full(len(own), -1) if self.signature is None else self.signature[own]
 
     def _deploy(self, number: int, way: ChainWay) -> None:
         chain = self.search.chains[number]
-        colony_kernels.deploy(self.colony, chain.tasks, chain.sides, way, 1.0)
+        colony_kernels.deploy(self.colony, self._arrays(chain), way, 1.0)
         self.ways[number] = way
+        for at in range(int(way.size[0])):
+            self.here.setdefault(int(way.site[at]), {})[number] = at
         self._set_sites(chain, way)
+
+    def withdraw(self, number: int) -> None:
+        """A chain ends. What others share of it, they run from now on."""
+        chain, way = self.search.chains[number], self.ways[number]
+        colony_kernels.deploy(self.colony, self._arrays(chain), way, -1.0)
+        for at in range(int(way.size[0])):
+            del self.here[int(way.site[at])][number]
+            if self.signature is not None:
+                self._hand_over(int(way.site[at]))
+
+    def _hand_over(self, site: int) -> None:
+        """The first that shared something which nobody runs any more runs it."""
+        running = set(self.pinned_here.get(site, ()))
+        for number, at in self.here[site].items():
+            way, arrays = self.ways[number], self._arrays(self.search.chains[number])
+            own = arrays[8][int(way.first[at]) : int(way.last[at]) + 1].tolist()
+            shared = next((n for n, k in enumerate(own) if k not in running), len(own))
+            if shared < way.shared[at]:
+                colony_kernels.count_flow(self.colony, arrays, way, at, -1.0)
+                way.shared[at] = shared
+                colony_kernels.count_flow(self.colony, arrays, way, at, 1.0)
+            running.update(own)
 
     def _set_sites(self, chain: Chain, way: ChainWay) -> None:
         for at in range(int(way.size[0])):
@@ -178,7 +217,7 @@ class ColonyRun:
 
 
 def new_colony(
-    search: LatencySearch, neighbours: Sequence[Sequence[int]], seed: int, sharpness: float
+    search: LatencySearch, neighbours: Sequence[Sequence[int]], seed: int, sharpness: float, kinds: int = 0
 ) -> Colony:
     """With the first pheromones and nothing deployed."""
     template, count = search.many.template, len(neighbours)
@@ -208,4 +247,5 @@ def new_colony(
         np.zeros((count, 8)),
         np.zeros(2, dtype=np.int64),
         np.zeros(2),
+        np.zeros((count, kinds), dtype=np.int64),
     )

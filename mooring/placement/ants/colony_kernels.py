@@ -22,6 +22,7 @@ from mooring.placement.ants.cell_kernels import (
     station_of,
     wait_s,
 )
+from mooring.placement.copy_kernels import copy
 
 segment_flow = njit(cache=True)(rules.segment_flow)
 leaving_variability = njit(cache=True)(rules.leaving_variability)
@@ -45,6 +46,8 @@ class ChainWay(NamedTuple):
     cost: Floats
     effect: Floats
     """The part of the cost that others have."""
+    shared: Ints
+    """How many of the tasks at each, from its first on, run there already for another chain."""
     size: Ints
     """Of one number: how many sites."""
 
@@ -58,26 +61,41 @@ def empty_way(tasks) -> ChainWay:  # type: ignore[no-untyped-def]
         np.zeros(tasks),
         np.zeros(tasks),
         np.zeros(tasks),
+        np.zeros(tasks, np.int64),
         np.zeros(1, np.int64),
     )
 
 
 @njit(cache=True)
-def segment_cost(colony, tasks, sides, s, first, last, variability, before, waits, limit):  # type: ignore[no-untyped-def]
+def tasks_that_run(colony, signature, s, first, last) -> int:  # type: ignore[no-untyped-def]
+    """How many of the tasks, from the first on, run at site s already."""
+    found = 0
+    while first + found <= last and signature[first + found] >= 0:
+        if colony.runs[s, signature[first + found]] == 0:
+            break
+        found += 1
+    return found
+
+
+@njit(cache=True)
+def segment_cost(colony, tasks, sides, s, first, last, shared, variability, before, waits, limit):  # type: ignore[no-untyped-def]
     """What tasks first to last cost at site s, in seconds of the mean query; the part of it that others have;
-    and how irregularly their results leave. Infinite beyond the load limit, and where there is no room.
+    and how irregularly their results leave. Infinite beyond the load limit, and where there is no room for
+    those that are not shared.
 
     before: the site that messages come from (-1: none).
     """
-    flow = segment_flow(tasks, sides, first, last, variability, colony.trigger_s)
+    flow = segment_flow(tasks, sides, first, last, shared, variability, colony.trigger_s)
     row, capacity = colony.totals[s], colony.capacity_cores[s]
-    if row[FIXED] + flow[6] > capacity * (1.0 + SLACK):
+    is_new = first + shared <= last
+    if is_new and row[FIXED] + flow[6] > capacity * (1.0 + SLACK):
         return math.inf, 0.0, 1.0
-    if row[MEMORY] + flow[7] > colony.memory_limit_mb[s] * (1.0 + SLACK):
+    if is_new and row[MEMORY] + flow[7] > colony.memory_limit_mb[s] * (1.0 + SLACK):
         return math.inf, 0.0, 1.0
     if colony.trigger_s > 0.0:
         there, more = row[1] + row[FIXED], flow[1] + flow[6]
-        cost, effect = batch_cost(capacity, there, row[WEIGHT], more, flow[WEIGHT], limit, colony.trigger_s)
+        most = limit if is_new else math.inf
+        cost, effect = batch_cost(capacity, there, row[WEIGHT], more, flow[WEIGHT], most, colony.trigger_s)
         return cost, effect, 1.0
     was = station_of(capacity, row[0], row[1], row[2], row[3], row[4], row[FIXED])
     now = station_of(
@@ -89,7 +107,7 @@ def segment_cost(colony, tasks, sides, s, first, last, variability, before, wait
         row[4] + flow[4],
         row[FIXED] + flow[6],
     )
-    if not now[0] < limit:
+    if (is_new and not now[0] < limit) or (not is_new and not now[1] < math.inf):
         return math.inf, 0.0, 1.0
     weight = tasks[first][rules.WEIGHT]
     way_s = colony.latency_s[before, s] if before >= 0 else 0.0
@@ -105,9 +123,9 @@ def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-u
     (infinite: it failed), the effect on others in it, and its greediness.
 
     chain: tasks, sides, source, start is a fragment, variability, destination (-1: none), end is a fragment,
-    weight of the way there.
+    weight of the way there, signatures of the tasks (-1: not to be shared).
     """
-    tasks, sides, source, from_fragment, variability, destination, to_fragment, end_weight = chain
+    tasks, sides, source, from_fragment, variability, destination, to_fragment, end_weight, signature = chain
     count, n = len(colony.capacity_cores), len(tasks)
     state = next_random(state)
     greed = 1 + int(state / MODULUS * n)
@@ -119,7 +137,7 @@ def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-u
     way.size[0], path_size[0] = 0, 1
     # A chain may begin where it ends, and still have its tasks elsewhere.
     path[0], is_visited[source] = source, source != destination
-    s, k, before = source, 0, source
+    s, k, before, shares = source, 0, source, True
     while True:
         places, has_arrived = True, s == destination and path_size[0] > 1
         if not has_arrived:
@@ -129,16 +147,18 @@ def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-u
             places = False  # it began here: a site has one segment of a chain
         if places:
             waits = not (from_fragment and k == 0 and s == source)
-            for many in range(min(greed, n - k), 0, -1):
+            shared = tasks_that_run(colony, signature, s, k, n - 1) if shares else 0
+            for many in range(max(min(greed, n - k), shared), max(shared - 1, 0), -1):
                 cost, effect, left = segment_cost(
-                    colony, tasks, sides, s, k, k + many - 1, variability, before, waits, limit
+                    colony, tasks, sides, s, k, k + many - 1, shared, variability, before, waits, limit
                 )
                 if cost < math.inf:
                     at = way.size[0]
                     way.site[at], way.first[at], way.last[at] = s, k, k + many - 1
                     way.variability[at], way.cost[at], way.effect[at] = variability, cost, effect
+                    way.shared[at] = shared
                     way.size[0] += 1
-                    k, before, variability = k + many, s, left
+                    k, before, variability, shares = k + many, s, left, shared == many
                     break
         if k == n or has_arrived:
             break
@@ -178,9 +198,12 @@ def _end_cost(colony, last, destination, to_fragment, end_weight) -> float:  # t
 
 @njit(cache=True)
 def _balance(colony, chain, way, limit):  # type: ignore[no-untyped-def]
-    """On the way back: one task to the site before or after, where the two together then cost less."""
+    """On the way back: one task to the site before or after, where the two together then cost less. What is
+    shared stays where it runs."""
     tasks, sides, source, from_fragment = chain[0], chain[1], chain[2], chain[3]
     for at in range(way.size[0] - 1, 0, -1):
+        if way.shared[at] > 0 or way.shared[at - 1] > 0:
+            continue
         best, move = way.cost[at] + way.cost[at - 1], 0
         costs = np.zeros((3, 4))
         for shift in (-1, 1):
@@ -195,6 +218,7 @@ def _balance(colony, chain, way, limit):  # type: ignore[no-untyped-def]
                 way.site[at],
                 first,
                 way.last[at],
+                0,
                 way.variability[at],
                 way.site[at - 1],
                 True,
@@ -209,6 +233,7 @@ def _balance(colony, chain, way, limit):  # type: ignore[no-untyped-def]
                 way.site[at - 1],
                 way.first[at - 1],
                 last,
+                0,
                 way.variability[at - 1],
                 earlier,
                 waits,
@@ -226,23 +251,30 @@ def _balance(colony, chain, way, limit):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def copy_way(source, target):  # type: ignore[no-untyped-def]
-    target.site[:], target.first[:], target.last[:] = source.site, source.first, source.last
-    target.variability[:] = source.variability
-    target.cost[:], target.effect[:] = source.cost, source.effect
+    copy(source.site, target.site)
+    copy(source.first, target.first)
+    copy(source.last, target.last)
+    copy(source.variability, target.variability)
+    copy(source.cost, target.cost)
+    copy(source.effect, target.effect)
+    copy(source.shared, target.shared)
     target.size[0] = source.size[0]
 
 
 @njit(cache=True)
 def cost_of(colony, chain, way) -> float:  # type: ignore[no-untyped-def]
-    """Of a way as it is, with nothing of it in the totals."""
-    tasks, sides, before, from_fragment = chain[0], chain[1], chain[2], chain[3]
-    total, variability = 0.0, chain[4]
+    """Of a way as it is, with nothing of it in the totals; it shares what runs at its sites."""
+    tasks, sides, before, from_fragment, signature = chain[0], chain[1], chain[2], chain[3], chain[8]
+    total, variability, shares = 0.0, chain[4], True
     for at in range(way.size[0]):
         s = way.site[at]
         waits = not (from_fragment and at == 0 and s == chain[2])
         way.variability[at] = variability
+        first, last = way.first[at], way.last[at]
+        way.shared[at] = tasks_that_run(colony, signature, s, first, last) if shares else 0
+        shares = way.shared[at] == last + 1 - first
         way.cost[at], way.effect[at], variability = segment_cost(
-            colony, tasks, sides, s, way.first[at], way.last[at], variability, before, waits, math.inf
+            colony, tasks, sides, s, first, last, way.shared[at], variability, before, waits, math.inf
         )
         total += way.cost[at]
         before = s
@@ -251,12 +283,23 @@ def cost_of(colony, chain, way) -> float:  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def deploy(colony, tasks, sides, way, sign):  # type: ignore[no-untyped-def]
+def deploy(colony, chain, way, sign):  # type: ignore[no-untyped-def]
     """Add the flows of a way to the totals of its sites, or take them away."""
     for at in range(way.size[0]):
-        flow = segment_flow(tasks, sides, way.first[at], way.last[at], way.variability[at], colony.trigger_s)
-        for column in range(8):
-            colony.totals[way.site[at], column] += sign * flow[column]
+        count_flow(colony, chain, way, at, sign)
+        for k in range(way.first[at], way.last[at] + 1):
+            if chain[8][k] >= 0:
+                colony.runs[way.site[at], chain[8][k]] += int(sign)
+
+
+@njit(cache=True)
+def count_flow(colony, chain, way, at, sign):  # type: ignore[no-untyped-def]
+    first, last = way.first[at], way.last[at]
+    flow = segment_flow(
+        chain[0], chain[1], first, last, way.shared[at], way.variability[at], colony.trigger_s
+    )
+    for column in range(8):
+        colony.totals[way.site[at], column] += sign * flow[column]
 
 
 @njit(cache=True)
@@ -284,7 +327,8 @@ def forage(colony, law, chain, number, routing, scouts, first_ant, best, seen): 
             if effect <= law.outstanding * (cost - effect) and law.outstanding > 0.0:
                 break
         elif greed >= 0:
-            failed[waiting, : size[0]], sizes[waiting], greeds[waiting] = path[: size[0]], size[0], greed
+            copy(path, failed[waiting])
+            sizes[waiting], greeds[waiting] = size[0], greed
             waiting = _after_failure(colony, law, destination, failed, sizes, greeds, waiting + 1)
     return least, first_ant + routing + scouts
 
@@ -314,6 +358,7 @@ def _after_failure(colony, law, destination, failed, sizes, greeds, waiting) -> 
     kept = 0
     for one in range(waiting):
         if not alike[one]:
-            failed[kept], sizes[kept], greeds[kept] = failed[one], sizes[one], greeds[one]
+            copy(failed[one], failed[kept])
+            sizes[kept], greeds[kept] = sizes[one], greeds[one]
             kept += 1
     return kept

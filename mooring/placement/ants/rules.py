@@ -38,22 +38,34 @@ def ant_seed(seed: int, chain: int, number: int) -> int:
 
 
 def segment_flow(
-    tasks: Any, sides: Any, first: int, last: int, arrival_variability: float, trigger_s: float
+    tasks: Any,
+    sides: Any,
+    first: int,
+    last: int,
+    shared: int,
+    arrival_variability: float,
+    trigger_s: float,
 ) -> Any:
     """What the tasks first to last add to a site's totals when they are there together, and the core-seconds
     until a message's result is there.
 
     A message passes all of them before the next one begins (equation 3). In micro-batches (`trigger_s` > 0)
-    each of them has batches of its own, and the weights of all count.
+    each of them has batches of its own, and the weights of all count. The first `shared` of them run there
+    already for somebody else: they add nothing but the queries that wait for them (section 3.10).
     """
     rate = load = square = squared_rates = irregular = weight = 0.0
     fixed = memory = path = behind = behind_variance = 0.0
     for k in range(last, first - 1, -1):
-        fixed += tasks[k][FIXED]
-        memory += tasks[k][MEMORY]
         path += tasks[k][PATH]
         if trigger_s > 0.0 or k == first:
             weight += tasks[k][WEIGHT]
+        if k < first + shared:
+            for n in range(len(sides)):
+                if sides[n][SIDE_TASK] == k and sides[n][SIDE_RATE] > 0.0:
+                    weight += sides[n][SIDE_WEIGHT]
+            continue
+        fixed += tasks[k][FIXED]
+        memory += tasks[k][MEMORY]
         for n in range(len(sides)):
             if sides[n][SIDE_TASK] == k and sides[n][SIDE_RATE] > 0.0:
                 mean = sides[n][SIDE_WORK] + sides[n][SIDE_GAIN] * behind
@@ -69,12 +81,13 @@ def segment_flow(
         variance = tasks[k][WORK_VARIANCE] + tasks[k][GAIN] * behind_variance
         variance += tasks[k][GAIN_VARIANCE] * behind * behind
         behind, behind_variance = mean, variance
-    own = tasks[first][RATE]
-    rate += own
-    load += own * behind
-    square += own * (behind * behind + behind_variance)
-    squared_rates += own * own
-    irregular += own * arrival_variability
+    if first + shared <= last:
+        own = tasks[first + shared][RATE]
+        rate += own
+        load += own * behind
+        square += own * (behind * behind + behind_variance)
+        squared_rates += own * own
+        irregular += own * arrival_variability
     return rate, load, square, squared_rates, irregular, weight, fixed, memory, path
 
 

@@ -12,6 +12,7 @@ from mooring.load.queued.latencies import QueuedLatencies, queued_latencies
 from mooring.placement.judging.headroom_sentence import headroom_sentences
 from mooring.placement.judging.network_metrics import query_latencies_ms
 from mooring.placement.placement import Placement
+from mooring.placement.shared import as_shared
 from mooring.problem.problem import Problem
 
 
@@ -39,6 +40,7 @@ def explain_latency(placement: Placement, metrics: Mapping[str, object]) -> Late
         *_slowest(problem, slowest, total_ms, ways_ms),
         *_busiest(problem, busiest, found),
         *_limits(problem, total_ms),
+        *_shared(placement),
         *headroom_sentences(metrics),
     ]
     mean_ms, way_ms = float(total_ms.mean()), float(ways_ms.mean())
@@ -72,6 +74,20 @@ def _busiest(problem: Problem, site: int, found: QueuedLatencies) -> list[str]:
         return [f"Site {problem.sites[site].name} is full: what it is sent grows without end."]
     name = problem.sites[site].name
     return [f"Messages wait longest at {name}: {wait_ms:.4g} ms at a utilisation of {used:.0%}."]
+
+
+def _shared(placement: Placement) -> list[str]:
+    """What it would be if operators that compute the same at one site ran once."""
+    running = as_shared(placement)
+    if running is placement:
+        return []
+    found = queued_latencies(running.problem, running.site_of_operator.tolist())
+    mean_ms, busiest = 1e3 * float(found.query_s.mean()), int(np.argmax(found.site_utilisation))
+    wait = f"wait {mean_ms:.4g} ms on average" if np.isfinite(mean_ms) else "still wait without end"
+    return [
+        f"Where an engine shares, queries {wait}; the fullest site is then "
+        f"{running.problem.sites[busiest].name}, at {found.site_utilisation[busiest]:.0%}."
+    ]
 
 
 def _limits(problem: Problem, total_ms: np.ndarray) -> list[str]:

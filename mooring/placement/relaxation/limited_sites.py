@@ -9,8 +9,8 @@ import numpy as np
 
 from mooring.arrays import Bools, Floats, Ints
 from mooring.load.model import LoadModel
-from mooring.placement.relaxation.signatures import Signature
 from mooring.placement.relaxation.springs import Springs
+from mooring.placement.signatures import Signature
 from mooring.placement.site_limits import SLACK
 from mooring.problem.network import Network
 

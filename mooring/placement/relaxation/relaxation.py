@@ -22,8 +22,8 @@ from mooring.placement.placement import Placement
 from mooring.placement.policy import Context, Subject
 from mooring.placement.relaxation.limited_sites import LimitedSites
 from mooring.placement.relaxation.mapping import Mapper, MappingParams, MappingReport, Ranking
-from mooring.placement.relaxation.signatures import signatures
 from mooring.placement.relaxation.springs import SpringParams, Springs, problem_springs, virtual_positions
+from mooring.placement.signatures import fragment_signatures
 from mooring.problem.problem import Problem
 
 
@@ -109,8 +109,7 @@ class Relaxation:
         order: Ints,
     ) -> Mapper:
         latency_ms = _symmetric(problem)
-        own = signatures(problem) if self.reuse else None
-        equal = None if own is None else [tuple(own[j] for j in members) for members in problem.fragments]
+        equal = fragment_signatures(problem) if self.reuse else None
         sites = LimitedSites(model, problem.network, springs, latency_ms, equal)
         pinned = np.flatnonzero(model.pinned_site >= 0)
         for fragment in pinned.tolist():

@@ -217,8 +217,12 @@ class AntsSite:
     # Enforcement, and what is placed.
 
     def _enforce(self, ant: EnforcementAnt, now_ms: float) -> list[Effect]:
+        """Check again what it costs and what runs here that it can share; reserve, or abort."""
         chain, segment = ant.chain, ant.segments[ant.position]
         if (chain.number, ant.attempt) not in self.deployed.reservations:
+            shared = 0
+            if all(earlier.is_all_shared for earlier in ant.segments[: ant.position]):
+                shared = self.deployed.tasks_that_run(chain, segment.first, segment.last)
             before = ant.segments[ant.position - 1].site if ant.position else chain.source
             waits = not (chain.from_fragment and ant.position == 0 and self.site == chain.source)
             cost, _, _ = self.deployed.cost(
@@ -229,20 +233,25 @@ class AntsSite:
                 before,
                 waits=waits,
                 limit=ant.limit,
+                shared=shared,
             )
+            segment = msgspec.structs.replace(segment, shared=shared)
             if not cost <= segment.cost * (1.0 + self._params.ants.tolerance) + 1e-12:
                 reason = f"placing it at site {self.site} has become too costly since it was scouted"
                 return [Send(chain.source, Aborted(chain.number, ant.attempt, reason))]
-        self.deployed.reserve(chain, ant.attempt, segment, now_ms + self._params.reservation_ms)
-        if ant.position + 1 < len(ant.segments):
-            further = msgspec.structs.replace(ant, position=ant.position + 1)
-            return [Send(ant.segments[further.position].site, further)]
-        return [Send(chain.source, Enforced(chain.number, ant.attempt))]
+        kept = self.deployed.reserve(chain, ant.attempt, segment, now_ms + self._params.reservation_ms)
+        segments = (*ant.segments[: ant.position], kept.segment, *ant.segments[ant.position + 1 :])
+        if ant.position + 1 < len(segments):
+            further = msgspec.structs.replace(ant, segments=segments, position=ant.position + 1)
+            return [Send(segments[further.position].site, further)]
+        return [Send(chain.source, Enforced(chain.number, ant.attempt, segments))]
 
     def _hold(self, sender: int, message: HoldChain, now_ms: float) -> list[Effect]:
         chain, segment = message.chain, message.segment
         fits = (chain.number, message.attempt) in self.deployed.reservations
         if not fits:
+            running = self.deployed.tasks_that_run(chain, segment.first, segment.last)
+            segment = msgspec.structs.replace(segment, shared=min(segment.shared, running))
             cost, _, _ = self.deployed.cost(
                 chain,
                 segment.first,
@@ -251,6 +260,7 @@ class AntsSite:
                 -1,
                 waits=True,
                 limit=self._params.ants.most_limit,
+                shared=segment.shared,
             )
             fits = cost < math.inf
         if fits:

@@ -57,24 +57,28 @@ class Deployed:
         *,
         waits: bool,
         limit: float,
+        shared: int = 0,
     ) -> tuple[float, float, float]:
         """What tasks first to last would cost here, in seconds of the mean query; the part of it that others
-        have; how irregularly results leave. Infinite beyond the limit, and without room."""
+        have; how irregularly results leave. Infinite beyond the limit, and without room for those that are
+        not shared."""
         facts, totals = self._facts, self.totals
-        flow = rules.segment_flow(chain.tasks, chain.sides, first, last, variability, facts.trigger_s)
-        if totals[FIXED] + flow[FIXED] > facts.capacity_cores * (1.0 + SLACK):
+        flow = rules.segment_flow(chain.tasks, chain.sides, first, last, shared, variability, facts.trigger_s)
+        is_new = first + shared <= last
+        if is_new and totals[FIXED] + flow[FIXED] > facts.capacity_cores * (1.0 + SLACK):
             return NO_ROOM
-        if totals[MEMORY] + flow[MEMORY] > facts.memory_mb * (1.0 + SLACK):
+        if is_new and totals[MEMORY] + flow[MEMORY] > facts.memory_mb * (1.0 + SLACK):
             return NO_ROOM
         if facts.trigger_s > 0.0:
             there, more = totals[1] + totals[FIXED], flow[1] + flow[FIXED]
+            most = limit if is_new else math.inf
             cost, effect = rules.batch_cost(
-                facts.capacity_cores, there, totals[WEIGHT], more, flow[WEIGHT], limit, facts.trigger_s
+                facts.capacity_cores, there, totals[WEIGHT], more, flow[WEIGHT], most, facts.trigger_s
             )
             return cost, effect, 1.0
         was = self._station(totals)
         now = self._station([mine + more for mine, more in zip(totals, flow, strict=False)])
-        if not now[0] < limit:
+        if (is_new and not now[0] < limit) or (not is_new and not now[1] < math.inf):
             return NO_ROOM
         weight = chain.tasks[first][rules.WEIGHT]
         way_s = facts.from_s[before] if before >= 0 else 0.0
@@ -91,33 +95,51 @@ class Deployed:
             return 0.0
         return chain.end_weight * (self._facts.from_s[last] + (self.wait_s if chain.to_fragment else 0.0))
 
-    def reserve(self, chain: ChainSpec, attempt: int, segment: Segment, expires_ms: float) -> None:
+    def reserve(self, chain: ChainSpec, attempt: int, segment: Segment, expires_ms: float) -> Reservation:
         """Again is the same as once, but for the time."""
         key = chain.number, attempt
-        if key in self.reservations:
-            kept = self.reservations[key]
+        kept = self.reservations.get(key)
+        if kept is None:
+            self._add(Reservation(chain, attempt, segment, self._flow(chain, segment), expires_ms))
+        else:
             later = max(expires_ms, kept.expires_ms)
             self.reservations[key] = msgspec.structs.replace(kept, expires_ms=later)
-            return
-        flow = rules.segment_flow(
-            chain.tasks,
-            chain.sides,
-            segment.first,
-            segment.last,
-            segment.variability,
-            self._facts.trigger_s,
-        )
-        self._add(Reservation(*key, segment, tuple(flow[: rules.TOTALS]), expires_ms))
+        return self.reservations[key]
+
+    def tasks_that_run(self, chain: ChainSpec, first: int, last: int) -> int:
+        """How many of a chain's tasks, from the first on, run here already for other chains."""
+        others = (each for each in self.reservations.values() if each.chain.number != chain.number)
+        running = {signature for each in others for signature in _signatures(each)}
+        own = chain.signatures[first : last + 1]
+        return next((n for n, k in enumerate(own) if k < 0 or k not in running), len(own))
 
     def release(self, chain: int, attempt: int) -> bool:
+        """What others share of it stays, and is theirs."""
         gone = self.reservations.pop((chain, attempt), None)
         if gone is None:
             return False
-        for n, value in enumerate(gone.flow):
-            self.totals[n] -= value
+        self._count(gone, -1.0)
         if not self.reservations:
             self.totals = [0.0] * rules.TOTALS
+        self.hand_over()
         return True
+
+    def hand_over(self) -> None:
+        """The first that shared something which nobody runs any more runs it."""
+        runners: dict[int, set[int]] = {}
+        for key, each in self.reservations.items():
+            own = _signatures(each)
+            left = next(
+                (n for n, k in enumerate(own) if not runners.get(k, set()) - {each.chain.number}), len(own)
+            )
+            if left < each.segment.shared:
+                self._count(each, -1.0)
+                segment = msgspec.structs.replace(each.segment, shared=left)
+                each = msgspec.structs.replace(each, segment=segment, flow=self._flow(each.chain, segment))
+                self.reservations[key] = each
+                self._count(each, 1.0)
+            for signature in own:
+                runners.setdefault(signature, set()).add(each.chain.number)
 
     def expire(self, now_ms: float) -> bool:
         """Release what nobody has renewed in time."""
@@ -130,6 +152,26 @@ class Deployed:
         return min((each.expires_ms for each in self.reservations.values()), default=None)
 
     def _add(self, reservation: Reservation) -> None:
-        self.reservations[reservation.chain, reservation.attempt] = reservation
+        self.reservations[reservation.chain.number, reservation.attempt] = reservation
+        self._count(reservation, 1.0)
+
+    def _flow(self, chain: ChainSpec, segment: Segment) -> tuple[float, ...]:
+        flow = rules.segment_flow(
+            chain.tasks,
+            chain.sides,
+            segment.first,
+            segment.last,
+            segment.shared,
+            segment.variability,
+            self._facts.trigger_s,
+        )
+        return tuple(flow[: rules.TOTALS])
+
+    def _count(self, reservation: Reservation, sign: float) -> None:
         for n, value in enumerate(reservation.flow):
-            self.totals[n] += value
+            self.totals[n] += sign * value
+
+
+def _signatures(reservation: Reservation) -> tuple[int, ...]:
+    segment = reservation.segment
+    return reservation.chain.signatures[segment.first : segment.last + 1]

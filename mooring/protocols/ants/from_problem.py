@@ -29,8 +29,11 @@ def site_facts(search: LatencySearch, neighbours: Sequence[Sequence[int]]) -> li
     ]
 
 
-def chain_spec(number: int, chain: Chain, site_of_fragment: Ints) -> ChainSpec:
-    """Between the sites that its ends have by now; one without an end stays where the other is."""
+def chain_spec(number: int, chain: Chain, site_of_fragment: Ints, signature: Ints | None = None) -> ChainSpec:
+    """Between the sites that its ends have by now; one without an end stays where the other is.
+
+    signature: per fragment, what it computes; None: nothing is shared.
+    """
     source, destination = chain.start.site_in(site_of_fragment), chain.end.site_in(site_of_fragment)
     either = max(source, destination, 0)
     return ChainSpec(
@@ -43,4 +46,5 @@ def chain_spec(number: int, chain: Chain, site_of_fragment: Ints) -> ChainSpec:
         either if destination < 0 else destination,
         chain.end.fragment >= 0,
         chain.end_weight if destination >= 0 else 0.0,
+        () if signature is None else tuple(signature[list(chain.fragments)].tolist()),
     )

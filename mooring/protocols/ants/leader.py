@@ -121,10 +121,12 @@ class Leader:
         if hunt is None or hunt.phase != "enforcing" or hunt.attempt != message.attempt:
             return []
         del self._hunts[message.chain]
-        led = Led(hunt.chain, "placed", hunt.attempt, hunt.segments)
+        led = Led(hunt.chain, "placed", hunt.attempt, message.segments)
         self.led[message.chain] = led
-        sites = tuple(s.site for s in hunt.segments for _ in range(s.first, s.last + 1))
-        return [Output(Placed(message.chain, sites)), *self._hold(led, now_ms)]
+        tasks = [(s, k - s.first) for s in led.segments for k in range(s.first, s.last + 1)]
+        shared = tuple(n < s.shared for s, n in tasks)
+        placed = Placed(message.chain, tuple(s.site for s, _ in tasks), shared if any(shared) else ())
+        return [Output(placed), *self._hold(led, now_ms)]
 
     def aborted(self, message: Aborted, now_ms: float) -> list[Effect]:
         hunt = self._hunts.get(message.chain)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 
-class ChainSpec(msgspec.Struct, frozen=True):
+class ChainSpec(msgspec.Struct, frozen=True, omit_defaults=True):
     """A chain that wants sites, between two that it has (`placement/ants/chains.py`)."""
 
     number: int
@@ -22,9 +22,11 @@ class ChainSpec(msgspec.Struct, frozen=True):
     destination: int
     to_fragment: bool
     end_weight: float
+    signatures: tuple[int, ...] = ()
+    """Per task: equal ones compute the same; -1, or none at all: not to be shared."""
 
 
-class Segment(msgspec.Struct, frozen=True):
+class Segment(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tasks of a chain that are together at a site, and what they cost there."""
 
     site: int
@@ -33,6 +35,12 @@ class Segment(msgspec.Struct, frozen=True):
     variability: float
     cost: float
     effect: float
+    shared: int = 0
+    """How many of its tasks, from the first on, run there already for another chain."""
+
+    @property
+    def is_all_shared(self) -> bool:
+        return self.shared == self.last + 1 - self.first
 
 
 # Ants.
@@ -119,6 +127,8 @@ class LatencyAnt(msgspec.Struct, frozen=True, tag=True):
 class Enforced(msgspec.Struct, frozen=True, tag=True):
     chain: int
     attempt: int
+    segments: tuple[Segment, ...]
+    """As they were reserved, with what they share."""
 
 
 class Aborted(msgspec.Struct, frozen=True, tag=True):
@@ -174,6 +184,8 @@ class Placed(msgspec.Struct, frozen=True, tag=True):
     chain: int
     sites: tuple[int, ...]
     """Per task."""
+    shared: tuple[bool, ...] = ()
+    """Per task: whether it runs there already for another chain; none: nothing is shared."""
 
 
 class NotPlaced(msgspec.Struct, frozen=True, tag=True):
@@ -192,7 +204,7 @@ class CurrentLatency(msgspec.Struct, frozen=True, tag=True):
 class Reservation(msgspec.Struct, frozen=True):
     """A segment's flows at a site, until they expire."""
 
-    chain: int
+    chain: ChainSpec
     attempt: int
     segment: Segment
     flow: tuple[float, ...]

@@ -1,8 +1,10 @@
 """Scouting ants: a hypothetical placement along a path, and balance on the way back (section 3.7).
 
 At every site a scout places as many of the next tasks as its greediness and its load limit allow, or passes
-it by. When all have a site it goes to the destination, and from there back over the sites it has chosen: one
-task may go to the site before or after, where the two together then cost less.
+it by. As long as it has placed none anew, it shares next ones that run there already for another chain, at no
+further load (section 3.10); later ones it does not, since what feeds them would then run for nobody. When all
+have a site it goes to the destination, and from there back over the sites it has chosen: one task may go to
+the site before or after, where the two together then cost less.
 """
 
 from __future__ import annotations
@@ -41,13 +43,17 @@ def visit(scout: ScoutAnt, site: int, deployed: Deployed) -> ScoutAnt:
     chain, first = scout.chain, scout.placed
     before = scout.segments[-1].site if scout.segments else chain.source
     waits = not (chain.from_fragment and first == 0 and site == chain.source)
-    for many in range(min(scout.greed, len(chain.tasks) - first), 0, -1):
+    shared = 0
+    if all(segment.is_all_shared for segment in scout.segments):
+        shared = deployed.tasks_that_run(chain, first, len(chain.tasks) - 1)
+    most = max(min(scout.greed, len(chain.tasks) - first), shared)
+    for many in range(most, max(shared - 1, 0), -1):
         last = first + many - 1
         cost, effect, left = deployed.cost(
-            chain, first, last, scout.variability, before, waits=waits, limit=scout.limit
+            chain, first, last, scout.variability, before, waits=waits, limit=scout.limit, shared=shared
         )
         if cost < math.inf:
-            segment = Segment(site, first, last, scout.variability, cost, effect)
+            segment = Segment(site, first, last, scout.variability, cost, effect, shared)
             return msgspec.structs.replace(
                 scout, segments=(*scout.segments, segment), placed=last + 1, variability=left
             )
@@ -78,10 +84,11 @@ def balanced(back: ScoutReturn, deployed: Deployed) -> ScoutReturn:
 
 
 def _behind(scout: ScoutAnt, at: int, shift: int, deployed: Deployed) -> tuple[float, float]:
-    """Cost and effect here if the first task went to the site before (-1), or its last one came here (1)."""
+    """Cost and effect here if the first task went to the site before (-1), or its last one came here (1).
+    What is shared stays where it runs."""
     own, other = scout.segments[at], scout.segments[at - 1]
     first, last = own.first - shift, other.last - shift
-    if first > own.last or last < other.first:
+    if first > own.last or last < other.first or own.shared or other.shared:
         return math.inf, 0.0
     return deployed.cost(
         scout.chain, first, own.last, own.variability, other.site, waits=True, limit=scout.limit

@@ -43,12 +43,16 @@ def ring_facts(sites: int) -> list[SiteFacts]:
     return [SiteFacts(known[s], latency_s[s], latency_s[s], 1.0, 100.0) for s in range(sites)]
 
 
-def some_chain(number: int, sites: int) -> ChainSpec:
-    """Three tasks of a quarter of a core and 20 MB each: four chains do not fit on three sites."""
+def some_chain(number: int, sites: int, *, shares: bool = False) -> ChainSpec:
+    """Three tasks of a quarter of a core and 20 MB each: four chains do not fit on three sites.
+
+    Those that share begin with the same stream and compute the same in their first two tasks.
+    """
     task = 50.0, 0.005, 0.0, 0.005, 1.0, 0.0, 1.0 / CHAINS, 0.0, 20.0
-    source, destination = number % sites, (number + 1 + sites // 2) % sites
+    source, destination = 0 if shares else number % sites, (number + 1 + sites // 2) % sites
     end_weight = 1.0 / CHAINS
-    return ChainSpec(number, (task,) * 3, (), source, False, 1.0, destination, False, end_weight)
+    signatures = (0, 1, 2 + number) if shares else ()
+    return ChainSpec(number, (task,) * 3, (), source, False, 1.0, destination, False, end_weight, signatures)
 
 
 def _machines(world: WorldView) -> list[Any]:
@@ -90,6 +94,27 @@ class CountedRight:
             if abs(sum(trail.weights) - 1.0) > 1e-9 or min(trail.weights) < 0.0:
                 return f"site {step.site} goes to {destination} by {trail.weights}"
         return None
+
+    def at_end(self, world: WorldView) -> str | None:
+        return None
+
+
+class RunsForAllReaders:
+    """What several chains share at a site is counted there for as long as one of them has it."""
+
+    name = "what is shared ends with its last reader"
+
+    def after_step(self, step: Step, world: WorldView) -> str | None:
+        machine: Any = world.machine(step.site)
+        if machine is None:
+            return None
+        wanted, counted = set(), set()
+        for each in machine.deployed.reservations.values():
+            own, segment = each.chain.signatures, each.segment
+            wanted.update(own[segment.first : segment.last + 1])
+            counted.update(own[segment.first + segment.shared : segment.last + 1])
+        lost = wanted - counted
+        return f"site {step.site} has readers of {sorted(lost)}, which nobody runs" if lost else None
 
     def at_end(self, world: WorldView) -> str | None:
         return None
@@ -141,19 +166,21 @@ class NothingLeaked:
 
 
 def ants_checkers() -> Sequence[Checker]:
-    return (WithinLimits(), CountedRight(), EveryChainAnswered(), NothingLeaked())
+    return (WithinLimits(), CountedRight(), RunsForAllReaders(), EveryChainAnswered(), NothingLeaked())
 
 
 def draw_chains(generator: np.random.Generator, sites: int, horizon_ms: float) -> tuple[Request, ...]:
-    """Every chain is asked for at its leader, twice; one is to be placed anew with more work, one ends."""
+    """Every chain is asked for at its leader, twice; one is to be placed anew with more work, one ends. Half
+    of the times they share what they begin with."""
     times = np.sort(generator.integers(0, int(horizon_ms), 2 * CHAINS + 2)).tolist()
-    specs = [some_chain(k % CHAINS, sites) for k in range(2 * CHAINS)]
+    shares = bool(generator.integers(2))
+    specs = [some_chain(k % CHAINS, sites, shares=shares) for k in range(2 * CHAINS)]
     asked = [
         Request(float(at), spec.source, PlaceChain(spec)) for at, spec in zip(times, specs, strict=False)
     ]
-    ended, changed = some_chain(0, sites), some_chain(1, sites)
+    ended, changed = specs[0], specs[1]
     heavier = tuple((row[0], 1.2 * row[1], *row[2:]) for row in changed.tasks)
-    anew = ReplaceChain(msgspec.structs.replace(changed, tasks=heavier))
+    anew = ReplaceChain(msgspec.structs.replace(changed, tasks=heavier, signatures=()))
     return (
         *asked,
         Request(float(times[-2]), changed.source, anew),

@@ -17,18 +17,9 @@ def chains(
     cost_us: tuple[float, float] = (1000, 6000),
 ) -> Problem:
     """Chains of operators between random sites of a plane."""
-    place = rng.random((sites, 2)) * 80.0
-    apart = np.sqrt(((place[:, None] - place[None]) ** 2).sum(axis=2)) + 1.0
-    names = [f"s{i}" for i in range(sites)]
-    data: dict[str, Any] = {
-        "sites": {name: {"capacity": float(rng.choice([1, 2, 4]))} for name in names},
-        "latency_ms": {
-            a: {b: float(apart[i, j]) for j, b in enumerate(names) if i != j} for i, a in enumerate(names)
-        },
-        "streams": {},
-        "operators": {},
-        "queries": {},
-    }
+    data = _on_a_plane(rng, sites)
+    data |= {"streams": {}, "operators": {}, "queries": {}}
+    names = list(data["sites"])
     for q in range(queries):
         before = f"x{q}"
         data["streams"][before] = {"rate": float(rng.uniform(20, 100)), "site": str(rng.choice(names))}
@@ -42,6 +33,18 @@ def chains(
             before = f"o{q}_{i}"
         data["queries"][f"q{q}"] = {"reads": before, "site": str(rng.choice(names))}
     return Problem.from_dict(data)
+
+
+def _on_a_plane(rng: np.random.Generator, sites: int) -> dict[str, Any]:
+    place = rng.random((sites, 2)) * 80.0
+    apart = np.sqrt(((place[:, None] - place[None]) ** 2).sum(axis=2)) + 1.0
+    names = [f"s{i}" for i in range(sites)]
+    return {
+        "sites": {name: {"capacity": float(rng.choice([1, 2, 4]))} for name in names},
+        "latency_ms": {
+            a: {b: float(apart[i, j]) for j, b in enumerate(names) if i != j} for i, a in enumerate(names)
+        },
+    }
 
 
 def diamond() -> dict[str, Any]:
@@ -66,3 +69,19 @@ def diamond() -> dict[str, Any]:
         },
         "queries": {"tops": {"reads": "top", "site": "d"}, "logs": {"reads": "log", "site": "b"}},
     }
+
+
+def overlapping(rng: np.random.Generator, sites: int, queries: int, cost_us: float = 4000.0) -> Problem:
+    """Queries over three streams that clean and parse them in the same way, and then each has its own end."""
+    data = _on_a_plane(rng, sites)
+    names = list(data["sites"])
+    data["streams"] = {f"x{k}": {"rate": 50.0, "site": str(rng.choice(names))} for k in range(3)}
+    data["operators"], data["queries"] = {}, {}
+    for q in range(queries):
+        data["operators"] |= {
+            f"clean{q}": {"inputs": [f"x{q % 3}"], "cost_us": cost_us, "selectivity": 0.8},
+            f"parse{q}": {"inputs": [f"clean{q}"], "cost_us": cost_us},
+            f"end{q}": {"inputs": [f"parse{q}"], "cost_us": cost_us / 4 + q, "selectivity": 0.5},
+        }
+        data["queries"][f"q{q}"] = {"reads": f"end{q}", "site": str(rng.choice(names))}
+    return Problem.from_dict(data)

@@ -46,7 +46,7 @@ def test_a_chain_costs_what_the_model_says_that_it_adds(sites: tuple[int, ...]) 
     (chain,) = search.chains
     run = ColonyRun(search, AntParams(), [(1,), (0,)], 0, at)
     run.adopt(0)
-    colony_kernels.deploy(run.colony, chain.tasks, chain.sides, run.ways[0], -1.0)
+    run.withdraw(0)
     reckoned_s = chain.sure_s + colony_kernels.cost_of(run.colony, run._arrays(chain), run.ways[0])
     h_alone_s = (TRIGGER_S / 2.0 + TRIGGER_S * 0.25) / 2.0
     assert reckoned_s + h_alone_s == pytest.approx(

@@ -13,7 +13,7 @@ from mooring.placement.judging.network_metrics import network_metrics
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
 from mooring.placement.relaxation.relaxation import Relaxation
-from mooring.placement.relaxation.signatures import shared_operators
+from mooring.placement.signatures import shared_operators
 from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
 

@@ -11,7 +11,7 @@ from mooring.errors import InputError
 from mooring.network.cost_space import CostSpace
 from mooring.network.embedding import Embedding
 from mooring.placement.relaxation.running_queries import RunningQueries
-from mooring.placement.relaxation.signatures import signatures
+from mooring.placement.signatures import signatures
 from mooring.problem.problem import Problem
 
 LINE = 12

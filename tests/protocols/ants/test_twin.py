@@ -9,6 +9,7 @@ import pytest
 
 from mooring.load.build import build_load_model
 from mooring.placement.ants.ant_params import AntParams
+from mooring.placement.ants.ants import shared_kinds
 from mooring.placement.ants.colony import ColonyRun
 from mooring.placement.ants.latency_search import LatencySearch
 from mooring.placement.ants.neighbours import neighbours_of
@@ -16,10 +17,10 @@ from mooring.problem.problem import Problem
 from mooring.protocols.ants.ants_site import AntsSite, ants_machines
 from mooring.protocols.ants.colony_params import ColonyParams
 from mooring.protocols.ants.from_problem import chain_spec, site_facts
-from mooring.protocols.ants.messages import PlaceChain
+from mooring.protocols.ants.messages import EndChain, PlaceChain
 from mooring.simulator.harness.harness import Harness
 from mooring.simulator.harness.scenario import Scenario
-from tests.placement.ants.latency_problems import chains, diamond
+from tests.placement.ants.latency_problems import chains, diamond, overlapping
 
 PARAMS = AntParams(routing_ants=25, scouts=20, failures=2, most_limit=0.8)
 
@@ -54,7 +55,9 @@ def test_chains_that_begin_where_they_end_have_their_tasks_elsewhere_if_need_be(
     assert len(set(run.sites.tolist())) > 1
 
 
-def by_machines(search: LatencySearch, neighbours: list[tuple[int, ...]], seed: int) -> tuple[Any, Harness]:
+def by_machines(
+    search: LatencySearch, neighbours: list[tuple[int, ...]], seed: int, signature: Any = None
+) -> tuple[Any, Harness]:
     """Sites of fragments (-1: refused), chain after chain."""
     params = ColonyParams(PARAMS, seed, at_once=1, attempts=1, ant_ms=5000.0, lease_ms=1e9, forgotten_ms=1e12)
     facts = site_facts(search, neighbours)
@@ -64,7 +67,7 @@ def by_machines(search: LatencySearch, neighbours: list[tuple[int, ...]], seed: 
     )
     sites = search.model.pinned_site.astype(np.int64).copy()
     for number, chain in enumerate(search.chains):
-        spec = chain_spec(number, chain, sites)
+        spec = chain_spec(number, chain, sites, signature)
         harness.ask(spec.source, PlaceChain(spec))
         led = None
         while led is None or led.status == "searching":
@@ -106,6 +109,29 @@ def test_same_seeds_same_placements_pheromones_and_totals(
             assert run.colony.pheromone[destination, s, : len(own)] == pytest.approx(trail.weights)
             assert run.colony.trips[destination, s] == trail.trips
             assert run.colony.trip_mean[destination, s] == pytest.approx(trail.mean_s)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_same_seeds_share_the_same_and_what_is_shared_ends_with_its_last_reader(seed: int) -> None:
+    problem = overlapping(np.random.default_rng(seed), sites=6, queries=6)
+    search, signature = LatencySearch.of(problem, build_load_model(problem)), shared_kinds(problem)
+    neighbours = neighbours_of(problem.network, len(problem.sites), np.random.default_rng(seed))
+    found, harness = by_machines(search, neighbours, seed, signature)
+    run = ColonyRun(search, PARAMS, neighbours, seed, search.model.pinned_site.astype(np.int64), signature)
+    numbers = range(len(search.chains))
+    assert all(run.place(number) for number in numbers)
+    assert run.sites.tolist() == found.tolist()
+    deployed = [harness.machine(s).deployed for s in range(len(neighbours))]
+    reserved = [each for own in deployed for each in own.reservations.values()]
+    assert sum(int(run.ways[n].shared.sum()) for n in numbers) == sum(r.segment.shared for r in reserved) > 0
+    for number in numbers:
+        for s, own in enumerate(deployed):
+            assert run.colony.totals[s] == pytest.approx(own.totals, rel=1e-9, abs=1e-12)
+        run.withdraw(number)
+        harness.ask(chain_spec(number, search.chains[number], found).source, EndChain(number))
+        harness.run_until(harness.now_ms + 100.0)
+    assert run.colony.totals == pytest.approx(0.0, abs=1e-9)
+    assert not run.colony.runs.any()
 
 
 def test_in_the_tight_problem_chains_are_refused() -> None:

@@ -11,7 +11,14 @@ import pytest
 
 from mooring.protocols.ants.ants_site import AntsSite, ants_machines
 from mooring.protocols.ants.leader import Leader
-from mooring.protocols.ants.messages import HoldChain, PlaceChain, RoutingAnt, RoutingReturn, SiteMemory
+from mooring.protocols.ants.messages import (
+    EndChain,
+    HoldChain,
+    PlaceChain,
+    RoutingAnt,
+    RoutingReturn,
+    SiteMemory,
+)
 from mooring.protocols.protocol import Asked, Effect, Event, MakeMachine, Received, Send, Started
 from mooring.simulator.harness.ants_invariants import (
     CHAINS,
@@ -40,9 +47,9 @@ def test_a_thousand_schedules() -> None:
     assert found.finding is None, str(found.finding)
 
 
-def healthy(sites: int, chains: int) -> Scenario:
+def healthy(sites: int, chains: int, *, shares: bool = False) -> Scenario:
     latency_ms = tuple(tuple(10.0 * (a != b) for b in range(sites)) for a in range(sites))
-    specs = [some_chain(k, sites) for k in range(chains)]
+    specs = [some_chain(k, sites, shares=shares) for k in range(chains)]
     asked = tuple(Request(500.0 * k, spec.source, PlaceChain(spec)) for k, spec in enumerate(specs))
     return Scenario(0, latency_ms, 20_000.0, requests=asked)
 
@@ -61,6 +68,35 @@ def test_on_a_healthy_network_all_that_fits_is_placed_and_the_rest_refused_with_
     assert sorted(set(statuses(tight))) == ["placed", "refused"]
     reasons = [led.reason for s in range(3) for led in tight.machine(s).leader.led.values() if led.reason]
     assert all("after 4 attempts" in reason for reason in reasons)
+
+
+def test_what_several_chains_share_ends_with_the_last_of_them() -> None:
+    """All of a chain's four rivals fit on three sites if they share, and the load is that of what runs."""
+    harness = ANTS.run(healthy(3, CHAINS, shares=True))
+    assert harness.violation is None
+    assert statuses(harness) == ["placed"] * CHAINS
+    deployed = [harness.machine(site).deployed for site in range(3)]
+    reserved = [each for own in deployed for each in own.reservations.values()]
+    shared = sum(each.segment.shared for each in reserved)
+    assert shared > 0
+    assert sum(own.totals[1] for own in deployed) == pytest.approx(0.25 * (3 * CHAINS - shared))
+    for number in range(CHAINS - 1):
+        harness.ask(0, EndChain(number))
+        harness.run_until(harness.now_ms + 100.0)
+        assert harness.violation is None, harness.violation
+    last = sum(own.totals[1] for own in deployed)
+    assert last == pytest.approx(0.25 * 3)
+    harness.ask(0, EndChain(CHAINS - 1))
+    harness.run_until(harness.now_ms + 100.0)
+    assert not any(own.reservations for own in deployed)
+
+
+class EndsWithTheFirstReader(AntsSite):
+    """What is shared is gone when the chain that ran it first leaves."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.deployed.hand_over = lambda: None  # type: ignore[method-assign]
 
 
 class NeverExpires(AntsSite):
@@ -136,6 +172,7 @@ def planted(kind: Callable[..., AntsSite]) -> Subject:
         (WaitsForEver, "every chain is answered"),
         (ForgetsReservations, "every chain is answered"),
         (CountsTwice, "totals and probabilities are right"),
+        (EndsWithTheFirstReader, "what is shared ends with its last reader"),
     ],
 )
 def test_planted_bugs_are_found_and_made_small(bug: Callable[..., AntsSite], invariant: str) -> None:

@@ -34,6 +34,12 @@ def signatures(problem: Problem) -> tuple[Signature, ...]:
     return tuple(found[graph.stream_count :])
 
 
+def fragment_signatures(problem: Problem) -> tuple[tuple[Signature, ...], ...]:
+    """Per fragment, those of its operators: equal fragments compute the same, operator by operator."""
+    own = signatures(problem)
+    return tuple(tuple(own[j] for j in members) for members in problem.fragments)
+
+
 def _parts(problem: Problem) -> dict[int, tuple[int, int]]:
     """Which keys the instances of split operators get: an instance's number, and one for how they are cut."""
     cuts: dict[tuple[float, ...], int] = {}
