@@ -196,6 +196,7 @@ class Optimiser:
                 self._learn(places)
                 self.residence.informed |= whole
             case KnownFragments(specs=specs):
+                self._forget_rewired(specs)
                 self.residence.take(specs)
             case _ if isinstance(message, Answer):
                 return self._answered(message)
@@ -206,6 +207,14 @@ class Optimiser:
             self._reviews.forget(fragment)
             self._rates.pop(fragment, None)
             self.residence.measured_cores.pop(fragment, None)
+
+    def _forget_rewired(self, specs: Sequence[FragmentSpec]) -> None:
+        """Of a fragment that has other neighbours by now, what was measured at its links means nothing."""
+        for spec in specs:
+            known = self.residence.specs.get(spec.fragment)
+            if known is not None and _ends(known) != _ends(spec):
+                self._rates.pop(spec.fragment, None)
+                self._reviews.forget(spec.fragment)
 
     def _answered(self, answer: Answer) -> Sequence[Effect]:
         self._heard[answer.id] = self._round
@@ -244,6 +253,10 @@ class Optimiser:
             self._rates[fragment] = tuple(known + weight * (seen - known) for known, seen in pairs)
             if measured.cores is not None:
                 self.residence.measured_cores[fragment] = measured.cores
+
+
+def _ends(spec: FragmentSpec) -> list[tuple[int, int]]:
+    return [(link.fragment, link.site) for link in spec.links]
 
 
 Layout = Callable[[int], tuple[Sequence[FragmentSpec], Sequence[float]]]

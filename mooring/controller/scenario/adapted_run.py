@@ -7,7 +7,7 @@ after lost sites here too, whoever decides about moves.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +22,7 @@ from mooring.controller.deciding.surveyor import SurveyOptions
 from mooring.controller.looks import Look
 from mooring.controller.placing import Wish
 from mooring.controller.scenario.course import CourseReport, LimitWatch, MadeMove, Moment, Traffic
+from mooring.controller.scenario.sharing import StandIns, equal_operators, with_stand_ins
 from mooring.controller.scenario.simulated_agents import SimulatedAgents
 from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
 from mooring.controller.scenario.truth import Truth
@@ -65,6 +66,8 @@ class Circumstances:
     """Places what faults leave without a site."""
     believed: Problem | None = None
     """What deciders take the problem for, where its statistics are wrong."""
+    reuse: bool = True
+    """Whether a query that comes reads what already runs, where that computes the same."""
     guards: GuardOptions = field(default_factory=GuardOptions)
     survey: SurveyOptions = field(default_factory=SurveyOptions)
 
@@ -85,6 +88,7 @@ class Way:
 
 def run_adapted(scenario: Circumstances, way: Way, progress: Report = silent) -> CourseReport:
     """The same scenario, way and seed give the same report, to the last bit."""
+    equal = equal_operators(scenario.problem, scenario.changes) if scenario.reuse else {}
     engine = SimulatedEngine(
         scenario.problem,
         scenario.arrivals,
@@ -94,22 +98,37 @@ def run_adapted(scenario: Circumstances, way: Way, progress: Report = silent) ->
         behaviour=scenario.behaviour,
         limits=LIMITS,
         times=way.times,
+        stand_ins=equal,
     )
     with TemporaryDirectory() as folder:
-        return _run(scenario, way, engine, Path(folder), progress)
+        return _run(scenario, way, engine, equal, Path(folder), progress)
 
 
 def _run(
-    scenario: Circumstances, way: Way, engine: SimulatedEngine, folder: Path, progress: Report
+    scenario: Circumstances,
+    way: Way,
+    engine: SimulatedEngine,
+    equal: Mapping[str, tuple[str, ...]],
+    folder: Path,
+    progress: Report,
 ) -> CourseReport:
-    unfolding = Unfolding(engine, scenario.changes)
     agents = None if way.at_sites is None else way.at_sites(engine, scenario.seed)
-    truth = Truth(engine, scenario.changes, unfolding)
+    decider = way.decider if agents is None else ProtocolDecider(way.name, scenario.problem, agents)
+    truth = Truth(engine, scenario.changes)
+
+    def rewired(stand_ins: StandIns) -> None:
+        truth.rewire(stand_ins)
+        known = with_stand_ins(scenario.believed or scenario.problem, stand_ins)
+        run.session.adopt(known)
+        if isinstance(decider, ProtocolDecider):
+            decider.brief_anew(known)
+
+    unfolding = Unfolding(engine, scenario.changes, equal, rewired)
     run = simulated_run(
         engine,
         folder,
         Wish(scenario.policy, seed=scenario.seed),
-        decider=way.decider if agents is None else ProtocolDecider(way.name, scenario.problem, agents),
+        decider=decider,
         act=way.act,
         guards=scenario.guards,
         survey=scenario.survey,
@@ -158,5 +177,13 @@ def _run(
     if isinstance(way.decider, Sends):
         messages = Traffic(way.decider.sent_messages, int(way.decider.sent_bytes))
     return CourseReport(
-        way.name, tuple(moments), moves, incidents, report_of(engine), dict(whys), ledger, messages
+        way.name,
+        tuple(moments),
+        moves,
+        incidents,
+        report_of(engine),
+        dict(whys),
+        ledger,
+        messages,
+        tuple(unfolding.reused),
     )

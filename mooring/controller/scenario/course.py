@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from mooring.controller.deciding.decider import finite
+from mooring.controller.scenario.sharing import Reused
 from mooring.deployment.engine import Measurement
 from mooring.problem.query import Query
 from mooring.simulator.data_plane.report import SimulationReport
@@ -117,6 +118,8 @@ class CourseReport:
     """What lists promised, and what came of it."""
     traffic: Traffic = field(default_factory=Traffic)
     """Where machines at the sites decide."""
+    reused: tuple[Reused, ...] = ()
+    """What queries that came have found running."""
 
     def summary(self) -> dict[str, float | None]:
         """Shares are of the looks; latencies of all tuples that arrived."""
@@ -149,6 +152,7 @@ class CourseReport:
             "queries": {name: query.as_json() for name, query in self.simulated.queries.items()},
             "sites": {name: site.as_json() for name, site in self.simulated.sites.items()},
             "moves": [move.as_json() for move in self.moves],
+            "reused": [each.as_json() for each in self.reused],
             "incidents": [{"at_s": at_s, "what": what} for at_s, what in self.incidents],
             "nothing_done": dict(self.whys),
             "ledger": [dict(entry) for entry in self.ledger],

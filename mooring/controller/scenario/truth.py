@@ -8,7 +8,7 @@ import numpy as np
 
 from mooring.arrays import Floats
 from mooring.controller.deciding.picture import NOTHING_CORES, Picture, without_fragments
-from mooring.controller.scenario.unfolding import Unfolding
+from mooring.controller.scenario.sharing import StandIns, with_stand_ins
 from mooring.load.build import build_load_model
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.changes.agenda import rate_course
@@ -18,10 +18,15 @@ from mooring.simulator.data_plane.engine import SimulatedEngine
 
 
 class Truth:
-    def __init__(self, engine: SimulatedEngine, changes: Changes, unfolding: Unfolding) -> None:
-        self._engine, self._unfolding = engine, unfolding
-        self._problem, self._model = engine.problem, build_load_model(engine.problem)
+    def __init__(self, engine: SimulatedEngine, changes: Changes) -> None:
+        self._engine = engine
+        self.rewire({})
         self._courses = [rate_course(changes, s.name, s.rate) for s in engine.problem.streams]
+
+    def rewire(self, stand_ins: StandIns) -> None:
+        """Some operators do not run: others are read instead."""
+        self._problem = with_stand_ins(self._engine.problem, stand_ins)
+        self._model = build_load_model(self._problem)
 
     def rates(self, from_s: float, until_s: float | None = None) -> Floats:
         """Of the streams at an instant, or on average until another."""

@@ -54,10 +54,23 @@ class Arc:
     channel: tuple[str, str] | None = None  # producer and reader by name; None: inside a fragment
 
 
+def spare_channel(other: str, name: str) -> str:
+    """The producer's side of a channel from an operator to the readers of another."""
+    return f"{other} for {name}"
+
+
 class Binding:
     """The graph of a problem's data plane. Operators' sites are passed in, since they change."""
 
-    def __init__(self, problem: Problem, behaviour: Behaviour | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        behaviour: Behaviour | None = None,
+        stand_ins: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """`stand_ins`: per operator, by the name in the file, others that its readers may be given instead,
+        over a channel of their own (`spare_channel`).
+        """
         self.problem = problem
         self.network = problem.network
         """As it is now: latencies change while a run goes on."""
@@ -77,6 +90,11 @@ class Binding:
         self.groups: list[list[tuple[Arc, ...]]] = [
             self._groups_of(node) for node in range(self.stream_count + self.operator_count)
         ]
+        self.spare_closed: set[tuple[str, str]] = set()
+        """Spare channels over which nothing goes now."""
+        for name, others in (stand_ins or {}).items():
+            for other in others:
+                self._add_spare(name, other)
         if problem.network.comm_us > 0:
             self._add_relays()
         self.arcs: list[Arc] = [arc for groups in self.groups for group in groups for arc in group]
@@ -132,6 +150,19 @@ class Binding:
             channel = None if implicit else (self._name(node), self.sinks[sink].name)
             groups.append((Arc(node, sink=sink, channel=channel),))
         return groups
+
+    def _add_spare(self, name: str, other: str) -> None:
+        """From each instance of `other` to whoever reads that of `name` in another fragment."""
+        nodes = zip(self.problem.nodes_by_name[name], self.problem.nodes_by_name[other], strict=True)
+        for own, instead in nodes:
+            for group in self._groups_of(own):
+                arcs = tuple(
+                    replace(arc, producer=instead, channel=(spare_channel(other, name), arc.channel[1]))
+                    for arc in group
+                    if arc.channel is not None
+                )
+                self.spare_closed |= {arc.channel for arc in arcs if arc.channel is not None}
+                self.groups[instead] += [arcs] if arcs else []
 
     def _add_relays(self) -> None:
         """Route each stream with a site, and each query, through a relay at its site."""
@@ -288,7 +319,7 @@ class Binding:
             comm_us * arc.share
             for group in self.groups[self.stream_count + operator]
             for arc in group
-            if comm_us > 0 and self.crossing(arc, sites) is not None
+            if comm_us > 0 and arc.channel not in self.spare_closed and self.crossing(arc, sites) is not None
         )
 
     def model(self, sites: Sequence[int], arrivals: Sequence[Arrivals]) -> Model:

@@ -51,11 +51,13 @@ class SimulatedEngine:
         behaviour: Behaviour | None = None,
         limits: Limits | None = None,
         times: MoveTimes | None = None,
+        stand_ins: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
+        """`stand_ins`: operators that others may be read instead of, over spare channels (`Binding`)."""
         if len(arrivals) != len(problem.streams):
             raise InputError(f"{len(arrivals)} arrival processes for {len(problem.streams)} streams")
         self.problem = problem
-        self.binding = Binding(problem, behaviour)
+        self.binding = Binding(problem, behaviour, stand_ins)
         self.times = times or MoveTimes()
         self._sites = [0] * len(problem.operators)  # where each operator is
         self._fragments = dict(zip(problem.fragment_names, problem.fragments, strict=True))
@@ -65,6 +67,7 @@ class SimulatedEngine:
         self._capacity = problem.capacity_cores  # nominal
         self._fixed_cores = np.zeros(len(problem.sites))  # of the fragments that run there
         self._changes = sorted(self.binding.behaviour.capacity_changes)
+        self._spare = {Channel(*channel) for channel in self.binding.spare_closed}
         model = self.binding.model(self._sites, arrivals)
         self.simulation = Simulation(model, rng, horizon_s=horizon_s, bins=bins, batch=batch, limits=limits)
         self._arcs_of: list[list[int]] = [[] for _ in problem.operators]
@@ -110,12 +113,17 @@ class SimulatedEngine:
         self._charge_fixed(members, site, -1)
 
     def connect(self, channel: Channel) -> None:
+        self.binding.spare_closed.discard((channel.producer, channel.reader))
         for arc in self._channel_arcs(channel):
             self.simulation.open_arc(arc, True)
+            self._recount_sending(arc)
 
     def disconnect(self, channel: Channel) -> None:
+        if channel in self._spare:
+            self.binding.spare_closed.add((channel.producer, channel.reader))
         for arc in self._channel_arcs(channel):
             self.simulation.open_arc(arc, False)
+            self._recount_sending(arc)
         if channel.reader in self._fragments and channel.reader not in self._running:
             for j in self._fragments[channel.reader]:  # of a reader that is gone nothing is kept
                 self.simulation.discard(j)
@@ -315,6 +323,13 @@ class SimulatedEngine:
             if j >= 0:
                 work_us = self.binding.send_work_us(j, self._sites)
                 self.simulation.place(j, self.binding.site_of(j, self._sites), send_work_us=work_us)
+
+    def _recount_sending(self, arc: int) -> None:
+        """What its producer does per tuple for crossings, now that spare channels were opened or closed."""
+        j = self.binding.arcs[arc].producer - self.binding.stream_count
+        if self._spare and 0 <= j < len(self.problem.operators):
+            work_us = self.binding.send_work_us(j, self._sites)
+            self.simulation.place(j, self._sites[j], send_work_us=work_us)
 
     def _refresh_capacity(self, site: str) -> None:
         """What the fixed load of the fragments that run at a site leaves of its capacity."""

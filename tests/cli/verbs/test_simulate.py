@@ -124,6 +124,7 @@ def test_changes_from_a_file_are_adapted_to_beside_never_moving_and_replanning(
         "queries",
         "sites",
         "moves",
+        "reused",
         "incidents",
         "nothing_done",
         "ledger",

@@ -16,7 +16,7 @@ PROBLEM: dict[str, Any] = {
     "latency_ms": {"a": {"b": 10, "c": 10}, "b": {"c": 10}},
     "streams": {"x": {"rate": 50, "site": "a"}, "y": {"rate": 20, "site": "b"}},
     "operators": {
-        "f": {"inputs": ["x"], "cost_us": 3000},
+        "f": {"inputs": ["x"], "cost_us": 3000, "reuse": False},
         "g": {"inputs": ["x"], "cost_us": 3000},
         "h": {"inputs": ["y"], "cost_us": 3000},
     },

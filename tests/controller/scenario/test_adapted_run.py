@@ -16,7 +16,6 @@ from mooring.controller.deciding.surveyor import SurveyOptions
 from mooring.controller.scenario.adapted_run import run_adapted
 from mooring.controller.scenario.comparison import compare_ways
 from mooring.controller.scenario.course import CourseReport
-from mooring.controller.scenario.unfolding import unneeded_fragments
 from mooring.controller.scenario.ways import REPLANNED, decided_by, never_moving, replanned
 from mooring.placement.placement import Placement
 
@@ -84,7 +83,6 @@ def test_what_only_a_query_that_left_needs_rests_until_it_joins(scenario: MakeSc
         {"at_s": 120, "query": "top", "joins": True},
         seconds=180,
     )
-    assert unneeded_fragments(gone.problem, {"top"}) == ["f"]
     course = run_adapted(gone, decided_by("headroom"))
     used = {moment.at_s: moment.utilisation["a"] for moment in course.moments}
     assert used[55.0] == pytest.approx(0.3, abs=0.05)

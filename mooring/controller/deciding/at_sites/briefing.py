@@ -28,6 +28,10 @@ class Briefing(Protocol):
         """
         ...
 
+    def basics(self, site: int) -> Sequence[Data]:
+        """What every machine has to know, for one that knows nothing or whose knowledge is of the past."""
+        ...
+
     def requests(
         self, observation: Observation, picture: Picture, where: Mapping[int, StartedAt]
     ) -> Iterable[Told]:

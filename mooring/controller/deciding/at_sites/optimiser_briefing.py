@@ -35,8 +35,9 @@ class OptimiserBriefing:
 
     def answers(self, site: int, question: Data) -> Sequence[Data] | None:
         """A machine that has just begun knows nothing of what was measured either."""
-        if not isinstance(question, AskFragments):
-            return None
+        return self.basics(site) if isinstance(question, AskFragments) else None
+
+    def basics(self, site: int) -> Sequence[Data]:
         self._capacity.pop(site, None)
         self._told = {f: told for f, told in self._told.items() if told[0].site != site}
         specs = fragment_specs(self._problem)

@@ -109,6 +109,14 @@ class ProtocolDecider:
         self._verdicts |= {proposed.id: why for proposed in self._chosen}
         self._answer(why)
 
+    def brief_anew(self, problem: Problem) -> None:
+        """The same fragments and sites, but some are read by others than before."""
+        self._problem = problem
+        self._briefing = BRIEFINGS[self.name](problem)
+        for site in range(len(problem.sites)):
+            for message in self._briefing.basics(site):
+                self._peers.send(site, message)
+
     def not_begun(self, why: str) -> None:
         """What was accepted could not be ordered after all."""
         self._feed(Asked(CarriedOut(why)))
