@@ -135,5 +135,5 @@ class RunningHere:
         variability: float,
     ) -> tuple[float, ...]:
         """What tasks first to last add to the totals here."""
-        flow = rules.segment_flow(tasks, sides, first, last, variability, self.facts.trigger_s)
+        flow = rules.segment_flow(tasks, sides, first, last, 0, variability, self.facts.trigger_s)
         return tuple(flow[: rules.TOTALS])
