@@ -41,6 +41,10 @@ class AntsBriefing:
     def answers(self, site: int, question: Data) -> Sequence[Data] | None:
         if not isinstance(question, AskColony):
             return None
+        return self.basics(site)
+
+    def basics(self, site: int) -> Sequence[Data]:
+        """Nothing before the first look."""
         return [self._known[site]] if site in self._known else []
 
     def requests(

@@ -59,7 +59,7 @@ class ProtocolDecider:
         """
         self.name = name
         self._problem, self._peers, self._keep = problem, peers, keep
-        self._briefing = BRIEFINGS[name](problem, stand_in)
+        self._stand_in, self._briefing = stand_in, BRIEFINGS[name](problem, stand_in)
         self._rows = {fragment: f for f, fragment in enumerate(problem.fragment_names)}
         self.mover = MoverMachine(len(problem.sites), self._judge, judge_every_ms=0.0)
         self._verdicts: dict[object, str | None] = {}
@@ -114,7 +114,7 @@ class ProtocolDecider:
     def brief_anew(self, problem: Problem) -> None:
         """The same fragments and sites, but some are read by others than before."""
         self._problem = problem
-        self._briefing = BRIEFINGS[self.name](problem)
+        self._briefing = BRIEFINGS[self.name](problem, self._stand_in)
         for site in range(len(problem.sites)):
             for message in self._briefing.basics(site):
                 self._peers.send(site, message)
