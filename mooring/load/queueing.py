@@ -48,7 +48,10 @@ def kraemer_langenbach_belz_wait_s(
 ) -> Floats:
     """Allen-Cunneen with the correction of Kraemer and Langenbach-Belz (1976) for the arrivals' variability.
 
-    Within 9% of 18 simulated cases where the plain form was up to 93% off; the better one for planning.
+    From a load of .5 on within 9.5% of exact waits at variabilities of .25 to 4, where the plain form is up
+    to 93% off; the better one for planning. At light load (.3) it is 32% too low for regular arrivals and
+    service (both .25) and up to 15% off elsewhere: its factor falls as exp(-c / load), as with constant
+    arrivals, where gamma ones have a wait that falls as a power of the load. That is 1% of the latency there.
     """
     ca2 = np.asarray(arrival_scv, dtype=np.float64)
     cs2 = np.asarray(service_scv, dtype=np.float64)
