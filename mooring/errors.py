@@ -59,12 +59,24 @@ class UnsupportedError(InputError):
 class InputErrors(InputError):
     """Several problems of one input, found in one go."""
 
-    def __init__(self, errors: Sequence[InputError]) -> None:
-        super().__init__(f"{len(errors)} problems")
+    def __init__(self, errors: Sequence[InputError], *, remedy: str | None = None) -> None:
         self.errors = tuple(errors)
+        super().__init__(f"{len(errors)} problems", remedy=remedy)
+
+    @property
+    def file(self) -> str | None:
+        return self._file
+
+    @file.setter
+    def file(self, file: str | None) -> None:
+        """Of all that name none themselves."""
+        self._file = file
+        for error in self.errors:
+            error.file = error.file or file
 
     def __str__(self) -> str:
-        return "\n".join(str(error) for error in self.errors)
+        more = () if self.remedy is None else (self.remedy,)
+        return "\n".join([*map(str, self.errors), *more])
 
     def as_json(self) -> dict[str, object]:
         return {**super().as_json(), "errors": [error.as_json() for error in self.errors]}
@@ -78,11 +90,15 @@ def _file_and_line(error: InputError) -> tuple[str, int]:
 class Gathered:
     """Problems noted one after the other, so that all of them are shown and not only the first."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        """`most`: so many are enough, and are raised at once; what cannot be trusted may have any number."""
         self.errors: list[InputError] = []
+        self._most = most
 
     def note(self, error: InputError) -> None:
         self.errors += error.errors if isinstance(error, InputErrors) else (error,)
+        if self._most is not None and len(self.errors) >= self._most:
+            raise InputErrors(self.errors[: self._most], remedy="there may be more: mend these first")
 
     @contextlib.contextmanager
     def noting(self) -> Iterator[None]:

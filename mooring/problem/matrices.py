@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from mooring.problem.reading.fields import (
     read_fields,
     refuse_reference,
 )
-from mooring.problem.site import Site
 
 MAX_SITES = 10_000
 """A matrix between more sites than this would not fit in memory."""
@@ -42,9 +41,10 @@ _NETWORK: dict[str, Check] = {
 }
 
 
-def read_network(latency: Any, network: Any, sites: tuple[Site, ...], folder: Path | None) -> Network:
+def read_network(latency: Any, network: Any, sites: Sequence[str], folder: Path | None) -> Network:
+    """`sites`: their names."""
     fields: dict[str, Any] = read_fields(network or {}, _NETWORK, "network")
-    index = {site.name: i for i, site in enumerate(sites)}
+    index = {site: i for i, site in enumerate(sites)}
     if len(sites) > MAX_SITES and (latency is not None or "bandwidth" in fields):
         fail("sites", f"at most {MAX_SITES} where latencies or bandwidths are given", len(sites))
     latency_ms = None if latency is None else _read_latency(latency, index, folder)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mooring.errors import InputError
+from mooring.errors import Gathered, InputError
 from mooring.problem.changes.change import Changes
 from mooring.problem.changes.read_changes import Known, read_changes
 from mooring.problem.history import read_history_columns
@@ -17,22 +18,27 @@ from mooring.problem.problem import Problem
 from mooring.problem.query import Query
 from mooring.problem.reading.companion import companion_file
 from mooring.problem.reading.fields import (
+    MOST_PROBLEMS,
     Check,
     boolean,
     child,
     fail,
     mapping,
     name,
+    names_in,
     names_or_none,
+    noted_entries,
+    noted_fields,
     number,
     one_of,
     own_name,
     positive,
+    read_entries,
     read_fields,
     refuse_reference,
     whole,
 )
-from mooring.problem.surroundings import Surroundings, check_site, entries, read_surroundings
+from mooring.problem.surroundings import Surroundings, check_site, read_surroundings
 
 VERSION = 1
 MAX_OPERATORS = 5_000_000
@@ -122,16 +128,43 @@ def problem_from_data(data: object, folder: Path | None = None) -> Problem:
     if not isinstance(data, Mapping) or not data:
         fail("", "a problem: a mapping with sites, streams and operators", data)
     _refuse_other_kinds(data)
-    sections = read_fields(data, _SECTIONS, "")
+    gather = Gathered(MOST_PROBLEMS)
+    sections: dict[str, Any] = noted_fields(data, _SECTIONS, "", gather)
     for section in ("sites", "streams", "operators"):
-        if not sections.get(section) and (section != "streams" or sections.get(section) != {}):
-            fail(section, "at least one entry", sections.get(section))
-    around = read_surroundings(sections, folder)
-    operators = operators_of(read_operator_fields(sections["operators"]), around)
-    problem = assembled(around, operators, _read_queries(sections.get("queries") or {}, operators, around))
+        found, is_noted = sections.get(section), section in data and section not in sections
+        with gather.noting():
+            if not found and not is_noted and (section != "streams" or found != {}):
+                fail(section, "at least one entry", found)
+    if not (sections.get("sites") and sections.get("operators")) or sections.get("streams") is None:
+        gather.raise_any()  # whatever names an entry of what is missing would be called wrong for it
+    around, operators, queries = _read_parts(sections, folder, gather)
+    gather.raise_any()
+    assert around is not None
+    problem = assembled(around, operators, queries)
     if sections.get("changes") is None:
         return problem
     return replace(problem, changes=changes_from_data(sections["changes"], problem, folder))
+
+
+def _read_parts(
+    sections: Mapping[str, Any], folder: Path | None, gather: Gathered
+) -> tuple[Surroundings | None, tuple[Operator, ...], tuple[Query, ...]]:
+    """Every part by itself, so that what is wrong with one hides nothing of the others. They are held against
+    the names in the file: whoever names a part that is wrong is not wrong for that.
+    """
+    around: Surroundings | None = None
+    operators: tuple[Operator, ...] = ()
+    section = sections["operators"]
+    names = Names(*(names_in(sections[each]) for each in ("sites", "streams", "operators")))
+    with gather.noting():
+        around = read_surroundings(sections, folder)
+    given = dict(noted_entries(section, "operators", _operator_fields, gather))
+    with gather.noting():
+        operators = operators_of(given, names)
+    readable = {key for key in names.operators if "load" not in given.get(key, {})}
+    read = partial(_read_query, readable=readable, sites=names.sites)
+    queries = noted_entries(sections.get("queries") or {}, "queries", read, gather)
+    return around, operators, tuple(queries)
 
 
 def changes_from_data(section: object, problem: Problem, folder: Path | None = None) -> Changes:
@@ -188,37 +221,48 @@ def assembled(around: Surroundings, operators: tuple[Operator, ...], queries: tu
 
 def read_operator_fields(section: Any) -> dict[str, dict[str, Any]]:
     """Operator -> its fields, each checked by itself."""
-    return {
-        key: read_fields(raw, OPERATOR_FIELDS, f"operators.{key}")
-        for key, raw in entries(section, "operators")
-    }
+    return dict(read_entries(section, "operators", _operator_fields))
 
 
-def operators_of(given: Mapping[str, dict[str, Any]], around: Surroundings) -> tuple[Operator, ...]:
+def _operator_fields(key: str, raw: object) -> tuple[str, dict[str, Any]]:
+    return key, read_fields(raw, OPERATOR_FIELDS, f"operators.{key}")
+
+
+@dataclass(frozen=True)
+class Names:
+    """Those that a file gives."""
+
+    sites: set[str]
+    streams: set[str]
+    operators: set[str]
+
+    @classmethod
+    def of(cls, around: Surroundings, operators: Iterable[str]) -> Names:
+        return cls(around.site_names, {stream.name for stream in around.streams}, set(operators))
+
+
+def operators_of(given: Mapping[str, dict[str, Any]], names: Names) -> tuple[Operator, ...]:
     """Operators from their fields, held against each other, the streams and the sites."""
+    gather = Gathered(MOST_PROBLEMS)
     result: list[Operator] = []
     instances: dict[str, tuple[str, int]] = {}  # per fragment label: who has it, and how often it is split
-    streams, sites = {stream.name for stream in around.streams}, around.site_names
-    sources = streams | given.keys()
+    sources = names.streams | names.operators
     unreadable = {key for key, fields in given.items() if "load" in fields}
     for key, fields in given.items():
         path = f"operators.{key}"
-        if key in streams:
-            raise InputError(
-                f"found the name {key!r} for a stream and an operator", field=path, remedy="rename one"
-            )
-        check_site(fields, sites, path)
-        (_check_direct_load if "load" in fields else _check_step)(fields, sources, streams, unreadable, path)
-        shares = _read_shares(fields, path)
-        label = fields.get("fragment")
-        if label is not None:
-            first, count = instances.setdefault(label, (key, len(shares)))
-            if count != len(shares):
-                fail(
-                    f"{path}.instances",
-                    f"{count}, as in operator {first!r} of the same fragment",
-                    len(shares),
+        try:
+            if key in names.streams:
+                raise InputError(
+                    f"found the name {key!r} for a stream and an operator", field=path, remedy="rename one"
                 )
+            check_site(fields, names.sites, path)
+            check = _check_direct_load if "load" in fields else _check_step
+            check(fields, sources, names.streams, unreadable, path)
+            shares = _read_shares(fields, path)
+            _check_instances(fields.get("fragment"), key, len(shares), instances)
+        except InputError as error:
+            gather.note(error)
+            continue
         operator = Operator(name=key, **fields)
         if len(shares) == 1:
             result.append(operator)
@@ -226,7 +270,21 @@ def operators_of(given: Mapping[str, dict[str, Any]], around: Surroundings) -> t
             fail(f"{path}.instances", f"at most {MAX_OPERATORS} operators and instances in all", len(shares))
         else:
             result.extend(split_by_key(operator, shares))
+    gather.raise_any()
     return tuple(result)
+
+
+def _check_instances(label: str | None, key: str, count: int, instances: dict[str, tuple[str, int]]) -> None:
+    """Operators of one fragment are split equally often; `instances` remembers who came first."""
+    if label is None:
+        return
+    first, expected = instances.setdefault(label, (key, count))
+    if count != expected:
+        fail(
+            f"operators.{key}.instances",
+            f"{expected}, as in operator {first!r} of the same fragment",
+            count,
+        )
 
 
 def _check_direct_load(
@@ -307,20 +365,16 @@ def _read_shares(fields: dict[str, Any], path: str) -> tuple[float, ...]:
     return shares if abs(total - 1.0) < 1e-9 else tuple(share / total for share in shares)
 
 
-def _read_queries(section: Any, operators: tuple[Operator, ...], around: Surroundings) -> tuple[Query, ...]:
-    readable = {operator.logical_name for operator in operators if operator.load is None}
-    queries = []
-    for key, raw in entries(section, "queries"):
-        path = f"queries.{key}"
-        fields: dict[str, Any] = read_fields(raw, QUERY_FIELDS, path)
-        for needed, expected in (("reads", "the operator it consumes"), ("site", "the site it runs at")):
-            if needed not in fields:
-                fail(f"{path}.{needed}", expected, None)
-        check_site(fields, around.site_names, path)
-        if fields["reads"] not in readable:
-            refuse_reference(fields["reads"], readable, f"{path}.reads", "an operator with an output")
-        queries.append(Query(name=key, **fields))
-    return tuple(queries)
+def _read_query(key: str, raw: object, readable: set[str], sites: set[str]) -> Query:
+    path = f"queries.{key}"
+    fields: dict[str, Any] = read_fields(raw, QUERY_FIELDS, path)
+    for needed, expected in (("reads", "the operator it consumes"), ("site", "the site it runs at")):
+        if needed not in fields:
+            fail(f"{path}.{needed}", expected, None)
+    check_site(fields, sites, path)
+    if fields["reads"] not in readable:
+        refuse_reference(fields["reads"], readable, f"{path}.reads", "an operator with an output")
+    return Query(name=key, **fields)
 
 
 def _check_fragments(problem: Problem) -> None:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from mooring.errors import Gathered
 from mooring.problem.history import RateHistory, read_history_columns
 from mooring.problem.matrices import read_network
 from mooring.problem.network import Network
 from mooring.problem.reading.address import EXAMPLE
 from mooring.problem.reading.companion import companion_file
 from mooring.problem.reading.fields import (
+    MOST_PROBLEMS,
     Check,
     boolean,
     child,
     fail,
     name,
+    noted_entries,
     number,
     own_name,
     positive,
@@ -78,31 +82,32 @@ class Surroundings:
 
 def read_surroundings(sections: Mapping[str, Any], folder: Path | None) -> Surroundings:
     """From the sections of a file. `folder` is where files it names are looked for; None: nowhere."""
-    sites = _read_sites(sections["sites"], folder)
-    known = {site.name for site in sites}
+    gather = Gathered(MOST_PROBLEMS)
+    section = sections["sites"]
+    sites = noted_entries(section, "sites", partial(_read_site, folder=folder), gather)
+    known = [
+        key for key in section if isinstance(key, str)
+    ]  # what is wrong with a site is told of it, not of those who name it
     columns = _HistoryFiles(folder)
-    streams = tuple(
-        _read_stream(key, raw, known, columns)
-        for key, raw in entries(sections.get("streams") or {}, "streams")
-    )
-    network = read_network(sections.get("latency_ms"), sections.get("network"), sites, folder)
-    return Surroundings(sites, streams, network, columns.history(streams))
+    read = partial(_read_stream, sites=set(known), columns=columns)
+    streams = tuple(noted_entries(sections.get("streams") or {}, "streams", read, gather))
+    with gather.noting():
+        network = read_network(sections.get("latency_ms"), sections.get("network"), known, folder)
+    gather.raise_any()
+    return Surroundings(tuple(sites), streams, network, columns.history(streams))
 
 
 def entries(section: Any, path: str) -> list[tuple[str, object]]:
     return [(own_name(key, child(path, key)), raw) for key, raw in section.items()]
 
 
-def _read_sites(section: Any, folder: Path | None) -> tuple[Site, ...]:
-    sites = []
-    for key, raw in entries(section, "sites"):
-        fields: dict[str, Any] = read_fields(raw, SITE_FIELDS, f"sites.{key}")
-        if "capacity" not in fields:
-            fail(f"sites.{key}.capacity", "the site's capacity in cores", None)
-        if folder is not None and "connect" in fields:
-            fields["connect"] = _with_whole_paths(fields["connect"], folder)
-        sites.append(Site(name=key, **fields))
-    return tuple(sites)
+def _read_site(key: str, raw: object, folder: Path | None) -> Site:
+    fields: dict[str, Any] = read_fields(raw, SITE_FIELDS, f"sites.{key}")
+    if "capacity" not in fields:
+        fail(f"sites.{key}.capacity", "the site's capacity in cores", None)
+    if folder is not None and "connect" in fields:
+        fields["connect"] = _with_whole_paths(fields["connect"], folder)
+    return Site(name=key, **fields)
 
 
 def _with_whole_paths(connection: Connection, folder: Path) -> Connection:
@@ -115,7 +120,7 @@ def _with_whole_paths(connection: Connection, folder: Path) -> Connection:
     return msgspec.structs.replace(connection, **whole)
 
 
-def check_site(fields: Mapping[str, object], known: set[str], path: str) -> None:
+def check_site(fields: Mapping[str, object], known: Collection[str], path: str) -> None:
     site = fields.get("site")
     if site is not None and site not in known:
         refuse_reference(str(site), known, f"{path}.site", "a site")
@@ -150,7 +155,7 @@ class _HistoryFiles:
         )
 
 
-def _read_stream(key: str, raw: object, sites: set[str], columns: _HistoryFiles) -> Stream:
+def _read_stream(key: str, raw: object, sites: Collection[str], columns: _HistoryFiles) -> Stream:
     path = f"streams.{key}"
     fields: dict[str, Any] = read_fields(raw, STREAM_FIELDS, path)
     check_site(fields, sites, path)

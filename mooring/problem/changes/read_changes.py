@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from mooring.errors import InputError
+from mooring.errors import Gathered, InputError
 from mooring.problem.changes.change import (
     CapacityChange,
     Change,
@@ -21,6 +21,7 @@ from mooring.problem.changes.change import (
     subject,
 )
 from mooring.problem.reading.fields import (
+    MOST_PROBLEMS,
     Check,
     boolean,
     fail,
@@ -92,7 +93,13 @@ def read_changes(section: object, known: Known, path: str = "changes") -> Change
         fail(path, "a list of changes", section, remedy="begin each with -, such as `- {at_s: 60, ...}`")
     if len(section) > MAX_CHANGES:
         fail(path, f"at most {MAX_CHANGES} changes", section)
-    found = [(_read(raw, known, f"{path}[{i}]"), f"{path}[{i}]") for i, raw in enumerate(section)]
+    gather, found = Gathered(MOST_PROBLEMS), list[tuple[Change, str]]()
+    for i, raw in enumerate(section):
+        try:
+            found.append((_read(raw, known, f"{path}[{i}]"), f"{path}[{i}]"))
+        except InputError as error:
+            gather.note(error)
+    gather.raise_any()
     found.sort(key=lambda pair: pair[0].at_s)
     _refuse_overlaps(found)
     return tuple(change for change, _ in found)

@@ -7,13 +7,18 @@ import re
 import reprlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import NoReturn
+from itertools import islice
+from typing import NoReturn, TypeVar
 
-from mooring.errors import InputError
+from mooring.errors import Gathered, InputError
 
 Check = Callable[[object, str], object]
 """(value, path of the field) -> the value, cleaned; raises `InputError`."""
 
+Read = TypeVar("Read")
+MOST_PROBLEMS = 50
+"""That are told of one file; a stranger's may have a million."""
+_MOST_COMPARED = 5_000
 _LONGEST_NAME = 200
 _SECRET = re.compile(r"sc:/|[;@]|token|secret|password", re.IGNORECASE)
 """What may be, or hold, a token: an address in the wrong place, a misspelt one, or the token by itself."""
@@ -21,10 +26,10 @@ _LARGEST = sys.float_info.max
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word closest to `word`, if any is close."""
+    """The known word closest to `word`, if any is close, of those that can be compared in no time."""
     if len(word) > _LONGEST_NAME:
         return None
-    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    found = difflib.get_close_matches(word, list(islice(known, _MOST_COMPARED)), n=1, cutoff=0.6)
     return found[0] if found else None
 
 
@@ -121,6 +126,11 @@ def names_or_none(value: object, path: str) -> tuple[str, ...]:
     return () if isinstance(value, list | tuple) and not value else names(value, path)
 
 
+def names_in(section: Mapping[str, object]) -> set[str]:
+    """That a file gives to the entries of a section, whatever is wrong with these."""
+    return {key for key in section if isinstance(key, str)}
+
+
 def mapping(value: object, path: str, expected: str = "a mapping") -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         fail(path, expected, value)
@@ -143,15 +153,53 @@ def one_of(*words: str) -> Check:
 
 
 def read_fields(raw: object, checks: Mapping[str, Check], path: str) -> dict[str, object]:
-    """Every field of a mapping, checked; unknown keys are refused by name, with the nearest known one."""
+    """Every field of a mapping, checked; unknown keys are refused by name, with the nearest known one. What
+    is wrong is told of all fields at once.
+    """
+    gather = Gathered(MOST_PROBLEMS)
+    result = noted_fields(raw, checks, path, gather)
+    if gather.errors:
+        gather.raise_any()
+    return result
+
+
+def noted_fields(raw: object, checks: Mapping[str, Check], path: str, gather: Gathered) -> dict[str, object]:
+    """The fields that are sound; what is wrong with the others is noted."""
     if type(raw) is not dict and not isinstance(raw, Mapping):
         fail(path, "a mapping of fields", raw)
     result: dict[str, object] = {}
     for key, value in raw.items():
-        check = checks.get(key) if isinstance(key, str) else None
-        if check is None:
-            refuse_key(key, checks, path)
-        result[key] = check(value, f"{path}.{key}" if path else key)
+        try:
+            check = checks.get(key) if isinstance(key, str) else None
+            if check is None:
+                refuse_key(key, checks, path)
+            result[key] = check(value, f"{path}.{key}" if path else key)
+        except InputError as error:
+            gather.note(error)
+    return result
+
+
+def read_entries(section: Mapping[str, object], path: str, read: Callable[[str, object], Read]) -> list[Read]:
+    """What `read` makes of every name and its fields, where the names are the file's own; what is wrong is
+    told of all entries at once.
+    """
+    gather = Gathered(MOST_PROBLEMS)
+    result = noted_entries(section, path, read, gather)
+    if gather.errors:
+        gather.raise_any()
+    return result
+
+
+def noted_entries(
+    section: Mapping[str, object], path: str, read: Callable[[str, object], Read], gather: Gathered
+) -> list[Read]:
+    """The same, where what is wrong is noted."""
+    result: list[Read] = []
+    for key, raw in section.items():
+        try:
+            result.append(read(own_name(key, child(path, key)), raw))
+        except InputError as error:
+            gather.note(error)
     return result
 
 
@@ -167,7 +215,7 @@ def refuse_key(key: object, known: Iterable[str], path: str) -> NoReturn:
 
 
 def refuse_reference(value: str, known: Iterable[str], path: str, expected: str) -> NoReturn:
-    known = list(known)
+    known = list(islice(known, _MOST_COMPARED))
     closest = nearest(value, known)
     few = ", ".join(sorted(known)[:8]) + (", ..." if len(known) > 8 else "")
     fail(path, expected, value, remedy=f"did you mean {closest!r}?" if closest else f"known: {few or 'none'}")

@@ -15,7 +15,7 @@ import msgspec
 from mooring.errors import InputError
 from mooring.problem.problem import Problem
 from mooring.problem.query import Query
-from mooring.problem.schema import assembled, operators_of, read_operator_fields
+from mooring.problem.schema import Names, assembled, operators_of, read_operator_fields
 from mooring.spark.pipeline.layout import Layout, pin_of
 from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.pipeline.statistics_used import (
@@ -40,7 +40,7 @@ def problem_of(layout: Layout) -> Problem:
     around = replace(layout.project.settings.around, streams=streams_used(layout))
     try:
         given = {operator_name(flow): _operator(layout, flow) for flow in pipeline.flows.values()}
-        return assembled(around, operators_of(given, around), _queries(layout))
+        return assembled(around, operators_of(given, Names.of(around, given)), _queries(layout))
     except InputError as error:
         error.file = error.file or str(layout.project.settings_file)
         raise
