@@ -29,6 +29,7 @@ from mooring.placement.placement import Placement
 from mooring.placement.policy import Context, Policy, Subject
 from mooring.placement.signatures import shared_operators
 from mooring.policies.catalogue import make_policy
+from mooring.problem.fingerprint import fingerprint
 from mooring.problem.problem import Problem
 from mooring.progress import Report, silent
 
@@ -67,6 +68,23 @@ class Plan:
     @cached_property
     def explanation(self) -> Explanation:
         return explain(self.about, self.model, self.placement, self.metrics, self.seed)
+
+    def document(self, plan_seconds: float) -> dict[str, object]:
+        """The plan as its readers know it; `replicas` is reserved beside `placement`."""
+        bounds = {"bound_log10": self.bound_log10, "network_usage_bound": self.network_usage_bound}
+        return {
+            "version": 1,
+            "problem": fingerprint(self.problem),
+            "policy": self.policy,
+            "placement": self.placement.as_dict(),
+            "shared": self.shared,
+            "rejected": dict(self.rejected),
+            "metrics": self.metrics,
+            "bound": self.bound,
+            **{name: bound for name, bound in bounds.items() if bound is not None},
+            "plan_seconds": plan_seconds,
+            "explanation": list(self.explanation.sentences),
+        }
 
     @property
     def network_usage_bound(self) -> float | None:

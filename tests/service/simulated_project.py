@@ -212,8 +212,12 @@ class SimulatedProject:
         self._thread.start()
         return self
 
-    def __exit__(self, *raised: Any) -> None:
+    def pause(self) -> None:
+        """Let nothing happen any more: what was last written stays."""
         self._over.set()
         self._thread.join(60.0)
+
+    def __exit__(self, *raised: Any) -> None:
+        self.pause()
         self.files.let_go()
         assert self.failure is None, self.failure

@@ -29,8 +29,7 @@ from mooring.controller.placing import plan_around
 from mooring.controller.replacement import closed_problem
 from mooring.errors import InputError
 from mooring.policies.catalogue import make_policy
-from mooring.problem.fingerprint import fingerprint
-from mooring.run import Plan, plan
+from mooring.run import plan
 
 DESCRIPTION = (
     "Places the operators of a problem, and says how good the placement is, why, and what would help."
@@ -80,7 +79,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             max_moves=args.max_moves,
         )
         made = plan_around(problem, left, around)
-        document = plan_document(made, policy.seconds)
+        document = made.document(policy.seconds)
     said = source_sentences(layout, made)
     document["explanation"] = said
     if layout is not None:
@@ -112,22 +111,3 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         if args.output is not None:
             terminal.print(f"Wrote {escape(str(args.output))}")
     return 0
-
-
-def plan_document(made: Plan, plan_seconds: float) -> dict[str, object]:
-    """The plan as its readers know it; `replicas` is reserved beside `placement`."""
-
-    bounds = {"bound_log10": made.bound_log10, "network_usage_bound": made.network_usage_bound}
-    return {
-        "version": 1,
-        "problem": fingerprint(made.problem),
-        "policy": made.policy,
-        "placement": made.placement.as_dict(),
-        "shared": made.shared,
-        "rejected": dict(made.rejected),
-        "metrics": made.metrics,
-        "bound": made.bound,
-        **{name: bound for name, bound in bounds.items() if bound is not None},
-        "plan_seconds": plan_seconds,
-        "explanation": list(made.explanation.sentences),
-    }

@@ -55,6 +55,23 @@ def growth_of_all(model: LoadModel, site_of_fragment: npt.ArrayLike, rates: npt.
     return _growths(model, site_of_fragment, now, np.ones((1, len(now)), dtype=bool), np.array([True]))[0]
 
 
+def growth_by_site(model: LoadModel, site_of_fragment: npt.ArrayLike, rates: npt.ArrayLike) -> Floats:
+    """Per site, the factor by which all rates can grow until it is full, whatever becomes of the others.
+
+    >>> model = LoadModel.from_coefficients([[0.2, 0.0], [0.0, 0.1]], capacity_cores=[1.0, 1.0])
+    >>> growth_by_site(model, [0, 1], [1.0, 2.0]).tolist()
+    [5.0, 5.0]
+    """
+    now, sites = np.asarray(rates, dtype=np.float64), np.asarray(site_of_fragment, dtype=np.int64)
+    coefficients, capacity = model.site_coefficients(sites), model.site_capacity_left(sites)
+
+    def loads_at(factors: Floats) -> Floats:
+        values = model.variable_values(factors[:, None] * now)
+        return np.asarray((values * coefficients).sum(axis=1)[:, None])
+
+    return largest_multiples(loads_at, len(capacity), capacity[:, None], linear=not model.definitions)
+
+
 def _growths(
     model: LoadModel, site_of_fragment: npt.ArrayLike, now: Floats, grows: Bools, scalable: Bools
 ) -> list[Growth]:

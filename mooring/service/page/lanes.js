@@ -1,12 +1,12 @@
 // Sites as lanes, fragments in them by how far from the sources they are, channels between them.
 
-import { bytes, drawn, figure, percent, seconds, tone } from "./words.js";
+import { bytes, drawn, figure, percent, seconds, shortened, times, tone } from "./words.js";
 
-const LANE_HEAD = 130, GAP = 10;
+const LANE_HEAD = 136, GAP = 10;
 
 export function lanes(picture) {
   const many = picture.fragments.length > 60;
-  const [width, height, step] = many ? [120, 20, 150] : [190, 50, 235];
+  const [width, height, step] = many ? [120, 20, 150] : picture.desk ? [150, 28, 220] : [190, 50, 300];
   const columns = 1 + Math.max(0, ...picture.fragments.map((each) => each.layer));
   const cells = new Map();
   for (const fragment of picture.fragments) {
@@ -17,7 +17,7 @@ export function lanes(picture) {
   let top = 0;
   for (const site of picture.sites) {
     const rows = Math.max(1, ...[...Array(columns).keys()].map((k) => (cells.get(`${site.name} ${k}`) ?? []).length));
-    const laneHeight = Math.max(78, rows * (height + GAP) + GAP);
+    const laneHeight = Math.max(84, rows * (height + GAP) + GAP);
     parts.push(lane(site, picture, top, LANE_HEAD + columns * step, laneHeight));
     for (let k = 0; k < columns; k++)
       (cells.get(`${site.name} ${k}`) ?? []).forEach((fragment, row) =>
@@ -30,11 +30,15 @@ export function lanes(picture) {
     const [x, y] = places.get(channel.from), [u, v] = places.get(channel.to);
     const way = `M${x + width} ${y + height / 2} C${x + width + 40} ${y + height / 2} ${u - 40} ${v + height / 2} ${u} ${v + height / 2}`;
     const crosses = at.get(channel.from) !== at.get(channel.to);
-    const behind = channel.files_behind ? `, ${channel.files_behind} files behind` : "";
-    return drawn("path", {
+    const said = told(channel, crosses);
+    const line = drawn("path", {
       d: way, class: `channel${crosses ? " crosses" : ""}`,
       "stroke-width": 1 + 4 * Math.sqrt((channel.bytes_per_s ?? 0) / most),
-    }, drawn("title", {}, `${channel.from} → ${channel.to}: ${bytes(channel.bytes_per_s)}/s${behind}`));
+    }, drawn("title", {}, `${channel.from} → ${channel.to}: ${said.join(", ")}`));
+    // Where there is room for it, beside the reader; one line each, so that readers of one writer do not collide.
+    const label = many || picture.desk ? [] : said.map((words, k) => drawn("text", {
+      x: u - 8, y: v + height / 2 - 4 + 26 * (k % 2), class: `t told${words.includes("behind") ? " late" : ""}`, "text-anchor": "end" }, words));
+    return drawn("g", { "data-channel": `${channel.from} ${channel.to}` }, line, ...label.slice(0, 2));
   });
   const moving = new Set([picture.under_way?.fragment, ...(picture.proposal?.moves ?? []).map((m) => m.fragment)]);
   const boxes = picture.fragments.map((each) => box(each, places.get(each.name), picture, moving, width, height, many));
@@ -46,6 +50,12 @@ export function lanes(picture) {
   );
 }
 
+// What a channel carries, how long its way is, and how far its reader is behind: what matters most first.
+function told(channel, crosses) {
+  const way = crosses && channel.latency_ms != null ? ` · ${figure(channel.latency_ms)} ms` : "";
+  return [`${bytes(channel.bytes_per_s)}/s${way}`, ...(channel.files_behind ? [`${channel.files_behind} files behind`] : [])];
+}
+
 function lane(site, picture, top, width, height) {
   const left = picture.left_sites?.[site.name] != null, trouble = picture.troubles?.[site.name];
   const what = trouble ? "in trouble" : left ? "kept empty" : `${percent(site.share)} of ${figure(site.capacity_cores)} core${site.capacity_cores === 1 ? "" : "s"}`;
@@ -55,8 +65,9 @@ function lane(site, picture, top, width, height) {
     drawn("text", { x: 12, y: top + 24, "font-weight": 650 }, site.name),
     drawn("rect", { x: 12, y: top + 34, width: 100, height: 9, rx: 4, fill: "var(--line)" }),
     drawn("rect", { x: 12, y: top + 34, width: 100 * share, height: 9, rx: 4, fill: `var(--${tone(site.share)})` }),
-    drawn("text", { x: 12, y: top + 60, class: "t" }, what + (site.estimated ? ", estimated" : "")),
-    drawn("title", {}, trouble ?? `${figure(site.load_cores)} cores in use, ${figure(site.expected_cores)} expected`),
+    drawn("text", { x: 12, y: top + 58, class: "t" }, what),
+    drawn("text", { x: 12, y: top + 72, class: "t" }, site.headroom == null ? "" : `headroom ${times(site.headroom)}`),
+    drawn("title", {}, trouble ?? `${figure(site.load_cores)} cores in use${site.estimated ? " (estimated)" : ""}, ${figure(site.expected_cores)} expected`),
   );
 }
 
@@ -65,13 +76,13 @@ function box(fragment, place, picture, moving, width, height, many) {
   const [x, y] = place, trouble = picture.troubles?.[fragment.name];
   const lag = fragment.files_waiting ? ` · ${fragment.files_waiting} files behind` : fragment.batch_s != null ? ` · ${seconds(fragment.batch_s)} a batch` : "";
   const what = fragment.runs || picture.desk ? `${figure(fragment.rows_in_per_s)} rows/s${lag}` : "does not run";
-  const style = trouble || (!fragment.runs && !picture.desk) ? "down" : moving.has(fragment.name) ? "moving" : fragment.files_waiting > 20 ? "late" : "";
-  const letters = Math.floor(width / 7);
-  const name = fragment.name.length > letters ? `${fragment.name.slice(0, letters - 1)}…` : fragment.name;
+  const style = trouble || (!fragment.runs && !picture.desk) ? "down" : moving.has(fragment.name) ? "moving"
+    : fragment.files_waiting > 20 ? "late" : picture.desk && fragment.pinned ? "pinned" : "";
+  const name = shortened(fragment.name, Math.floor((width - 12) / (many ? 6 : 7)));
   return drawn("g", { tabindex: 0, role: "img", "data-fragment": fragment.name, "data-site": fragment.site,
-    "aria-label": `${fragment.name} at ${fragment.site}: ${trouble ?? what}` },
+    "aria-label": `${fragment.name} at ${fragment.site}: ${trouble ?? (picture.desk ? (fragment.pinned ? "pinned" : "free") : what)}` },
     drawn("rect", { x, y, width, height, rx: 7, class: `box ${style}` }),
-    drawn("text", { x: x + 8, y: y + (many ? 14 : 20), "font-size": many ? 10 : null }, name),
+    drawn("text", { x: x + 8, y: y + (many ? 14 : 20), class: many ? "small" : null }, name),
     many || picture.desk ? null : drawn("text", { x: x + 8, y: y + 38, class: "t" }, what),
     drawn("title", {}, `${fragment.name} at ${fragment.site}\n${trouble ?? what}\nstate ${bytes(fragment.state_bytes)}`),
   );

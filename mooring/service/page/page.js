@@ -17,7 +17,7 @@ export function drawPicture(picture) {
   troubles(picture);
   show("lanes", lanes(picture));
   queries(picture);
-  proposal(picture, apply, dismiss);
+  proposal(picture, apply, dismiss, abort);
   happenings(picture);
 }
 
@@ -53,7 +53,7 @@ async function refreshSlice() {
 
 export function drawCourse(all) {
   document.getElementById("course").hidden = all.length < 2;
-  if (all.length >= 2) show("course", ...courseChart(all));
+  if (all.length >= 2) show("course", ...courseChart(all, newest.happenings.filter((each) => each.kind === "move")));
 }
 
 async function taken(picture) {
@@ -99,6 +99,7 @@ async function untilOver() {
 
 const apply = (id) => asking("moves", { id });
 const dismiss = (id) => asking("proposal/dismiss", { id });
+const abort = () => asking("moves/abort", {});
 
 function tick() {
   const age = newest?.at_s ? Date.now() / 1000 - newest.at_s : null;
@@ -121,7 +122,7 @@ async function start() {
   const first = await read("picture").catch((problem) => (state(problem.message, "bad"), null));
   if (first?.desk) {
     state("planning desk", "ok");
-    startDesk(first, drawPicture, drawSlice);
+    startDesk(drawPicture, drawSlice);
     return;
   }
   setInterval(tick, 1000);

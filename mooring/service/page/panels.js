@@ -24,7 +24,7 @@ export function tiles(picture) {
     tile("All rates can still grow", times(factor), factor == null ? "ok" : factor < 1.1 ? "bad" : factor < 1.25 ? "warn" : "ok",
       site ? `then ${site} is full` : "no site fills up"),
     tile("Rows per second", figure(streams.reduce((sum, s) => sum + s.rate, 0)), "",
-      fastest && fastest.stated ? `${fastest.name} × ${figure(fastest.rate / fastest.stated, 2)} of what was planned for` : "not measured yet"),
+      fastest && fastest.stated ? `${fastest.name} at × ${figure(fastest.rate / fastest.stated, 2)} of its planned rate` : "not measured yet"),
     limited.length ? tile("Limits met", `${limited.length - late.length} of ${limited.length}`, late.length ? "bad" : "ok",
       late.length ? `${late[0].name} ${seconds(late[0].latency_s)}, limit ${seconds(late[0].limit_s)}` : "all in time") : null,
     tile("Sites", `${picture.sites.length - down.length} of ${picture.sites.length}`, down.length ? "bad" : "",
@@ -48,12 +48,13 @@ export function queries(picture) {
 }
 
 // `apply` and `dismiss` are called with the fingerprint of exactly what is shown.
-export function proposal(picture, apply, dismiss) {
+export function proposal(picture, apply, dismiss, abort) {
   const place = document.getElementById("proposal"), found = picture.proposal, busy = picture.under_way;
   place.classList.toggle("there", Boolean(found?.moves.length));
   if (busy) {
     show("proposal", element("p", {}, `Move ${busy.step} of ${busy.of}: ${busy.fragment ?? ""} ${busy.from ?? ""} → ${busy.to ?? ""}: ${busy.reached ?? "asked for"}.`),
-      element("p", { class: "dim" }, busy.asked_by ?? ""));
+      element("p", { class: "dim" }, busy.asked_by ?? ""),
+      element("button", { id: "abort", class: "quiet", onclick: abort }, "Take it back"));
     return;
   }
   if (!found?.moves.length) {
@@ -93,5 +94,6 @@ export function happenings(picture) {
 
 export function asked(requests) {
   document.getElementById("asked").hidden = !requests.length;
-  show("asked", table(["what", "state", "why"], requests.map((each) => [`${each.kind} ${each.what.slice(0, 8)}`, each.state, each.why])));
+  show("asked", table(["when", "what", "by", "state"], requests.map((each) => [
+    clock(each.at_s), `${each.kind} ${each.words}`, each.asked_by, each.why ? `${each.state}: ${each.why}` : each.state])));
 }

@@ -27,6 +27,10 @@ export const clock = (at_s) => new Date(1000 * at_s).toLocaleTimeString("en-GB")
 
 export const times = (x) => (x == null ? "any" : `× ${x.toFixed(2)}`);
 
+// Names that differ at their ends stay apart.
+export const shortened = (name, letters) =>
+  name.length <= letters ? name : `${name.slice(0, Math.ceil(letters / 2) - 1)}…${name.slice(-Math.floor(letters / 2))}`;
+
 export const tone = (share) => (share == null ? "dim" : share > 0.9 ? "bad" : share > 0.75 ? "warn" : "ok");
 
 export function element(name, attributes = {}, ...children) {

@@ -10,12 +10,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from mooring.deployment.clock import Clock
 from mooring.errors import InputError
 from mooring.policies.catalogue import POLICIES, make_policy
+from mooring.problem.operator import Operator
 from mooring.problem.problem import Problem
 from mooring.run import Plan, plan
 from mooring.service.view.errors import BusyError
+from mooring.service.view.example_problem import example_problem
 from mooring.service.view.run_picture import Document, RunPicture
+from mooring.spark.runs.system_clock import SystemClock
 
 DEFAULT_STEPS = 20_000
 """For policies that go on improving: a plan is there while somebody waits for it."""
@@ -29,19 +33,23 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rates: dict[str, float] = {}
     """Stream -> rate, where it is not the problem's."""
     pins: dict[str, str] = {}
-    """Operator -> the only site it may run at; those of the problem stay."""
+    """Operator, or all instances of one -> the only site it may run at; those of the problem stay."""
     seed: int = 0
+    example: bool = False
+    """Of the example instead of the problem that the desk was opened for."""
 
 
 @dataclass
 class PlanningDesk:
     name: str
     problem: Problem
+    example: Problem = field(default_factory=example_problem)
+    clock: Clock = field(default_factory=SystemClock)
     _busy: threading.Lock = field(default_factory=threading.Lock)
 
     def problem_now(self, trial: Trial) -> Problem:
         """The problem with the trial's rates and pins."""
-        problem = self.problem
+        problem = self.example if trial.example else self.problem
         for stream, rate in trial.rates.items():
             _known(stream, problem.stream_index, "rates", "a stream")
             if not 0.0 <= rate <= 1e12:
@@ -49,14 +57,12 @@ class PlanningDesk:
         if trial.rates:
             stated = {s.name: float(r) for s, r in zip(problem.streams, problem.rates, strict=True)}
             problem = problem.with_rates([{**stated, **trial.rates}[s.name] for s in problem.streams])
+        own_names = {name: True for each in problem.operators for name in (each.logical_name, each.name)}
         for operator, site in trial.pins.items():
-            _known(operator, problem.operator_index, "pins", "an operator")
+            _known(operator, own_names, "pins", "an operator")
             _known(site, problem.site_index, f"pins.{operator}", "a site")
         if trial.pins:
-            pinned = (
-                msgspec.structs.replace(o, site=trial.pins.get(o.name, o.site)) for o in problem.operators
-            )
-            problem = replace(problem, operators=tuple(pinned))
+            problem = replace(problem, operators=tuple(_pinned(o, trial.pins) for o in problem.operators))
         return problem
 
     def plan(self, trial: Trial) -> Document:
@@ -69,8 +75,14 @@ class PlanningDesk:
             "rejected": dict(made.rejected),
             "metrics": dict(made.metrics),
             "explanation": list(made.explanation.sentences),
-            "picture": self._picture(made),
+            "picture": self._picture(made, trial),
         }
+
+    def document(self, trial: Trial) -> Document:
+        """The plan as `mooring plan --json` prints it."""
+        began_s = self.clock.monotonic_s()
+        made = self._planned(trial)
+        return made.document(self.clock.monotonic_s() - began_s)
 
     def slice(self, trial: Trial, first: str, second: str) -> Document:
         made = self._planned(trial)
@@ -103,10 +115,11 @@ class PlanningDesk:
         finally:
             self._busy.release()
 
-    def _picture(self, made: Plan) -> Document:
+    def _picture(self, made: Plan, trial: Trial) -> Document:
         status = _as_status(made)
         picture = RunPicture(made.problem).document(status, runs=False)
-        return {**picture, "pipeline": self.name, "policy": made.policy, "desk": True}
+        name = "the example" if trial.example else self.name
+        return {**picture, "pipeline": name, "policy": made.policy, "desk": True}
 
 
 def _as_status(made: Plan) -> dict[str, Any]:
@@ -129,6 +142,11 @@ def _as_status(made: Plan) -> dict[str, Any]:
         "fragments": {name: {"site": site} for name, site in where.items()},
         "queries": {name: {"latency_s": ms / 1000.0} for name, ms in latencies.items()},
     }
+
+
+def _pinned(operator: Operator, pins: Mapping[str, str]) -> Operator:
+    site = pins.get(operator.name, pins.get(operator.logical_name, operator.site))
+    return msgspec.structs.replace(operator, site=site)
 
 
 def _known(name: str, known: Mapping[str, object], field: str, what: str) -> None:

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mooring.controller.asking import Step
-from mooring.deployment.moves import MoveList
+from mooring.deployment.moves import Move, MoveList
 from mooring.errors import InputError, MooringError
 from mooring.service.view.errors import BusyError, ChangedError, NotYetError
 from mooring.service.view.run_view import RunView
@@ -45,7 +45,8 @@ class RequestsMade:
                 remedy="look at what is proposed now, and ask for that",
             )
         asker, chosen = self._view.source.asker(asked_by), wanted
-        return self._begin("apply", fingerprint, asked_by, lambda told: asker.ask(chosen, told))
+        words = _in_words(chosen.moves)
+        return self._begin("apply", fingerprint, words, asked_by, lambda told: asker.ask(chosen, told))
 
     def dismiss(self, fingerprint: str, asked_by: str) -> dict[str, Any]:
         """Have the run not propose exactly this again for a while."""
@@ -56,21 +57,22 @@ class RequestsMade:
                 remedy="look at what is proposed now",
             )
         asker, moves = self._view.source.asker(asked_by), proposal.moves
-        return self._begin("dismiss", fingerprint, asked_by, lambda told: asker.dismiss(moves))
+        words = _in_words(moves)
+        return self._begin("dismiss", fingerprint, words, asked_by, lambda told: asker.dismiss(moves))
 
     def abort(self, asked_by: str) -> dict[str, Any]:
         asker = self._view.source.asker(asked_by)
-        return self._begin("abort", "", asked_by, asker.abort)
+        return self._begin("abort", "", "what is under way", asked_by, asker.abort)
 
     def leave(self, site: str, asked_by: str, *, force: bool) -> dict[str, Any]:
         asker = self._view.source.asker(asked_by)
         self._check_site(site)
-        return self._begin("leave", site, asked_by, lambda told: asker.leave(site, told, force=force))
+        return self._begin("leave", site, site, asked_by, lambda told: asker.leave(site, told, force=force))
 
     def come_back(self, site: str, asked_by: str) -> dict[str, Any]:
         asker = self._view.source.asker(asked_by)
         self._check_site(site)
-        return self._begin("return", site, asked_by, lambda told: asker.come_back(site, told))
+        return self._begin("return", site, site, asked_by, lambda told: asker.come_back(site, told))
 
     def all(self) -> list[dict[str, Any]]:
         """The newest first."""
@@ -91,8 +93,9 @@ class RequestsMade:
             raise InputError(f"found no site {site[:80]!r}, expected one of {known}", field="site")
 
     def _begin(
-        self, kind: str, what: str, asked_by: str, ask: Callable[[Told], dict[str, Any]]
+        self, kind: str, what: str, words: str, asked_by: str, ask: Callable[[Told], dict[str, Any]]
     ) -> dict[str, Any]:
+        """`what` is meant for programs, `words` for people."""
         if not self._view.source.runs:
             raise ChangedError("the project does not run", remedy="start it with `mooring run`")
         name = uuid.uuid4().hex[:16]
@@ -100,6 +103,8 @@ class RequestsMade:
             "request": name,
             "kind": kind,
             "what": what,
+            "words": words,
+            "at_s": self._view.source.clock.now_s(),
             "asked_by": asked_by,
             "state": "running",
             "why": "",
@@ -126,3 +131,7 @@ class RequestsMade:
             state, why = "failed", str(failure)
         with self._lock:
             made.update(state=state, why=why)
+
+
+def _in_words(moves: Sequence[Move]) -> str:
+    return ", ".join(f"{move.fragment} {move.from_site} → {move.to_site}" for move in moves)

@@ -15,7 +15,7 @@ import numpy as np
 from mooring.arrays import Floats, Ints
 from mooring.controller.journal import Record
 from mooring.load.build import build_load_model
-from mooring.load.feasible.headroom import Growth, headroom
+from mooring.load.feasible.headroom import Growth, growth_by_site, headroom
 from mooring.load.feasible.slice import slice_through
 from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
@@ -182,6 +182,7 @@ class RunPicture:
     def _sites(self, status: Mapping[str, Any]) -> list[Document]:
         rates, where = self._rates(status), self._where(status)
         predicted = self._model.site_loads(where, rates)
+        growths = growth_by_site(self._model, where, rates)
         seen, found = status["sites"], []
         for k, site in enumerate(self.problem.sites):
             each = seen.get(site.name) or {}
@@ -194,6 +195,7 @@ class RunPicture:
                     "expected_cores": float(predicted[k]),
                     "capacity_cores": capacity,
                     "share": None if load is None or capacity <= 0 else load / capacity,
+                    "headroom": float(growths[k]) if np.isfinite(growths[k]) else None,
                     "estimated": bool(each.get("estimated")),
                     "resident_mb": each.get("resident_mb"),
                 }
@@ -217,6 +219,7 @@ class RunPicture:
                 "site": self.problem.sites[where[f]].name,
                 "runs": name in running,
                 "layer": self.layers[name],
+                "pinned": bool(self._model.pinned_site[f] >= 0),
                 **{key: running.get(name, {}).get(key) for key in kept},
             }
             for f, name in enumerate(self.problem.fragment_names)
@@ -225,15 +228,24 @@ class RunPicture:
     def _channels(self, status: Mapping[str, Any]) -> list[Document]:
         """Between fragments; what a stream brings and a query gets is told of those."""
         seen = status.get("channels") or {}
+        where = dict(zip(self.problem.fragment_names, self._where(status).tolist(), strict=True))
         return [
             {
                 "from": writer,
                 "to": reader,
+                "latency_ms": self._latency_ms(where[writer], where[reader]),
                 "bytes_per_s": (seen.get(writer) or {}).get("bytes_per_s"),
                 "files_behind": ((seen.get(writer) or {}).get("lag") or {}).get(reader),
             }
             for writer, reader in self.edges
         ]
+
+    def _latency_ms(self, writer_site: int, reader_site: int) -> float | None:
+        """Of the network between two sites, and what a channel adds; None where it is not known."""
+        network = self.problem.network
+        if network.latency_ms is None:
+            return None
+        return float(network.latency_ms[writer_site, reader_site]) + network.channel_ms
 
     def _queries(self, status: Mapping[str, Any]) -> list[Document]:
         seen = status.get("queries") or {}

@@ -34,8 +34,18 @@ class DeskRoutes:
         self.desk = desk
 
     def routes(self) -> list[Route]:
-        reads = {"problem": self.problem, "policies": self.policies, "picture": self.picture}
-        tries = {"desk/plan": self.plan, "desk/slice": self.slice, "desk/compare": self.compare}
+        reads = {
+            "problem": self.problem,
+            "example": self.example,
+            "policies": self.policies,
+            "picture": self.picture,
+        }
+        tries = {
+            "desk/plan": self.plan,
+            "desk/document": self.document,
+            "desk/slice": self.slice,
+            "desk/compare": self.compare,
+        }
         return [
             *(Route(f"/api/v1/{path}", answering(make), methods=["GET"]) for path, make in reads.items()),
             *(Route(f"/api/v1/{path}", answering(make), methods=["POST"]) for path, make in tries.items()),
@@ -43,6 +53,9 @@ class DeskRoutes:
 
     def problem(self, request: Request) -> object:
         return problem_to_data(self.desk.problem)
+
+    def example(self, request: Request) -> object:
+        return problem_to_data(self.desk.example)
 
     def policies(self, request: Request) -> object:
         return {"version": 1, "policies": {name: asdict(describe_policy(name)) for name in POLICIES}}
@@ -52,6 +65,9 @@ class DeskRoutes:
 
     def plan(self, request: Request) -> object:
         return self.desk.plan(given(request, Trial))
+
+    def document(self, request: Request) -> object:
+        return self.desk.document(given(request, Trial))
 
     def slice(self, request: Request) -> object:
         cut = given(request, Cut)

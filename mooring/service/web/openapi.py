@@ -37,6 +37,8 @@ _ASKED = _object(
         "request": _TEXT,
         "kind": _TEXT,
         "what": _TEXT,
+        "words": _TEXT,
+        "at_s": {"type": "number"},
         "asked_by": _TEXT,
         "why": _TEXT,
         "state": {"type": "string", "enum": ["running", "done", "refused", "failed", "aborted"]},
@@ -68,11 +70,12 @@ _TRIAL: Schema = {
         "rates": _map({"type": "number", "minimum": 0, "maximum": 1e12}),
         "pins": _map(_TEXT),
         "seed": {"type": "integer", "minimum": 0, "maximum": 2**32 - 1, "default": 0},
+        "example": {"type": "boolean", "default": False},
     },
 }
 _PLANNING: Schema = {
     **_TRIAL,
-    "properties": {k: v for k, v in _TRIAL["properties"].items() if k not in ("rates", "pins")},
+    "properties": {k: v for k, v in _TRIAL["properties"].items() if k not in ("rates", "pins", "example")},
 }
 
 
@@ -192,12 +195,19 @@ _RUN_PATHS: Schema = {
 }
 _DESK_PATHS: Schema = {
     "/api/v1/problem": _get("the problem", _ANY),
+    "/api/v1/example": _get("the example problem, which `example` tries instead", _ANY),
     "/api/v1/picture": _get("all that the page draws, as `rod` places it", _PICTURE, errors=(409,)),
     "/api/v1/policies": _get("the policies and their parameters", _object({"policies": _map(_ANY)})),
     "/api/v1/desk/plan": _post(
         "place the problem at other rates, with pins, by any policy",
         _TRIAL,
         _object({"version": _VERSION, "placement": _map(_TEXT), "metrics": _ANY, "picture": _PICTURE}),
+        code=200,
+    ),
+    "/api/v1/desk/document": _post(
+        "such a plan as `mooring plan --json` prints it",
+        _TRIAL,
+        _object({"version": _VERSION, "problem": _TEXT, "placement": _map(_TEXT), "metrics": _ANY}),
         code=200,
     ),
     "/api/v1/desk/slice": _post(

@@ -133,19 +133,15 @@ class RunRoutes:
         if not self._planning.acquire(blocking=False):
             raise BusyError("another plan is being made", remedy="ask again when it is there")
         try:
+            clock = self.view.source.clock
+            began_s = clock.monotonic_s()
             made = plan(asker.at_measured_rates(), make_policy(wish.policy, wish.settings), seed=wish.seed)
+            plan_seconds = clock.monotonic_s() - began_s
             wanted = asker.to(made.placement, start)
         finally:
             self._planning.release()
         self.made.plan(wanted)
-        return {
-            "version": 1,
-            "policy": made.policy,
-            "placement": made.placement.as_dict(),
-            "metrics": made.metrics,
-            "explanation": list(made.explanation.sentences),
-            **wanted.as_json(),
-        }
+        return {**made.document(plan_seconds), **wanted.as_json()}
 
     def apply(self, request: Request) -> object:
         return {"version": 1, **self.made.apply(given(request, Chosen).id, _asker(request))}

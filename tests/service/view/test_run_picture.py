@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from mooring.problem.problem import Problem
 from mooring.service.view.run_picture import RunPicture
 
@@ -52,6 +54,13 @@ def test_a_slice_says_which_site_gets_more_than_it_can_do() -> None:
     picture = RunPicture(DIAMOND)
     assert picture.slice(status(x=200.0, y=0.0, z=0.0), "x", "y")["beyond"] is None
     assert picture.slice(status(x=300.0, y=0.0, z=0.0), "x", "y")["beyond"] == "a"
+
+
+def test_every_site_has_its_own_headroom() -> None:
+    """All at a: 4 ms per row of x, 1 of y, .1 of z."""
+    found = RunPicture(DIAMOND).document(status(x=100.0, y=50.0, z=100.0))["sites"]
+    assert found[0]["headroom"] == pytest.approx(1 / (0.4 + 0.05 + 0.01))
+    assert found[1]["headroom"] is None
 
 
 def test_what_was_not_measured_is_missing_and_not_zero() -> None:

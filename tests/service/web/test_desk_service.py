@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from mooring.cli.main import main
 from mooring.problem.problem import Problem
 from mooring.run import plan
+from mooring.service.view.example_problem import EXAMPLE_FILE
+from mooring.service.view.page_sources import page_file
 from mooring.service.view.planning_desk import PlanningDesk
 from mooring.service.web.desk_service import desk_app
 from tests.service.served import TOKEN, Served, serving
@@ -29,6 +33,29 @@ def test_a_plan_is_that_of_the_command_line(desk: Served) -> None:
     status, _, made = desk.ask("POST", "/api/v1/desk/plan", {"policy": "llf"}, token=TOKEN)
     assert status == 200
     assert made["placement"] == plan(Problem.load(EXAMPLE), "llf").placement.as_dict()
+
+
+def test_a_plan_to_keep_has_the_keys_of_the_command_line(
+    desk: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, made = desk.ask("POST", "/api/v1/desk/document", {"policy": "llf"}, token=TOKEN)
+    assert status == 200
+    assert main(["plan", str(EXAMPLE), "--policy", "llf", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert made.keys() == printed.keys()
+    assert (made["problem"], made["bound"]) == (printed["problem"], printed["bound"])
+
+
+def test_the_example_is_at_hand(desk: Served) -> None:
+    shown = page_file(EXAMPLE_FILE)
+    assert shown == Path("examples/network_monitoring.yaml").read_text()
+    assert set(desk.get("/api/v1/example")["sites"]) == {"berkeley", "mit", "cern"}
+    trial = {"example": True, "pins": {"by_port": "cern"}}
+    status, _, made = desk.ask("POST", "/api/v1/desk/plan", trial, token=TOKEN)
+    assert status == 200, made
+    assert {site for name, site in made["placement"].items() if name.startswith("by_port")} == {"cern"}
+    ways = {(each["from"], each["to"]): each["latency_ms"] for each in made["picture"]["channels"]}
+    assert max(ways.values()) >= 71.0 + 5.0
 
 
 def test_other_rates_and_pins_change_the_plan(desk: Served) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,19 @@ from tests.service.simulated_project import SimulatedProject
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium was found: install Debian's `chromium`")
 PATIENCE_MS = 1000.0 * PATIENCE_S
+MANY = Problem.from_dict(
+    {
+        "sites": {f"site{k}": {"capacity": 1} for k in range(6)},
+        "streams": {f"stream{k}": {"rate": 10} for k in range(4)},
+        "operators": {
+            f"operator_with_a_long_name_{k}": {
+                "inputs": [f"stream{k % 4}" if k < 40 else f"operator_with_a_long_name_{k - 40}"],
+                "cost_us": 20,
+            }
+            for k in range(300)
+        },
+    }
+)
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +76,21 @@ def test_a_proposal_is_applied_by_keyboard_and_held_against_what_came(page: Page
         expect(move).to_contain_text("page, from 127.0.0.1")
         expect(move).to_contain_text("headroom")
         expect(move).to_contain_text("busiest")
+        expect(page.locator("#asked")).to_contain_text("apply busy oslo → porto")
         expect(page.locator("#asked")).to_contain_text("done")
+        expect(page.locator("#course .moved")).to_have_count(1)
+        expect(page.locator("[data-channel='read busy']")).to_contain_text("1 kB/s")
 
 
-def test_dismissing_takes_the_proposal_away(page: Page, tmp_path: Path) -> None:
+def test_the_slice_follows_what_is_chosen_and_dismissing_takes_the_proposal_away(
+    page: Page, tmp_path: Path
+) -> None:
     with SimulatedProject(tmp_path / "demo") as project, serving_run(project.folder) as served:
         opened(page, served)
+        expect(page.locator("#stream0")).to_have_value("packets")
+        expect(page.locator("#slice")).to_contain_text("oslo full")
+        page.locator("#stream0").select_option("requests")
+        expect(page.locator("#stream1")).to_have_value("packets")
         page.locator("#dismiss").click()
         expect(page.locator("#proposal")).to_contain_text("was dismissed")
         expect(page.locator("#happenings")).to_contain_text("dismissed: busy oslo → porto")
@@ -83,15 +106,6 @@ def test_the_page_goes_on_when_the_service_was_started_anew(page: Page, tmp_path
             expect(page.locator("#state")).to_contain_text("running")
 
 
-def test_the_slice_follows_the_streams_that_are_chosen(page: Page, tmp_path: Path) -> None:
-    with SimulatedProject(tmp_path / "demo") as project, serving_run(project.folder) as served:
-        opened(page, served)
-        expect(page.locator("#stream0")).to_have_value("packets")
-        expect(page.locator("#slice")).to_contain_text("oslo full")
-        page.locator("#stream0").select_option("requests")
-        expect(page.locator("#stream1")).to_have_value("packets")
-
-
 def test_sliders_and_pins_plan_anew(page: Page) -> None:
     problem = Problem.load("examples/forest.yaml")
     with serving(lambda rules: desk_app(PlanningDesk("forest", problem), rules)) as served:
@@ -102,19 +116,52 @@ def test_sliders_and_pins_plan_anew(page: Page) -> None:
         page.get_by_label("operator to pin").select_option("o1_1")
         page.get_by_label("site to pin it to").select_option("site7")
         page.get_by_role("button", name="Pin").click()
-        expect(page.locator("[data-fragment=o1_1]")).to_have_attribute("data-site", "site7")
+        pinned = page.locator("[data-fragment=o1_1]")
+        expect(pinned).to_have_attribute("data-site", "site7")
+        expect(pinned).to_have_attribute("aria-label", "o1_1 at site7: pinned")
+        page.get_by_role("checkbox", name="connected").uncheck()
+        page.get_by_role("checkbox", name="max_rate").check()
         page.locator("#compare").click()
-        expect(page.locator("#compared")).to_contain_text("random")
+        expect(page.locator("#compared tbody tr td:first-child")).to_have_text(
+            ["rod", "random", "llf", "max_rate"]
+        )
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         with page.expect_download() as download:
             page.locator("#download").click()
         assert download.value.suggested_filename == "plan.json"
+        plan = json.loads(download.value.path().read_text())
+        assert plan["placement"]["o1_1"] == "site7"
+        page.locator("#example").click()
+        expect(page.locator("#name")).to_have_text("the example")
+        expect(page.locator("#lanes")).to_contain_text("berkeley")
+        expect(page.get_by_label("rate of packets")).to_have_value("100")
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 1400), ("light", 420)])
-def test_nothing_runs_over_the_edge(browser: Browser, scheme: str, width: int, tmp_path: Path) -> None:
+def test_nothing_runs_over_the_edge(browser: Browser, tmp_path: Path) -> None:
     with SimulatedProject(tmp_path / "demo") as project, serving_run(project.folder) as served:
-        page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})  # type: ignore[arg-type]
+        for scheme, width in (("light", 1400), ("dark", 1400), ("light", 420)):
+            page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})  # type: ignore[arg-type]
+            page.set_default_timeout(PATIENCE_MS)
+            opened(page, served)
+            page.wait_for_selector("#proposal button")
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+            page.close()
+
+
+def test_three_hundred_fragments_are_under_500_kilobytes(page: Page, tmp_path: Path) -> None:
+    """All that is loaded until everything is drawn; names that differ at their ends are told apart."""
+    with (
+        SimulatedProject(tmp_path / "demo", MANY, [10.0] * 4) as project,
+        serving_run(project.folder) as served,
+    ):
+        served.until("/api/v1/picture", lambda picture: "headroom" in picture)
         opened(page, served)
-        page.wait_for_selector("#proposal button")
-        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-        page.close()
+        expect(page.locator("[data-fragment]")).to_have_count(300)
+        expect(page.locator("#slice svg")).to_have_count(1)
+        names = page.locator("[data-fragment] text").all_text_contents()
+        assert len(set(names)) == 300
+        sent = page.evaluate(
+            """() => performance.getEntries().reduce((sum, each) => sum + (each.decodedBodySize ?? 0), 0)"""
+        )
+        picture = len(json.dumps(served.get("/api/v1/picture")))  # of the events, which have no end
+        assert 50_000 < sent + picture < 500_000
