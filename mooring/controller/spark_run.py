@@ -170,8 +170,14 @@ class SparkRun:
             self.note(f"--adapt {self.decider.name}: decided in one place, which stands in for the sites")
             return self.decider
         self.note(f"--adapt {self.decider.name}: decided at the sites, by the agents beside them")
-        folder = self.prepared.project.members.members.own_folder(RUNNER)
-        return decided_at_sites(self.decider, self.prepared.problem, post, folder)
+        project = self.prepared.project
+        return decided_at_sites(
+            self.decider,
+            self.prepared.problem,
+            post,
+            project.members.members.own_folder(RUNNER),
+            states_latency=not project.settings.measures_latency,
+        )
 
     @property
     def _decided_at_sites(self) -> bool:

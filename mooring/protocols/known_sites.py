@@ -21,6 +21,7 @@ class KnownSites:
         self._peers: dict[int, tuple[Coordinate, float]] = {}
         """Site -> coordinate and spare cores, as it last said."""
         self._to_visit: list[int] = []
+        self._stated_ms: dict[int, float] = {}
 
     @property
     def coordinate(self) -> Coordinate:
@@ -33,15 +34,31 @@ class KnownSites:
             self._to_visit = [others[i] for i in self._generator.permutation(len(others)).tolist()]
         return self._to_visit.pop() if self._to_visit else None
 
+    def state(self, latency_ms: Sequence[float]) -> None:
+        """Latencies to all sites in their order that count whatever is measured; negative: none does."""
+        if len(latency_ms) == self._sites:
+            stated = {peer: ms for peer, ms in enumerate(latency_ms) if ms >= 0.0 and peer != self._site}
+            for peer in self._stated_ms.keys() | stated.keys():
+                if self._stated_ms.get(peer) != stated.get(peer):
+                    self._vivaldi.forget(peer)
+            self._stated_ms = stated
+
     def learn(self, peer: int, latency_ms: float, coordinate: Coordinate, spare_cores: float) -> None:
+        if peer in self._stated_ms:
+            latency_ms = max(self._stated_ms[peer], self._params.least_latency_ms)
         self._vivaldi.observe(peer, latency_ms, coordinate)
         if coordinate.unusable(self._params.dimensions, self._params.largest_latency_ms) is None:
             self._peers[peer] = (coordinate, spare_cores)
 
     def latencies_ms(self, ends: Sequence[int]) -> tuple[float, ...]:
-        """As measured from here; zero to this site itself, -1 where nothing is known."""
-        found = [0.0 if end == self._site else self._vivaldi.latency_ms(end) for end in ends]
-        return tuple(-1.0 if ms is None else ms for ms in found)
+        """As stated, or measured from here; zero to this site itself, -1 where nothing is known."""
+        return tuple(0.0 if end == self._site else self._latency_ms(end) for end in ends)
+
+    def _latency_ms(self, peer: int) -> float:
+        if peer in self._stated_ms:
+            return self._stated_ms[peer]
+        measured = self._vivaldi.latency_ms(peer)
+        return -1.0 if measured is None else measured
 
     def knows(self, ends: Sequence[int]) -> bool:
         """Whether the coordinates of all of these are known, and of at least one site besides this one."""

@@ -44,6 +44,8 @@ from mooring.protocols.optimiser_messages import (
     Probe,
     Probed,
     RoomHeld,
+    StatedLatencies,
+    ToldToSite,
 )
 from mooring.protocols.optimiser_params import OptimiserParams
 from mooring.protocols.proposer import Proposer
@@ -198,6 +200,8 @@ class Optimiser:
             case KnownFragments(specs=specs):
                 self._forget_rewired(specs)
                 self.residence.take(specs)
+            case MeasuredCapacity() | StatedLatencies():
+                self._told(message)
             case _ if isinstance(message, Answer):
                 return self._answered(message)
         return ()
@@ -234,15 +238,21 @@ class Optimiser:
 
     def _asked(self, request: Any) -> Sequence[Effect]:
         if isinstance(request, Mapping):  # from a scenario that was written down
-            request = msgspec.convert(request, MeasuredFlows | MeasuredCapacity)
-        if isinstance(request, MeasuredFlows | MeasuredCapacity):
-            self._measured(request)
+            request = msgspec.convert(request, ToldToSite)
+        if isinstance(request, ToldToSite):
+            self._told(request)
         return ()
 
-    def _measured(self, measured: MeasuredFlows | MeasuredCapacity) -> None:
-        if isinstance(measured, MeasuredCapacity):
-            self.residence.capacity_cores = measured.cores
-            return
+    def _told(self, what: ToldToSite) -> None:
+        match what:
+            case MeasuredCapacity(cores=cores):
+                self.residence.capacity_cores = cores
+            case StatedLatencies(latency_ms=latency_ms):
+                self._known.state(latency_ms)
+            case MeasuredFlows():
+                self._measured(what)
+
+    def _measured(self, measured: MeasuredFlows) -> None:
         fragment, rates = measured.fragment, measured.rates
         if not self.residence.runs(fragment) or fragment not in self.residence.specs:
             return

@@ -111,7 +111,18 @@ class KnownFragments(msgspec.Struct, frozen=True, tag=True):
     specs: tuple[FragmentSpec, ...]
 
 
+class StatedLatencies(msgspec.Struct, frozen=True, tag=True):
+    """From the mover: how far this site is from each site, where that is stated and not to be measured."""
+
+    latency_ms: tuple[float, ...]
+    """One way; -1 where it is not stated."""
+
+
 class MeasuredCapacity(msgspec.Struct, frozen=True, tag=True):
     """What the site can use now."""
 
     cores: float
+
+
+ToldToSite = MeasuredFlows | MeasuredCapacity | StatedLatencies
+"""What a site's own user tells its machine."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from mooring.network.coordinate import Coordinate
-from mooring.network.cost_space import CostSpace, LoadScale
-from mooring.network.embedding import Embedding
-from mooring.placement.relaxation.springs import SpringParams, Springs, virtual_positions
+from mooring.placement.relaxation.one_body import rest_position_ms
+from mooring.placement.relaxation.spring_params import SpringParams
 from mooring.protocols.moving import ProposalId, StartedAt
 from mooring.protocols.optimiser_messages import Attempt, Probed
 
@@ -51,29 +51,26 @@ class Review:
 
 
 class Neighbourhood:
-    """The cost space as one site knows it."""
+    """The cost space as one site knows it: few sites, looked at one after the other."""
 
     def __init__(
         self, known: Mapping[int, Coordinate], spare_cores: Mapping[int, float], load_ms: float
     ) -> None:
-        self._sites = sorted(known)
-        places = [known[site] for site in self._sites]
-        embedding = Embedding(
-            np.array([at.position_ms for at in places]),
-            np.array([at.height_ms for at in places]),
-            np.array([at.error for at in places]),
-        )
-        spare = np.array([spare_cores[site] for site in self._sites])
-        load = 1.0 - spare / max(float(spare.max()), 1e-9)
-        self._space = CostSpace(embedding, load, LoadScale(load_ms))
+        self._known = {site: known[site] for site in sorted(known)}
+        most = max(max(spare_cores[site] for site in self._known), 1e-9)
+        self._load_ms = {site: load_ms * max(1.0 - spare_cores[site] / most, 0.0) for site in self._known}
 
     def wanted(self, ends: Sequence[int], rates: Sequence[float], rng: np.random.Generator) -> Coordinate:
         """Where the springs of a fragment come to rest."""
-        index = np.array([self._sites.index(end) for end in ends])
-        springs = Springs.of(1, ~index, np.zeros(len(ends), dtype=np.int64), np.array(rates))
-        at = virtual_positions(springs, self._space.embedding, rng, SpringParams())[0]
-        return Coordinate(tuple(at.tolist()))
+        sites = [self._known[end] for end in ends]
+        start_ms = (rng.random(len(sites[0].position_ms)) - 0.5).tolist()
+        return Coordinate(rest_position_ms(sites, rates, start_ms, SpringParams()))
 
     def near(self, place: Coordinate, count: int) -> list[int]:
-        nodes, _ = self._space.nearest(np.array(place.position_ms), count)
-        return [self._sites[i] for i in nodes.tolist()]
+        """The nearest sites (section 3.1.1: loaded ones are further away), nearest first."""
+        return sorted(self._known, key=lambda site: (self._distance_ms(place, site), site))[:count]
+
+    def _distance_ms(self, place: Coordinate, site: int) -> float:
+        at = self._known[site]
+        apart = math.dist(at.position_ms, place.position_ms)
+        return math.hypot(apart, self._load_ms[site]) + at.height_ms

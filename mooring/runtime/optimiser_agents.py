@@ -9,13 +9,14 @@ from mooring.protocols.optimiser_messages import (
     HoldRoom,
     KnownFragments,
     MeasuredCapacity,
-    MeasuredFlows,
     OptimiserMemory,
     Ping,
     Pong,
     Probe,
     Probed,
     RoomHeld,
+    StatedLatencies,
+    ToldToSite,
 )
 from mooring.protocols.optimiser_params import AGENTS, OptimiserParams
 from mooring.runtime.hosted_protocol import HostedProtocol
@@ -23,13 +24,14 @@ from mooring.runtime.hosted_protocol import HostedProtocol
 OPTIMISERS = "relaxation"
 
 _BETWEEN_SITES = Ping | Pong | Probe | Probed | HoldRoom | RoomHeld
+_OF_THE_PROBLEM = AskFragments | KnownFragments | StatedLatencies | MeasuredCapacity
 
 
 def hosted_optimisers(params: OptimiserParams = AGENTS) -> HostedProtocol:
     return HostedProtocol(
         name=OPTIMISERS,
         make=optimiser_machines(lambda sites: ((), (0.0,) * sites), params),
-        messages=_BETWEEN_SITES | AskFragments | KnownFragments | ToMover | FromMover,
+        messages=_BETWEEN_SITES | _OF_THE_PROBLEM | ToMover | FromMover,
         durable=OptimiserMemory,
-        requests=MeasuredFlows | MeasuredCapacity,
+        requests=ToldToSite,
     )

@@ -20,7 +20,8 @@ from mooring.network.latency_filter import FilterParams, low_percentile
 from mooring.network.vivaldi import VivaldiParams
 from mooring.placement.relaxation.mapping import Mapper, MappingParams, OpenSites
 from mooring.placement.relaxation.migration import MigrationParams
-from mooring.placement.relaxation.springs import SpringParams, virtual_positions
+from mooring.placement.relaxation.spring_params import SpringParams
+from mooring.placement.relaxation.springs import virtual_positions
 
 WARM_UP_ROUNDS = 60
 SAMPLES_PER_ROUND = 8

@@ -11,7 +11,8 @@ from mooring.arrays import Floats, Ints
 from mooring.network.cost_space import CostSpace
 from mooring.network.routing import Routing
 from mooring.placement.relaxation.mapping import Contacts, Mapper, MappingParams, MappingReport, OpenSites
-from mooring.placement.relaxation.springs import SpringParams, Springs, virtual_positions
+from mooring.placement.relaxation.spring_params import SpringParams
+from mooring.placement.relaxation.springs import Springs, virtual_positions
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,8 @@ from mooring.placement.placement import Placement
 from mooring.placement.policy import Context, Subject
 from mooring.placement.relaxation.limited_sites import LimitedSites
 from mooring.placement.relaxation.mapping import Mapper, MappingParams, MappingReport, Ranking
-from mooring.placement.relaxation.springs import SpringParams, Springs, problem_springs, virtual_positions
+from mooring.placement.relaxation.spring_params import SpringParams
+from mooring.placement.relaxation.springs import Springs, problem_springs, virtual_positions
 from mooring.placement.signatures import fragment_signatures
 from mooring.problem.problem import Problem
 

@@ -18,7 +18,8 @@ from mooring.load.rates import output_rates
 from mooring.network.cost_space import CostSpace
 from mooring.placement.links import node_bytes
 from mooring.placement.relaxation.mapping import Contacts, Mapper, MappingParams, OpenSites
-from mooring.placement.relaxation.springs import SpringParams, Springs, virtual_positions
+from mooring.placement.relaxation.spring_params import SpringParams
+from mooring.placement.relaxation.springs import Springs, virtual_positions
 from mooring.placement.signatures import Signature, signatures
 from mooring.problem.problem import Problem
 from mooring.problem.reading.fields import refuse_reference

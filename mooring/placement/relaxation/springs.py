@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.arrays import Bools, Floats, Ints
-from mooring.errors import InputError
 from mooring.network.embedding import Embedding
 from mooring.placement.links import problem_links
 from mooring.placement.relaxation.relax_kernels import relax
+from mooring.placement.relaxation.spring_params import SpringParams
 from mooring.problem.problem import Problem
 
 
@@ -50,22 +50,6 @@ class Springs:
 
     def of_operator(self, operator: int) -> slice:
         return slice(int(self.start[operator]), int(self.start[operator + 1]))
-
-
-@dataclass(frozen=True)
-class SpringParams:
-    damping: float = 0.1
-    """delta: the part of the way an operator moves per step (section 3.1.3). Rates are taken relative to the
-    sum at their operator, or the step would have a unit and 0.1 be unstable for rates above 20."""
-    threshold_ms: float = 1.0
-    """F_t: at rest once no force is larger (section 3.1.3)."""
-    most_sweeps: int = 10_000
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.damping < 2.0:
-            raise InputError(f"is {self.damping}, expected above 0 and below 2", field="damping")
-        if not self.threshold_ms > 0.0:
-            raise InputError(f"is {self.threshold_ms}, expected a positive number", field="threshold_ms")
 
 
 def virtual_positions(

@@ -63,9 +63,10 @@ def test_agents_end_when_told_to_or_with_who_started_them(mooring: Mooring, proj
 
 
 def test_an_agent_loads_neither_spark_nor_compiled_code(project: Path) -> None:
-    """Eighty megabytes are not much."""
+    """Eighty megabytes are not much, also where it hosts optimisers."""
     check = (
         "import sys, mooring.cli.main, mooring.cli.verbs.agent; "
+        "from mooring.runtime.hosted_by_name import hosted_by_name; hosted_by_name('relaxation'); "
         "print([name for name in ('pyspark', 'numba', 'scipy', 'pandas') if name in sys.modules])"
     )
     said = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)

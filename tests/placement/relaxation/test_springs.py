@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mooring.network.embedding import Embedding
-from mooring.placement.relaxation.springs import SpringParams, Springs, problem_springs, virtual_positions
+from mooring.placement.relaxation.spring_params import SpringParams
+from mooring.placement.relaxation.springs import Springs, problem_springs, virtual_positions
 from mooring.problem.problem import Problem
 
 

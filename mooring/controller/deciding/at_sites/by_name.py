@@ -12,13 +12,14 @@ from mooring.controller.deciding.decider import Decider
 from mooring.problem.problem import Problem
 
 
-def _of_ants(problem: Problem, stand_in: Decider | None) -> Briefing:
+def _of_ants(problem: Problem, stand_in: Decider | None, states_latency: bool) -> Briefing:
     return AntsBriefing(problem, stand_in if isinstance(stand_in, AntsDecider) else AntsDecider())
 
 
-BRIEFINGS: Mapping[str, Callable[[Problem, Decider | None], Briefing]] = {
-    "relaxation": lambda problem, stand_in: OptimiserBriefing(problem),
+BRIEFINGS: Mapping[str, Callable[[Problem, Decider | None, bool], Briefing]] = {
+    "relaxation": lambda problem, stand_in, states_latency: OptimiserBriefing(problem, states_latency),
     "ants": _of_ants,
 }
-"""From the problem and the decider that would stand in for the machines in one place, which has the settings.
-Each has its machines in `runtime/hosted_by_name.py` under the same name."""
+"""From the problem, the decider that would stand in for the machines in one place, which has the settings,
+and whether the problem's latencies count whatever machines measure. Each has its machines in
+`runtime/hosted_by_name.py` under the same name."""

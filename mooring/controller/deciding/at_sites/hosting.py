@@ -44,8 +44,12 @@ class AgentPeers:
         self._post.ask(self._sites[site], self._protocol, request)
 
 
-def decided_at_sites(stand_in: Decider, problem: Problem, post: RunnerPost, folder: Path) -> ProtocolDecider:
-    """`stand_in`: the decider that would do it in one place; `folder`: where the mover keeps its memory."""
+def decided_at_sites(
+    stand_in: Decider, problem: Problem, post: RunnerPost, folder: Path, *, states_latency: bool = False
+) -> ProtocolDecider:
+    """`stand_in`: the decider that would do it in one place; `folder`: where the mover keeps its memory;
+    `states_latency`: the problem's latencies count, whatever agents measure.
+    """
     protocol = stand_in.name
     sites = [site.name for site in problem.sites]
     file = folder / MEMORY_FILE_NAME
@@ -53,7 +57,15 @@ def decided_at_sites(stand_in: Decider, problem: Problem, post: RunnerPost, fold
     def keep(memory: MoverMemory) -> None:
         write_whole(file, msgspec.json.encode(memory))
 
-    return ProtocolDecider(protocol, problem, AgentPeers(post, sites, protocol), keep, _kept(file), stand_in)
+    return ProtocolDecider(
+        protocol,
+        problem,
+        AgentPeers(post, sites, protocol),
+        keep,
+        _kept(file),
+        stand_in,
+        states_latency=states_latency,
+    )
 
 
 def _kept(file: Path) -> MoverMemory | None:

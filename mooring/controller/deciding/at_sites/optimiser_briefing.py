@@ -16,6 +16,7 @@ from mooring.protocols.optimiser_messages import (
     KnownFragments,
     MeasuredCapacity,
     MeasuredFlows,
+    StatedLatencies,
 )
 from mooring.protocols.optimiser_specs import fragment_specs
 from mooring.protocols.protocol import Data
@@ -29,34 +30,43 @@ SENT_AGAIN = 0.01
 class OptimiserBriefing:
     trigger_s = 0.0
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, states_latency: bool = False) -> None:
+        """`states_latency`: the sites go by the problem's latencies, not by what they measure."""
+        self._problem, self._states_latency = problem, states_latency
         self._told: dict[int, tuple[StartedAt, tuple[float, ...]]] = {}
         """Per fragment: which of its starts was told of what flows."""
-        self._capacity: dict[int, float] = {}
+        self._stated: dict[tuple[int, type], Data] = {}
+        """Per site and kind: what it was last told of itself."""
 
     def answers(self, site: int, question: Data) -> Sequence[Data] | None:
-        """A machine that has just begun knows nothing of what was measured either."""
+        """A machine that has just begun knows nothing of its site or of what was measured either."""
         return self.basics(site) if isinstance(question, AskFragments) else None
 
     def basics(self, site: int) -> Sequence[Data]:
-        self._capacity.pop(site, None)
         self._told = {f: told for f, told in self._told.items() if told[0].site != site}
-        specs = fragment_specs(self._problem)
+        capacity, specs = self._problem.sites[site].capacity, fragment_specs(self._problem)
+        of_itself = [
+            self._stated.setdefault((site, type(stated)), stated)
+            for stated in (MeasuredCapacity(capacity), *self._latencies(self._problem, site))
+        ]
+        firsts = range(0, len(specs), TOLD_AT_ONCE)
         return [
-            KnownFragments(tuple(specs[first : first + TOLD_AT_ONCE]))
-            for first in range(0, len(specs), TOLD_AT_ONCE)
+            *of_itself,
+            *(KnownFragments(tuple(specs[first : first + TOLD_AT_ONCE])) for first in firsts),
         ]
 
     def requests(
         self, observation: Observation, picture: Picture, where: Mapping[int, StartedAt]
     ) -> Iterable[Told]:
-        """What flows and what is used, to the site where a fragment is; capacities, to each site."""
-        capacity = picture.model.capacity_cores
-        for site in np.flatnonzero(~picture.lost[: len(self._problem.sites)]).tolist():
-            if self._capacity.get(site) != float(capacity[site]):
-                self._capacity[site] = float(capacity[site])
-                yield site, MeasuredCapacity(float(capacity[site]))
+        """What flows and what is used, to the site where a fragment is; capacities, to each site. One that
+        is lost, or kept empty, has no room; its machine may well be there.
+        """
+        capacity = np.where(picture.lost, 0.0, picture.model.capacity_cores)
+        for site in range(len(self._problem.sites)):
+            for stated in (MeasuredCapacity(float(capacity[site])), *self._latencies(picture.problem, site)):
+                if self._stated.get((site, type(stated))) != stated:
+                    self._stated[site, type(stated)] = stated
+                    yield site, stated
         for spec in fragment_specs(picture.problem, picture.model):
             place = where.get(spec.fragment)
             if place is None or place.site == NOWHERE or not spec.movable:
@@ -66,6 +76,14 @@ class OptimiserBriefing:
             if known != place or any(abs(a - b) > SENT_AGAIN * b for a, b in zip(told, rates, strict=True)):
                 self._told[spec.fragment] = place, rates
                 yield place.site, MeasuredFlows(spec.fragment, rates, spec.cores)
+
+    def _latencies(self, problem: Problem, site: int) -> Sequence[StatedLatencies]:
+        """From a site to those that have machines: half of the way there and back, as they measure it."""
+        latency_ms, count = problem.network.latency_ms, len(self._problem.sites)
+        if not self._states_latency or latency_ms is None:
+            return ()
+        known = (latency_ms[site, :count] + latency_ms[:count, site]) / 2.0
+        return (StatedLatencies(tuple(np.where(np.isfinite(known), known, -1.0).tolist())),)
 
     def objection(self, proposed: Proposed, before: Prediction, after: Prediction) -> str | None:
         return saves_nothing(before, after)

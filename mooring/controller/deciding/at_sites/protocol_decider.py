@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from mooring.arrays import Ints
+from mooring.controller.deciding.at_sites.briefing import Briefing
 from mooring.controller.deciding.at_sites.by_name import BRIEFINGS
 from mooring.controller.deciding.decider import Decider, Observation, Proposal, ProposedMove
 from mooring.controller.deciding.picture import Picture
@@ -53,13 +54,19 @@ class ProtocolDecider:
         keep: Callable[[MoverMemory], None] = lambda memory: None,
         kept: MoverMemory | None = None,
         stand_in: Decider | None = None,
+        *,
+        states_latency: bool = False,
     ) -> None:
         """`keep` makes the mover's memory durable before anything is sent; `kept` is what an earlier run of
         the same project kept. `stand_in`: the decider that would do it in one place, with its settings.
+        `states_latency`: the sites go by the problem's latencies, not by what they measure.
         """
         self.name = name
         self._problem, self._peers, self._keep = problem, peers, keep
-        self._stand_in, self._briefing = stand_in, BRIEFINGS[name](problem, stand_in)
+        self._brief: Callable[[Problem], Briefing] = lambda problem: BRIEFINGS[name](
+            problem, stand_in, states_latency
+        )
+        self._briefing = self._brief(problem)
         self._rows = {fragment: f for f, fragment in enumerate(problem.fragment_names)}
         self.mover = MoverMachine(len(problem.sites), self._judge, judge_every_ms=0.0)
         self._verdicts: dict[object, str | None] = {}
@@ -114,7 +121,7 @@ class ProtocolDecider:
     def brief_anew(self, problem: Problem) -> None:
         """The same fragments and sites, but some are read by others than before."""
         self._problem = problem
-        self._briefing = BRIEFINGS[self.name](problem, self._stand_in)
+        self._briefing = self._brief(problem)
         for site in range(len(problem.sites)):
             for message in self._briefing.basics(site):
                 self._peers.send(site, message)

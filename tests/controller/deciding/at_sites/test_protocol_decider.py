@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from mooring.controller.deciding.at_sites.briefing import NO_GAIN
 from mooring.controller.deciding.at_sites.protocol_decider import CUT, NOTHING_PROPOSED, ProtocolDecider
@@ -24,7 +27,13 @@ from mooring.protocols.moving import (
     Proposed,
     Refused,
 )
-from mooring.protocols.optimiser_messages import MeasuredCapacity, MeasuredFlows
+from mooring.protocols.optimiser_messages import (
+    AskFragments,
+    KnownFragments,
+    MeasuredCapacity,
+    MeasuredFlows,
+    StatedLatencies,
+)
 from mooring.protocols.protocol import Data
 
 PROBLEM = Problem.from_dict(
@@ -83,7 +92,7 @@ def proposal(fragment: int, to_site: int, number: int = 1, proposer: int = 2) ->
 
 
 def deciding(
-    *coming: tuple[int, Proposed], kept: list[MoverMemory] | None = None
+    *coming: tuple[int, Data], kept: list[MoverMemory] | None = None
 ) -> tuple[ProtocolDecider, TestPeers, Proposal]:
     """One look with everything at c, under epoch 4."""
     peers = TestPeers()
@@ -160,3 +169,38 @@ def test_plans_of_several_sites_go_together_and_a_plan_that_is_cut_is_refused() 
     assert ordered is not None
     assert [each.move.fragment for each in ordered.moves] == ["f"]
     assert isinstance(peers.answers(1)[-1], Refused)
+
+
+def told_to(peers: TestPeers, site: int) -> list[Data]:
+    return [message for to, message in peers.sent if to == site]
+
+
+def test_a_machine_that_begins_is_told_all_that_the_problem_states() -> None:
+    """Or nobody would have room before the run has measured something, and the network would be whatever the
+    agents have between them, which is one machine's loopback where sites are embedded.
+    """
+    peers = TestPeers()
+    decider = ProtocolDecider("relaxation", PROBLEM, peers, states_latency=True)
+    peers.coming = [(2, AskFragments())]
+    decider.observe(observed(AT_C, {"f": 4, "g": 4}), busy=False)
+    told = told_to(peers, 2)
+    assert MeasuredCapacity(1.0) in told
+    assert StatedLatencies((100.0, 100.0, 0.0)) in told
+    assert isinstance(told[-1], KnownFragments)
+    peers.sent.clear()
+    decider.decide(picture(AT_C))
+    assert not any(isinstance(message, StatedLatencies | MeasuredCapacity) for message in told_to(peers, 2))
+
+
+def test_sites_that_measure_their_network_are_told_no_latencies() -> None:
+    _, peers, _ = deciding((2, AskFragments()))
+    assert not any(isinstance(message, StatedLatencies) for _, message in peers.sent)
+
+
+def test_a_site_that_is_lost_or_kept_empty_is_told_that_it_has_no_room() -> None:
+    decider, peers, _ = deciding()
+    peers.sent.clear()
+    decider.decide(replace(picture(AT_C), lost=np.array([True, False, False])))
+    assert told_to(peers, 0) == [MeasuredCapacity(0.0)]
+    decider.decide(picture(AT_C))
+    assert told_to(peers, 0) == [MeasuredCapacity(0.0), MeasuredCapacity(1.0)]
