@@ -5,7 +5,11 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from mooring.runtime.hosted_by_name import HOSTED
@@ -15,6 +19,15 @@ from mooring.runtime.runner_post import RunnerPost
 from mooring.runtime.transport.certificates import make_certificates
 
 _GRACE_S = 10.0
+
+
+@dataclass(frozen=True)
+class StartingAgain:
+    """When an agent that has ended by itself is started again."""
+
+    first_pause_s: float = 1.0
+    longest_pause_s: float = 60.0
+    """The pause doubles up to this, and begins anew once an agent has lasted for so long."""
 
 
 @contextlib.contextmanager
@@ -31,35 +44,83 @@ def agents_of_run(
 
 @contextlib.contextmanager
 def embedded_agents(
-    project: Path, found: ProjectMembers, sites: Sequence[str], hosts: Sequence[str] = ()
+    project: Path,
+    found: ProjectMembers,
+    sites: Sequence[str],
+    hosts: Sequence[str] = (),
+    again: StartingAgain | None = None,
 ) -> Iterator[None]:
-    """For the time of the block. An agent that ends by itself is not missed: the others go on without it,
-    and its log says why. Certificates that are missing are made.
+    """For the time of the block. An agent that ends by itself is started again; the others go on without it
+    meanwhile, and its log says why. Certificates that are missing are made.
     """
     make_certificates(found.certificates, found.members.names)
-    children = [_start(project, found, site, hosts) for site in sites]
+    for site in sites:
+        _log_of(found, site).unlink(missing_ok=True)
+    agents = [_EmbeddedAgent(partial(_start, project, found, site, hosts)) for site in sites]
+    over = threading.Event()
+    again = again or StartingAgain()
+    watching = threading.Thread(target=_watch, args=(agents, over, again), name="agents", daemon=True)
+    watching.start()
     try:
         yield
     finally:
-        for child in children:
-            assert child.stdin is not None
-            child.stdin.close()  # tells it to end
-        for child in children:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(_GRACE_S)
-            child.kill()
-            child.wait()
+        over.set()
+        watching.join()
+        for agent in agents:
+            agent.tell_to_end()
+        for agent in agents:
+            agent.end()
+
+
+class _EmbeddedAgent:
+    def __init__(self, start: Callable[[], subprocess.Popen[bytes]]) -> None:
+        self._start, self._child = start, start()
+        self._began_s, self._pause_s = time.monotonic(), 0.0
+
+    def keep_up(self, again: StartingAgain) -> None:
+        """Start it again if it has ended, not too soon after the last time."""
+        lasted_s = time.monotonic() - self._began_s
+        if self._child.poll() is None:
+            if lasted_s > again.longest_pause_s:
+                self._pause_s = 0.0
+            return
+        if lasted_s < self._pause_s:
+            return
+        self.tell_to_end()
+        self._pause_s = min(max(2.0 * self._pause_s, again.first_pause_s), again.longest_pause_s)
+        self._child, self._began_s = self._start(), time.monotonic()
+
+    def tell_to_end(self) -> None:
+        assert self._child.stdin is not None
+        self._child.stdin.close()
+
+    def end(self) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(_GRACE_S)
+        self._child.kill()
+        self._child.wait()
+
+
+def _watch(agents: Sequence[_EmbeddedAgent], over: threading.Event, again: StartingAgain) -> None:
+    while not over.wait(again.first_pause_s):
+        for agent in agents:
+            with contextlib.suppress(OSError):  # no room for another process now
+                agent.keep_up(again)
 
 
 def _start(project: Path, found: ProjectMembers, site: str, hosts: Sequence[str]) -> subprocess.Popen[bytes]:
-    folder = found.members.own_folder(site)
-    folder.mkdir(parents=True, exist_ok=True)
+    log_file = _log_of(found, site)
+    log_file.parent.mkdir(parents=True, exist_ok=True)
     words = ["agent", str(project), "--site", site, "--embedded"]
     words += [word for name in hosts for word in ("--hosts", name)]
-    with (folder / "agent.log").open("wb") as log:
+    with log_file.open("ab") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "mooring", *words],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
         )
+
+
+def _log_of(found: ProjectMembers, site: str) -> Path:
+    return found.members.own_folder(site) / "agent.log"
