@@ -79,8 +79,8 @@ def opened(browser: Browser, address: str) -> Page:
     page = browser.new_page(viewport={"width": 1400, "height": 950})
     page.set_default_timeout(PATIENCE_MS)
     page.goto(address)
-    page.evaluate(_AGES)
     page.wait_for_selector("#lanes svg")
+    page.evaluate(_AGES)  # not of the first picture, which is as old as the last look
     return page
 
 

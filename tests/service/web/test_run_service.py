@@ -161,11 +161,28 @@ def test_the_ledger_holds_what_was_applied_against_what_it_promised(served: Serv
     assert found["porto"] == pytest.approx(promised["porto"], rel=0.2)
 
 
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("moves/abort", "no list of moves is being carried out"),
+        ("sites/porto/leave", "may run nowhere else than at 'porto'"),
+        ("sites/oslo/return", "oslo"),
+    ],
+)
+def test_what_the_run_refuses_is_told_in_its_words(served: Served, path: str, words: str) -> None:
+    status, _, asked = served.ask("POST", f"/api/v1/{path}", {}, token=TOKEN)
+    assert status == 202, asked
+    over = served.until(f"/api/v1/moves/{asked['request']}", lambda each: each["state"] != "running")
+    assert over["state"] in ("refused", "failed"), over
+    assert words in over["why"]
+
+
 def test_a_plan_is_a_dry_run_whose_moves_can_be_asked_for(served: Served) -> None:
     before = served.get("/api/v1/placement")
     status, _, plan = served.ask("POST", "/api/v1/plan", {"policy": "rod"}, token=TOKEN)
     assert status == 200, plan
     assert set(plan["to"]) == set(ALL_AT_OSLO)
+    assert {"problem", "bound", "rejected", "shared", "plan_seconds", "moves", "id"} <= plan.keys()
     assert served.get("/api/v1/placement") == before
     assert served.ask("POST", "/api/v1/plan", {"policy": "nobody"}, token=TOKEN)[0] == 400
 
