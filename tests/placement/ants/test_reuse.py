@@ -86,6 +86,22 @@ def doubled(problem: Problem) -> Problem:
     return replace(problem, operators=problem.operators + again, queries=(*problem.queries, query))
 
 
+def test_from_a_running_placement_what_is_together_is_shared() -> None:
+    """Pinned fragments too: they are part of no chain."""
+    problem = overlapping(np.random.default_rng(3), sites=4, queries=6)
+    pinned = tuple(
+        msgspec.structs.replace(each, site="s1") if each.name == "clean0" else each
+        for each in problem.operators
+    )
+    problem = replace(problem, operators=pinned)
+    current = Placement(problem, np.ones(len(problem.fragments), dtype=np.int64))
+    context = replace(Context.of(problem), current=current)
+    run = Ants(rounds=0, reuse=True).forage(problem, context)
+    counted = run.colony.totals[:, 1] / problem.capacity_cores
+    assert counted == pytest.approx(running(current).site_utilisation)
+    assert sum(int(way.shared[: way.size[0]].sum()) for way in run.ways.values()) == 6
+
+
 def test_queries_that_alone_do_not_fit_are_placed_when_they_share() -> None:
     problem = overlapping(np.random.default_rng(1), sites=3, queries=12, cost_us=14000)
     refused = [
