@@ -54,6 +54,7 @@ ROOMS = [
     "simulator/harness/leases",
     "runtime/transport",
     "runtime",
+    "runtime/deciding",
     "policies",
     "run",
     "spark/sites",

@@ -9,8 +9,9 @@ from importlib import import_module
 from mooring.runtime.hosted_protocol import HostedProtocol
 
 HOSTED = {
-    "relaxation": "mooring.runtime.optimiser_agents:hosted_optimisers",
-    "ants": "mooring.runtime.ants_agents:hosted_ants",
+    "relaxation": "mooring.runtime.deciding.optimiser_agents:hosted_optimisers",
+    "ants": "mooring.runtime.deciding.ants_agents:hosted_ants",
+    "overlay": "mooring.runtime.deciding.overlay_agents:hosted_overlays",
 }
 """Where each is: its module and the function that makes it."""
 
