@@ -6,19 +6,19 @@ const LANE_HEAD = 136, GAP = 10;
 
 export function lanes(picture) {
   const many = picture.fragments.length > 60;
-  const [width, height, step] = many ? [120, 20, 150] : picture.desk ? [150, 28, 220] : [190, 50, 300];
+  const [width, height, step] = many ? [120, 20, 150] : picture.desk ? [150, 28, 220] : [172, 50, 268];
   const columns = 1 + Math.max(0, ...picture.fragments.map((each) => each.layer));
   const cells = new Map();
   for (const fragment of picture.fragments) {
     const key = `${fragment.site} ${fragment.layer}`;
     cells.set(key, [...(cells.get(key) ?? []), fragment]);
   }
-  const places = new Map(), parts = [];
+  const places = new Map(), parts = [], whole = LANE_HEAD + (columns - 1) * step + width + GAP;
   let top = 0;
   for (const site of picture.sites) {
     const rows = Math.max(1, ...[...Array(columns).keys()].map((k) => (cells.get(`${site.name} ${k}`) ?? []).length));
     const laneHeight = Math.max(84, rows * (height + GAP) + GAP);
-    parts.push(lane(site, picture, top, LANE_HEAD + columns * step, laneHeight));
+    parts.push(lane(site, picture, top, whole, laneHeight));
     for (let k = 0; k < columns; k++)
       (cells.get(`${site.name} ${k}`) ?? []).forEach((fragment, row) =>
         places.set(fragment.name, [LANE_HEAD + k * step, top + GAP + row * (height + GAP)]));
@@ -30,30 +30,39 @@ export function lanes(picture) {
     const [x, y] = places.get(channel.from), [u, v] = places.get(channel.to);
     const way = `M${x + width} ${y + height / 2} C${x + width + 40} ${y + height / 2} ${u - 40} ${v + height / 2} ${u} ${v + height / 2}`;
     const crosses = at.get(channel.from) !== at.get(channel.to);
-    const said = told(channel, crosses);
-    const line = drawn("path", {
+    return drawn("path", {
       d: way, class: `channel${crosses ? " crosses" : ""}`,
       "stroke-width": 1 + 4 * Math.sqrt((channel.bytes_per_s ?? 0) / most),
-    }, drawn("title", {}, `${channel.from} → ${channel.to}: ${said.join(", ")}`));
-    // Where there is room for it, beside the reader; one line each, so that readers of one writer do not collide.
-    const label = many || picture.desk ? [] : said.map((words, k) => drawn("text", {
-      x: u - 8, y: v + height / 2 - 4 + 26 * (k % 2), class: `t told${words.includes("behind") ? " late" : ""}`, "text-anchor": "end" }, words));
-    return drawn("g", { "data-channel": `${channel.from} ${channel.to}` }, line, ...label.slice(0, 2));
+    }, drawn("title", {}, `${channel.from} → ${channel.to}: ${told([channel]).join(", ")}`));
   });
+  const labels = many || picture.desk ? [] : [...Map.groupBy(picture.channels, (each) => each.to)].map(([to, into]) => label(to, into, places.get(to), height));
   const moving = new Set([picture.under_way?.fragment, ...(picture.proposal?.moves ?? []).map((m) => m.fragment)]);
   const boxes = picture.fragments.map((each) => box(each, places.get(each.name), picture, moving, width, height, many));
   return drawn(
     "svg",
-    { viewBox: `0 0 ${LANE_HEAD + columns * step} ${top}`, width: LANE_HEAD + columns * step, height: top,
+    { viewBox: `0 0 ${whole} ${top}`, width: whole, height: top,
       role: "group", "aria-label": "Sites as lanes with fragments and channels" },
-    ...parts, ...channels, ...boxes.filter(Boolean),
+    ...parts, ...channels, ...labels.filter(Boolean), ...boxes.filter(Boolean),
   );
 }
 
-// What a channel carries, how long its way is, and how far its reader is behind: what matters most first.
-function told(channel, crosses) {
-  const way = crosses && channel.latency_ms != null ? ` · ${figure(channel.latency_ms)} ms` : "";
-  return [`${bytes(channel.bytes_per_s)}/s${way}`, ...(channel.files_behind ? [`${channel.files_behind} files behind`] : [])];
+// What channels carry together, the longest way among them, and how far their reader is behind on one.
+function told(channels) {
+  const rates = channels.map((each) => each.bytes_per_s).filter((x) => x != null);
+  const ways = channels.map((each) => each.latency_ms).filter((x) => x != null), behind = Math.max(0, ...channels.map((each) => each.files_behind ?? 0));
+  return [
+    `${bytes(rates.length ? rates.reduce((sum, x) => sum + x, 0) : null)}/s`,
+    ...(ways.length ? [`${figure(Math.max(...ways))} ms`] : []),
+    ...(behind ? [`${behind} behind`] : []),
+  ];
+}
+
+// Beside the reader, above and below where its channels arrive.
+function label(to, channels, place, height) {
+  if (!place) return null;
+  const [x, y] = place, [first, ...more] = told(channels), late = channels.some((each) => each.files_behind > 0);
+  const words = (dy, style, said) => drawn("text", { x: x - 8, y: y + height / 2 + dy, class: `t told ${style}`, "text-anchor": "end" }, said);
+  return drawn("g", { "data-into": to }, words(-6, "", first), ...more.map((said, k) => words(16 + 12 * k, late ? "late" : "", said)));
 }
 
 function lane(site, picture, top, width, height) {

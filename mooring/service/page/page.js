@@ -7,7 +7,7 @@ import { ask, follow, keepToken, read } from "./link.js";
 import { asked, happenings, head, proposal, queries, tiles, troubles } from "./panels.js";
 import { element, seconds, show } from "./words.js";
 
-let newest = null, points = [], chosen = [null, null];
+let newest = null, points = [], chosen = null;
 
 export function drawPicture(picture) {
   newest = picture;
@@ -37,11 +37,12 @@ export function drawSlice(cut, all, choose) {
 }
 
 async function refreshSlice() {
-  const given = chosen[0] && chosen[1] ? `?first=${encodeURIComponent(chosen[0])}&second=${encodeURIComponent(chosen[1])}` : "";
+  // Until somebody has chosen, the two streams that are nearest to the edge, which a flood changes.
+  const given = chosen ? `?first=${encodeURIComponent(chosen[0])}&second=${encodeURIComponent(chosen[1])}` : "";
   try {
     const cut = await read(`slice${given}`);
-    chosen = [cut.first, cut.second];
     drawSlice(cut, points, (k, name) => {
+      chosen = [cut.first, cut.second];
       if (name === chosen[1 - k]) chosen[1 - k] = chosen[k];
       chosen[k] = name;
       refreshSlice();

@@ -126,14 +126,14 @@ class RunPicture:
         return int(np.argmax(too_much)) if too_much.max() > 0.0 else None
 
     def first_slice(self, status: Mapping[str, Any]) -> tuple[str, str] | None:
-        """The two streams that are nearest to the edge; None where there are not two. Where a site is full
-        whatever a stream does, that stream is not what fills it.
+        """The two streams that are nearest to the edge, in the problem's order; None where there are not two.
+        Where a site is full whatever a stream does, that stream is not what fills it.
         """
         if len(self.problem.streams) < 2:
             return None
         growths = headroom(self._model, self._where(status), self._rates(status)).streams
         order = np.argsort([growth.factor or np.inf for growth in growths], kind="stable")[:2]
-        first, second = (self.problem.streams[int(k)].name for k in order)
+        first, second = (self.problem.streams[int(k)].name for k in np.sort(order))
         return first, second
 
     # Its parts

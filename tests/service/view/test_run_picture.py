@@ -46,7 +46,7 @@ def test_layers_follow_the_graph_even_where_queries_have_the_names_of_fragments(
 def test_the_slice_goes_through_the_streams_that_fill_a_site() -> None:
     """y alone overloads a, whatever x and z do."""
     picture = RunPicture(DIAMOND)
-    assert picture.first_slice(status(x=10.0, y=3000.0, z=10.0)) == ("y", "x")
+    assert picture.first_slice(status(x=10.0, y=3000.0, z=10.0)) == ("x", "y")
 
 
 def test_a_slice_says_which_site_gets_more_than_it_can_do() -> None:

@@ -79,7 +79,7 @@ def test_a_proposal_is_applied_by_keyboard_and_held_against_what_came(page: Page
         expect(page.locator("#asked")).to_contain_text("apply busy oslo → porto")
         expect(page.locator("#asked")).to_contain_text("done")
         expect(page.locator("#course .moved")).to_have_count(1)
-        expect(page.locator("[data-channel='read busy']")).to_contain_text("1 kB/s")
+        expect(page.locator("[data-into=busy]")).to_contain_text("1 kB/s")
 
 
 def test_the_slice_follows_what_is_chosen_and_dismissing_takes_the_proposal_away(
