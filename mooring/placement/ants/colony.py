@@ -61,8 +61,9 @@ class ColonyRun:
     """Chain x site: passed by a scout that succeeded."""
     ants: Ints = field(init=False)
     """Per chain, how many were sent."""
-    here: dict[int, dict[int, int]] = field(default_factory=dict)
-    """Site -> chain -> which of its segments is there; who came earlier runs what later ones share."""
+    here: dict[int, dict[tuple[int, int], None]] = field(default_factory=dict)
+    """Site -> chains and which of their segments are there (of one that runs, several can be), in the order
+    in which they came: earlier ones run what later ones share."""
     pinned_here: dict[int, set[int]] = field(default_factory=dict)
     """Site -> signatures of fragments of no chain."""
 
@@ -185,7 +186,7 @@ class ColonyRun:
         colony_kernels.deploy(self.colony, self._arrays(chain), way, 1.0)
         self.ways[number] = way
         for at in range(int(way.size[0])):
-            self.here.setdefault(int(way.site[at]), {})[number] = at
+            self.here.setdefault(int(way.site[at]), {})[number, at] = None
         self._set_sites(chain, way)
 
     def withdraw(self, number: int) -> None:
@@ -193,14 +194,14 @@ class ColonyRun:
         chain, way = self.search.chains[number], self.ways[number]
         colony_kernels.deploy(self.colony, self._arrays(chain), way, -1.0)
         for at in range(int(way.size[0])):
-            del self.here[int(way.site[at])][number]
+            del self.here[int(way.site[at])][number, at]
             if self.signature is not None:
                 self._hand_over(int(way.site[at]))
 
     def _hand_over(self, site: int) -> None:
         """The first that shared something which nobody runs any more runs it."""
         running = set(self.pinned_here.get(site, ()))
-        for number, at in self.here[site].items():
+        for number, at in self.here[site]:
             way, arrays = self.ways[number], self._arrays(self.search.chains[number])
             own = arrays[8][int(way.first[at]) : int(way.last[at]) + 1].tolist()
             shared = next((n for n, k in enumerate(own) if k not in running), len(own))

@@ -64,6 +64,14 @@ def test_from_a_running_placement_few_move_and_it_gets_better() -> None:
     assert mean_ms(problem, free) < mean_ms(problem, current)
 
 
+@pytest.mark.parametrize("reuse", [False, True])
+def test_what_runs_may_come_back_to_a_site(reuse: bool) -> None:
+    problem = chains(np.random.default_rng(2), sites=4, queries=3, tasks=(3, 4))
+    current = Placement(problem, np.arange(len(problem.fragments)) % 2)
+    found = plan(problem, Ants(reuse=reuse), current=current).placement
+    assert mean_ms(problem, found) <= mean_ms(problem, current) * (1.0 + 1e-9)
+
+
 def test_a_larger_beta_moves_less() -> None:
     problem = chains(np.random.default_rng(6), sites=20, queries=8, tasks=(2, 4))
     current = plan(problem, "relaxation").placement
