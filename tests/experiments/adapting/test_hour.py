@@ -19,6 +19,13 @@ def test_rates_follow_the_world_cup_and_latencies_planetlab() -> None:
         assert 0.5 < course.mean(0.0, 600.0) / stream.rate < 1.5
 
 
+def test_noise_begins_once_deciders_had_time_to_settle() -> None:
+    made = circumstances(Case("none", "noise", 0, 0))
+    course = rate_course(made.changes, made.problem.streams[0].name, made.problem.streams[0].rate)
+    assert {course.rate_at(float(at_s)) for at_s in range(0, 600, 10)} == {made.problem.streams[0].rate}
+    assert len({course.rate_at(float(at_s)) for at_s in range(600, 3600, 10)}) == 300
+
+
 def test_a_row_has_the_columns_that_are_promised() -> None:
     (row,) = hour(Case("headroom", "noise", 0, 0, 60.0))
     assert list(row) == list(ADAPTING_HOUR.columns)
