@@ -210,4 +210,4 @@ class OverlayRequests:
         return found
 
     def _runs(self, needs: frozenset[int]) -> bool:
-        return bool(needs) and needs <= set(self._site_of_current)
+        return bool(needs) and needs <= self._site_of_current.keys()

@@ -47,8 +47,9 @@ class OverlayOptions:
     threshold: float = 0.95
     """The share of a site's capacity that plans use at the most."""
     kept: KeptPlans = field(default_factory=lambda: KeptPlans(most=32))
-    ahead_per_look: int = 100
-    """Operators whose plans are stored at a look at which nothing is wrong."""
+    ahead_per_look: int = 30
+    """Operators whose plans are stored at a look at which nothing is wrong: with 10,000 fragments that takes
+    half a second."""
     most_tried: int = 16
     """Stored plans that are checked for one trouble, those best for the bandwidth first."""
     least_saving: float = 0.2

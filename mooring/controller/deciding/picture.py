@@ -41,6 +41,18 @@ MOST_LATENCIES = 2000
 
 
 @dataclass(frozen=True, eq=False)
+class _Flows:
+    """At some rates, wherever fragments are."""
+
+    arc_rates: Floats
+    """Tuples per second on every arc of the load model."""
+    cores: Floats
+    """Per fragment, crossings left out."""
+    inputs: Floats
+    """Tuples per second that enter each fragment."""
+
+
+@dataclass(frozen=True, eq=False)
 class Picture:
     problem: Problem
     """At the observed rates, with the observed capacities."""
@@ -106,24 +118,33 @@ class Picture:
 
     def tuples_under_way(self, sites: Ints) -> float:
         """In queues and on links: the mean of that at the measured rates, and at those higher by `ROOM`."""
+        ends = self.model.arcs.ends(sites)
+        latency_ms = self.problem.network.latency_ms
+        far_s = None if latency_ms is None else latency_ms[ends] / 1e3
         total = 0.0
-        for factor in (1.0, ROOM):
-            values = self.model.variable_values(factor * self.rates)
-            total += self._on_links(sites, values) + self._in_queues(sites, values)
-        return total / 2.0
+        for flows in self._flows:
+            total += 0.0 if far_s is None else float(flows.arc_rates @ far_s)
+            total += self._in_queues(sites, ends, flows)
+        return total / len(self._flows)
 
-    def _on_links(self, sites: Ints, values: Floats) -> float:
-        latency_ms, arcs = self.problem.network.latency_ms, self.model.arcs
-        if latency_ms is None or not len(arcs.source_site):
-            return 0.0
-        source, target = arcs.ends(sites)
-        return float((arcs.rates @ values) @ (latency_ms[source, target] / 1e3))
+    @cached_property
+    def _flows(self) -> tuple[_Flows, ...]:
+        """What does not depend on where fragments are, at both rates: placements are compared by dozens."""
+        values = [self.model.variable_values(factor * self.rates) for factor in (1.0, ROOM)]
+        return tuple(
+            _Flows(
+                np.asarray(self.model.arcs.rates @ at),
+                np.asarray(self.model.coefficients @ at),
+                np.asarray(self._inputs @ at),
+            )
+            for at in values
+        )
 
-    def _in_queues(self, sites: Ints, values: Floats) -> float:
+    def _in_queues(self, sites: Ints, ends: tuple[Ints, Ints], flows: _Flows) -> float:
         model = self.model
         room = np.maximum(model.site_capacity_left(sites), NOTHING_CORES)
-        used = np.asarray(model.site_coefficients(sites) @ values) / room
-        arriving = np.bincount(sites, np.asarray(self._inputs @ values), model.site_count)
+        used = (np.bincount(sites, flows.cores, model.site_count) + self._crossing_cores(ends, flows)) / room
+        arriving = np.bincount(sites, flows.inputs, model.site_count)
         behind = arriving * np.clip(1.0 - 1.0 / np.maximum(used, 1e-12), 0.0, None) * HORIZON_S / 2.0
         # Close to its edge a queue is bounded by what can gather within the time looked at.
         below = np.minimum(used, 1.0 - 1e-12)
@@ -133,6 +154,17 @@ class Picture:
         else:
             waiting = np.minimum(below / (1.0 - below), arriving * HORIZON_S / 2.0)
         return float(np.where(used < 1.0, waiting, np.maximum(behind, arriving)).sum())
+
+    def _crossing_cores(self, ends: tuple[Ints, Ints], flows: _Flows) -> Floats:
+        """Per site, what it does for tuples that come from or go to another one (ROD, section 6.3)."""
+        arcs, count = self.model.arcs, self.model.site_count
+        if arcs.comm_us == 0.0 or not len(arcs.source_site):
+            return np.zeros(count)
+        source, target = ends
+        crossing = source != target
+        rates = flows.arc_rates[crossing] * (arcs.comm_us / 1e6)
+        ends_there = np.concatenate([source[crossing], target[crossing]])
+        return np.asarray(np.bincount(ends_there, np.tile(rates, 2), count), dtype=np.float64)
 
     @cached_property
     def _inputs(self) -> csr_array:

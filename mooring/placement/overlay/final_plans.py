@@ -68,6 +68,11 @@ def finalised(
     return found
 
 
+def _touched(plans: Iterable[FinalPlan]) -> set[int]:
+    """Queries whose latency one of the plans changes."""
+    return {query for plan in plans for query, _ in plan.latency_change_ms}
+
+
 class PlanStore:
     """Final plans by the query that they affect, sorted by their effect on its latency."""
 
@@ -90,15 +95,13 @@ class PlanStore:
             for query, change_ms in plan.latency_change_ms:
                 ranked = self._by_query.setdefault(query, {}).setdefault(operator, [])
                 ranked.append((change_ms, plan))
-        for ranked_by_operator in self._by_query.values():
-            if operator in ranked_by_operator:
-                ranked_by_operator[operator].sort(key=itemgetter(0))
+        for query in _touched(self._of_operator[operator]):
+            self._by_query[query][operator].sort(key=itemgetter(0))
 
     def forget(self, operator: int) -> None:
         """The operator has left this site, or its plans are made anew."""
-        if self._of_operator.pop(operator, None) is not None:
-            for ranked_by_operator in self._by_query.values():
-                ranked_by_operator.pop(operator, None)
+        for query in _touched(self._of_operator.pop(operator, ())):
+            del self._by_query[query][operator]
 
     def of(self, operator: int) -> tuple[FinalPlan, ...]:
         return self._of_operator.get(operator, ())

@@ -64,8 +64,14 @@ def walked(
     without a channel."""
     at = {own.operator: int(site) for own, site in zip(operators, sites, strict=True)}
 
+    hops_ms: dict[tuple[int, int], float] = {}  # operators are many, pairs of sites few
+
     def hop_ms(start: int, end: int) -> float:
-        return float(latencies.between_ms(np.array([start]), np.array([end]))[0, 0]) if start != end else 0.0
+        if start == end:
+            return 0.0
+        if (start, end) not in hops_ms:
+            hops_ms[start, end] = float(latencies.between_ms(np.array([start]), np.array([end]))[0, 0])
+        return hops_ms[start, end]
 
     def end_ms(here: int, end: QueryEnd) -> float:
         return end.beyond_ms + (0.0 if end.site == NOWHERE else hop_ms(here, end.site))
