@@ -9,6 +9,8 @@ result is there, for every table that nobody reads.
 The model of `mooring/load/micro_batches.py` is told what CPU was measured: costs per row and per micro-batch
 are fitted to what the sites' process trees used in the same looks. Latencies are not fitted to anything. The
 ranking counts pairs of placements whose measured latencies of one table differ by more than 10% and 20%.
+Pairs that are the same to the model, such as a table alone at its site, say how well a latency can be
+measured on this machine, and are counted apart.
 """
 
 from __future__ import annotations
@@ -62,6 +64,8 @@ PLACEMENTS: Sequence[Mapping[str, str]] = tuple(
         ("bea", "bea", "cleo", "bea", "cleo", "ada"),
     )
 )
+ALIKE = 0.01
+"""Pairs whose predicted latencies differ by less are the same to the model."""
 CLEAR = (0.1, 0.2)
 """Pairs of measured latencies that differ by more are to be ranked right."""
 
@@ -142,20 +146,30 @@ def compare(
 
 def ranked(groups: Sequence[Sequence[tuple[float, float]]]) -> str:
     """`groups`: measured and predicted of one table each, in every placement."""
+    pairs = [pair for group in groups for pair in combinations(group, 2)]
+    alike = [pair for pair in pairs if _apart(pair[0][1], pair[1][1]) < ALIKE]
     told = []
     for apart in CLEAR:
-        clear = right = 0
-        for group in groups:
-            for (one_s, one), (other_s, other) in combinations(group, 2):
-                if max(one_s, other_s) > (1.0 + apart) * min(one_s, other_s):
-                    clear += 1
-                    right += (one > other) == (one_s > other_s)
-        told.append(f"{right} of {clear} pairs that differ by more than {apart:.0%}")
+        clear = [p for p in pairs if p not in alike and _apart(p[0][0], p[1][0]) > apart]
+        right = sum((one > other) == (one_s > other_s) for (one_s, one), (other_s, other) in clear)
+        told.append(f"{right} of {len(clear)} pairs that differ by more than {apart:.0%}")
+    noise = sorted(_apart(one_s, other_s) for (one_s, _), (other_s, _) in alike)
+    same = (
+        f"{len(noise)} pairs are the same to the model, and were measured {statistics.median(noise):.0%} "
+        f"apart in the median, {noise[-1]:.0%} at most."
+        if noise
+        else ""
+    )
     every = [ahead / came - 1.0 for group in groups for came, ahead in group]
     errors = sorted(abs(each) for each in every if math.isfinite(each))
     off = f"Off by {statistics.median(errors):.0%} in the median, {errors[-1]:.0%} at most"
     full = f"; {len(every) - len(errors)} of {len(every)} are behind a site that cannot keep up by the model."
-    return f"Ranked right: {', and '.join(told)}. {off}{full if len(errors) < len(every) else '.'}"
+    return f"Ranked right: {', and '.join(told)}. {same} {off}{full if len(errors) < len(every) else '.'}"
+
+
+def _apart(one: float, other: float) -> float:
+    """By how much the larger one is larger; nothing where both are endless."""
+    return 0.0 if one == other else max(one, other) / min(one, other) - 1.0
 
 
 def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
