@@ -88,7 +88,7 @@ class AntsDecider:
         return Proposal(now, tuple(moves), f"scouts found quicker ways: {what}")
 
     def _look(self, picture: Picture, problem: Problem, rows: Ints, sites: Ints) -> list[ChainChange]:
-        model = build_load_model(problem)
+        model = picture.model if problem is picture.problem else build_load_model(problem)
         # What may not be moved now is as if it were pinned: chains begin and end there.
         pinned = np.where(picture.movable[rows], model.pinned_site, sites)
         search = LatencySearch.of(problem, replace(model, pinned_site=pinned), self.trigger_s)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from itertools import pairwise
 
 import numpy as np
@@ -98,38 +99,42 @@ class _Cut:
         self.queries = self._queries_below()
 
     def chains(self) -> list[Chain]:
+        """Component by component, the longest way that is left first. What a chain leaves behind falls apart,
+        and only the pieces of that are looked through again.
+        """
         placed = self.model.pinned_site >= 0
         found: list[Chain] = []
         for component in self._components():
-            left = [f for f in component if not placed[f]]
-            while left:
-                path = self._longest(left)
+            waiting: list[tuple[tuple[int, float, int], list[int], list[int]]] = []
+            todo = component
+            while True:
+                for piece in self._pieces([f for f in todo if not placed[f]]):
+                    heappush(waiting, (*self._longest(piece), piece))
+                if not waiting:
+                    break
+                _, path, todo = heappop(waiting)
                 found.append(self._chain(path, placed))
                 placed[path] = True
-                left = [f for f in left if not placed[f]]
         return found
+
+    def _pieces(self, left: Sequence[int]) -> list[list[int]]:
+        """Those that flows among them connect, in the order given."""
+        root = {f: f for f in left}
+        for f in left:
+            for a in self.into[f]:
+                if (source := self._source(a)) in root:
+                    root[_root(root, source)] = _root(root, f)
+        groups: dict[int, list[int]] = {}
+        for f in left:
+            groups.setdefault(_root(root, f), []).append(f)
+        return list(groups.values())
 
     def _components(self) -> list[list[int]]:
         """FragmentFlows that flows connect, in topological order (by their first operator in the graph's)."""
         rank = {j: n for n, j in enumerate(self.problem.graph.order)}
         order = sorted(range(len(self.into)), key=lambda f: min(rank[j] for j in self.problem.fragments[f]))
         self.rank = {f: n for n, f in enumerate(order)}
-        root = list(range(len(order)))
-
-        def find(f: int) -> int:
-            while root[f] != f:
-                root[f] = root[root[f]]
-                f = root[f]
-            return f
-
-        for f in order:
-            for a in self.into[f]:
-                if (source := self._source(a)) >= 0:
-                    root[find(source)] = find(f)
-        groups: dict[int, list[int]] = {}
-        for f in order:
-            groups.setdefault(find(f), []).append(f)
-        return list(groups.values())
+        return self._pieces(order)
 
     def _source(self, a: int) -> int:
         return int(self.template.fragment_of[self.many.arcs[a].producer])
@@ -138,8 +143,8 @@ class _Cut:
         reader = self.many.arcs[a].reader
         return NOWHERE if reader is None else int(self.template.fragment_of[reader])
 
-    def _longest(self, left: Sequence[int]) -> list[int]:
-        """Most fragments; of equals the heaviest way, then the first."""
+    def _longest(self, left: Sequence[int]) -> tuple[tuple[int, float, int], list[int]]:
+        """Most fragments; of equals the heaviest way, then the first. With what ranks it among others."""
         free = set(left)
         best: dict[int, tuple[int, float, int]] = {}
         for f in left:
@@ -155,7 +160,8 @@ class _Cut:
         path = [at]
         while best[path[0]][2] >= 0:
             path.insert(0, best[path[0]][2])
-        return path
+        length, weight, _ = best[at]
+        return (-length, -weight, self.rank[at]), path
 
     def _chain(self, path: list[int], placed: np.ndarray) -> Chain:
         entry, start = self._entry(path[0], placed)
@@ -227,3 +233,11 @@ class _Cut:
             if sum(map(len, below)) == before:
                 break
         return below
+
+
+def _root(root: dict[int, int], f: int) -> int:
+    """Of the set that it is in; ways there become shorter."""
+    while root[f] != f:
+        root[f] = root[root[f]]
+        f = root[f]
+    return f
