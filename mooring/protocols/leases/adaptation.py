@@ -286,7 +286,7 @@ class PlanAdaptation:
                     trouble.not_before_ms = now_ms + self._params.silence_ms
                 elif ended.plan.kind == "migrate":
                     trouble.avoid, trouble.instead_of = ended.by, moves
-            case "stale" | "denied" | "failed" | "refused":
+            case "stale" | "denied" | "failed" | "refused" | "expired":
                 trouble.tried.add(moves)
         if trouble.tries >= self._params.tries:
             self.troubles.pop(trouble.query, None)

@@ -27,6 +27,7 @@ from mooring.protocols.leases.lease_site import LeaseSite, LeaseStart
 from mooring.protocols.leases.surroundings import OverlaySurroundings
 from mooring.protocols.moving import mover_of
 from mooring.protocols.overlay import messages as m
+from mooring.protocols.overlay.coordinator import PatienceParams
 from mooring.protocols.overlay.directory import DirectoryMessage, DirectoryParams
 from mooring.protocols.overlay.overlay_site import OverlayParams, OverlaySite, SiteStart
 from mooring.protocols.protocol import (
@@ -64,7 +65,10 @@ class OverlayAgentParams:
         )
     )
     overlay: OverlayParams = field(
-        default_factory=lambda: OverlayParams(directory=DirectoryParams(period_ms=2_000.0, split_by=3))
+        default_factory=lambda: OverlayParams(
+            directory=DirectoryParams(period_ms=2_000.0, split_by=3),
+            patience=PatienceParams(stage_ms=6_000.0, most_rounds=1),
+        )
     )
     prepare_ms: float = 10_000.0
     """How often plans are made anew."""

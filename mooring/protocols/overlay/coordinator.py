@@ -4,7 +4,7 @@ stages, outcomes out."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.placement.overlay.partial_plans import PlanTable
@@ -45,6 +45,10 @@ class Coordinator:
         self._requests: deque[m.RegisterQuery] = deque()
         self._registration: Registration | None = None
         self._attempt, self._number = 0, 0
+        self.runs_at: Mapping[int, int] = {}
+        """Operator -> its site, of those that somebody has told of: no registry need be asked for them, which
+        may be lost.
+        """
 
     @property
     def busy(self) -> bool:
@@ -82,11 +86,14 @@ class Coordinator:
         registration.places[self.site] = self.hosting.as_candidate(self.monitor.coordinate)
         effects: list[Effect] = []
         for own in registration.operators:
+            if own.operator in self.runs_at:
+                registration.host[own.operator] = self.runs_at[own.operator]
+                continue
             registration.waiting.add(("where", own.operator))
             asked = m.WhereIs(registration.round, own.operator)
             effects.append(Send(own.operator % self._sites, asked))
         effects += self._ask_places(registration, registration.next_sites_known(), now_ms)
-        return effects
+        return effects if registration.waiting else self._ask_hosts(registration, now_ms)
 
     def _ask_places(
         self, registration: Registration, sites: Sequence[int], now_ms: float

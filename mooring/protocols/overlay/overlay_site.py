@@ -86,8 +86,7 @@ class OverlaySite:
     def is_so(self, hosted: Iterable[m.HostedOperator], runs_at: Mapping[int, int]) -> None:
         """Somebody else moves operators: what runs here, and where all of them are."""
         self.hosting.hosted = {own.operator.operator: own for own in hosted}
-        mine = {o: at for o, at in runs_at.items() if o % self._sites == self.site}
-        self._registry = {operator: (0.0, at) for operator, at in mine.items()}
+        self.coordinator.runs_at = dict(runs_at)
 
     # The contract of a machine.
 
