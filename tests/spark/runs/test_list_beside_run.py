@@ -16,7 +16,6 @@ from mooring.controller.apply import resume
 from mooring.controller.placing import Wish
 from mooring.controller.session import RunSession, SessionOptions
 from mooring.controller.spark_run import SparkRun
-from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running import moving
@@ -24,6 +23,7 @@ from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.project_run import prepared_on
 from mooring.spark.runs.results import read_stored
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
+from tests.spark.runs.mortal_site import Mortal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,28 +51,6 @@ def odd():
     return spark.readStream.table("numbers").filter("n % 2 = 1")
 """
 BEGAN = FragmentSites({"numbers": "a", "even": "a", "odd": "c"})
-
-
-class Mortal:
-    """A process behind a site that can be killed, and stays dead; its queries run on, cut off, behind the
-    fence.
-    """
-
-    note, log_file = "mortal", Path("server.log")
-
-    def __init__(self) -> None:
-        self.dead = False
-
-    def is_alive(self) -> bool:
-        return not self.dead
-
-    def usage(self) -> None: ...
-    def limit_cores(self) -> None: ...
-    def hold_to_capacity(self) -> None: ...
-    def stop(self) -> None: ...
-
-    def start(self) -> None:
-        raise EngineError("it stays dead")
 
 
 def turn_until(session: RunSession, happened: Callable[[], bool], what: str) -> None:
