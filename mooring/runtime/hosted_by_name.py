@@ -1,5 +1,5 @@
-"""The protocols that an agent hosts only where it is told to: each is loaded then, since it brings compiled
-loops with it that an agent which only measures has no use for.
+"""The protocols that an agent hosts only where it is told to, each loaded then: there is an agent beside
+every site, and it is to be small.
 """
 
 from __future__ import annotations
