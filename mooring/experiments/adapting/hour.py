@@ -51,8 +51,9 @@ FORESEEING = "foreseeing"
 WAYS = (*DECIDERS, FORESEEING)
 NOTABLE = 0.25
 """The share by which a latency has to change, and by ten milliseconds at least, to count as a change."""
-SETTLED_S = 600.0
-"""When noise begins; in a shorter run, after two thirds of it."""
+SETTLED_S = 1800.0
+"""When noise begins, or in a shorter run after two thirds of it: guards let lists pass some minutes apart,
+and after ten minutes at one and the same rate `relaxation` still has some to make."""
 SLOWER = 40.0
 """Every tuple stands for so many: costs are higher by this, and rates lower."""
 
