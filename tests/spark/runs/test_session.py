@@ -17,8 +17,10 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.controller.deciding.ants_decider import AntsDecider
+from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.headroom_decider import HeadroomDecider
+from mooring.controller.deciding.overlay_decider import OverlayDecider
 from mooring.controller.looks import Look
 from mooring.controller.placing import Wish
 from mooring.controller.session import SessionOptions
@@ -156,7 +158,7 @@ FULL_AT_A = """\
 sites: {a: {capacity: 0.1}, b: {capacity: 8}}
 latency_ms: {a: {b: 20}}
 streams: {numbers: {site: a, rate: 10}}
-queries: {kept: {site: b}}
+queries: {kept: {site: b, max_latency_ms: 60000}}
 statistics:
   numbers: {cost_us: 1, fixed_cores: 0.001}
   kept: {cost_us: 40000, fixed_cores: 0.001}
@@ -164,16 +166,16 @@ trigger_s: 0.3
 """
 
 
-def test_ants_in_agents_leave_a_full_site_and_may_be_killed(
-    make_project: ProjectMaker, site: EmbeddedSite
+@pytest.mark.parametrize("decider", [AntsDecider(trigger_s=0.3), OverlayDecider()], ids=["ants", "overlay"])
+def test_agents_leave_a_full_site_and_may_be_killed(
+    make_project: ProjectMaker, site: EmbeddedSite, decider: Decider
 ) -> None:
-    """The leader is at a, where numbers come in; rows are true whatever becomes of its agent."""
+    """Who leads is at a, where numbers come in; rows are true whatever becomes of its agent."""
     folder, notes, given = make_project(settings=FULL_AT_A, kept_py=KEPT), list[str](), 0
     at_once = GuardOptions(looks=1, pause_s=0.0, least_gain=0.0, worth=0.0)
     with prepared(folder, site) as made:
         wish = Wish("rod", placement=at_a, placement_name="by hand")
-        ants = AntsDecider(trigger_s=0.3)
-        run = SparkRun(made, wish, note=notes.append, decider=ants, act="apply", guards=at_once)
+        run = SparkRun(made, wish, note=notes.append, decider=decider, act="apply", guards=at_once)
         with run.started(pace=SessionOptions(look_s=0.5)) as (session, _):
             looks: list[Look] = []
             session.watchers.append(looks.append)
@@ -193,9 +195,9 @@ def test_ants_in_agents_leave_a_full_site_and_may_be_killed(
             given += 10
             session.run(partial(has_rows, made, given // 2))
         run.end("over")
-        assert "--adapt ants: decided at the sites, by the agents beside them" in notes
+        assert f"--adapt {decider.name}: decided at the sites, by the agents beside them" in notes
         (done,) = [each for each in run.journal.records() if each["kind"] == "list"]
-        assert done["asked_by"] == "adapting: ants"
+        assert done["asked_by"] == f"adapting: {decider.name}"
         kept = sorted(read_stored(made.layout.root, "kept")["n"].to_pylist())
         assert kept == list(range(0, given, 2))
 
