@@ -191,7 +191,14 @@ class AgentsRun:
         return not any(self.memory(site).get(what) for site in "abc" for what in ("held", "open"))
 
     def calm(self) -> bool:
-        """All fragments run, each at its home, nothing is wrong, and nobody waits for an answer."""
+        """All sites are there, all fragments run, each at its home, nothing is wrong, and nobody waits for an
+        answer.
+        """
+        try:
+            for site in "abc":  # a site that has just been killed is not in the status yet
+                self.run.server_of(site)
+        except RuntimeError:
+            return False
         status = self.run.status()
         at = {name: seen["site"] for name, seen in status["fragments"].items()}
         places = {"numbers": "a", "even": "a"}
