@@ -69,8 +69,7 @@ class MemberEndpoint:
         if len(frame) > MOST_FRAME_BYTES:
             self.counts["dropped: too large to send"] += 1
         else:
-            self._links[to].outbox.put(frame)
-            self.counts[f"bytes sent: {protocol}"] += len(frame)
+            self._links[to].outbox.put(protocol, frame)
 
     @contextlib.asynccontextmanager
     async def open(self, listen: AgentAddress = LOOPBACK) -> AsyncIterator[AgentAddress]:

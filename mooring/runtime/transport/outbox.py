@@ -13,20 +13,21 @@ MOST_WAITING = 256
 class Outbox:
     def __init__(self, counts: Counter[str], most: int = MOST_WAITING) -> None:
         self._counts, self._most = counts, most
-        self._frames: deque[bytes] = deque()
+        self._frames: deque[tuple[str, bytes]] = deque()
+        """Each with the protocol it is of."""
         self._filled = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._frames)
 
-    def put(self, frame: bytes) -> None:
+    def put(self, protocol: str, frame: bytes) -> None:
         if len(self._frames) >= self._most:
             self._frames.popleft()
             self._counts["dropped: outbox full"] += 1
-        self._frames.append(frame)
+        self._frames.append((protocol, frame))
         self._filled.set()
 
-    async def take(self) -> bytes:
+    async def take(self) -> tuple[str, bytes]:
         while not self._frames:
             self._filled.clear()
             await self._filled.wait()

@@ -116,6 +116,8 @@ class PeerLink:
 
     async def _send_all(self, writer: asyncio.StreamWriter) -> None:
         while True:
-            writer.write(framed(await self.outbox.take()))
+            protocol, frame = await self.outbox.take()
+            writer.write(framed(frame))
             await writer.drain()
             self._counts["frames sent"] += 1
+            self._counts[f"bytes sent: {protocol}"] += len(frame)
