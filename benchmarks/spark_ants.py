@@ -1,0 +1,159 @@
+"""Do ants keep latency low on Spark? A burst, a lowered quota and a killed site, beside never moving.
+
+    python -m benchmarks spark_ants[:none|:1.1|:1.5]
+
+Three embedded sites of half a core each and two queries, one behind three fragments that begin together at
+ada, one behind two at bea (`benchmarks/_ants_run.py`). After a calm time stream `a` brings three times as
+many rows, more than ada can take; then the CPU quota of bea is lowered to a fifth of a core, behind Mooring's
+back; then cleo's server is killed. The same happens to a run that never moves anything, and to runs with
+`--adapt ants --act apply` for two values of beta.
+
+Latency is from when a row lands to when the file with its result is there, by what is stored in the end: the
+mean of the rows that landed within a time. Bytes of ants are those of their messages, bytes of channels those
+of all files that fragments have written. In the end every row has to be in its table, once.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks._adapting_run import step_us
+from benchmarks._ants_run import AntsRun, Arrival, ants_run, mean_latency_s
+from benchmarks._record import Measurement, carry_out, chosen_parts, prose_of
+from mooring.experiments.result_table import ResultTable, Value
+
+ANTS = ("--adapt", "ants", "--act", "apply", "--guard", "pause_s=30", "--guard", "moves_of_one_per_hour=6")
+WAYS: Mapping[str, Sequence[str]] = {
+    "none": ("--adapt", "none"),
+    "1.1": (*ANTS, "--adapt-set", "beta=1.1"),
+    "1.5": (*ANTS, "--adapt-set", "beta=1.5"),
+}
+PHASES_S = {"calm": 75.0, "burst": 90.0, "lowered": 90.0, "killed": 60.0}
+LAST_S = 30.0
+"""At the end of a phase, that its latency is taken from."""
+BIN_S = 30.0
+DRAIN_S = 300.0
+
+
+def happen(made: AntsRun, phase: str) -> None:
+    if phase == "burst":
+        made.feed({"a0": 3.0})
+    elif phase == "lowered":
+        made.lower("bea", 0.2)
+    elif phase == "killed":
+        made.kill_agent("bea")
+        made.kill_site("cleo")
+
+
+def drained(made: AntsRun) -> bool:
+    """Nothing is fed any more: does every row arrive, once?"""
+    made.feeder.set_rates({})
+    deadline = time.monotonic() + DRAIN_S
+    while not made.rows_are_true():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(3.0)
+    time.sleep(2.0 * 4.0)  # a row that comes twice may come late
+    return made.rows_are_true()
+
+
+class Lived:
+    """One run through all phases, and what came of it."""
+
+    def __init__(self, folder: Path, step: float, way: str) -> None:
+        self.way, self.ends = way, dict[str, float]()
+        self.moves: dict[str, list[str]] = {}
+        with ants_run(folder, step, *WAYS[way]) as made:
+            seen = 0
+            for phase, length_s in PHASES_S.items():
+                begin_s = made.now_s
+                happen(made, phase)
+                time.sleep(max(0.0, begin_s + length_s - made.now_s))
+                moves = made.moves()
+                self.moves[phase], seen = moves[seen:], len(moves)
+                self.ends[phase] = made.now_s
+                print(f"{way} {phase}: {self.moves[phase]}", file=sys.stderr, flush=True)
+            self.agents_cpu_s, self.lasted_s = made.agents_cpu_s(), made.now_s
+            self.ant_bytes = made.ant_bytes()
+            self.exact = drained(made)
+            self.channel_bytes = made.channel_bytes()
+            self.arrivals = {leaf: made.arrivals(leaf) for leaf in ("a2", "b1")}
+
+    def row(self, phase: str) -> dict[str, Value]:
+        end_s = self.ends[phase]
+        return {
+            "way": self.way if phase == "calm" else None,
+            "phase": phase,
+            **{
+                f"{leaf}, s": mean_latency_s(own, end_s - LAST_S, end_s)
+                for leaf, own in self.arrivals.items()
+            },
+            "moves": len(self.moves[phase]),
+            "which": ", ".join(self.moves[phase]),
+        }
+
+    def sums(self) -> dict[str, Value]:
+        both = [arrival for own in self.arrivals.values() for arrival in own]
+        end_s = self.ends["lowered"]
+        return {
+            "way": self.way,
+            "mean latency of all rows, s": mean_latency_s(both, 0.0, end_s),
+            "moves": sum(len(own) for own in self.moves.values()),
+            "agents, cores": self.agents_cpu_s / self.lasted_s if self.agents_cpu_s else None,
+            "ants, kB": None if self.ant_bytes is None else round(self.ant_bytes / 1e3),
+            "channels, kB": round(self.channel_bytes / 1e3),
+            "rows equal": "yes" if self.exact else "NO",
+        }
+
+
+def course(runs: Sequence[Lived]) -> list[dict[str, Value]]:
+    """Latency of both queries over time."""
+    rows: list[dict[str, Value]] = []
+    last_s = min(run.ends["killed"] for run in runs)
+    at_s = 0.0
+    while at_s + BIN_S <= last_s:
+        row: dict[str, Value] = {"landed, s": f"{at_s:.0f} to {at_s + BIN_S:.0f}"}
+        for leaf in ("a2", "b1"):
+            for run in runs:
+                row[f"{leaf}, {run.way}"] = mean_of(run.arrivals[leaf], at_s)
+        rows.append(row)
+        at_s += BIN_S
+    return rows
+
+
+def mean_of(arrivals: Sequence[Arrival], at_s: float) -> float | None:
+    return mean_latency_s(arrivals, at_s, at_s + BIN_S)
+
+
+def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
+    chosen = chosen_parts(words, WAYS)
+    root = Path(tempfile.mkdtemp(prefix="mooring-ants-"))
+    try:
+        step = step_us(root)
+        runs = [Lived(root / f"way{number}", step, way) for number, way in enumerate(chosen)]
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    yield ResultTable.of(
+        f"Latency at the end of each phase, mean over its last {LAST_S:.0f} s, and moves",
+        [run.row(phase) for run in runs for phase in PHASES_S],
+    )
+    yield ResultTable.of("Latency over time, s", course(runs))
+    yield ResultTable.of(
+        "Until the site is killed; CPU, bytes and rows to the end", [run.sums() for run in runs]
+    )
+
+
+SPARK_ANTS = Measurement(
+    "spark_ants",
+    "A burst, a lowered quota and a killed site, with and without ants",
+    prose_of(__doc__),
+    measure,
+)
+
+if __name__ == "__main__":
+    carry_out(SPARK_ANTS, sys.argv[1:])
