@@ -34,6 +34,26 @@ class SiteFacts:
 
 
 @dataclass(frozen=True)
+class UpdatingParams:
+    """Of leaders while queries run."""
+
+    beta: float = 1.1
+    """A chain moves when its latency is this many times that of the best report (section 3.9)."""
+    look_ms: float = 10_000.0
+    """From one chain of a leader to the next."""
+    round_ms: float = 2_000.0
+    """Between two times that something unanswered is said again."""
+    patience: int = 3
+    """Rounds without a word of the mover, after which a site asks for what it holds something."""
+    horizon_s: float = 600.0
+    """How long a decision is taken to hold."""
+
+    def __post_init__(self) -> None:
+        if not self.beta >= 1.0 or min(self.look_ms, self.round_ms, self.horizon_s) <= 0.0:
+            raise InputError(f"found {self}, expected a beta of at least 1 and positive times", field="beta")
+
+
+@dataclass(frozen=True)
 class ColonyParams:
     ants: AntParams = field(default_factory=AntParams)
     seed: int = 0
