@@ -103,9 +103,10 @@ class AntsRun:
         entries = (self.run.status().get("adapting") or {}).get("ledger", [])
         return [f"{move['fragment']} to {move['to']}" for entry in entries for move in entry["moves"]]
 
-    def ant_bytes(self) -> int | None:
-        control = (self.run.status().get("adapting") or {}).get("control")
-        return None if control is None else int(control["bytes"])
+    def ant_bytes(self) -> int:
+        """That agents have sent one another and the runner, as they said some seconds ago."""
+        files = (self.run.folder / ".mooring" / "agents").glob("*/agent.json")
+        return sum(json.loads(file.read_text())["counts"].get("bytes sent: ants", 0) for file in files)
 
     def channel_bytes(self) -> int:
         """Of all files that fragments have committed."""

@@ -1,16 +1,17 @@
 """Do ants keep latency low on Spark? A burst, a lowered quota and a killed site, beside never moving.
 
-    python -m benchmarks spark_ants[:none|:1.1|:1.5]
+    python -m benchmarks spark_ants[:1.1|:1.5|:none]
 
 Three embedded sites of half a core each and two queries, one behind three fragments that begin together at
 ada, one behind two at bea (`benchmarks/_ants_run.py`). After a calm time stream `a` brings three times as
 many rows, more than ada can take; then the CPU quota of bea is lowered to a fifth of a core, behind Mooring's
-back; then cleo's server is killed. The same happens to a run that never moves anything, and to runs with
-`--adapt ants --act apply` for two values of beta.
+back; then the agent of bea and the server of cleo are killed. The same happens to a run that never moves
+anything, and to runs with `--adapt ants --act apply` for two values of beta, whose ants are in agents beside
+the sites.
 
 Latency is from when a row lands to when the file with its result is there, by what is stored in the end: the
-mean of the rows that landed within a time. Bytes of ants are those of their messages, bytes of channels those
-of all files that fragments have written. In the end every row has to be in its table, once.
+mean of the rows that landed within a time. Bytes of ants are those that their agents have sent, bytes of
+channels those of all files that fragments have written. In the end every row has to be in its table, once.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from mooring.experiments.result_table import ResultTable, Value
 
 ANTS = ("--adapt", "ants", "--act", "apply", "--guard", "pause_s=30", "--guard", "moves_of_one_per_hour=6")
 WAYS: Mapping[str, Sequence[str]] = {
-    "none": ("--adapt", "none"),
     "1.1": (*ANTS, "--adapt-set", "beta=1.1"),
     "1.5": (*ANTS, "--adapt-set", "beta=1.5"),
+    "none": ("--adapt", "none"),
 }
 PHASES_S = {"calm": 75.0, "burst": 90.0, "lowered": 90.0, "killed": 60.0}
 LAST_S = 30.0
@@ -77,10 +78,11 @@ class Lived:
                 moves = made.moves()
                 self.moves[phase], seen = moves[seen:], len(moves)
                 self.ends[phase] = made.now_s
+                if phase == "lowered":
+                    self.agents_cpu_s = made.agents_cpu_s()
                 print(f"{way} {phase}: {self.moves[phase]}", file=sys.stderr, flush=True)
-            self.agents_cpu_s, self.lasted_s = made.agents_cpu_s(), made.now_s
-            self.ant_bytes = made.ant_bytes()
             self.exact = drained(made)
+            self.ant_bytes = made.ant_bytes()
             self.channel_bytes = made.channel_bytes()
             self.arrivals = {leaf: made.arrivals(leaf) for leaf in ("a2", "b1")}
 
@@ -104,8 +106,8 @@ class Lived:
             "way": self.way,
             "mean latency of all rows, s": mean_latency_s(both, 0.0, end_s),
             "moves": sum(len(own) for own in self.moves.values()),
-            "agents, cores": self.agents_cpu_s / self.lasted_s if self.agents_cpu_s else None,
-            "ants, kB": None if self.ant_bytes is None else round(self.ant_bytes / 1e3),
+            "three agents, cores": self.agents_cpu_s / end_s if self.agents_cpu_s else None,
+            "ants, kB": round(self.ant_bytes / 1e3) if self.ant_bytes else None,
             "channels, kB": round(self.channel_bytes / 1e3),
             "rows equal": "yes" if self.exact else "NO",
         }
@@ -144,7 +146,8 @@ def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
     )
     yield ResultTable.of("Latency over time, s", course(runs))
     yield ResultTable.of(
-        "Until the site is killed; CPU, bytes and rows to the end", [run.sums() for run in runs]
+        "Latency and CPU until something is killed; moves, bytes and rows to the end",
+        [run.sums() for run in runs],
     )
 
 

@@ -164,10 +164,14 @@ class SparkRun:
         """Machines at the sites, where agents host them and they are asked for; what stands in for them in
         one place, if there are no agents.
         """
-        if post is None or self.decider is None or not self._decided_at_sites:
+        if self.decider is None or not self._decided_at_sites:
             return self.decider
+        if post is None:
+            self.note(f"--adapt {self.decider.name}: decided in one place, which stands in for the sites")
+            return self.decider
+        self.note(f"--adapt {self.decider.name}: decided at the sites, by the agents beside them")
         folder = self.prepared.project.members.members.own_folder(RUNNER)
-        return decided_at_sites(self.decider.name, self.prepared.problem, post, folder)
+        return decided_at_sites(self.decider, self.prepared.problem, post, folder)
 
     @property
     def _decided_at_sites(self) -> bool:

@@ -130,6 +130,10 @@ class Agent:
             host.received(self._settings.members.names.index(name), content)
 
     def _send(self, protocol: str, to: int, message: Data) -> None:
+        own = self._settings.members.number(self._settings.site)
+        if to == own:  # not at once: a machine handles one event after the other
+            asyncio.get_running_loop().call_soon(self._hosts[protocol].received, own, message)
+            return
         self.endpoint.send(self._settings.members.names[to], "message", protocol, message)
 
     def _put_out(self, protocol: HostedProtocol, value: Data) -> None:

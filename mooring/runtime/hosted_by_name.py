@@ -8,7 +8,10 @@ from importlib import import_module
 
 from mooring.runtime.hosted_protocol import HostedProtocol
 
-HOSTED = {"relaxation": "mooring.runtime.optimiser_agents:hosted_optimisers"}
+HOSTED = {
+    "relaxation": "mooring.runtime.optimiser_agents:hosted_optimisers",
+    "ants": "mooring.runtime.ants_agents:hosted_ants",
+}
 """Where each is: its module and the function that makes it."""
 
 

@@ -53,7 +53,7 @@ class AntsDecider:
         trigger_s: between micro-batches; 0: messages queue."""
         policy = make_policy("ants", {"beta": BETA, **(settings or {})})
         assert isinstance(policy, Ants)
-        self._policy, self._seed, self._trigger_s = policy, seed, trigger_s
+        self.policy, self.seed, self.trigger_s = policy, seed, trigger_s
         self._most_moves, self._times = most_moves, times or MoveTimes()
         self._colony: Updating | None = None
 
@@ -68,7 +68,7 @@ class AntsDecider:
 
     def decide(self, picture: Picture) -> Proposal:
         now = self._predict(picture, picture.sites)
-        if (reason := self._policy.unsupported(picture.problem)) is not None:
+        if (reason := self.policy.unsupported(picture.problem)) is not None:
             return Proposal(now, (), f"ants cannot place this problem: {reason}")
         part = running_part(picture)
         if part is None:
@@ -80,7 +80,7 @@ class AntsDecider:
         changes = self._look(picture, problem, rows, sites)
         moves = self._moves(picture, rows, changes)
         if not moves:
-            beta = self._policy.beta
+            beta = self.policy.beta
             return Proposal(
                 now, (), f"no scout found a way by which a chain would be {beta:g} times as quick"
             )
@@ -91,13 +91,13 @@ class AntsDecider:
         model = build_load_model(problem)
         # What may not be moved now is as if it were pinned: chains begin and end there.
         pinned = np.where(picture.movable[rows], model.pinned_site, sites)
-        search = LatencySearch.of(problem, replace(model, pinned_site=pinned), self._trigger_s)
+        search = LatencySearch.of(problem, replace(model, pinned_site=pinned), self.trigger_s)
         if self._colony is None:
-            rng = np.random.default_rng(self._seed)
+            rng = np.random.default_rng(self.seed)
             neighbours = neighbours_of(problem.network, len(problem.sites), rng)
             seed = int(rng.integers(LARGEST_SEED))
-            again = self._policy.routing_again
-            self._colony = Updating(self._policy.params(), neighbours, seed, again, horizon_s=HORIZON_S)
+            again = self.policy.routing_again
+            self._colony = Updating(self.policy.params(), neighbours, seed, again, horizon_s=HORIZON_S)
         return self._colony.look(search, sites, self._pauses_s(problem))
 
     def _pauses_s(self, problem: Problem) -> Floats:
@@ -132,9 +132,9 @@ class AntsDecider:
 
     def _predict(self, picture: Picture, sites: Ints) -> Prediction:
         predicted = picture.predict(sites, in_full=True)
-        if self._trigger_s <= 0.0:
+        if self.trigger_s <= 0.0:
             return predicted
-        query_s = micro_batches(picture.problem, picture.model, sites, self._trigger_s).query_s
+        query_s = micro_batches(picture.problem, picture.model, sites, self.trigger_s).query_s
         names = (query.name for query in picture.problem.queries)
         latency_ms = {name: 1e3 * float(s) for name, s in zip(names, query_s, strict=True)}
         # A query behind a site that cannot keep up has no latency that it would settle at.

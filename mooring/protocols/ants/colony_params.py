@@ -37,8 +37,6 @@ class SiteFacts:
 class UpdatingParams:
     """Of leaders while queries run."""
 
-    beta: float = 1.1
-    """A chain moves when its latency is this many times that of the best report (section 3.9)."""
     look_ms: float = 10_000.0
     """From one chain of a leader to the next."""
     round_ms: float = 2_000.0
@@ -49,8 +47,8 @@ class UpdatingParams:
     """How long a decision is taken to hold."""
 
     def __post_init__(self) -> None:
-        if not self.beta >= 1.0 or min(self.look_ms, self.round_ms, self.horizon_s) <= 0.0:
-            raise InputError(f"found {self}, expected a beta of at least 1 and positive times", field="beta")
+        if min(self.look_ms, self.round_ms, self.horizon_s) <= 0.0:
+            raise InputError(f"found {self}, expected positive times", field="look_ms")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from mooring.placement.ants import rules
 from mooring.protocols.ants.colony_params import SiteFacts
 from mooring.protocols.ants.deployed import Deployed
 from mooring.protocols.ants.messages import ChainSpec, Segment
-from mooring.protocols.ants.running_messages import HeldSegment, OtherFragment, RunningChain
+from mooring.protocols.ants.running_messages import HeldSegment, KnownColony, OtherFragment, RunningChain
 from mooring.protocols.moving import NOWHERE, ProposalId, StartedAt
 
 
@@ -25,6 +25,7 @@ class RunningHere:
         self.site, self.facts = site, facts
         self.chains: dict[int, RunningChain] = {}
         self._others: tuple[OtherFragment, ...] = ()
+        self.beta = 1.0
         self.where: dict[int, StartedAt] = {}
         self.held: dict[ProposalId, HeldSegment] = {}
         self.informed = False
@@ -32,10 +33,10 @@ class RunningHere:
         self._seen: dict[int, Deployed] = {}
         """Per chain that is left out, until something changes."""
 
-    def take(self, facts: SiteFacts, chains: Iterable[RunningChain], others: Sequence[OtherFragment]) -> None:
+    def take(self, known: KnownColony) -> None:
         """The problem as it is now."""
-        self.facts, self._others = facts, tuple(others)
-        self.chains = {chain.number: chain for chain in chains}
+        self.facts, self._others, self.beta = known.facts, known.others, known.beta
+        self.chains = {chain.number: chain for chain in known.chains}
         self._seen.clear()
 
     def learn(self, places: Iterable[StartedAt]) -> set[int]:

@@ -45,6 +45,8 @@ class KnownColony(msgspec.Struct, frozen=True, tag=True):
     facts: SiteFacts
     chains: tuple[RunningChain, ...]
     others: tuple[OtherFragment, ...] = ()
+    beta: float = 1.1
+    """A chain moves when its latency is this many times that of the best report (section 3.9)."""
 
 
 class AskColony(msgspec.Struct, frozen=True, tag=True):

@@ -181,7 +181,7 @@ class RunningSite(AntsSite):
             self.cell.neighbours = facts.neighbours
             self.cell.trails.clear()
         self._facts = facts
-        self.residence.take(facts, known.chains, known.others)
+        self.residence.take(known)
 
     def _learn(self, places: Sequence[StartedAt]) -> None:
         self.leader.moved(self.residence.learn(places))

@@ -116,7 +116,7 @@ class UpdatingLeader(Leader):
             return []
         assert hunt.best is not None
         chain = self._here.chains[ant.chain.number]
-        then_s = (hunt.best + chain.sure_s) * self._updating.beta
+        then_s = (hunt.best + chain.sure_s) * self._here.beta
         if not ant.cost + chain.sure_s > then_s * (1.0 + 1e-9):
             self.give_up()
             return []

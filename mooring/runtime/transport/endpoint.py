@@ -70,6 +70,7 @@ class MemberEndpoint:
             self.counts["dropped: too large to send"] += 1
         else:
             self._links[to].outbox.put(frame)
+            self.counts[f"bytes sent: {protocol}"] += len(frame)
 
     @contextlib.asynccontextmanager
     async def open(self, listen: AgentAddress = LOOPBACK) -> AsyncIterator[AgentAddress]:

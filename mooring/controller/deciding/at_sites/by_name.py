@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from mooring.controller.deciding.ants_decider import AntsDecider
+from mooring.controller.deciding.at_sites.ants_briefing import AntsBriefing
 from mooring.controller.deciding.at_sites.briefing import Briefing
 from mooring.controller.deciding.at_sites.optimiser_briefing import OptimiserBriefing
+from mooring.controller.deciding.decider import Decider
 from mooring.problem.problem import Problem
 
-BRIEFINGS: Mapping[str, Callable[[Problem], Briefing]] = {"relaxation": OptimiserBriefing}
-"""Each has its machines in `runtime/hosted_by_name.py` under the same name."""
+
+def _of_ants(problem: Problem, stand_in: Decider | None) -> Briefing:
+    return AntsBriefing(problem, stand_in if isinstance(stand_in, AntsDecider) else AntsDecider())
+
+
+BRIEFINGS: Mapping[str, Callable[[Problem, Decider | None], Briefing]] = {
+    "relaxation": lambda problem, stand_in: OptimiserBriefing(problem),
+    "ants": _of_ants,
+}
+"""From the problem and the decider that would stand in for the machines in one place, which has the settings.
+Each has its machines in `runtime/hosted_by_name.py` under the same name."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from mooring.controller.deciding.at_sites.protocol_decider import ProtocolDecider
+from mooring.controller.deciding.decider import Decider
 from mooring.errors import InputError
 from mooring.problem.problem import Problem
 from mooring.protocols.mover import MoverMemory
@@ -43,15 +44,16 @@ class AgentPeers:
         self._post.ask(self._sites[site], self._protocol, request)
 
 
-def decided_at_sites(protocol: str, problem: Problem, post: RunnerPost, folder: Path) -> ProtocolDecider:
-    """`folder`: where the mover keeps its memory."""
+def decided_at_sites(stand_in: Decider, problem: Problem, post: RunnerPost, folder: Path) -> ProtocolDecider:
+    """`stand_in`: the decider that would do it in one place; `folder`: where the mover keeps its memory."""
+    protocol = stand_in.name
     sites = [site.name for site in problem.sites]
     file = folder / MEMORY_FILE_NAME
 
     def keep(memory: MoverMemory) -> None:
         write_whole(file, msgspec.json.encode(memory))
 
-    return ProtocolDecider(protocol, problem, AgentPeers(post, sites, protocol), keep, _kept(file))
+    return ProtocolDecider(protocol, problem, AgentPeers(post, sites, protocol), keep, _kept(file), stand_in)
 
 
 def _kept(file: Path) -> MoverMemory | None:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from mooring.arrays import Ints
 from mooring.controller.deciding.at_sites.by_name import BRIEFINGS
-from mooring.controller.deciding.decider import Observation, Proposal, ProposedMove
+from mooring.controller.deciding.decider import Decider, Observation, Proposal, ProposedMove
 from mooring.controller.deciding.picture import Picture
 from mooring.deployment.moves import Move
 from mooring.problem.problem import Problem
@@ -51,13 +51,14 @@ class ProtocolDecider:
         peers: Peers,
         keep: Callable[[MoverMemory], None] = lambda memory: None,
         kept: MoverMemory | None = None,
+        stand_in: Decider | None = None,
     ) -> None:
         """`keep` makes the mover's memory durable before anything is sent; `kept` is what an earlier run of
-        the same project kept.
+        the same project kept. `stand_in`: the decider that would do it in one place, with its settings.
         """
         self.name = name
         self._problem, self._peers, self._keep = problem, peers, keep
-        self._briefing = BRIEFINGS[name](problem)
+        self._briefing = BRIEFINGS[name](problem, stand_in)
         self._rows = {fragment: f for f, fragment in enumerate(problem.fragment_names)}
         self.mover = MoverMachine(len(problem.sites), self._judge, judge_every_ms=0.0)
         self._verdicts: dict[object, str | None] = {}

@@ -1,4 +1,4 @@
-"""Optimisers in agents of their own decide, and the run session carries it out, whoever is killed on the way.
+"""Machines in agents of their own decide, and the run session carries it out, whoever is killed on the way.
 
 Agents are real processes that talk over TLS; the engine is the simulator, so that no Spark is needed.
 """
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,17 @@ import msgspec
 import numpy as np
 import pytest
 
+from mooring.controller.deciding.ants_decider import AntsDecider
 from mooring.controller.deciding.at_sites.hosting import decided_at_sites
 from mooring.controller.deciding.at_sites.protocol_decider import ProtocolDecider
+from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.guards import GuardOptions
+from mooring.controller.deciding.relaxation_decider import RelaxationDecider
 from mooring.controller.placing import Wish
 from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
-from mooring.runtime.optimiser_agents import OPTIMISERS, hosted_optimisers
+from mooring.runtime.hosted_by_name import hosted_by_name
 from mooring.runtime.project_members import ProjectMembers, agents_of
 from mooring.runtime.runner_post import RunnerPost
 from mooring.runtime.transport.certificates import make_certificates
@@ -38,24 +42,35 @@ PATIENCE_S = 120.0
 AGENT = """
 import asyncio, io, sys
 from pathlib import Path
-from mooring.placement.relaxation.migration import MigrationParams
-from mooring.protocols.optimiser_params import OptimiserParams
 from mooring.runtime.agent import Agent, AgentSettings
-from mooring.runtime.optimiser_agents import hosted_optimisers
 from mooring.runtime.project_members import agents_of
 from mooring.runtime.transport.peer_link import BackOff
 
-async def main(work, site):
-    found = agents_of(Path(work), ("a", "b", "c"), {})
-    quick = OptimiserParams(
-        period_ms=30.0, rounds_per_review=4, patience=3, migration=MigrationParams(0.0, 0.05, 1)
+def optimisers():
+    from mooring.placement.relaxation.migration import MigrationParams
+    from mooring.protocols.optimiser_params import OptimiserParams
+    from mooring.runtime.optimiser_agents import hosted_optimisers
+    migration = MigrationParams(0.0, 0.05, 1)
+    return hosted_optimisers(
+        OptimiserParams(period_ms=30.0, rounds_per_review=4, patience=3, migration=migration)
     )
+
+def ants():
+    from mooring.placement.ants.ant_params import AntParams
+    from mooring.protocols.ants.colony_params import ColonyParams, UpdatingParams
+    from mooring.runtime.ants_agents import hosted_ants
+    few = AntParams(routing_ants=4, scouts=8)
+    return hosted_ants(ColonyParams(few, ant_ms=2000.0), UpdatingParams(look_ms=100.0, round_ms=60.0))
+
+async def main(work, site, protocol):
+    found = agents_of(Path(work), ("a", "b", "c"), {})
+    hosted = {"relaxation": optimisers, "ants": ants}[protocol]()
     settings = AgentSettings(
         site, found.members, found.certificates, back_off=BackOff(0.02, 0.1), on_disk=False
     )
     stop = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), stop.set)
-    await Agent(settings, [hosted_optimisers(quick)], sys.stderr).run(stop)
+    await Agent(settings, [hosted], sys.stderr).run(stop)
 
 asyncio.run(main(*sys.argv[1:]))
 """
@@ -74,7 +89,8 @@ WILLING = GuardOptions(looks=1, pause_s=0.0, least_gain=0.0, worth=0.0, moves_pe
 class Scene:
     """Agents of three sites, and a run whose one fragment should be at a and is at c."""
 
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, decider: Decider) -> None:
+        self._decider, self._protocol = decider, decider.name
         self.found: ProjectMembers = agents_of(work, SITES, {})
         make_certificates(self.found.certificates, self.found.members.names)
         self._work, self._agents = work, dict[str, subprocess.Popen[bytes]]()
@@ -84,7 +100,7 @@ class Scene:
         self._runs = 0
 
     def start_agent(self, site: str) -> None:
-        command = [sys.executable, "-c", AGENT, str(self._work), site]
+        command = [sys.executable, "-c", AGENT, str(self._work), site, self._protocol]
         self._agents[site] = subprocess.Popen(command, stdin=subprocess.PIPE)
 
     def kill_agent(self, site: str) -> None:
@@ -97,7 +113,7 @@ class Scene:
     def runner(self, post: RunnerPost, act: Any = "apply") -> tuple[SimulatedRun, ProtocolDecider]:
         """A run session over what runs already, if anything does."""
         kept_in = self.found.members.own_folder(RUNNER)
-        decider = decided_at_sites(OPTIMISERS, PROBLEM, post, kept_in)
+        decider = decided_at_sites(self._decider, PROBLEM, post, kept_in)
         self._runs += 1
         folder = self._work / f"run{self._runs}"
         folder.mkdir()
@@ -116,7 +132,7 @@ class Scene:
         return run, decider
 
     def post(self) -> RunnerPost:
-        return RunnerPost(self.found, [hosted_optimisers()], back_off=BackOff(0.02, 0.1))
+        return RunnerPost(self.found, [hosted_by_name(self._protocol)], back_off=BackOff(0.02, 0.1))
 
     def go_on(self, run: SimulatedRun, until: Callable[[], bool]) -> None:
         """Turn by turn: virtual seconds for the engine, milliseconds for the agents."""
@@ -132,7 +148,7 @@ class Scene:
         file = self.found.members.own_folder(site) / "durable.json"
         if not file.exists():  # it has hardly begun
             return {}
-        kept: dict[str, Any] = msgspec.json.decode(file.read_bytes())["machines"].get(OPTIMISERS) or {}
+        kept: dict[str, Any] = msgspec.json.decode(file.read_bytes())["machines"].get(self._protocol) or {}
         return kept
 
     def nothing_is_held(self) -> bool:
@@ -144,25 +160,35 @@ class Scene:
             self.kill_agent(site)
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(tmp_path)
+@contextmanager
+def set_up(work: Path, decider: Decider) -> Iterator[Scene]:
+    made = Scene(work, decider)
     try:
         yield made
     finally:
         made.close()
 
 
-def test_agents_decide_and_the_session_moves_and_a_killed_agent_is_answered(scene: Scene) -> None:
-    with scene.post() as post:
-        run, decider = scene.runner(post, act="propose")
-        scene.go_on(run, lambda: len(decider.mover.memory.answers) > 0)
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    with set_up(tmp_path, RelaxationDecider()) as made:
+        yield made
+
+
+@pytest.mark.parametrize(("decider", "proposer"), [(RelaxationDecider(), "c"), (AntsDecider(), "a")])
+def test_agents_decide_and_the_session_moves_and_a_killed_agent_is_answered(
+    decider: Decider, proposer: str, tmp_path: Path
+) -> None:
+    """Optimisers propose where a fragment is, ants where its chain begins."""
+    with set_up(tmp_path, decider) as scene, scene.post() as post:
+        run, at_sites = scene.runner(post, act="propose")
+        scene.go_on(run, lambda: len(at_sites.mover.memory.answers) > 0)
         assert scene.engine.homes() == {"f": "c"}
-        assert "Accepted" not in str(decider.mover.memory)
+        assert "Accepted" not in str(at_sites.mover.memory)
         run.session.adaptation.act = "apply"
-        scene.go_on(run, lambda: bool(scene.memory("c").get("open")))
-        scene.kill_agent("c")  # with its proposal on the way
-        scene.start_agent("c")
+        scene.go_on(run, lambda: bool(scene.memory(proposer).get("open")))
+        scene.kill_agent(proposer)  # with its proposal on the way
+        scene.start_agent(proposer)
         scene.go_on(run, lambda: scene.engine.homes() == {"f": "a"})
         scene.go_on(run, scene.nothing_is_held)
         assert scene.engine.homes() == {"f": "a"}

@@ -1,0 +1,123 @@
+"""What ants of running queries are told: chains, flows and capacities as they were observed, and to each site
+its own latencies. The decider that stands in for them in one place cuts and weighs chains the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+
+from mooring.arrays import Ints
+from mooring.controller.deciding.ants_decider import AntsDecider, running_part
+from mooring.controller.deciding.at_sites.briefing import Told, saves_nothing
+from mooring.controller.deciding.decider import Observation, Prediction
+from mooring.controller.deciding.picture import Picture
+from mooring.load.build import build_load_model
+from mooring.placement.ants.chains import Chain
+from mooring.placement.ants.latency_search import LatencySearch
+from mooring.placement.ants.neighbours import neighbours_of
+from mooring.problem.problem import Problem
+from mooring.protocols.ants.from_problem import site_facts
+from mooring.protocols.ants.running_messages import AskColony, KnownColony, OtherFragment, RunningChain
+from mooring.protocols.moving import Proposed, StartedAt
+from mooring.protocols.protocol import Data
+
+SENT_AGAIN = 0.03
+"""Share by which a figure has to differ from what a site was last told, for it to be told again."""
+LOST_CORES = 1e-9
+
+
+class AntsBriefing:
+    def __init__(self, problem: Problem, stand_in: AntsDecider) -> None:
+        rng = np.random.default_rng(stand_in.seed)
+        self._neighbours = neighbours_of(problem.network, len(problem.sites), rng)
+        self._trigger_s, self._beta = stand_in.trigger_s, stand_in.policy.beta
+        self._known: dict[int, KnownColony] = {}
+        """Per site, what it was told last."""
+
+    def answers(self, site: int, question: Data) -> Sequence[Data] | None:
+        if not isinstance(question, AskColony):
+            return None
+        return [self._known[site]] if site in self._known else []
+
+    def requests(
+        self, observation: Observation, picture: Picture, where: Mapping[int, StartedAt]
+    ) -> Iterable[Told]:
+        part = running_part(picture)
+        if part is None or not part[0].queries or picture.problem.network.latency_ms is None:
+            return
+        for site, colony in enumerate(self._colonies(picture, *part)):
+            if site not in self._known or _differ(self._known[site], colony):
+                self._known[site] = colony
+                yield site, colony
+
+    def objection(self, proposed: Proposed, before: Prediction, after: Prediction) -> str | None:
+        return saves_nothing(before, after)
+
+    def _colonies(self, picture: Picture, problem: Problem, rows: Ints) -> list[KnownColony]:
+        model, sites = build_load_model(problem), picture.sites[rows]
+        pinned = np.where(picture.movable[rows], model.pinned_site, sites)
+        search = LatencySearch.of(problem, replace(model, pinned_site=pinned), self._trigger_s)
+        chains = tuple(running_chain(number, chain, rows) for number, chain in enumerate(search.chains))
+        chained = {f for chain in search.chains for f in chain.fragments}
+        flows = search.fragments
+        others = tuple(
+            OtherFragment(
+                int(rows[f]),
+                (*flows.flow[f].tolist(), float(model.fixed_cores[f]), float(model.memory_mb[f])),
+            )
+            for f in range(len(rows))
+            if f not in chained
+        )
+        # A site that joined later has no machine, and nobody's neighbour is it.
+        facts = site_facts(search, self._neighbours)
+        return [
+            KnownColony(
+                replace(own, capacity_cores=LOST_CORES) if picture.lost[site] else own,
+                chains,
+                others,
+                self._beta,
+            )
+            for site, own in enumerate(facts)
+        ]
+
+
+def running_chain(number: int, chain: Chain, rows: Ints) -> RunningChain:
+    """rows: per fragment of the part that runs, its number in the problem."""
+
+    def numbered(fragment: int) -> int:
+        return int(rows[fragment]) if fragment >= 0 else -1
+
+    return RunningChain(
+        number,
+        tuple(numbered(fragment) for fragment in chain.fragments),
+        tuple(tuple(row) for row in chain.tasks.tolist()),
+        tuple(tuple(row) for row in chain.sides.tolist()),
+        numbered(chain.start.fragment),
+        chain.start.site,
+        chain.start_variability,
+        numbered(chain.end.fragment),
+        chain.end.site,
+        chain.end_weight,
+        chain.sure_s,
+    )
+
+
+def _differ(one: KnownColony, other: KnownColony) -> bool:
+    ours, theirs = list(_figures(msgspec.to_builtins(one))), list(_figures(msgspec.to_builtins(other)))
+    if len(ours) != len(theirs):
+        return True
+    return any(a != b and abs(a - b) > SENT_AGAIN * abs(a) for a, b in zip(ours, theirs, strict=True))
+
+
+def _figures(value: object) -> Iterator[float]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        for each in value:
+            yield from _figures(each)
+    elif isinstance(value, int | float):
+        yield float(value)

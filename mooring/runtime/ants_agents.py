@@ -1,0 +1,43 @@
+"""Ants of running queries as agents host them: what they know of the problem, the runner tells them."""
+
+from __future__ import annotations
+
+from mooring.placement.ants.ant_params import AntParams
+from mooring.protocols.ants.colony_params import ColonyParams, UpdatingParams
+from mooring.protocols.ants.messages import Discouraging, RoutingAnt, RoutingReturn, ScoutAnt, ScoutReturn
+from mooring.protocols.ants.running_messages import (
+    AskColony,
+    ColonyMemory,
+    DeployedAnt,
+    Held,
+    HoldingAnt,
+    KnownColony,
+    NotHeld,
+)
+from mooring.protocols.ants.running_site import running_machines
+from mooring.protocols.moving import FromMover, ToMover
+from mooring.runtime.hosted_protocol import HostedProtocol
+
+ANTS = "ants"
+AGENTS = ColonyParams(
+    AntParams(routing_ants=10, scouts=30, least_limit=0.6, most_limit=0.95),
+    at_once=10,
+    ant_ms=15_000.0,
+    enough=0.8,
+    reservation_ms=30_000.0,
+)
+"""Routing ants are held for as long as batches take, which is seconds."""
+OFTEN = UpdatingParams(look_ms=5_000.0)
+
+_WALKING = RoutingAnt | RoutingReturn | ScoutAnt | ScoutReturn | Discouraging | DeployedAnt | HoldingAnt
+_BETWEEN_SITES = Held | NotHeld
+
+
+def hosted_ants(params: ColonyParams = AGENTS, updating: UpdatingParams = OFTEN) -> HostedProtocol:
+    return HostedProtocol(
+        name=ANTS,
+        make=running_machines(None, params, updating),
+        messages=_WALKING | _BETWEEN_SITES | KnownColony | AskColony | ToMover | FromMover,
+        durable=ColonyMemory,
+        requests=KnownColony,
+    )
