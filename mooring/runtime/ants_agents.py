@@ -6,13 +6,13 @@ from mooring.placement.ants.ant_params import AntParams
 from mooring.protocols.ants.colony_params import ColonyParams, UpdatingParams
 from mooring.protocols.ants.messages import Discouraging, RoutingAnt, RoutingReturn, ScoutAnt, ScoutReturn
 from mooring.protocols.ants.running_messages import (
+    AllHeld,
     AskColony,
     ColonyMemory,
     DeployedAnt,
-    Held,
     HoldingAnt,
     KnownColony,
-    NotHeld,
+    NotAllHeld,
 )
 from mooring.protocols.ants.running_site import running_machines
 from mooring.protocols.moving import FromMover, ToMover
@@ -30,7 +30,7 @@ AGENTS = ColonyParams(
 OFTEN = UpdatingParams(look_ms=5_000.0)
 
 _WALKING = RoutingAnt | RoutingReturn | ScoutAnt | ScoutReturn | Discouraging | DeployedAnt | HoldingAnt
-_BETWEEN_SITES = Held | NotHeld
+_BETWEEN_SITES = AllHeld | NotAllHeld
 
 
 def hosted_ants(params: ColonyParams = AGENTS, updating: UpdatingParams = OFTEN) -> HostedProtocol:

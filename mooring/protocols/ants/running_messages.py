@@ -79,13 +79,13 @@ class HoldingAnt(msgspec.Struct, frozen=True, tag=True):
     position: int
 
 
-class Held(msgspec.Struct, frozen=True, tag=True):
+class AllHeld(msgspec.Struct, frozen=True, tag=True):
     """All of them do."""
 
     id: ProposalId
 
 
-class NotHeld(msgspec.Struct, frozen=True, tag=True):
+class NotAllHeld(msgspec.Struct, frozen=True, tag=True):
     id: ProposalId
     reason: str
 

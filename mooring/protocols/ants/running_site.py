@@ -23,14 +23,14 @@ from mooring.protocols.ants.messages import (
 )
 from mooring.protocols.ants.running_here import RunningHere
 from mooring.protocols.ants.running_messages import (
+    AllHeld,
     AskColony,
     ColonyMemory,
     DeployedAnt,
-    Held,
     HeldSegment,
     HoldingAnt,
     KnownColony,
-    NotHeld,
+    NotAllHeld,
 )
 from mooring.protocols.ants.updating_leader import UpdatingLeader
 from mooring.protocols.moving import (
@@ -155,9 +155,9 @@ class RunningSite(AntsSite):
                 return self._deployed_ant(message, now_ms)
             case HoldingAnt():
                 return self._holding_ant(message)
-            case Held(id=id):
+            case AllHeld(id=id):
                 return self.leader.held_at_all(id)
-            case NotHeld(id=id):
+            case NotAllHeld(id=id):
                 self.leader.not_held(id)
             case _ if isinstance(message, Answer):
                 return self._answered(message)
@@ -226,14 +226,14 @@ class RunningSite(AntsSite):
         if ant.id not in self.residence.held:
             reason = self._why_not(ant)
             if reason is not None:
-                return [Send(chain.source, NotHeld(ant.id, reason))]
+                return [Send(chain.source, NotAllHeld(ant.id, reason))]
             fragments = ant.fragments[segment.first : segment.last + 1]
             flow = self.residence.flow_of(
                 chain.tasks, chain.sides, segment.first, segment.last, segment.variability
             )
             self.residence.hold(HeldSegment(ant.id, chain.number, fragments, flow))
         if ant.position + 1 == len(ant.segments):
-            return [Send(chain.source, Held(ant.id))]
+            return [Send(chain.source, AllHeld(ant.id))]
         further = msgspec.structs.replace(ant, position=ant.position + 1)
         return [Send(ant.segments[further.position].site, further)]
 

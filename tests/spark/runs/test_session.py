@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.controller.deciding.ants_decider import AntsDecider
 from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.looks import Look
@@ -145,6 +148,54 @@ def test_with_act_apply_nobody_has_to_ask(make_project: ProjectMaker, site: Embe
         (done,) = [each for each in run.journal.records() if each["kind"] == "list"]
         assert done["asked_by"] == "adapting: headroom"
         assert any("kept moved from a to b" in line for line in run.record.incidents)
+        kept = sorted(read_stored(made.layout.root, "kept")["n"].to_pylist())
+        assert kept == list(range(0, given, 2))
+
+
+FULL_AT_A = """\
+sites: {a: {capacity: 0.1}, b: {capacity: 8}}
+latency_ms: {a: {b: 20}}
+streams: {numbers: {site: a, rate: 10}}
+queries: {kept: {site: b}}
+statistics:
+  numbers: {cost_us: 1, fixed_cores: 0.001}
+  kept: {cost_us: 40000, fixed_cores: 0.001}
+trigger_s: 0.3
+"""
+
+
+def test_ants_in_agents_leave_a_full_site_and_may_be_killed(
+    make_project: ProjectMaker, site: EmbeddedSite
+) -> None:
+    """The leader is at a, where numbers come in; rows are true whatever becomes of its agent."""
+    folder, notes, given = make_project(settings=FULL_AT_A, kept_py=KEPT), list[str](), 0
+    at_once = GuardOptions(looks=1, pause_s=0.0, least_gain=0.0, worth=0.0)
+    with prepared(folder, site) as made:
+        wish = Wish("rod", placement=at_a, placement_name="by hand")
+        ants = AntsDecider(trigger_s=0.3)
+        run = SparkRun(made, wish, note=notes.append, decider=ants, act="apply", guards=at_once)
+        with run.started(pace=SessionOptions(look_s=0.5)) as (session, _):
+            looks: list[Look] = []
+            session.watchers.append(looks.append)
+
+            def there(passed: float) -> bool:
+                nonlocal given
+                assert passed < PATIENCE_S
+                if given <= 10 * len(looks):
+                    feed(folder, given, 10)
+                    given += 10
+                return session.engine.homes().get("kept") == "b" and not session.desk.busy
+
+            session.run(there)
+            said = made.project.members.members.own_folder("a") / "agent.json"
+            os.kill(json.loads(said.read_text())["pid"], signal.SIGKILL)
+            feed(folder, given, 10)
+            given += 10
+            session.run(partial(has_rows, made, given // 2))
+        run.end("over")
+        assert "--adapt ants: decided at the sites, by the agents beside them" in notes
+        (done,) = [each for each in run.journal.records() if each["kind"] == "list"]
+        assert done["asked_by"] == "adapting: ants"
         kept = sorted(read_stored(made.layout.root, "kept")["n"].to_pylist())
         assert kept == list(range(0, given, 2))
 
