@@ -3,8 +3,8 @@
     python -m benchmarks spark_ants[:1.1|:1.5|:none]
 
 Three embedded sites of half a core each and two queries, one behind three fragments that begin together at
-ada, one behind two at bea (`benchmarks/_ants_run.py`). After a calm time stream `a` brings three times as
-many rows, more than ada can take; then the CPU quota of bea is lowered to a fifth of a core, behind Mooring's
+ada, one behind two at bea (`benchmarks/_ants_run.py`). After a calm time stream `a` brings five times as
+many rows, more than ada can take; then the CPU quota of bea is lowered to .12 cores, behind Mooring's
 back; then the agent of bea and the server of cleo are killed. The same happens to a run that never moves
 anything, and to runs with `--adapt ants --act apply` for two values of beta, whose ants are in agents beside
 the sites.
@@ -34,7 +34,7 @@ WAYS: Mapping[str, Sequence[str]] = {
     "1.5": (*ANTS, "--adapt-set", "beta=1.5"),
     "none": ("--adapt", "none"),
 }
-PHASES_S = {"calm": 75.0, "burst": 90.0, "lowered": 90.0, "killed": 60.0}
+PHASES_S = {"calm": 60.0, "burst": 90.0, "lowered": 75.0, "killed": 45.0}
 LAST_S = 30.0
 """At the end of a phase, that its latency is taken from."""
 BIN_S = 30.0
@@ -43,9 +43,9 @@ DRAIN_S = 300.0
 
 def happen(made: AntsRun, phase: str) -> None:
     if phase == "burst":
-        made.feed({"a0": 3.0})
+        made.feed({"a0": 5.0})
     elif phase == "lowered":
-        made.lower("bea", 0.2)
+        made.lower("bea", 0.12)
     elif phase == "killed":
         made.kill_agent("bea")
         made.kill_site("cleo")

@@ -16,13 +16,12 @@ from typing import ClassVar
 import numpy as np
 
 from mooring.arrays import Floats, Ints
-from mooring.controller.deciding.decider import Prediction, Proposal, ProposedMove
+from mooring.controller.deciding.decider import Proposal, ProposedMove
 from mooring.controller.deciding.guards import fragment_pause_s
 from mooring.controller.deciding.picture import HORIZON_S, Picture
 from mooring.deployment.move_times import MoveTimes
 from mooring.deployment.moves import Move
 from mooring.load.build import build_load_model
-from mooring.load.micro_batches import micro_batches
 from mooring.placement.ants.ants import LARGEST_SEED, Ants
 from mooring.placement.ants.colony import ChainChange
 from mooring.placement.ants.latency_search import LatencySearch
@@ -67,7 +66,8 @@ class AntsDecider:
         return 0.0 if self._colony is None else self._colony.sent_bytes
 
     def decide(self, picture: Picture) -> Proposal:
-        now = self._predict(picture, picture.sites)
+        picture = replace(picture, trigger_s=self.trigger_s)
+        now = picture.predict(picture.sites, in_full=True)
         if (reason := self.policy.unsupported(picture.problem)) is not None:
             return Proposal(now, (), f"ants cannot place this problem: {reason}")
         part = running_part(picture)
@@ -128,18 +128,9 @@ class AntsDecider:
         problem = picture.problem
         names = problem.sites[int(sites[fragment])].name, problem.sites[to].name
         sites[fragment] = to
-        return ProposedMove(Move(problem.fragment_names[fragment], *names), self._predict(picture, sites))
-
-    def _predict(self, picture: Picture, sites: Ints) -> Prediction:
-        predicted = picture.predict(sites, in_full=True)
-        if self.trigger_s <= 0.0:
-            return predicted
-        query_s = micro_batches(picture.problem, picture.model, sites, self.trigger_s).query_s
-        names = (query.name for query in picture.problem.queries)
-        latency_ms = {name: 1e3 * float(s) for name, s in zip(names, query_s, strict=True)}
-        # A query behind a site that cannot keep up has no latency that it would settle at.
-        finite = {name: each for name, each in latency_ms.items() if np.isfinite(each)}
-        return replace(predicted, latency_ms=finite)
+        return ProposedMove(
+            Move(problem.fragment_names[fragment], *names), picture.predict(sites, in_full=True)
+        )
 
 
 def running_part(picture: Picture) -> tuple[Problem, Ints] | None:

@@ -7,11 +7,13 @@ Placements are compared by one figure, the tuples under way: those on links (rat
 queues (Little's law makes each a tuple-second per second). A site that cannot keep up collects more and more
 of them, and counts with what it has on average over the time that a decision is made for. The figure is the
 mean of that at the measured rates and at rates higher by the room that there should be, so that it tells a
-site close to its edge from one that is not.
+site close to its edge from one that is not. Where fragments run in micro-batches and a decider reckons with
+them, those in batches are counted instead of those in queues.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,6 +25,7 @@ from mooring.arrays import Bools, Floats, Ints
 from mooring.controller.deciding.decider import Prediction
 from mooring.load.build import build_load_model
 from mooring.load.feasible.headroom import growth_of_all
+from mooring.load.micro_batches import micro_batches
 from mooring.load.model import LoadModel
 from mooring.placement.judging.network_metrics import query_latencies_ms
 from mooring.placement.placement import Placement
@@ -53,6 +56,8 @@ class Picture:
     """Per site."""
     held: Bools | None = None
     """Per fragment: not to be moved now, whatever it may be otherwise; None: none."""
+    trigger_s: float = 0.0
+    """Between the micro-batches that are reckoned with; 0: queues are."""
     statistics: str = "as the problem states them"
     """Where costs and selectivities come from, in words."""
 
@@ -122,7 +127,11 @@ class Picture:
         behind = arriving * np.clip(1.0 - 1.0 / np.maximum(used, 1e-12), 0.0, None) * HORIZON_S / 2.0
         # Close to its edge a queue is bounded by what can gather within the time looked at.
         below = np.minimum(used, 1.0 - 1e-12)
-        waiting = np.minimum(below / (1.0 - below), arriving * HORIZON_S / 2.0)
+        if self.trigger_s > 0.0:
+            busy = 1.0 - room * (1.0 - below) / np.maximum(model.capacity_cores, NOTHING_CORES)
+            waiting = arriving * self.trigger_s * busy
+        else:
+            waiting = np.minimum(below / (1.0 - below), arriving * HORIZON_S / 2.0)
         return float(np.where(used < 1.0, waiting, np.maximum(behind, arriving)).sum())
 
     @cached_property
@@ -133,9 +142,16 @@ class Picture:
     def _latency_ms(self, sites: Ints) -> dict[str, float]:
         if self.problem.network.latency_ms is None or len(sites) > MOST_LATENCIES:
             return {}
-        channel_ms = self.problem.network.channel_ms
-        found = query_latencies_ms(Placement(self.problem, sites), channel_ms=channel_ms)
-        return {query.name: latency for query, latency in zip(self.problem.queries, found, strict=True)}
+        found: Sequence[float]
+        if self.trigger_s > 0.0:
+            batches = micro_batches(self.problem, self.model, sites, self.trigger_s)
+            found = (1e3 * batches.query_s).tolist()
+        else:
+            channel_ms = self.problem.network.channel_ms
+            found = query_latencies_ms(Placement(self.problem, sites), channel_ms=channel_ms)
+        named = zip(self.problem.queries, found, strict=True)
+        # A query behind a site that cannot keep up has no latency that it would settle at.
+        return {query.name: latency for query, latency in named if np.isfinite(latency)}
 
 
 def picture_of(problem: Problem, placement: Placement, rates: npt.ArrayLike | None = None) -> Picture:

@@ -34,7 +34,7 @@ class AntsBriefing:
     def __init__(self, problem: Problem, stand_in: AntsDecider) -> None:
         rng = np.random.default_rng(stand_in.seed)
         self._neighbours = neighbours_of(problem.network, len(problem.sites), rng)
-        self._trigger_s, self._beta = stand_in.trigger_s, stand_in.policy.beta
+        self.trigger_s, self._beta = stand_in.trigger_s, stand_in.policy.beta
         self._known: dict[int, KnownColony] = {}
         """Per site, what it was told last."""
 
@@ -60,7 +60,7 @@ class AntsBriefing:
     def _colonies(self, picture: Picture, problem: Problem, rows: Ints) -> list[KnownColony]:
         model, sites = build_load_model(problem), picture.sites[rows]
         pinned = np.where(picture.movable[rows], model.pinned_site, sites)
-        search = LatencySearch.of(problem, replace(model, pinned_site=pinned), self._trigger_s)
+        search = LatencySearch.of(problem, replace(model, pinned_site=pinned), self.trigger_s)
         chains = tuple(running_chain(number, chain, rows) for number, chain in enumerate(search.chains))
         chained = {f for chain in search.chains for f in chain.fragments}
         flows = search.fragments

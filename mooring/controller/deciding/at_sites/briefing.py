@@ -22,6 +22,11 @@ Told = tuple[int, Data]
 
 
 class Briefing(Protocol):
+    @property
+    def trigger_s(self) -> float:
+        """Between the micro-batches that proposals are weighed with; 0: with queues."""
+        ...
+
     def answers(self, site: int, question: Data) -> Sequence[Data] | None:
         """What a machine that has just begun asks for; None: it is no question to a briefing, but something
         for the mover.

@@ -27,6 +27,8 @@ SENT_AGAIN = 0.01
 
 
 class OptimiserBriefing:
+    trigger_s = 0.0
+
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._told: dict[int, tuple[StartedAt, tuple[float, ...]]] = {}

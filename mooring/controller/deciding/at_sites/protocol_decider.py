@@ -10,6 +10,7 @@ looks yet goes on waiting.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from mooring.arrays import Ints
@@ -117,6 +118,7 @@ class ProtocolDecider:
     # Deciding.
 
     def decide(self, picture: Picture) -> Proposal:
+        picture = replace(picture, trigger_s=self._briefing.trigger_s)
         if self._seen is not None:
             for site, request in self._briefing.requests(self._seen, picture, self.mover.where):
                 self._peers.ask(site, request)
