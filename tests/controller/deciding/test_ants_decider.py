@@ -81,6 +81,15 @@ def test_in_micro_batches_triggers_count_as_latency_that_no_move_saves(beta: str
     assert proposal.now.latency_ms["top"] == pytest.approx(6000 + 4000 * 0.5 / 0.55 + 40)
 
 
+def test_in_micro_batches_tuples_under_way_are_those_in_batches() -> None:
+    """50 per second come for g and 20 for h, each a quarter of b's core, at rates as they are and a quarter
+    higher; those on links are the same as without batches, which are told apart by a second trigger."""
+    seen = in_batches(1.0, {"f": "a", "g": "b", "h": "b"})
+    once, twice = (replace(seen, trigger_s=s).tuples_under_way(seen.sites) for s in (4.0, 8.0))
+    in_a_second = 50 * 0.005 + 70 * 0.5
+    assert twice - once == pytest.approx(4.0 * in_a_second * (1.0 + 1.25**2) / 2.0)
+
+
 def test_a_site_that_cannot_keep_up_with_its_batches_is_left() -> None:
     proposal = AntsDecider({"beta": "3"}, trigger_s=4.0).decide(
         in_batches(0.4, {"f": "a", "g": "b", "h": "b"})
