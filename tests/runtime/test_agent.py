@@ -14,7 +14,7 @@ import pytest
 from mooring.errors import EngineError, InputError
 from mooring.network.vivaldi import VivaldiParams
 from mooring.protocols.gossip import Gossip, GossipParams
-from mooring.protocols.protocol import Asked, Effect, Event, Output
+from mooring.protocols.protocol import Asked, Effect, Event, Output, Received, Send
 from mooring.protocols.survey import NetworkFigures, SurveyParams
 from mooring.runtime.agent import Agent, AgentSettings, AgentStatus
 from mooring.runtime.durable_state import DurableState
@@ -173,3 +173,43 @@ def test_a_damaged_memory_is_never_passed_over(tmp_path: Path) -> None:
         (tmp_path / "durable.json").write_bytes(damage)
         with pytest.raises(InputError, match="promised"):
             DurableState(tmp_path, [GOSSIP])
+
+
+class _Echoing:
+    """Sends itself one message, and puts out what it receives."""
+
+    def __init__(self, site: int) -> None:
+        self._site = site
+
+    def next_timer(self) -> float | None:
+        return None
+
+    def handle(self, event: Event, now_ms: float) -> tuple[Effect, ...]:
+        match event:
+            case Asked():
+                return (Send(self._site, "to myself"), Output("sent"))
+            case Received(sender=sender, message=message):
+                return (Output(f"{message} from {sender}"),)
+        return ()
+
+
+def test_what_a_machine_sends_to_itself_comes_after_the_step_that_sent_it(
+    members: Members, certificates: CertificateFolder
+) -> None:
+    heard: list[object] = []
+    echoing = HostedProtocol(
+        "echoing",
+        lambda site, sites, generator: _Echoing(site),
+        str,
+        str,
+        keep=lambda members, keeper, output: heard.append(output),
+    )
+
+    async def play() -> None:
+        own = agent(SITES[2], members, certificates, echoing)
+        async with own.running():
+            own.ask("echoing", "go")
+            await until(lambda: len(heard) == 2)
+
+    asyncio.run(play())
+    assert heard == ["sent", "to myself from 2"]
