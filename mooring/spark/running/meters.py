@@ -20,6 +20,8 @@ from mooring.spark.storage.file_rows import rows_in
 from mooring.spark.storage.stream_logs import LogEntry
 
 _KEPT = 200
+RECENT_BATCHES = 5
+"""Whose latency counts as the present one: at a trigger of a few seconds, the last half minute."""
 OBSERVED = "mooring_delivered"
 """What counts the rows on their way to a sink."""
 
@@ -177,19 +179,20 @@ class ChannelMeter:
 
 
 def hop_latency_s(reader: FragmentMeter, written_s: Iterable[float] | None, trigger_s: float) -> float | None:
-    """Mean over recent batches that read rows: end of the batch minus the writing of the files it took in.
+    """Mean over the last batches that read rows: end of the batch minus the writing of the files it took in.
 
-    A fragment that reads an outside source (`written_s` is None) finds rows that waited half a trigger on
-    average.
+    A fragment that reads an outside source (`written_s` is None) finds rows that waited half the time from
+    one batch to the next on average: a trigger, or the batch itself where that takes longer.
     """
-    taken = [batch for batch in reader.batches[-20:] if batch.rows_in > 0]
+    taken = [batch for batch in reader.batches if batch.rows_in > 0][-RECENT_BATCHES:]
     if not taken:
         return None
     if written_s is None:
-        return sum(batch.end_s - batch.begin_s for batch in taken) / len(taken) + trigger_s / 2
+        took_s = [batch.end_s - batch.begin_s for batch in taken]
+        return sum(each + max(trigger_s, each) / 2 for each in took_s) / len(taken)
     instants, waits = list(written_s), []
     for before, batch in zip(reader.batches, reader.batches[1:], strict=False):
-        if batch.rows_in > 0:
+        if batch in taken:
             waits += [batch.end_s - at for at in instants if before.begin_s < at <= batch.begin_s]
     return sum(waits) / len(waits) if waits else taken[-1].end_s - taken[-1].begin_s
 
