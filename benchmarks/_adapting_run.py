@@ -125,8 +125,10 @@ class AdaptingRun:
         self.feeder.set_rates({f"{name}0": rate * factors.get(name, 1.0) for name, rate in RATES.items()})
 
     def halve(self, site: str) -> None:
+        self.lower(site, QUOTA_CORES[site] / 2)
+
+    def lower(self, site: str, cores: float) -> None:
         """As somebody else on the machine would: in the control group, behind Mooring's back."""
-        cores = QUOTA_CORES[site] / 2
         for group in groups_of(site, self.watcher.servers[site]):
             set_quota(group, cores)
         self.watcher.quotas[site] = cores
@@ -172,11 +174,15 @@ def step_us(folder: Path) -> float:
 
 
 @contextmanager
-def adapting_run(folder: Path, step: float, *options: str) -> Iterator[AdaptingRun]:
-    """Started with a plan that suits the first rates, and fed from the first moment on."""
+def adapting_run(
+    folder: Path, step: float, *options: str, settings: Mapping[str, object] | None = None
+) -> Iterator[AdaptingRun]:
+    """Started with a plan that suits the first rates, and fed from the first moment on. `settings`: what
+    else its settings say.
+    """
     folder.mkdir(parents=True)
     landing = write_project(folder, OPERATORS, QUOTA_CORES, step_us=step, trigger_s=TRIGGER_S)
-    _state(folder / "mooring.json")
+    _state(folder / "mooring.json", settings or {})
     plan = folder / "plan.json"
     operators = {f"{name}:ingest" if name in roots(OPERATORS) else name: at for name, at in FIRST.items()}
     plan.write_text(json.dumps({"placement": operators}))
@@ -199,9 +205,9 @@ def adapting_run(folder: Path, step: float, *options: str) -> Iterator[AdaptingR
         run.stop()
 
 
-def _state(settings: Path) -> None:
+def _state(settings: Path, more: Mapping[str, object]) -> None:
     """The rates it begins with, and what a fragment costs at rate zero."""
-    said = json.loads(settings.read_text())
+    said = {**json.loads(settings.read_text()), **more}
     said["streams"] = {f"{name}0": {"rate": rate} for name, rate in RATES.items()}
     for fields in said["statistics"].values():
         fields["fixed_cores"] = FIXED_CORES

@@ -11,6 +11,7 @@ from mooring.runtime.hosted_protocol import HostedProtocol
 HOSTED = {
     "relaxation": "mooring.runtime.optimiser_agents:hosted_optimisers",
     "ants": "mooring.runtime.ants_agents:hosted_ants",
+    "overlay": "mooring.runtime.overlay_agents:hosted_overlays",
 }
 """Where each is: its module and the function that makes it."""
 

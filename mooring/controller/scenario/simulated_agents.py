@@ -16,6 +16,7 @@ import numpy as np
 from mooring.arrays import Floats
 from mooring.controller.scenario.course import Traffic
 from mooring.errors import UnsupportedError
+from mooring.protocols.leases.overlay_agent import OverlayAgentParams, overlay_agents
 from mooring.protocols.moving import mover_of
 from mooring.protocols.optimiser import optimiser_machines
 from mooring.protocols.optimiser_params import AGENTS, OptimiserParams
@@ -111,6 +112,13 @@ def _with_session(latency_ms: Floats) -> tuple[tuple[float, ...], ...]:
     larger[-1, :-1] = latency_ms[0] + _BESIDE_MS
     larger[:-1, -1] = latency_ms[:, 0] + _BESIDE_MS
     return tuple(map(tuple, larger.tolist()))
+
+
+def simulated_overlays(
+    engine: SimulatedEngine, seed: int = 0, params: OverlayAgentParams | None = None
+) -> SimulatedAgents:
+    """Overlays of shared queries at all sites of a simulated engine; the run session tells them the rest."""
+    return SimulatedAgents(engine, overlay_agents(params), seed)
 
 
 def simulated_optimisers(

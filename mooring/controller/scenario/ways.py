@@ -7,10 +7,16 @@ knows everything and spares nothing would do.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from mooring.controller.deciding.catalogue import Deciding, make_decider
 from mooring.controller.deciding.none_decider import NoneDecider
 from mooring.controller.scenario.adapted_run import TICK_S, Circumstances, Way
-from mooring.controller.scenario.simulated_agents import simulated_optimisers
+from mooring.controller.scenario.simulated_agents import (
+    SimulatedAgents,
+    simulated_optimisers,
+    simulated_overlays,
+)
 from mooring.controller.scenario.simulated_run import SimulatedRun
 from mooring.controller.scenario.truth import Truth
 from mooring.deployment.move_times import MoveTimes
@@ -20,9 +26,14 @@ from mooring.placement.placement import Placement
 from mooring.problem.changes.agenda import instants
 from mooring.problem.problem import Problem
 from mooring.run import plan
+from mooring.simulator.data_plane.engine import SimulatedEngine
 
 REPLANNED = "replanned"
 """The name of the way that replans at every change."""
+_AT_SITES: Mapping[str, Callable[[SimulatedEngine, int], SimulatedAgents]] = {
+    "relaxation": simulated_optimisers,
+    "overlay": simulated_overlays,
+}
 _SETTLE_S = 2 * TICK_S
 """After a change, until recovery has started what it stopped."""
 _LEAST_GAP_S = 60.0
@@ -30,11 +41,10 @@ _LEAST_GAP_S = 60.0
 
 
 def decided_by(name: str, asked: Deciding | None = None) -> Way:
-    """By `relaxation`, machines at the simulated sites decide by messages; what stands in for them where
-    there are none is not asked.
+    """By `relaxation` and `overlay`, machines at the simulated sites decide by messages; what stands in for
+    them where there are none is not asked.
     """
-    at_sites = {"relaxation": simulated_optimisers}.get(name)
-    return Way(name, make_decider(name, asked), at_sites=at_sites)
+    return Way(name, make_decider(name, asked), at_sites=_AT_SITES.get(name))
 
 
 def never_moving() -> Way:

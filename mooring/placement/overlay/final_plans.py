@@ -75,6 +75,8 @@ class PlanStore:
         self._of_operator: dict[int, tuple[FinalPlan, ...]] = {}
         self._by_query: dict[int, dict[int, list[tuple[float, FinalPlan]]]] = {}
         """Query -> operator whose plans these are -> change of the query's latency, least first."""
+        self.version = 0
+        """Counts how often plans were made anew."""
 
     def __len__(self) -> int:
         return sum(map(len, self._of_operator.values()))
@@ -82,6 +84,7 @@ class PlanStore:
     def replace(self, operator: int, plans: Iterable[FinalPlan]) -> None:
         """The plans of one operator, made anew: the old ones were made for another state of the world."""
         self.forget(operator)
+        self.version += 1
         self._of_operator[operator] = tuple(plans)
         for plan in self._of_operator[operator]:
             for query, change_ms in plan.latency_change_ms:

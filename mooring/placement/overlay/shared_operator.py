@@ -53,6 +53,8 @@ class SharedOperator(msgspec.Struct, frozen=True):
     memory_mb: float = 0.0
     pinned_site: int = NOWHERE
     """The only site where it may run."""
+    tuples: float = 0.0
+    """Per second, that it reads."""
 
 
 Subscribers = Mapping[int, tuple[int, ...]]

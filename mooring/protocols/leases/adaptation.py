@@ -15,7 +15,7 @@ a plan that takes enough away. While nothing is wrong, plans that save bandwidth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from mooring.placement.overlay.plan_choice import (
     recovering,
     relieving,
 )
-from mooring.placement.overlay.shared_operator import NOWHERE
+from mooring.placement.overlay.shared_operator import NOWHERE, SharedOperator
 from mooring.protocols.leases.adaptation_messages import NeedPlan, Unsatisfied
 from mooring.protocols.leases.copies import merging, replication
 from mooring.protocols.leases.lease_messages import LeasePlan, in_conflict
@@ -94,15 +94,29 @@ class PlanAdaptation:
         if known_ms is None or latency_ms <= known_ms:
             return ()
         added_ms = latency_ms - known_ms
-        link = CongestedLink(self._around.site, site, added_ms)
-        late = [q for q in self._slack.slower(site, added_ms) if self._late_by_ms(q) > LATENCY_SLACK_MS]
+        slower = self._slack.slower(site, added_ms)
+        late = [query for query in slower if self._late_by_ms(query) > LATENCY_SLACK_MS]
         for query in late:
             trouble = self.troubles.setdefault(query, _Trouble(query))
+            link = CongestedLink(self._around.site, site, added_ms, slower[query])
             trouble.congested = (*trouble.congested, link)
         return self._look(now_ms) if late else ()
 
     def loaded(self, operator: int, cores: float, now_ms: float) -> Sequence[Effect]:
         self._around.measured(operator, cores)
+        return self._room_changed(now_ms)
+
+    def known_as(self, own: SharedOperator, now_ms: float) -> Sequence[Effect]:
+        """An operator reads, sends or needs something else than before."""
+        self._around.take(own)
+        return self._room_changed(now_ms)
+
+    def capacity(self, usable_cores: float, now_ms: float) -> Sequence[Effect]:
+        """What this site can give to operators."""
+        self._around.usable_cores = usable_cores
+        return self._room_changed(now_ms)
+
+    def _room_changed(self, now_ms: float) -> Sequence[Effect]:
         if self._around.room_left()[0] >= -1e-9:
             self.troubles.pop(OVERLOAD, None)
             return ()
@@ -139,7 +153,7 @@ class PlanAdaptation:
         if now_ms < self._next_ms:
             return self._look(now_ms)
         self._next_ms = now_ms + self._params.review_ms
-        effects = [*self._look(now_ms)]
+        effects = [*self._room_changed(now_ms)] or [*self._look(now_ms)]
         if not self.troubles and self._seeker.stage is LeaseStage.NONE:
             effects += self._improve(now_ms)
         return effects
@@ -165,15 +179,21 @@ class PlanAdaptation:
         return self._seeker.seek(plan, now_ms)
 
     def _planned(self, trouble: _Trouble) -> LeasePlan | None:
-        known = self._known(trouble)
-        if trouble.query == OVERLOAD:
-            short = -self._around.room_left()[0]
+        """A query over a site that is too full is late because of that: what relieves the site mends it."""
+        short = -self._around.room_left()[0]
+        if trouble.query == OVERLOAD or (short > 0.0 and not trouble.congested):
             plans, around = self._plans().plans(), self._around
+            known = replace(self._known(trouble), slack_ms=self._slack_over_links_ms())
             found = relieving(plans, around.site, short, around.cores_of, around.site_of, known)
         else:
-            found = recovering(self._plans(), self._need(trouble), known)
+            found = recovering(self._plans(), self._need(trouble), self._known(trouble))
         best = best_for_bandwidth((plan for plan in found if self._allows(trouble, plan)), trouble.query)
         return None if best is None else self._as_lease(trouble.query, best)
+
+    def _slack_over_links_ms(self) -> dict[int, float]:
+        queries = self._around.served.queries
+        through = {q for operator in self._around.running_here() for q in queries.get(operator, ())}
+        return self._slack.over_links_slack_ms(through)
 
     def _allows(self, trouble: _Trouble, plan: FinalPlan) -> bool:
         """Not tried before; beside the lease that was in the way, or built on top of it."""
@@ -215,6 +235,10 @@ class PlanAdaptation:
         }
         return KnownQueries(self._slack.slack_ms(), hops, frozenset(sharing))
 
+    def plans_are_new(self) -> None:
+        """The plan exchange has left others."""
+        self._stored_for = -1
+
     def _plans(self) -> PlanStore:
         """Plans were made for where things were: when that changes, they are made anew."""
         if self._stored_for != self._around.version:
@@ -232,13 +256,16 @@ class PlanAdaptation:
             latency_ms = self._slack.latency_ms.get(trouble.query, 0.0)
             need = NeedPlan(trouble.query, latency_ms, trouble.congested, trouble.avoid, trouble.instead_of)
             return (Send(sites[0], need),)
-        if trouble.avoid is not None and trouble.query >= 0:
+        why = "no stored plan brings it back within its limit"
+        if trouble.avoid is not None and trouble.query >= 0 and not self._params.replicates:
+            why = "only copies for it alone could bring it back within its limit, and none are made here"
+        elif trouble.avoid is not None and trouble.query >= 0:
             copies = replication(around, trouble.query, trouble.instead_of, trouble.avoid)
             if copies is not None and trouble.tries < self._params.tries:
                 self.troubles[trouble.query] = trouble
                 return self._seek(trouble, copies, now_ms)
         self._given_up_until_ms[trouble.query] = now_ms + self._params.review_ms
-        return (Output(Unsatisfied(trouble.query, "no stored plan brings it back within its limit")),)
+        return (Output(Unsatisfied(trouble.query, why)),)
 
     # How it went.
 
@@ -259,7 +286,7 @@ class PlanAdaptation:
                     trouble.not_before_ms = now_ms + self._params.silence_ms
                 elif ended.plan.kind == "migrate":
                     trouble.avoid, trouble.instead_of = ended.by, moves
-            case "stale" | "denied" | "failed":
+            case "stale" | "denied" | "failed" | "refused":
                 trouble.tried.add(moves)
         if trouble.tries >= self._params.tries:
             self.troubles.pop(trouble.query, None)

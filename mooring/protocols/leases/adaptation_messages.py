@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from mooring.placement.overlay.plan_choice import CongestedLink
+from mooring.placement.overlay.shared_operator import SharedOperator
 from mooring.protocols.leases.lease_messages import LeasePlan
 
 
@@ -20,6 +21,9 @@ class LatencyIs(msgspec.Struct, frozen=True, tag=True):
 
     query: int
     latency_ms: float
+    """As it was measured; over links and channels where nobody measures it."""
+    over_links_ms: float
+    """What of it is due to where operators are, by the latencies that sites have measured."""
 
 
 class NeedPlan(msgspec.Struct, frozen=True, tag=True):
@@ -49,6 +53,25 @@ class LoadMeasured(msgspec.Struct, frozen=True, tag=True):
 
     operator: int
     cores: float
+
+
+class OperatorMeasured(msgspec.Struct, frozen=True, tag=True):
+    """A request: what an operator reads, sends and needs now."""
+
+    operator: SharedOperator
+
+
+class CapacityMeasured(msgspec.Struct, frozen=True, tag=True):
+    """A request: this site can give so much to operators now."""
+
+    usable_cores: float
+
+
+class QueryMeasured(msgspec.Struct, frozen=True, tag=True):
+    """A request: results of a query that ends here took so long, in a few batches just now."""
+
+    query: int
+    latency_ms: float
 
 
 class Unsatisfied(msgspec.Struct, frozen=True, tag=True):

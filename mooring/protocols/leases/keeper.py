@@ -163,7 +163,15 @@ class Keeper:
             asked,
             0 if place is None else place.epoch,
             self._latencies(request),
+            self._used_cores(request.id),
+            self._around.usable_cores,
         )
+
+    def _used_cores(self, but_for: ProposalId) -> float:
+        """By what runs here, and what room is kept for by other leases."""
+        rooms = [lock for lock in self.locks.values() if lock.room and lock.id != but_for]
+        others = {lock.operator: dict(lock.plan.cores).get(lock.operator, 0.0) for lock in rooms}
+        return self._around.usable_cores - self._around.room_left(others)[0]
 
     def _latencies(self, request: RequestLock) -> tuple[tuple[int, int, float], ...]:
         """From this site to what the operator reads and delivers to, now and under the plan, where here."""

@@ -71,6 +71,9 @@ class LockGranted(msgspec.Struct, frozen=True, tag=True):
     """Of the operator, where it runs."""
     latency_ms: tuple[tuple[int, int, float], ...]
     """From there to the sites that the operator is connected with, now or under the plan."""
+    used_cores: float = 0.0
+    """Of who grants it, reservations included."""
+    usable_cores: float = 0.0
 
 
 class LockDenied(msgspec.Struct, frozen=True, tag=True):

@@ -31,6 +31,8 @@ class LeaseParams:
     """How often to look for plans that save bandwidth, and for copies that can end."""
     least_saving: float = 1.0
     """Bytes per second that a plan has to save to be worth moving something."""
+    replicates: bool = True
+    """Whether copies may be started; where the mover cannot, sites need not try (decision 0064)."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.retry_ms <= self.patience_ms < self.lock_ms:

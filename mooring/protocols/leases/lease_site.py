@@ -14,10 +14,13 @@ from mooring.placement.overlay.shared_operator import SharedOperator
 from mooring.protocols.leases.adaptation import PlanAdaptation, PlansFor
 from mooring.protocols.leases.adaptation_messages import (
     Arrives,
+    CapacityMeasured,
     LatencyIs,
     LinkMeasured,
     LoadMeasured,
     NeedPlan,
+    OperatorMeasured,
+    QueryMeasured,
 )
 from mooring.protocols.leases.keeper import Keeper
 from mooring.protocols.leases.lease_messages import LeasePlan, Lock, ToKeeper, ToSeeker
@@ -146,6 +149,12 @@ class LeaseSite:
                 return self.adaptation.measured(site, latency_ms, now_ms)
             case LoadMeasured(operator=operator, cores=cores):
                 return self.adaptation.loaded(operator, cores, now_ms)
+            case OperatorMeasured(operator=own):
+                return self.adaptation.known_as(own, now_ms)
+            case CapacityMeasured(usable_cores=usable_cores):
+                return self.adaptation.capacity(usable_cores, now_ms)
+            case QueryMeasured(query=query, latency_ms=latency_ms):
+                return self.slack.measured(query, latency_ms)
             case ApplyPlan(query=query, moves=moves) if self.seeker.stage is LeaseStage.NONE:
                 plan = migration(self.around, query, moves)
                 return () if plan is None else self.seeker.seek(plan, now_ms)

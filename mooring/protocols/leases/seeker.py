@@ -27,6 +27,7 @@ from mooring.protocols.leases.lease_messages import (
     ToSeeker,
 )
 from mooring.protocols.leases.lease_params import LeaseParams
+from mooring.protocols.leases.promised import promised
 from mooring.protocols.leases.revalidation import Revalidated, link, revalidated
 from mooring.protocols.leases.surroundings import OverlaySurroundings, sink_number
 from mooring.protocols.leases.transitions import SEEKING, Event, LeaseStage, stepped
@@ -38,7 +39,6 @@ from mooring.protocols.moving import (
     Lease,
     MovePlan,
     Over,
-    Promise,
     ProposalId,
     Proposed,
     Refused,
@@ -212,11 +212,15 @@ class Seeker:
         return self._holds(sought)
 
     def _check(self, sought: _Sought) -> Revalidated:
+        return revalidated(sought.plan, self._around, self._measured(sought), self._channel_ms)
+
+    @staticmethod
+    def _measured(sought: _Sought) -> dict[tuple[int, int], float]:
         measured: dict[tuple[int, int], float] = {}
         for granted in sought.granted.values():
             for a, b, ms in granted.latency_ms:
                 measured[link(a, b)] = max(ms, measured.get(link(a, b), 0.0))
-        return revalidated(sought.plan, self._around, measured, self._channel_ms)
+        return measured
 
     def _holds(self, sought: _Sought) -> Sequence[Effect]:
         sites = [site for site, _ in sought.expected.values()]
@@ -236,11 +240,11 @@ class Seeker:
             for (operator, room), granted in sought.granted.items()
             if operator >= 0 and not room and operator not in moved
         ]
-        latency_ms = tuple(sorted(self._check(sought).latency_ms.items()))
+        said = [(sought.expected[key][0], granted) for key, granted in sought.granted.items()]
+        latency_ms = self._check(sought).latency_ms
+        promise = promised(sought.plan, self._around, said, self._measured(sought), latency_ms)
         plan = MovePlan(sought.plan.moves, tuple(made_from) + self._copies(sought.plan))
-        return self.proposer.propose(
-            sought.id, plan, Lease(tuple(sorted(sought.keepers))), Promise(0.0, latency_ms=latency_ms)
-        )
+        return self.proposer.propose(sought.id, plan, Lease(tuple(sorted(sought.keepers))), promise)
 
     def _copies(self, plan: LeasePlan) -> tuple[StartedAt, ...]:
         """Replicas of what it moves: whether they run says which queries it affects."""

@@ -7,7 +7,8 @@ that shares its operators, and sees at once when a link takes more than that.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from mooring.placement.overlay.shared_operator import NOWHERE
 from mooring.protocols.leases.adaptation_messages import Arrives, LatencyIs
@@ -19,6 +20,10 @@ class SlackTracker:
     def __init__(self, around: OverlaySurroundings, channel_ms: float) -> None:
         self._around, self._channel_ms = around, channel_ms
         self._arrival_ms: dict[int, float] = {}
+        self._measured_ms: dict[int, float] = {}
+        """Of queries that end here, where their results are timed."""
+        self.over_links_ms: dict[int, float] = {}
+        """Query -> what of its latency is due to where operators are."""
         self.latency_ms: dict[int, float] = {}
         """Query -> what it takes, of queries that share an operator here or end here."""
 
@@ -34,23 +39,42 @@ class SlackTracker:
             self._arrival_ms[message.operator] = message.latency_ms
         else:
             self.latency_ms[message.query] = message.latency_ms
+            self.over_links_ms[message.query] = message.over_links_ms
 
-    def slower(self, site: int, added_ms: float) -> list[int]:
-        """A link from here takes longer: the queries over it, as they are known from now on. The next report
-        corrects what is not on the slowest way."""
+    def measured(self, query: int, latency_ms: float) -> Sequence[Effect]:
+        """Of a query that ends here: told at once."""
+        self._measured_ms[query] = latency_ms
+        return self._tell(query, self._ending_here().get(query, 0.0))
+
+    def over_links_slack_ms(self, queries: Iterable[int]) -> dict[int, float]:
+        """As `slack_ms`, but for queries that are late because of a site that is too full: nobody knows what
+        they will take once it is not, only that they must not be late because of where operators are.
+        """
+        known = self.slack_ms()
+        late = [query for query in queries if known.get(query, 0.0) < 0.0 and query in self.over_links_ms]
+        return known | {query: self.limit_ms(query) - self.over_links_ms[query] for query in late}
+
+    def slower(self, site: int, added_ms: float) -> dict[int, int]:
+        """A link from here takes longer: the queries over it, and how often they cross it to or from here.
+        They are known to take that much longer from now on; the next report corrects what is not on the
+        slowest way."""
         around, served = self._around, self._around.served
-        found: set[int] = set()
+        found: Counter[int] = Counter()
         for operator in around.running_here():
             own = served.own.get(operator)
             if own is None:
                 continue
             inputs = {around.site_of(p) for p in own.publishers} | {s.site for s in own.sources}
             if site in inputs:
-                found |= set(served.queries[operator])
-            found |= {end.query for end in own.ends if end.site == site}
-        for query in found & set(self.latency_ms):
-            self.latency_ms[query] += added_ms
-        return sorted(found & set(self.latency_ms))
+                found.update(list(served.queries[operator]))
+            found.update(end.query for end in own.ends if end.site == site)
+        known = {query: found[query] for query in sorted(found) if query in self.latency_ms}
+        for query, crossings in known.items():
+            links_ms = self.over_links_ms.get(query, self.latency_ms[query]) + crossings * added_ms
+            self.over_links_ms[query] = links_ms
+            # Where results are timed, the delay may have been seen already.
+            self.latency_ms[query] = max(self.latency_ms[query], links_ms)
+        return known
 
     def report(self) -> Sequence[Effect]:
         """What this site tells others, as often as it likes."""
@@ -64,9 +88,15 @@ class SlackTracker:
             to |= {end.site for end in own.ends}
             effects += [Send(site, Arrives(operator, ms)) for site in sorted(to - {NOWHERE})]
         for query, ms in self._ending_here().items():
-            hosts = {around.site_of(operator) for operator in served.upstream(query)} | {around.site}
-            effects += [Send(site, LatencyIs(query, ms)) for site in sorted(hosts - {NOWHERE})]
+            effects += self._tell(query, ms)
         return effects
+
+    def _tell(self, query: int, over_links_ms: float) -> Sequence[Effect]:
+        """The hosts of a query that ends here."""
+        around = self._around
+        hosts = {around.site_of(operator) for operator in around.served.upstream(query)} | {around.site}
+        said = LatencyIs(query, self._measured_ms.get(query, over_links_ms), over_links_ms)
+        return [Send(site, said) for site in sorted(hosts - {NOWHERE})]
 
     def _arrival_here_ms(self, operator: int) -> float | None:
         around, own = self._around, self._around.served.own.get(operator)

@@ -81,6 +81,12 @@ class OverlaySurroundings:
         self.version += new
         return new
 
+    def take(self, own: SharedOperator) -> None:
+        """An operator that is known, as it is now."""
+        if own.operator in self._operators:
+            self._operators[own.operator] = own
+            self._served = None
+
     def measured(self, operator: int, cores: float) -> None:
         """What an operator needs at the present rates."""
         own = self._operators.get(operator)

@@ -117,7 +117,8 @@ class Agents:
     def _store(self, generation: Generation, table: PlanTable) -> None:
         hosted, channel_ms = generation.prepare.hosted, self._params.channel_ms
         assert hosted is not None
-        rest = {
+        rest = {end.query: (end.site, end.beyond_ms) for end in hosted.operator.ends if end.site != NOWHERE}
+        rest |= {
             query: (reader.site, ms + channel_ms)
             for reader in hosted.subscribers
             for query, ms in reader.rest_ms

@@ -46,6 +46,10 @@ class Coordinator:
         self._registration: Registration | None = None
         self._attempt, self._number = 0, 0
 
+    @property
+    def busy(self) -> bool:
+        return self._registration is not None
+
     def ask(self, request: m.RegisterQuery, now_ms: float) -> Sequence[Effect]:
         self._requests.append(request)
         return self._next_request(now_ms)

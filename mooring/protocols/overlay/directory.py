@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import msgspec
 
 from mooring.errors import InputError
-from mooring.protocols.protocol import Data, Effect, Send
+from mooring.network.coordinate import Coordinate
+from mooring.protocols.protocol import Effect, Send
 
 Point = tuple[float, ...]
 WHOLE = 1 << 40
@@ -53,8 +54,8 @@ class Advert(msgspec.Struct, frozen=True):
     """Of two adverts of one site the higher is the newer."""
     attributes: Point
     expires_ms: float
-    note: Data = None
-    """What the directory does not look at."""
+    note: Coordinate | None = None
+    """Where the site is. The directory does not look at it."""
 
 
 class Within(msgspec.Struct, frozen=True):
@@ -153,7 +154,7 @@ class Directory:
         self._pending: dict[int, _Pending] = {}
         self._searches = 0
 
-    def advertise(self, attributes: Point, note: Data, now_ms: float) -> Sequence[Effect]:
+    def advertise(self, attributes: Point, note: Coordinate | None, now_ms: float) -> Sequence[Effect]:
         """Tell what this site has, in place of what it told before."""
         # Counted from the clock, so that what a restarted site says is newer than what it said before.
         self._sequence = max(self._sequence + 1, int(now_ms * 1e3))

@@ -7,7 +7,7 @@ trace of: generations are forgotten with the next round of the same coordinator,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -82,6 +82,12 @@ class OverlaySite:
         self._measuring: dict[int, list[tuple[int, m.Take, tuple[float, float]]]] = {}
         self._neighbours: list[int] = []
         self._next_turn_ms: float | None = None
+
+    def is_so(self, hosted: Iterable[m.HostedOperator], runs_at: Mapping[int, int]) -> None:
+        """Somebody else moves operators: what runs here, and where all of them are."""
+        self.hosting.hosted = {own.operator.operator: own for own in hosted}
+        mine = {o: at for o, at in runs_at.items() if o % self._sites == self.site}
+        self._registry = {operator: (0.0, at) for operator, at in mine.items()}
 
     # The contract of a machine.
 

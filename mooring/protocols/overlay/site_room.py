@@ -18,14 +18,14 @@ class SiteRoom:
         self, site: int, usable_cores: float, memory_mb: float, hosted: Iterable[HostedOperator] = ()
     ) -> None:
         """`usable_cores`: the capacity up to the threshold, what is not Mooring's own left out."""
-        self._site, self._usable_cores, self._memory_mb = site, usable_cores, memory_mb
+        self._site, self.usable_cores, self._memory_mb = site, usable_cores, memory_mb
         self.hosted = {own.operator.operator: own for own in hosted}
         self._reserved: dict[tuple[Round, int], tuple[SharedOperator, float]] = {}
 
     @property
     def cores_left(self) -> float:
         running = sum(own.operator.cores for own in self.hosted.values())
-        return self._usable_cores - running - sum(own.cores for own, _ in self._reserved.values())
+        return self.usable_cores - running - sum(own.cores for own, _ in self._reserved.values())
 
     @property
     def memory_left_mb(self) -> float:
@@ -50,7 +50,7 @@ class SiteRoom:
         freed_mb = sum(each.memory_mb for each in away)
         cores_short = own.cores - (self.cores_left + freed_cores)
         memory_short_mb = own.memory_mb - (self.memory_left_mb + freed_mb)
-        fits = cores_short <= SLACK * max(self._usable_cores, 1.0) and memory_short_mb <= SLACK
+        fits = cores_short <= SLACK * max(self.usable_cores, 1.0) and memory_short_mb <= SLACK
         if fits or own.pinned_site == self._site:
             self._reserved[round_, own.operator] = own, now_ms + RESERVED_MS
             return 0.0, 0.0

@@ -52,3 +52,29 @@ def test_a_site_that_is_lost_takes_its_machine_along_and_the_others_go_on(scenar
 def test_the_same_seed_gives_the_same_messages(scenario: MakeScenario) -> None:
     one, other = (run_adapted(far_away(scenario), decided_by("relaxation")) for _ in range(2))
     assert one.as_json() == other.as_json()
+
+
+def test_a_site_that_has_less_is_relieved_by_a_stored_plan_under_a_lease(scenario: MakeScenario) -> None:
+    """And the query that was late because of it meets its limit again."""
+    less = scenario({"at_s": 60, "site": "a", "capacity": 0.25}, seconds=150)
+    course = run_adapted(less, decided_by("overlay"))
+    (move,) = course.moves
+    assert move.fragment in ("f", "g")
+    assert (move.from_site, move.asked_by) == ("a", "adapting: overlay")
+    assert 60 < move.at_s < 100
+    leased = {
+        "RequestLock",
+        "LockGranted",
+        "HoldLocks",
+        "Held",
+        "Proposed",
+        "Accepted",
+        "Done",
+        "ReleaseLock",
+    }
+    assert leased | {"Prepare", "PlansOf", "KnownOperators"} <= set(course.traffic.messages)
+    (entry,) = course.ledger
+    assert entry["decider"] == "overlay"
+    after = entry["after"]
+    assert isinstance(after, dict)
+    assert after["late_queries"] == 0.0

@@ -8,6 +8,7 @@ from mooring.controller.deciding.ants_decider import AntsDecider
 from mooring.controller.deciding.at_sites.ants_briefing import AntsBriefing
 from mooring.controller.deciding.at_sites.briefing import Briefing
 from mooring.controller.deciding.at_sites.optimiser_briefing import OptimiserBriefing
+from mooring.controller.deciding.at_sites.overlay_briefing import OverlayBriefing
 from mooring.controller.deciding.decider import Decider
 from mooring.problem.problem import Problem
 
@@ -19,6 +20,7 @@ def _of_ants(problem: Problem, stand_in: Decider | None) -> Briefing:
 BRIEFINGS: Mapping[str, Callable[[Problem, Decider | None], Briefing]] = {
     "relaxation": lambda problem, stand_in: OptimiserBriefing(problem),
     "ants": _of_ants,
+    "overlay": lambda problem, stand_in: OverlayBriefing(problem),
 }
 """From the problem and the decider that would stand in for the machines in one place, which has the settings.
 Each has its machines in `runtime/hosted_by_name.py` under the same name."""

@@ -22,6 +22,7 @@ from mooring.controller.deciding.at_sites.hosting import decided_at_sites
 from mooring.controller.deciding.at_sites.protocol_decider import ProtocolDecider
 from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.guards import GuardOptions
+from mooring.controller.deciding.overlay_decider import OverlayDecider
 from mooring.controller.deciding.relaxation_decider import RelaxationDecider
 from mooring.controller.placing import Wish
 from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
@@ -62,9 +63,25 @@ def ants():
     few = AntParams(routing_ants=4, scouts=8)
     return hosted_ants(ColonyParams(few, ant_ms=2000.0), UpdatingParams(look_ms=100.0, round_ms=60.0))
 
+def overlays():
+    from mooring.protocols.leases.lease_params import LeaseParams
+    from mooring.protocols.leases.overlay_agent import OverlayAgentParams
+    from mooring.protocols.overlay.directory import DirectoryParams
+    from mooring.protocols.overlay.overlay_site import OverlayParams
+    from mooring.runtime.overlay_agents import hosted_overlays
+    waits = dict(lock_ms=60_000.0, patience_ms=50_000.0, retry_ms=100.0, silence_ms=200.0, rest_ms=20.0)
+    return hosted_overlays(
+        OverlayAgentParams(
+            lease=LeaseParams(**waits, report_ms=100.0, review_ms=300.0, replicates=False),
+            overlay=OverlayParams(directory=DirectoryParams(period_ms=100.0, split_by=3)),
+            prepare_ms=200.0,
+            ask_ms=50.0,
+        )
+    )
+
 async def main(work, site, protocol):
     found = agents_of(Path(work), ("a", "b", "c"), {})
-    hosted = {"relaxation": optimisers, "ants": ants}[protocol]()
+    hosted = {"relaxation": optimisers, "ants": ants, "overlay": overlays}[protocol]()
     settings = AgentSettings(
         site, found.members, found.certificates, back_off=BackOff(0.02, 0.1), on_disk=False
     )
@@ -86,17 +103,25 @@ PROBLEM = Problem.from_dict(
 WILLING = GuardOptions(looks=1, pause_s=0.0, least_gain=0.0, worth=0.0, moves_per_hour=1000)
 
 
+SMALL = PROBLEM.in_circumstances(
+    rates=PROBLEM.rates,
+    capacity_cores=np.array([1.0, 1.0, 0.015]),
+    latency_ms=PROBLEM.network.latency_ms,
+)
+"""What runs at c is more than it can do."""
+
+
 class Scene:
     """Agents of three sites, and a run whose one fragment should be at a and is at c."""
 
-    def __init__(self, work: Path, decider: Decider) -> None:
-        self._decider, self._protocol = decider, decider.name
+    def __init__(self, work: Path, decider: Decider, problem: Problem = PROBLEM) -> None:
+        self._decider, self._protocol, self._problem = decider, decider.name, problem
         self.found: ProjectMembers = agents_of(work, SITES, {})
         make_certificates(self.found.certificates, self.found.members.names)
         self._work, self._agents = work, dict[str, subprocess.Popen[bytes]]()
         for site in SITES:
             self.start_agent(site)
-        self.engine = SimulatedEngine(PROBLEM, [Constant(20.0)], np.random.default_rng(0), horizon_s=1e6)
+        self.engine = SimulatedEngine(problem, [Constant(20.0)], np.random.default_rng(0), horizon_s=1e6)
         self._runs = 0
 
     def start_agent(self, site: str) -> None:
@@ -113,7 +138,7 @@ class Scene:
     def runner(self, post: RunnerPost, act: Any = "apply") -> tuple[SimulatedRun, ProtocolDecider]:
         """A run session over what runs already, if anything does."""
         kept_in = self.found.members.own_folder(RUNNER)
-        decider = decided_at_sites(self._decider, PROBLEM, post, kept_in)
+        decider = decided_at_sites(self._decider, self._problem, post, kept_in)
         self._runs += 1
         folder = self._work / f"run{self._runs}"
         folder.mkdir()
@@ -128,7 +153,7 @@ class Scene:
         for fragment in list(self.engine.homes()):
             self.engine.stop(fragment)
         at = {"f": "c"} if self._runs == 1 else dict(self.last)
-        run.session.start(Placement.from_dict(PROBLEM, at), "given")
+        run.session.start(Placement.from_dict(self._problem, at), "given")
         return run, decider
 
     def post(self) -> RunnerPost:
@@ -153,7 +178,7 @@ class Scene:
 
     def nothing_is_held(self) -> bool:
         kept = [self.memory(site) for site in SITES]
-        return not any(each.get("held") or each.get("open") for each in kept)
+        return not any(each.get("held") or each.get("locks") or each.get("open") for each in kept)
 
     def close(self) -> None:
         for site in SITES:
@@ -220,3 +245,20 @@ def test_a_runner_that_is_lost_after_accepting_comes_back_and_says_how_it_ended(
         assert decider.mover.memory.accepted != ()
         scene.go_on(run, lambda: scene.engine.homes() == {"f": "a"})
         scene.go_on(run, lambda: not decider.mover.memory.accepted and scene.nothing_is_held())
+
+
+def test_an_agent_that_is_killed_with_its_lease_on_is_answered_and_no_lock_is_left(tmp_path: Path) -> None:
+    """The machine that sought the lease has proposed: its locks are held by others, and must end with it."""
+    scene = Scene(tmp_path, OverlayDecider(), SMALL)
+    try:
+        with scene.post() as post:
+            run, _ = scene.runner(post, act="propose")
+            scene.go_on(run, lambda: bool(scene.memory("c").get("open")))
+            scene.kill_agent("c")
+            assert scene.engine.homes() == {"f": "c"}
+            run.session.adaptation.act = "apply"
+            scene.start_agent("c")
+            scene.go_on(run, lambda: scene.engine.homes()["f"] in ("a", "b"))
+            scene.go_on(run, scene.nothing_is_held)
+    finally:
+        scene.close()

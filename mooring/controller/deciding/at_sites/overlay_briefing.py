@@ -1,0 +1,139 @@
+"""What sites of an overlay are told: the operators that queries share, what they need, how long queries take.
+
+A query's latency is the median of the last few looks, each of which is a mean over a few batches, so one slow
+batch is no broken limit.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+import msgspec
+import numpy as np
+
+from mooring.controller.deciding.at_sites.briefing import Told, saves_nothing
+from mooring.controller.deciding.decider import Observation, Prediction
+from mooring.controller.deciding.picture import Picture
+from mooring.placement.overlay.shared_operator import SharedOperator
+from mooring.placement.policy import Context
+from mooring.policies.overlay_requests import NO_LIMIT_MS, OverlayRequests
+from mooring.problem.problem import Problem
+from mooring.protocols.leases.adaptation_messages import (
+    CapacityMeasured,
+    OperatorMeasured,
+    QueryMeasured,
+)
+from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOperators
+from mooring.protocols.moving import Proposed, StartedAt
+from mooring.protocols.protocol import Data
+
+TOLD_AT_ONCE = 500
+"""Operators in one message: agents refuse messages that are too large."""
+THRESHOLD = 0.95
+"""The share of a site's capacity that plans use at the most."""
+SENT_AGAIN = 0.05
+"""Share by which a load, a rate or a capacity has to differ from what was last told, to be told again."""
+RECENT_LOOKS = 3
+"""Over which the median of a query's latency is taken."""
+
+
+class OverlayBriefing:
+    trigger_s = 0.0
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._known: _Known | None = None
+        self._told: dict[tuple[int, int], tuple[float, ...]] = {}
+        """By site and operator, -1 for the site itself: the figures that the site was told last."""
+        self._latency_ms: dict[int, deque[float]] = {
+            q: deque(maxlen=RECENT_LOOKS) for q in range(len(problem.queries))
+        }
+
+    def answers(self, site: int, question: Data) -> Sequence[Data] | None:
+        return self.basics(site) if isinstance(question, AskOperators) else None
+
+    def basics(self, site: int) -> Sequence[Data]:
+        """Nothing as long as nothing was measured: a machine asks again, and one that knows operators hears
+        at the next look what has become of them.
+        """
+        known = self._known
+        if known is None:
+            return ()
+        self._told = {key: figure for key, figure in self._told.items() if key[0] != site}
+        starts = range(0, len(known.operators), TOLD_AT_ONCE)
+        return [
+            KnownOperators(
+                part,
+                len(starts),
+                tuple(known.operators[first : first + TOLD_AT_ONCE]),
+                float(known.usable_cores[site]),
+                float(known.memory_mb[site]),
+                self._problem.network.channel_ms,
+            )
+            for part, first in enumerate(starts)
+        ]
+
+    def requests(
+        self, observation: Observation, picture: Picture, where: Mapping[int, StartedAt]
+    ) -> Iterable[Told]:
+        """What operators read, send and need, to all, since all plan with them; to each site what it can
+        give; to the site that a query ends at how long that takes.
+        """
+        self._known = known = _Known(picture)
+        sites = np.flatnonzero(~picture.lost[: len(self._problem.sites)]).tolist()
+        for site in sites:
+            usable = float(known.usable_cores[site])
+            if self._is_news((site, -1), (usable,)):
+                yield site, CapacityMeasured(usable)
+            for own in known.operators:
+                if self._is_news((site, own.operator), (own.cores, own.tuples, own.output_rate)):
+                    yield site, OperatorMeasured(own)
+        for q, query in enumerate(self._problem.queries):
+            report, seen = observation.measured.queries.get(query.name), self._latency_ms[q]
+            if report is not None and report.mean_latency_ms is not None:
+                seen.append(report.mean_latency_ms)
+            end = self._problem.site_index[query.site]
+            if len(seen) == RECENT_LOOKS and end in sites:
+                yield end, QueryMeasured(q, median(seen))
+
+    def _is_news(self, key: tuple[int, int], figures: tuple[float, ...]) -> bool:
+        told = self._told.get(key)
+        if told is not None:
+            pairs = zip(figures, told, strict=True)
+            if all(abs(now - before) <= SENT_AGAIN * abs(before) for now, before in pairs):
+                return False
+        self._told[key] = figures
+        return True
+
+    def objection(self, proposed: Proposed, before: Prediction, after: Prediction) -> str | None:
+        return saves_nothing(before, after)
+
+
+class _Known:
+    """Operators as sites share them, with what is measured."""
+
+    def __init__(self, picture: Picture) -> None:
+        problem = picture.problem
+        context = Context(picture.model, np.random.default_rng(0), current=picture.placement)
+        asked = OverlayRequests(problem, context, THRESHOLD, counts_ends=True)
+        limits_ms = [query.max_latency_ms for query in problem.queries]
+        rates = picture.input_rates.tolist()
+        self.operators = [
+            _as_told(own.operator, limits_ms, rates[own.operator.operator]) for _, own in asked.hosted()
+        ]
+        self.usable_cores, self.memory_mb = asked.usable_cores, asked.memory_mb
+
+
+def _as_told(own: SharedOperator, limits_ms: Sequence[float | None], tuples: float) -> SharedOperator:
+    """With the limits as they are stated: what is measured is held against them whether or not anybody knows
+    the network.
+    """
+
+    def limit_ms(query: int) -> float:
+        stated = limits_ms[query] if query < len(limits_ms) else None
+        return NO_LIMIT_MS if stated is None else stated
+
+    ends = tuple(msgspec.structs.replace(end, limit_ms=limit_ms(end.query)) for end in own.ends)
+    return msgspec.structs.replace(own, ends=ends, tuples=tuples)

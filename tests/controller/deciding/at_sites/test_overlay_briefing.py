@@ -1,0 +1,67 @@
+"""Sites of an overlay are told what they need to know, once, and of latencies what a few looks agree on."""
+
+from __future__ import annotations
+
+from mooring.controller.deciding.at_sites.overlay_briefing import OverlayBriefing
+from mooring.controller.deciding.decider import Observation
+from mooring.controller.deciding.picture import picture_of
+from mooring.deployment.engine import Measurement, QueryReport
+from mooring.placement.placement import FragmentSites, Placement
+from mooring.problem.problem import Problem
+from mooring.protocols.leases.adaptation_messages import CapacityMeasured, OperatorMeasured, QueryMeasured
+from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOperators
+from mooring.protocols.moving import LookUp
+
+PROBLEM = Problem.from_dict(
+    {
+        "sites": {"a": {"capacity": 1}, "b": {"capacity": 2}},
+        "streams": {"x": {"rate": 100}},
+        "operators": {"f": {"inputs": ["x"], "cost_us": 1000}, "g": {"inputs": ["f"], "cost_us": 1000}},
+        "queries": {
+            "q": {"reads": "g", "site": "b", "max_latency_ms": 5000},
+            "free": {"reads": "f", "site": "a"},
+        },
+    }
+)
+AT_A = Placement.from_dict(PROBLEM, {"f": "a", "g": "a"})
+
+
+def told(briefing: OverlayBriefing, latency_ms: float | None) -> list[tuple[int, object]]:
+    """At one look."""
+    seen = Measurement(0.0, 5.0, queries={"q": QueryReport(1.0, latency_ms, None)})
+    observation = Observation(0.0, FragmentSites({"f": "a", "g": "a"}), seen)
+    return list(briefing.requests(observation, picture_of(PROBLEM, AT_A), {}))
+
+
+def test_operators_are_told_with_the_limits_of_their_queries_once_anything_was_measured() -> None:
+    briefing = OverlayBriefing(PROBLEM)
+    assert briefing.answers(0, LookUp()) is None
+    assert briefing.answers(0, AskOperators()) == ()
+    told(briefing, None)
+    (known,) = briefing.answers(1, AskOperators()) or ()
+    assert isinstance(known, KnownOperators)
+    assert known.usable_cores == 0.95 * 2
+    f, g = known.operators
+    assert (f.tuples, g.tuples, g.publishers, f.cores) == (100.0, 100.0, (0,), 0.1)
+    assert [(end.query, end.site, end.limit_ms) for end in g.ends] == [(0, 1, 5000.0)]
+    assert [end.limit_ms for end in f.ends] == [float("inf")]  # though nobody knows the network
+
+
+def test_what_a_site_knows_is_not_told_again_until_it_begins_anew() -> None:
+    briefing = OverlayBriefing(PROBLEM)
+    first = told(briefing, None)
+    assert (0, CapacityMeasured(0.95)) in first
+    known = {request.operator for _, request in first if isinstance(request, OperatorMeasured)}
+    assert {(own.operator, own.cores, own.tuples) for own in known} == {(0, 0.1, 100.0), (1, 0.1, 100.0)}
+    assert told(briefing, None) == []
+    briefing.answers(0, AskOperators())
+    assert {site for site, _ in told(briefing, None)} == {0}
+
+
+def test_one_slow_look_is_no_broken_limit() -> None:
+    briefing = OverlayBriefing(PROBLEM)
+    found = [
+        [request for site, request in told(briefing, ms) if isinstance(request, QueryMeasured) and site == 1]
+        for ms in (1000.0, 9000.0, None, 1100.0, 9500.0)
+    ]
+    assert found == [[], [], [], [QueryMeasured(0, 1100.0)], [QueryMeasured(0, 9000.0)]]
