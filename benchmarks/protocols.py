@@ -3,8 +3,8 @@
     python -m benchmarks protocols            # or protocols:campaign, protocols:adaptive
 
 Campaign: so many random schedules of crashes, pauses, partitions and noise, after each step of which every
-invariant is checked. A broken one ends the campaign, and is printed with its smallest schedule. Optimisers
-run together with the mover, which crashes too; engines and whole sites are lost, and moves made by hand.
+invariant is checked. A broken one is printed with its smallest schedule. Optimisers run together with the
+mover, which crashes too; engines and whole sites are lost, and moves made by hand.
 
 Adaptive: two operators that begin at the wrong end of a line of six sites. The optimisers of all sites move
 them while the data-plane simulator carries the tuples, with a quiet control plane and with a troubled one
@@ -16,6 +16,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import Pool
 
 import numpy as np
 
@@ -46,6 +47,26 @@ from mooring.simulator.harness.scenario import Scenario
 SCHEDULES = {"gossip": 5_000, "optimisers": 10_000}
 FIRST_SEED = 10_000
 """Beyond those of the tests."""
+CHUNK, WORKERS = 100, 2
+GOSSIP = GossipParams(period_ms=100.0)
+OPTIMISER = OptimiserParams(
+    period_ms=40.0,
+    rounds_per_review=8,
+    patience=2,
+    migration=MigrationParams(displacement_ms=1.0, least_saving=0.05, look_again=4),
+)
+SUBJECTS: dict[str, tuple[Subject, Callable[[int], Scenario]]] = {
+    "gossip": (Subject(gossip_machines(GOSSIP), gossip_checkers), gossip_scenarios(GOSSIP)),
+    "optimisers": (
+        RunSubject(
+            optimiser_machines(chain_layout, OPTIMISER),
+            optimiser_checkers,
+            homes=chain_homes,
+            judge=some_refused,
+        ),
+        optimiser_scenarios(),
+    ),
+}
 RATE, SECONDS = 200, 60
 TROUBLE: tuple[Fault, ...] = (
     Crash(3_000.0, 5, 4_000.0),
@@ -60,42 +81,35 @@ def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
         yield from parts[part]()
 
 
+def explored(chunk: tuple[str, range]) -> tuple[int, int, float, str]:
+    """Schedules, steps, CPU seconds, and the finding if there is one."""
+    name, seeds = chunk
+    subject, draw = SUBJECTS[name]
+    start = time.process_time()
+    found = explore(subject, draw, seeds)
+    finding = "" if found.finding is None else str(found.finding)
+    return found.scenarios, found.steps, time.process_time() - start, finding
+
+
 def campaign() -> Iterator[ResultTable | str]:
-    gossip = GossipParams(period_ms=100.0)
-    optimiser = OptimiserParams(
-        period_ms=40.0,
-        rounds_per_review=8,
-        patience=2,
-        migration=MigrationParams(displacement_ms=1.0, least_saving=0.05, look_again=4),
-    )
-    subjects: dict[str, tuple[Subject, Callable[[int], Scenario]]] = {
-        "gossip": (Subject(gossip_machines(gossip), gossip_checkers), gossip_scenarios(gossip)),
-        "optimisers": (
-            RunSubject(
-                optimiser_machines(chain_layout, optimiser),
-                optimiser_checkers,
-                homes=chain_homes,
-                judge=some_refused,
-            ),
-            optimiser_scenarios(),
-        ),
-    }
     rows: list[dict[str, str | float]] = []
     findings: list[str] = []
-    for name, (subject, draw) in subjects.items():
-        start = time.process_time()
-        found = explore(subject, draw, range(FIRST_SEED, FIRST_SEED + SCHEDULES[name]))
-        cpu_s = time.process_time() - start
-        rows.append(
-            {
-                "protocol": name,
-                "schedules": found.scenarios,
-                "steps": found.steps,
-                "steps_per_cpu_s": found.steps / cpu_s,
-                "broken": 0 if found.finding is None else 1,
-            }
-        )
-        findings += [] if found.finding is None else [str(found.finding)]
+    with Pool(WORKERS) as pool:
+        for name, count in SCHEDULES.items():
+            firsts = range(FIRST_SEED, FIRST_SEED + count, CHUNK)
+            found = pool.map(explored, [(name, range(at, at + CHUNK)) for at in firsts], chunksize=1)
+            schedules, steps, cpu_s, said = zip(*found, strict=True)
+            broken = [finding for finding in said if finding]
+            rows.append(
+                {
+                    "protocol": name,
+                    "schedules": sum(schedules),
+                    "steps": sum(steps),
+                    "steps_per_cpu_s": sum(steps) / sum(cpu_s),
+                    "broken": len(broken),
+                }
+            )
+            findings += broken
     yield ResultTable.of("Campaign", rows)
     yield from findings
 
