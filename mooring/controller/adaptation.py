@@ -6,6 +6,7 @@ The surveyor says what is known, the decider what it would move, the guards whet
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,6 +30,8 @@ DISMISSED_S = 3600.0
 """Seconds for which moves that somebody dismissed are not proposed again."""
 _SHOWN = 10
 """Entries of the ledger in a status file."""
+_REMEMBERED = 20
+"""Proposals that somebody may still ask for."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,9 @@ class Adaptation:
         self.ledger = Ledger(self.problem, self._closed)
         self.picture: Picture | None = None
         """As of the last look that told enough for one."""
-        self._proposed: Proposal | None = None
-        """At the last look."""
+        self._proposed: deque[tuple[Proposal, Picture]] = deque(maxlen=_REMEMBERED)
+        """Since something was last moved, with what was known: who asks for a proposal may have seen it some
+        looks ago."""
         self._dismissed: dict[tuple[Move, ...], tuple[float, str]] = {}
         """Moves that are not to be proposed -> until when, and who said so."""
         self._worse: LedgerEntry | None = None
@@ -95,9 +99,9 @@ class Adaptation:
         picture = replace(picture, held=self._held(picture, observation.at_s))
         proposal = replace(self.decider.decide(picture), statistics=picture.statistics)
         if (dismissed := self._dismissal(proposal, observation.at_s)) is not None:
-            self._proposed = None
             return Considered(replace(proposal, moves=()), (), dismissed), False
-        self._proposed = proposal
+        if proposal.moves:
+            self._proposed.append((proposal, picture))
         times = MoveTimes().fitted(self.past_moves()) if proposal.moves else MoveTimes()
         verdict = self.guards.judge(proposal, picture, observation.at_s, times, busy)
         if verdict.accepted is None:
@@ -122,15 +126,12 @@ class Adaptation:
         """Somebody's list begins: where it is what was proposed, what that promised is held against what
         comes of it.
         """
-        proposal, picture = self._proposed, self.picture
         wanted = tuple(moves)
-        if proposal is None or picture is None or not wanted:
-            return
-        if tuple(each.move for each in proposal.moves[: len(wanted)]) == wanted:
-            loads_at = partial(_loads_at, picture, wanted)
-            self.ledger.promise(
-                proposal.first(len(wanted)), f"{self.decider.name}, {asked_by}", at_s, loads_at
-            )
+        for proposal, picture in reversed(self._proposed):
+            if wanted and tuple(each.move for each in proposal.moves[: len(wanted)]) == wanted:
+                promised, decider = proposal.first(len(wanted)), f"{self.decider.name}, {asked_by}"
+                self.ledger.promise(promised, decider, at_s, partial(_loads_at, picture, wanted))
+                return
 
     def dismiss(self, moves: Sequence[Move], asked_by: str, at_s: float) -> None:
         """Do not propose exactly these moves for a while."""
@@ -147,16 +148,19 @@ class Adaptation:
     def adopt(self, problem: Problem) -> None:
         """Further sites, or another network; what was learnt of rates and costs stays."""
         self.problem, self.picture = problem, None
+        self._proposed.clear()
         self.surveyor.adopt(problem)
         self.ledger.problem = problem
 
     def moved(self, fragments: Sequence[str], at_s: float) -> None:
         """A list of moves was carried out, whoever asked for it."""
+        self._proposed.clear()
         self.guards.moved(fragments, at_s)
         self.ledger.done(fragments, at_s)
 
     def recovered(self, at_s: float) -> None:
         """Recovery has started something somewhere."""
+        self._proposed.clear()
         self.guards.recovered(at_s)
         self.ledger.disturbed("recovery started something meanwhile")
 

@@ -70,6 +70,30 @@ def test_rates_near_the_edge_lead_to_a_proposal_that_the_desk_carries_out(tmp_pa
     assert later.now.headroom == pytest.approx(proposal.predicted.headroom, rel=0.05)
 
 
+def test_what_was_proposed_some_looks_ago_is_still_held_to_its_promise(tmp_path: Path) -> None:
+    """Who asks for a proposal has seen it at an earlier look than the run's last one."""
+    run = simulated(tmp_path)
+    looks: list[Look] = []
+    run.session.watchers.append(looks.append)
+    run.session.run(lambda passed: passed >= 10.0)
+    proposed = looks[-1].proposal
+    assert proposed is not None
+
+    class Content:
+        name = "content"
+
+        def decide(self, picture: Picture) -> Proposal:
+            return Proposal(picture.predict(picture.sites), (), "all is well")
+
+    run.session.adaptation.decider = Content()
+    run.session.run(lambda passed: passed >= 14.0)
+    run.tray.ask(ALL_AT_A, [each.move for each in proposed.moves])
+    run.session.run(lambda passed: passed >= 20.0)
+    (entry,) = run.session.adaptation.ledger.entries
+    assert entry.moves == tuple(each.move for each in proposed.moves)
+    assert entry.promised.predicted.headroom == pytest.approx(proposed.predicted.headroom, rel=0.05)
+
+
 def test_the_observation_holds_what_was_measured_and_not_what_is_true(tmp_path: Path) -> None:
     """The stream brings three times what the problem states; the decider is shown what came."""
     run = simulated(tmp_path, rate=30.0)
