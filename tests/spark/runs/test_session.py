@@ -23,7 +23,7 @@ from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.deciding.overlay_decider import OverlayDecider
 from mooring.controller.looks import Look
 from mooring.controller.placing import Wish
-from mooring.controller.session import SessionOptions
+from mooring.controller.session import RunSession, SessionOptions
 from mooring.controller.spark_run import SparkRun
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
@@ -77,6 +77,23 @@ def has_rows(made: PreparedRun, count: int, passed: float) -> bool:
     return read_stored(made.layout.root, "kept").num_rows >= count
 
 
+def feed_until_moved(session: RunSession, folder: Path) -> int:
+    """Ten rows a look until `kept` is at b; how many there were."""
+    given, looks = 0, list[Look]()
+    session.watchers.append(looks.append)
+
+    def there(passed: float) -> bool:
+        nonlocal given
+        assert passed < PATIENCE_S
+        if given <= 10 * len(looks):
+            feed(folder, given, 10)
+            given += 10
+        return session.engine.homes().get("kept") == "b" and not session.desk.busy
+
+    session.run(there)
+    return given
+
+
 def at_a(problem: Problem) -> Placement:
     return Placement.from_fragments(problem, AT_A)
 
@@ -126,20 +143,8 @@ def test_with_act_apply_nobody_has_to_ask(make_project: ProjectMaker, site: Embe
     with prepared(folder, site) as made:
         wish = Wish("rod", placement=at_a, placement_name="by hand")
         run = SparkRun(made, wish, decider=HeadroomDecider(), act="apply", guards=at_once)
-        given = 0
         with run.started(pace=SessionOptions(look_s=0.5)) as (session, _):
-            looks: list[Look] = []
-            session.watchers.append(looks.append)
-
-            def there(passed: float) -> bool:
-                nonlocal given
-                assert passed < PATIENCE_S
-                if given <= 10 * len(looks):
-                    feed(folder, given, 10)
-                    given += 10
-                return session.engine.homes().get("kept") == "b" and not session.desk.busy
-
-            session.run(there)
+            given = feed_until_moved(session, folder)
             session.run(partial(has_rows, made, given // 2))
             status = made.files.read_status()
         run.end("over")
@@ -171,24 +176,13 @@ def test_agents_leave_a_full_site_and_may_be_killed(
     make_project: ProjectMaker, site: EmbeddedSite, decider: Decider
 ) -> None:
     """Who leads is at a, where numbers come in; rows are true whatever becomes of its agent."""
-    folder, notes, given = make_project(settings=FULL_AT_A, kept_py=KEPT), list[str](), 0
+    folder, notes = make_project(settings=FULL_AT_A, kept_py=KEPT), list[str]()
     at_once = GuardOptions(looks=1, pause_s=0.0, least_gain=0.0, worth=0.0)
     with prepared(folder, site) as made:
         wish = Wish("rod", placement=at_a, placement_name="by hand")
         run = SparkRun(made, wish, note=notes.append, decider=decider, act="apply", guards=at_once)
         with run.started(pace=SessionOptions(look_s=0.5)) as (session, _):
-            looks: list[Look] = []
-            session.watchers.append(looks.append)
-
-            def there(passed: float) -> bool:
-                nonlocal given
-                assert passed < PATIENCE_S
-                if given <= 10 * len(looks):
-                    feed(folder, given, 10)
-                    given += 10
-                return session.engine.homes().get("kept") == "b" and not session.desk.busy
-
-            session.run(there)
+            given = feed_until_moved(session, folder)
             said = made.project.members.members.own_folder("a") / "agent.json"
             os.kill(json.loads(said.read_text())["pid"], signal.SIGKILL)
             feed(folder, given, 10)
