@@ -93,8 +93,15 @@ class Hunt:
         wanted = params.ants.routing_ants if self.phase == "routing" else params.ants.scouts
         return not self.under_way or (params.enough < 1.0 and self.back >= params.enough * wanted)
 
-    def go_on_scouting(self, params: ColonyParams) -> None:
-        self._begin_scouting(params)
+    def go_on(self, params: ColonyParams, now_ms: float) -> tuple[list[Effect], bool]:
+        """Sends more ants, scouts after those that learn the ways; and says whether all that was wanted is
+        back.
+        """
+        sent = self.send(params, now_ms)
+        if self.is_over(params) and self.phase == "routing":
+            self._begin_scouting(params)
+            sent += self.send(params, now_ms)
+        return sent, self.is_over(params)
 
     def next_timer(self) -> float | None:
         if self.phase == "enforcing":

@@ -162,12 +162,9 @@ class Leader:
 
     def _go_on(self, hunt: Hunt, now_ms: float) -> list[Effect]:
         """Send more ants, or go over to what comes next."""
-        effects = hunt.send(self._params, now_ms)
-        if not hunt.is_over(self._params):
+        effects, over = hunt.go_on(self._params, now_ms)
+        if not over:
             return effects
-        if hunt.phase == "routing":
-            hunt.go_on_scouting(self._params)
-            return [*effects, *self._go_on(hunt, now_ms)]
         if hunt.best is None:
             return [*effects, *self._try_again(hunt, hunt.trouble, now_ms)]
         hunt.phase, hunt.enforced_by_ms = "enforcing", now_ms + self._params.ant_ms

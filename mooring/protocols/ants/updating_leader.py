@@ -95,12 +95,9 @@ class UpdatingLeader(Leader):
         return self._go_on(hunt, now_ms)
 
     def _go_on(self, hunt: Hunt, now_ms: float) -> list[Effect]:
-        effects = hunt.send(self._params, now_ms)
-        if not hunt.is_over(self._params):
+        effects, over = hunt.go_on(self._params, now_ms)
+        if not over:
             return effects
-        if hunt.phase == "routing":
-            hunt.go_on_scouting(self._params)
-            return [*effects, *self._go_on(hunt, now_ms)]
         present = self._here.segments_of(hunt.chain.number)
         if hunt.best is None or present is None or _sites(present) == _sites(hunt.segments):
             self.give_up()
