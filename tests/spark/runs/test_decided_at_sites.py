@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -23,11 +22,9 @@ from mooring.controller.session import RunSession, SessionOptions
 from mooring.controller.spark_run import SparkRun
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.running import moving
 from mooring.spark.runs.project_run import prepared_on
 from mooring.spark.runs.results import read_stored
-from mooring.spark.sites.sites import SiteHandle, SiteHandles
-from tests.spark.runs.mortal_site import Mortal
+from tests.spark.runs.mortal_site import MoveGate, three_sites
 
 if TYPE_CHECKING:
     from mooring.spark.sites.embedded_site import EmbeddedSite
@@ -95,17 +92,7 @@ def test_the_agent_that_proposed_and_its_site_are_killed_and_the_fragment_moves_
     make_project: ProjectMaker, site: EmbeddedSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = Scene(make_project(settings=SETTINGS, flows_py=FLOWS))
-    gate, arrived, first_batch, mortal = threading.Event(), threading.Event(), moving.first_batch, Mortal()
-
-    def gated(*args: Any, **options: Any) -> str | None:
-        arrived.set()
-        gate.wait(PATIENCE_S)
-        return first_batch(*args, **options)
-
-    monkeypatch.setattr(moving, "first_batch", gated)
-    handles = [SiteHandle(name, 2.0, site.endpoint, None) for name in "ab"]
-    dying: Any = mortal
-    sites = SiteHandles([*handles, SiteHandle("c", 2.0, site.endpoint, dying)])
+    gate, (sites, mortal) = MoveGate(monkeypatch, PATIENCE_S), three_sites(site)
     with prepared_on(load_project(scene.folder), sites) as made:
         wish = Wish("rod", placement=lambda problem: Placement.from_fragments(problem, BEGAN))
         run = SparkRun(made, wish, decider=RelaxationDecider(), act="apply", guards=WILLING)
@@ -113,9 +100,9 @@ def test_the_agent_that_proposed_and_its_site_are_killed_and_the_fragment_moves_
             scene.turn_until(session, lambda: bool(scene.memory("c").get("open")), "a proposal of c")
             proposer = scene.agent("c")
             os.kill(proposer, signal.SIGKILL)
-            scene.turn_until(session, arrived.is_set, "the move to be under way")
+            scene.turn_until(session, gate.arrived.is_set, "the move to be under way")
             mortal.dead = True
-            gate.set()
+            gate.open.set()
             scene.turn_until(
                 session, lambda: session.engine.homes() == {"numbers": "a", "even": "a"}, "it to be at a"
             )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,12 +17,10 @@ from mooring.controller.session import RunSession, SessionOptions
 from mooring.controller.spark_run import SparkRun
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.running import moving
 from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.project_run import prepared_on
 from mooring.spark.runs.results import read_stored
-from mooring.spark.sites.sites import SiteHandle, SiteHandles
-from tests.spark.runs.mortal_site import Mortal
+from tests.spark.runs.mortal_site import MoveGate, three_sites
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,17 +68,7 @@ def test_a_site_that_dies_while_moves_are_under_way_is_recovered_before_they_end
     make_project: ProjectMaker, site: EmbeddedSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = make_project(settings=SETTINGS, flows_py=FLOWS)
-    gate, arrived, first_batch, mortal = threading.Event(), threading.Event(), moving.first_batch, Mortal()
-
-    def gated(*args: Any, **options: Any) -> str | None:
-        arrived.set()
-        gate.wait(PATIENCE_S)
-        return first_batch(*args, **options)
-
-    monkeypatch.setattr(moving, "first_batch", gated)
-    handles = [SiteHandle(name, 2.0, site.endpoint, None) for name in "ab"]
-    dying: Any = mortal
-    sites = SiteHandles([*handles, SiteHandle("c", 2.0, site.endpoint, dying)])
+    gate, (sites, mortal) = MoveGate(monkeypatch, PATIENCE_S), three_sites(site)
     with prepared_on(load_project(folder), sites) as made:
 
         def rows(dataset: str) -> list[int]:
@@ -94,7 +81,7 @@ def test_a_site_that_dies_while_moves_are_under_way_is_recovered_before_they_end
             feed(folder, 0, 20)
             turn_until(session, lambda: rows("odd") == list(range(1, 20, 2)), "the first rows")
             name = mailbox.ask(session.engine.homes(), [("even", "a", "b")])
-            turn_until(session, arrived.is_set, "the move to be under way")
+            turn_until(session, gate.arrived.is_set, "the move to be under way")
             mortal.dead = True
             feed(folder, 20, 20)
             turn_until(session, lambda: session.engine.homes().get("odd", "c") != "c", "odd elsewhere")
@@ -102,18 +89,18 @@ def test_a_site_that_dies_while_moves_are_under_way_is_recovered_before_they_end
             assert (mailbox.answer(name) or {})["state"] == "running"
             assert made.files.read_status() is not None
             assert ((made.files.read_status() or {})["list"] or {})["reached"] == "fenced"
-            gate.set()
+            gate.open.set()
             turn_until(session, lambda: (mailbox.answer(name) or {})["state"] == "done", "the move")
             turn_until(session, lambda: rows("even") == list(range(0, 40, 2)), "all even rows")
             homes = session.engine.homes()
 
             # The run is ended in the midst of a move.
-            gate.clear()
-            arrived.clear()
+            gate.open.clear()
+            gate.arrived.clear()
             mailbox.ask(homes, [("even", "b", "a")])
-            turn_until(session, arrived.is_set, "the move back to be under way")
+            turn_until(session, gate.arrived.is_set, "the move back to be under way")
             session.run(lambda passed: True)
-        gate.set()
+        gate.open.set()
         run.end("over")
         assert homes["even"] == "b"
         found = resume(run.journal)
