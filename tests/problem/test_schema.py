@@ -103,6 +103,7 @@ BAD: list[tuple[tuple[Any, ...], str, str]] = [
     ((SITES, "mit", "capacity", 0), "sites.mit.capacity", "above zero"),
     ((SITES, "mit", "capacity", GONE), "sites.mit.capacity", "capacity in cores"),
     ((SITES, "mit", "capacity", "1"), "sites.mit.capacity", "write it without quotes"),
+    ((SITES, "mit", "capacity", "two"), "sites.mit.capacity", "found 'two', expected a number"),
     ((SITES, "mit", "capacity", True), "sites.mit.capacity", "found True, expected a number"),
     ((SITES, "mit", "capacity", 10**400), "sites.mit.capacity", "more than 300 digits"),
     ((STREAMS, "dns", "rate", -1), "streams.dns.rate", "found -1, expected a finite number"),

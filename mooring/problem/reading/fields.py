@@ -59,10 +59,21 @@ def fail(path: str, expected: str, value: object, *, remedy: str | None = None) 
 def number(value: object, path: str) -> float:
     """Finite and not negative."""
     if type(value) is not float and type(value) is not int:
-        fail(path, "a number", value, remedy="write it without quotes" if isinstance(value, str) else None)
+        fail(path, "a number", value, remedy="write it without quotes" if _reads_as_number(value) else None)
     if not 0.0 <= value <= _LARGEST:
         fail(path, "a finite number that is not negative", value)
     return float(value)
+
+
+def _reads_as_number(value: object) -> bool:
+    """A text that would be one but for its quotes."""
+    if not isinstance(value, str) or len(value) > _LONGEST_NAME:
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
 
 
 def positive(value: object, path: str) -> float:
