@@ -17,7 +17,7 @@ from mooring.protocols.overlay.registration import Registration
 from mooring.protocols.overlay.site_room import SiteRoom
 from mooring.protocols.protocol import Effect, Output, Send
 
-ForCoordinator = m.FoundAt | m.Description | m.Taken | m.CommitDone
+ForCoordinator = m.FoundAt | m.Description | m.Taken | m.Settled
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,8 @@ class Coordinator:
                     self.monitor.learn_pair(sender, site, ms)
                 registration.taken(sender, message)
                 return self._found_out(("taken", operator), now_ms)
-            case m.CommitDone(operator=operator):
-                registration.waiting.discard(operator)
+            case m.Settled(part=part):
+                registration.waiting.discard(part)
                 if registration.stage == "settling" and not registration.waiting:
                     return self._admitted(registration, now_ms)
         return ()
@@ -251,7 +251,7 @@ class Coordinator:
             released = registration.releases(registration.chosen)
             return (*released, *self._try_next(registration, now_ms))
         registration.stage, registration.waiting = "settling", set()
-        return registration.commits(plan, self._sites, now_ms)
+        return registration.commits(plan, self._sites, self.runs_at, now_ms)
 
     def _admitted(self, registration: Registration, now_ms: float) -> Sequence[Effect]:
         plan, query = registration.chosen, registration.request.query

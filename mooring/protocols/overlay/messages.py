@@ -95,6 +95,8 @@ class RunsAt(msgspec.Struct, frozen=True, tag=True):
     operator: int
     site: int
     version: float
+    round: Round
+    part: int
 
 
 class Describe(msgspec.Struct, frozen=True, tag=True):
@@ -198,6 +200,8 @@ class ReleaseRoom(msgspec.Struct, frozen=True, tag=True):
 class Commit(msgspec.Struct, frozen=True, tag=True):
     round: Round
     hosted: HostedOperator
+    part: int
+    """Of what is to be settled, by which it is confirmed."""
 
 
 class Leave(msgspec.Struct, frozen=True, tag=True):
@@ -205,6 +209,7 @@ class Leave(msgspec.Struct, frozen=True, tag=True):
 
     round: Round
     operator: int
+    part: int
 
 
 class PublisherMoved(msgspec.Struct, frozen=True, tag=True):
@@ -216,9 +221,11 @@ class PublisherMoved(msgspec.Struct, frozen=True, tag=True):
     latency_ms: float
 
 
-class CommitDone(msgspec.Struct, frozen=True, tag=True):
+class Settled(msgspec.Struct, frozen=True, tag=True):
+    """A part of a plan is carried out: an operator runs, has left, or is known to run elsewhere."""
+
     round: Round
-    operator: int
+    part: int
 
 
 ExchangeMessage = (
@@ -239,7 +246,7 @@ ExchangeMessage = (
     | Commit
     | Leave
     | PublisherMoved
-    | CommitDone
+    | Settled
 )
 
 

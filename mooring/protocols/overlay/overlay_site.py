@@ -153,7 +153,7 @@ class OverlaySite:
                 return self.agents.prepare(message, now_ms)
             case m.Refer() | m.AheadIs() | m.PlansOf():
                 return self.agents.exchange(message, now_ms)
-            case m.FoundAt() | m.Description() | m.Taken() | m.CommitDone():
+            case m.FoundAt() | m.Description() | m.Taken() | m.Settled():
                 return self.coordinator.receive(sender, message, now_ms)
         return ()
 
@@ -167,6 +167,7 @@ class OverlaySite:
             case m.RunsAt(operator=operator, site=site, version=version):
                 if version >= self._registry.get(operator, (-1.0, NOWHERE))[0]:
                     self._registry[operator] = version, site
+                return (Send(sender, m.Settled(message.round, message.part)),)
             case m.Describe(round=round_, operator=operator):
                 here = self.hosting.as_candidate(self.monitor.coordinate)
                 hosted = self.hosting.hosted.get(operator)
@@ -177,12 +178,11 @@ class OverlaySite:
                 self.hosting.release(round_)
             case m.Commit(round=round_, hosted=hosted):
                 self.hosting.commit(round_, hosted)
-                done = Send(sender, m.CommitDone(round_, hosted.operator.operator))
-                return (done, *self._advertise(now_ms))
-            case m.Leave(operator=operator):
+                return (Send(sender, m.Settled(round_, message.part)), *self._advertise(now_ms))
+            case m.Leave(round=round_, operator=operator):
                 self.hosting.leave(operator)
                 self.agents.store.forget(operator)
-                return self._advertise(now_ms)
+                return (Send(sender, m.Settled(round_, message.part)), *self._advertise(now_ms))
             case m.PublisherMoved():
                 self._publisher_moved(message)
         return ()

@@ -7,7 +7,7 @@
 | searching | such sites                           | hands out the round: every operator has an agent |
 | planning  | plans of the operators that it reads | takes the cheapest, or rejects                  |
 | taking    | reservations and measurements        | commits, or releases and takes the next plan    |
-| settling  | that all have committed              | the query is admitted                           |
+| settling  | that all is as planned               | the query is admitted                           |
 
 Plans are made from estimates, and from adverts that may be old. So before a plan is applied its sites reserve
 the room and measure its links, and a plan that does not hold is passed over. Nothing changes before that. A
@@ -55,6 +55,9 @@ from mooring.protocols.protocol import Effect, Send
 Stage = Literal["finding", "asking", "searching", "planning", "taking", "settling"]
 MOST_TRIES = 12
 """Plans that are tried in one round: after that many surprises the estimates need another round."""
+
+NOT_WAITED_FOR = -1
+"""Where a confirmation has no number among the parts that are to be settled."""
 
 
 def sink_number(query: int) -> int:
@@ -267,28 +270,45 @@ class Registration:
     def releases(self, plan: WalkedPlan) -> list[Effect]:
         return [Send(site, ReleaseRoom(self.round)) for site in sorted(set(plan.sites.values()))]
 
-    def commits(self, plan: WalkedPlan, sites: int, now_ms: float) -> list[Effect]:
+    def commits(
+        self, plan: WalkedPlan, sites: int, runs_at: Mapping[int, int], now_ms: float
+    ) -> list[Effect]:
         """Everything that changes: the operators at their sites, those they leave, their registries, and what
-        reads them and stays."""
+        reads them and stays.
+
+        Whoever registers next has to find all of it so. Only for what everybody is told of anyway
+        (`runs_at`) no registry is waited for, which may be lost.
+        """
         effects: list[Effect] = []
+
+        def part() -> int:
+            self.waiting.add(len(self.waiting))
+            return len(self.waiting) - 1
+
         for own, site in plan.sites.items():
             if own.operator < 0:
                 continue
             hosted = self._hosted_after(own, plan)
             home = self.home(own.operator)
-            self.waiting.add(own.operator)
-            effects.append(Send(site, Commit(self.round, hosted)))
+            effects.append(Send(site, Commit(self.round, hosted, part())))
             if home not in (NOWHERE, site):
-                effects.append(Send(home, Leave(self.round, own.operator)))
+                effects.append(Send(home, Leave(self.round, own.operator, part())))
             if home != site:
-                effects.append(Send(own.operator % sites, RunsAt(own.operator, site, now_ms)))
-                for reader in hosted.subscribers:
-                    if all(each.operator != reader.operator for each in plan.sites):
-                        ms = plan.arrival_ms[own.operator]
-                        effects.append(
-                            Send(reader.site, PublisherMoved(reader.operator, own.operator, site, ms))
-                        )
+                told = NOT_WAITED_FOR if own.operator in runs_at else part()
+                registry = own.operator % sites
+                effects.append(Send(registry, RunsAt(own.operator, site, now_ms, self.round, told)))
+                effects += self._to_staying(own, site, hosted, plan)
         return effects
+
+    def _to_staying(
+        self, own: SharedOperator, site: int, hosted: HostedOperator, plan: WalkedPlan
+    ) -> list[Effect]:
+        ms, placed = plan.arrival_ms[own.operator], {each.operator for each in plan.sites}
+        return [
+            Send(reader.site, PublisherMoved(reader.operator, own.operator, site, ms))
+            for reader in hosted.subscribers
+            if reader.operator not in placed
+        ]
 
     def _hosted_after(self, own: SharedOperator, plan: WalkedPlan) -> HostedOperator:
         before, request = self.described.get(own.operator), self.request

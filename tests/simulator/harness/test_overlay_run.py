@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -94,6 +95,27 @@ def test_a_second_query_reuses_what_runs_and_keeps_the_first_ones_limit() -> Non
     assert latency <= 150.0
     for site in range(6):
         assert sum(0.3 for where in at.values() if where == site) <= 1.0
+
+
+def hosts_of(run: OverlayRun, operator: int, sites: int) -> list[int]:
+    machines = {site: run.machine(site) for site in range(sites)}
+    return [site for site, own in machines.items() if own is not None and operator in own.hosting.hosted]
+
+
+def test_once_admitted_what_was_moved_runs_at_its_new_site_alone() -> None:
+    """The old site is a second away, and everything else near: the query is told when that site knows too."""
+    latency_ms = np.full((4, 4), 5.0)
+    latency_ms[3, :] = latency_ms[:, 3] = 1_000.0
+    np.fill_diagonal(latency_ms, 0.0)
+    run = overlay(latency_ms)
+    operators = chain(1, source=3)
+    assert isinstance(run.register(3, RegisterQuery(0, 5_000.0, 0.0, (0,), operators))[0], Admitted)
+    assert hosts_of(run, 0, 4) == [3]
+    moved = (msgspec.structs.replace(operators[0], sources=(Source(0, 1.0),)),)
+    second = run.register(1, RegisterQuery(1, 100.0, 0.0, (0,), moved))[0]
+    assert isinstance(second, Admitted)
+    assert second.moves == 1
+    assert hosts_of(run, 0, 4) == [site for _, site in second.sites]
 
 
 def test_a_query_that_nobody_can_serve_in_time_is_rejected_and_nothing_changes() -> None:
