@@ -142,9 +142,10 @@ class AntsSite:
             back = RoutingReturn(ant, len(ant.path) - 2)
             return [Send(ant.path[back.position], back)]
         wait_s = self.deployed.wait_s
-        if wait_s < math.inf:
-            self._queued += 1
-            heappush(self._queue, (now_ms + 1e3 * wait_s, self._queued, ant, wait_s))
+        if not wait_s < math.inf:
+            return self._ended(ant.chain, ant.path[0], ant.number)
+        self._queued += 1
+        heappush(self._queue, (now_ms + 1e3 * wait_s, self._queued, ant, wait_s))
         return []
 
     def _from_queue(self, now_ms: float) -> list[Effect]:
@@ -152,9 +153,16 @@ class AntsSite:
         while self._queue and self._queue[0][0] <= now_ms:
             _, _, ant, wait_s = heappop(self._queue)
             gone = routing.forward(ant, self.cell, self._facts, wait_s, now_ms)
-            if gone is not None:
+            if gone is None:
+                effects += self._ended(ant.chain, ant.path[0], ant.number)
+            else:
                 effects.append(Send(*gone))
         return effects
+
+    def _ended(self, chain: int, leader: int, number: int) -> list[Effect]:
+        """An ant goes no further. As in the paper nobody is told, and its leader waits for as long as ants
+        take."""
+        return []
 
     def _routing_return(self, back: RoutingReturn, now_ms: float) -> list[Effect]:
         routing.backward(back, self.cell, now_ms)
@@ -179,7 +187,7 @@ class AntsSite:
         visited = [site for site in scout.path if site != chain.destination]
         other, state = self.cell.next_hop(chain.destination, visited, scout.state, now_ms)
         if other in visited:
-            return []
+            return self._ended(chain.number, chain.source, scout.number)
         return [Send(other, msgspec.structs.replace(scout, state=state, path=(*scout.path, other)))]
 
     def _scout_failed(self, scout: ScoutAnt) -> list[Effect]:
@@ -191,13 +199,14 @@ class AntsSite:
         waiting = self._failed.setdefault(key, [])
         waiting.append((scout.path, scout.greed))
         greeds = {greed for path, greed in waiting if path == scout.path}
+        ended = self._ended(scout.chain.number, scout.chain.source, scout.number)
         if len(greeds) < self._params.ants.failures:
-            return []
+            return ended
         self._failed[key] = [each for each in waiting if each[0] != scout.path]
         if len(scout.path) < 2:
-            return []
+            return ended
         back = Discouraging(scout.chain.destination, scout.path, len(scout.path) - 2)
-        return [Send(scout.path[back.position], back)]
+        return [*ended, Send(scout.path[back.position], back)]
 
     def _discouraging(self, back: Discouraging, now_ms: float) -> list[Effect]:
         self.cell.discourage(back.destination, back.path[back.position + 1], now_ms)

@@ -39,6 +39,12 @@ class UpdatingParams:
 
     look_ms: float = 10_000.0
     """From one chain of a leader to the next."""
+    rest_growth: float = 4.0
+    """Scouts that found nothing better leave a chain alone for so many times as long as before, a look at
+    first; until something is stirred."""
+    longest_rest_ms: float = 120_000.0
+    stirred: float = 0.05
+    """By this part of a site's capacity a load or the capacity itself has to change for it."""
     round_ms: float = 2_000.0
     """Between two times that something unanswered is said again."""
     patience: int = 3
@@ -47,8 +53,12 @@ class UpdatingParams:
     """How long a decision is taken to hold."""
 
     def __post_init__(self) -> None:
-        if min(self.look_ms, self.round_ms, self.horizon_s) <= 0.0:
+        if min(self.look_ms, self.round_ms, self.horizon_s, self.longest_rest_ms) <= 0.0:
             raise InputError(f"found {self}, expected positive times", field="look_ms")
+        if self.rest_growth < 1.0 or self.stirred < 0.0:
+            raise InputError(
+                f"found {self.rest_growth} and {self.stirred}, expected at least 1 and 0", field="rest_growth"
+            )
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 from mooring.protocols.ants.colony_params import ColonyParams
 from mooring.protocols.ants.messages import ChainSpec, ScoutReturn, Segment
 from mooring.protocols.ants.routing import new_routing_ant
@@ -30,6 +32,10 @@ class Hunt:
     best: float | None = None
     segments: tuple[Segment, ...] = ()
     is_outstanding: bool = False
+    most_in_vain: int | None = None
+    """Scouts in a row that found nothing better, after which no more are sent; None: all are. Where none
+    found any way by then, as many more go, up to the highest limit of load and past no site."""
+    in_vain: int = 0
     enforced_by_ms: float | None = None
     trouble: str = "no scout came back"
 
@@ -60,6 +66,9 @@ class Hunt:
                 sent.append(Send(chain.source, new_routing_ant(chain, number, params.seed)))
             else:
                 scout = new_scout(chain, self.attempt, number, params.seed, params.ants)
+                if self.best is None and self._found_nothing_in(self.most_in_vain):
+                    limit = params.ants.most_limit
+                    scout = msgspec.structs.replace(scout, limit=limit, skipped=0.0)
                 sent.append(Send(chain.source, scout))
             self.under_way[number] = now_ms + params.ant_ms
             self.next_ant += 1
@@ -72,6 +81,11 @@ class Hunt:
         self.back += 1
         return True
 
+    def ended(self, number: int) -> bool:
+        """An ant goes no further; False if nobody waits for it any more."""
+        self.in_vain += self.phase == "scouting" and number in self.under_way
+        return self.came_back(number)
+
     def give_up_lost(self, now_ms: float) -> None:
         for number in [n for n, lost_ms in self.under_way.items() if lost_ms <= now_ms]:
             del self.under_way[number]
@@ -79,19 +93,30 @@ class Hunt:
     def note(self, report: ScoutReturn, outstanding: float) -> None:
         """Keep the best report; one that hardly costs others anything is taken at once."""
         cost, effect = reported(report)
+        self.in_vain += 1
         if self.best is None or cost < self.best:
-            self.best, self.segments = cost, report.scout.segments
+            self.best, self.segments, self.in_vain = cost, report.scout.segments, 0
         if outstanding > 0.0 and effect <= outstanding * (cost - effect):
             self.is_outstanding = True
 
     def is_over(self, params: ColonyParams) -> bool:
         """This phase: all ants are sent, and enough are back, or nobody is waited for."""
-        if self.phase == "scouting" and self.is_outstanding:
+        if self.phase == "scouting" and (self.is_outstanding or self._is_confirmed(params.at_once)):
             return True
         if self.next_ant < self._last_ant(params):
             return False
         wanted = params.ants.routing_ants if self.phase == "routing" else params.ants.scouts
         return not self.under_way or (params.enough < 1.0 and self.back >= params.enough * wanted)
+
+    def _is_confirmed(self, at_once: int) -> bool:
+        """Those that were under way when others were to go up to the limits do not count."""
+        most = self.most_in_vain
+        if most is not None and self.best is None:
+            most = 2 * most + at_once
+        return self._found_nothing_in(most)
+
+    def _found_nothing_in(self, many: int | None) -> bool:
+        return many is not None and self.in_vain >= many
 
     def go_on(self, params: ColonyParams, now_ms: float) -> tuple[list[Effect], bool]:
         """Sends more ants, scouts after those that learn the ways; and says whether all that was wanted is

@@ -56,6 +56,17 @@ class AskColony(msgspec.Struct, frozen=True, tag=True):
 # Between sites.
 
 
+class AntEnded(msgspec.Struct, frozen=True, tag=True):
+    """To a leader: this ant goes no further, and need not be waited for."""
+
+    chain: int
+    number: int
+
+
+class Stirred(msgspec.Struct, frozen=True, tag=True):
+    """To leaders: the capacity of the site that says so is another."""
+
+
 class DeployedAnt(msgspec.Struct, frozen=True, tag=True):
     """Fetches what a chain costs where it is."""
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from mooring.protocols.ants.ants_site import AntsSite
 from mooring.protocols.ants.colony_params import ColonyParams, SiteFacts, UpdatingParams
+from mooring.protocols.ants.light_scouts import ReturningScout, WalkingScout, light, whole
 from mooring.protocols.ants.messages import (
     Discouraging,
     RoutingAnt,
@@ -21,9 +22,11 @@ from mooring.protocols.ants.messages import (
     ScoutAnt,
     ScoutReturn,
 )
+from mooring.protocols.ants.rests import capacity_changed, is_stirred
 from mooring.protocols.ants.running_here import RunningHere
 from mooring.protocols.ants.running_messages import (
     AllHeld,
+    AntEnded,
     AskColony,
     ColonyMemory,
     DeployedAnt,
@@ -31,6 +34,7 @@ from mooring.protocols.ants.running_messages import (
     HoldingAnt,
     KnownColony,
     NotAllHeld,
+    Stirred,
 )
 from mooring.protocols.ants.updating_leader import UpdatingLeader
 from mooring.protocols.moving import (
@@ -80,6 +84,8 @@ class RunningSite(AntsSite):
         self.proposer = Proposer(site, sites)
         self.leader = UpdatingLeader(params, updating, self.residence, self.proposer)
         self.memory = ColonyMemory()
+        self._known = known
+        """As it was when it was last stirred."""
         self._heard: dict[ProposalId, int] = {}
         """Round in which something was last heard of what is held."""
         self._round, self._next_round_ms = 0, math.inf
@@ -110,8 +116,7 @@ class RunningSite(AntsSite):
                 effects = [*self._from_queue(now_ms), *self.leader.timer(now_ms)]
                 return [*effects, *self._say_again(now_ms)] if now_ms >= self._next_round_ms else effects
             case Asked(request=request):
-                self._told(request)
-                return []
+                return self._told(request)
             case Received(message=message):
                 return self._received_running(message, now_ms)
 
@@ -142,10 +147,10 @@ class RunningSite(AntsSite):
 
     def _received_running(self, message: Data, now_ms: float) -> list[Effect]:
         match message:
-            case ScoutAnt() | ScoutReturn():
-                number = message.chain.number if isinstance(message, ScoutAnt) else message.scout.chain.number
-                self.deployed = self.residence.without(number)
-                return self._received(self.site, message, now_ms)
+            case ScoutAnt(chain=chain):  # of its own leader
+                return self._walk(message, chain.number, now_ms)
+            case WalkingScout() | ReturningScout():
+                return self._arrived(message, now_ms)
             case RoutingAnt(chain=number):
                 self.deployed = self.residence.without(number)
                 return self._received(self.site, message, now_ms)
@@ -155,6 +160,10 @@ class RunningSite(AntsSite):
                 return self._deployed_ant(message, now_ms)
             case HoldingAnt():
                 return self._holding_ant(message)
+            case AntEnded():
+                return self.leader.ant_ended(message, now_ms)
+            case Stirred():
+                self.leader.rests.stir()
             case AllHeld(id=id):
                 return self.leader.held_at_all(id)
             case NotAllHeld(id=id):
@@ -162,21 +171,39 @@ class RunningSite(AntsSite):
             case _ if isinstance(message, Answer):
                 return self._answered(message)
             case _:
-                self._told(message)
+                return self._told(message)
         return []
 
     # From the mover and its host.
 
-    def _told(self, message: Data) -> None:
+    def _told(self, message: Data) -> list[Effect]:
         match message:
             case KnownColony():
                 self._take(message)
+                return self._stirred_by(message)
             case Whereabouts(places=places, whole=whole):
                 self._learn(places)
                 self.residence.informed |= whole
+        return []
+
+    def _stirred_by(self, known: KnownColony) -> list[Effect]:
+        """The leader scouts anew where what it knows has changed by much. Those elsewhere know nothing of
+        this site's capacity, and are told."""
+        before, share = self._known, self._updating.stirred
+        if before is not None and not is_stirred(before, known, share):
+            return []
+        self._known = known
+        self.leader.rests.stir()
+        if before is None or not capacity_changed(before, known, share):
+            return []
+        specs = [self.residence.spec_of(number) for number in self.residence.chains]
+        leaders = {spec.source for spec in specs if spec is not None} - {self.site}
+        return [Send(leader, Stirred()) for leader in sorted(leaders)]
 
     def _take(self, known: KnownColony) -> None:
         facts = known.facts
+        if {c.number: c.fragments for c in known.chains} != self._fragments_of_chains():
+            self.leader.give_up()
         if facts.neighbours != self._facts.neighbours:
             self.cell.neighbours = facts.neighbours
             self.cell.trails.clear()
@@ -199,7 +226,30 @@ class RunningSite(AntsSite):
             return [Send(self._mover, LookUp())]
         return []
 
+    def _fragments_of_chains(self) -> dict[int, tuple[int, ...]]:
+        return {chain.number: chain.fragments for chain in self.residence.chains.values()}
+
     # Ants of what runs.
+
+    def _arrived(self, ant: WalkingScout | ReturningScout, now_ms: float) -> list[Effect]:
+        chain = ant.scout.chain
+        known = self.residence.spec_of(chain) if chain in self.residence.chains else None
+        scout = whole(ant, known)
+        if scout is None:
+            return self._ended(chain, ant.scout.source, ant.scout.number)
+        return self._walk(scout, chain, now_ms)
+
+    def _walk(self, ant: ScoutAnt | ScoutReturn, chain: int, now_ms: float) -> list[Effect]:
+        self.deployed = self.residence.without(chain)
+        return [
+            Send(effect.to, light(effect.message))
+            if isinstance(effect, Send) and isinstance(effect.message, ScoutAnt | ScoutReturn)
+            else effect
+            for effect in self._received(self.site, ant, now_ms)
+        ]
+
+    def _ended(self, chain: int, leader: int, number: int) -> list[Effect]:
+        return [Send(leader, AntEnded(chain, number))]
 
     def _deployed_ant(self, ant: DeployedAnt, now_ms: float) -> list[Effect]:
         chain, count = ant.chain, len(ant.segments)

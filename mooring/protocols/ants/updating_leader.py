@@ -4,12 +4,14 @@ is deployed with the best report, have it rechecked and held, and propose.
 | stage     | what happened                                    | becomes                                   |
 | --------- | ------------------------------------------------ | ----------------------------------------- |
 | (none)    | it is time for a chain, and no proposal is open  | searching: routing ants, then scouts      |
+| searching | scouts in a row found nothing better             | comparing: no more are sent               |
 | searching | scouts are back or lost, one found another way   | comparing: an ant fetches the cost of now |
 | comparing | that is beta times the report's cost             | holding: sites check again and hold it    |
 | holding   | all of them do                                   | (none): it is proposed, under the held id |
 | any       | no report, no gain, no room, an ant is lost      | (none)                                    |
 | any       | a fragment of the chain was started anew         | (none)                                    |
 
+A chain that scouts found nothing better for rests, longer each time, until something is stirred (`rests.py`).
 What is held for what is never proposed ends when its holders ask the mover, who has not heard of it.
 """
 
@@ -22,14 +24,17 @@ from mooring.protocols.ants.colony_params import ColonyParams, UpdatingParams
 from mooring.protocols.ants.hunt import Hunt
 from mooring.protocols.ants.leader import Leader
 from mooring.protocols.ants.messages import Segment
+from mooring.protocols.ants.rests import Rests
 from mooring.protocols.ants.running_here import RunningHere
-from mooring.protocols.ants.running_messages import DeployedAnt, HoldingAnt, RunningChain
+from mooring.protocols.ants.running_messages import AntEnded, DeployedAnt, HoldingAnt, RunningChain
 from mooring.protocols.moving import FragmentMove, Lease, MovePlan, Promise, ProposalId
 from mooring.protocols.proposer import Proposer
 from mooring.protocols.protocol import Effect, Send
 
 LOOKS_PER_LIFE = 1_000_000
 """So that the ants of a new incarnation have other numbers than those of the last."""
+SCOUTS_PER_WAY = 2
+"""Scouts in a row that may find nothing better, per site and fragment that could go there."""
 
 
 class UpdatingLeader(Leader):
@@ -40,6 +45,7 @@ class UpdatingLeader(Leader):
     ) -> None:
         super().__init__(params)
         self._updating, self._here, self._proposer = updating, here, proposer
+        self.rests = Rests(updating)
         self._attempt = self._turn = 0
         self._next_look_ms: float | None = None
         self._id: ProposalId | None = None
@@ -48,6 +54,7 @@ class UpdatingLeader(Leader):
 
     def start(self, incarnation: int, now_ms: float) -> None:
         self._attempt = incarnation * LOOKS_PER_LIFE
+        self.rests.stir()
         self._next_look_ms = now_ms + self._updating.look_ms
 
     def next_timer(self) -> float | None:
@@ -72,8 +79,17 @@ class UpdatingLeader(Leader):
         self._hunts.clear()
         self._id = None
 
+    def ant_ended(self, ant: AntEnded, now_ms: float) -> list[Effect]:
+        """It goes no further: nobody waits for it any more."""
+        hunt = self._hunts.get(ant.chain)
+        if hunt is None or hunt.phase == "enforcing" or not hunt.ended(ant.number):
+            return []
+        return self._go_on(hunt, now_ms)
+
     def moved(self, fragments: set[int]) -> None:
         """What was found out of a chain does not count any more if one of its fragments was started anew."""
+        if fragments:
+            self.rests.stir()
         for number in list(self._hunts):
             chain = self._here.chains.get(number)
             if chain is None or fragments & {*chain.fragments, chain.start_fragment, chain.end_fragment}:
@@ -86,12 +102,15 @@ class UpdatingLeader(Leader):
             return []
         specs = [self._here.spec_of(number) for number in sorted(self._here.chains)]
         led = [spec for spec in specs if spec is not None and spec.source == self._here.site]
-        if not led:
+        due = [spec for spec in led if self.rests.is_due(spec.number, now_ms)]
+        if not due:
             return []
-        spec = led[self._turn % len(led)]
+        spec = due[self._turn % len(due)]
         self._turn, self._attempt = self._turn + 1, self._attempt + 1
-        hunt = self._hunts[spec.number] = Hunt(spec, self._attempt)
+        most_in_vain = SCOUTS_PER_WAY * len(self._here.facts.to_s) * len(spec.tasks)
+        hunt = self._hunts[spec.number] = Hunt(spec, self._attempt, most_in_vain=most_in_vain)
         hunt.begin(self._params)
+        self.rests.begin(spec.number)
         return self._go_on(hunt, now_ms)
 
     def _go_on(self, hunt: Hunt, now_ms: float) -> list[Effect]:
@@ -101,6 +120,7 @@ class UpdatingLeader(Leader):
         present = self._here.segments_of(hunt.chain.number)
         if hunt.best is None or present is None or _sites(present) == _sites(hunt.segments):
             self.give_up()
+            self.rests.found_nothing(hunt.chain.number, now_ms)
             return effects
         hunt.phase, hunt.enforced_by_ms = "enforcing", now_ms + self._params.ant_ms
         ant = DeployedAnt(hunt.chain, hunt.attempt, present, 0, hunt.chain.variability)
@@ -116,6 +136,7 @@ class UpdatingLeader(Leader):
         then_s = (hunt.best + chain.sure_s) * self._here.beta
         if not ant.cost + chain.sure_s > then_s * (1.0 + 1e-9):
             self.give_up()
+            self.rests.found_nothing(chain.number, now_ms)
             return []
         self._id, hunt.enforced_by_ms = self._proposer.next_id(), now_ms + self._params.ant_ms
         self._saved = _tuples_saved(chain, ant.cost, hunt.best, self._updating.horizon_s)

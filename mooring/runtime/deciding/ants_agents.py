@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from mooring.placement.ants.ant_params import AntParams
 from mooring.protocols.ants.colony_params import ColonyParams, UpdatingParams
-from mooring.protocols.ants.messages import Discouraging, RoutingAnt, RoutingReturn, ScoutAnt, ScoutReturn
+from mooring.protocols.ants.light_scouts import ReturningScout, WalkingScout
+from mooring.protocols.ants.messages import Discouraging, RoutingAnt, RoutingReturn, ScoutAnt
 from mooring.protocols.ants.running_messages import (
     AllHeld,
+    AntEnded,
     AskColony,
     ColonyMemory,
     DeployedAnt,
     HoldingAnt,
     KnownColony,
     NotAllHeld,
+    Stirred,
 )
 from mooring.protocols.ants.running_site import running_machines
 from mooring.protocols.moving import FromMover, ToMover
@@ -21,7 +24,7 @@ from mooring.runtime.hosted_protocol import HostedProtocol
 ANTS = "ants"
 AGENTS = ColonyParams(
     AntParams(routing_ants=10, scouts=30, least_limit=0.6, most_limit=0.95),
-    at_once=10,
+    at_once=5,
     ant_ms=15_000.0,
     enough=0.8,
     reservation_ms=30_000.0,
@@ -29,15 +32,17 @@ AGENTS = ColonyParams(
 """Routing ants are held for as long as batches take, which is seconds."""
 OFTEN = UpdatingParams(look_ms=5_000.0)
 
-_WALKING = RoutingAnt | RoutingReturn | ScoutAnt | ScoutReturn | Discouraging | DeployedAnt | HoldingAnt
-_BETWEEN_SITES = AllHeld | NotAllHeld
+_SCOUTS = ScoutAnt | WalkingScout | ReturningScout
+"""The first is as a leader sends it out, to its own site."""
+_WALKING = RoutingAnt | RoutingReturn | Discouraging | DeployedAnt | HoldingAnt
+_BETWEEN_SITES = AllHeld | NotAllHeld | AntEnded | Stirred
 
 
 def hosted_ants(params: ColonyParams = AGENTS, updating: UpdatingParams = OFTEN) -> HostedProtocol:
     return HostedProtocol(
         name=ANTS,
         make=running_machines(None, params, updating),
-        messages=_WALKING | _BETWEEN_SITES | KnownColony | AskColony | ToMover | FromMover,
+        messages=_WALKING | _SCOUTS | _BETWEEN_SITES | KnownColony | AskColony | ToMover | FromMover,
         durable=ColonyMemory,
         requests=KnownColony,
     )

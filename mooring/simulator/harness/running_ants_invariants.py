@@ -32,7 +32,7 @@ QUICK = ColonyParams(
     lease_ms=2000.0,
     forgotten_ms=5000.0,
 )
-OFTEN = UpdatingParams(look_ms=200.0, round_ms=150.0, patience=3)
+OFTEN = UpdatingParams(look_ms=200.0, longest_rest_ms=800.0, round_ms=150.0, patience=3)
 
 
 def running_colony(sites: int) -> list[KnownColony]:
