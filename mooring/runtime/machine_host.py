@@ -87,6 +87,7 @@ class MachineHost:
         try:
             effects = tuple(self._machine.handle(event, now_ms))
             due_ms = self._machine.next_timer()
+            took_ms = parts.clock.now_ms() - now_ms
         except Exception:
             self._failed(event)
             return
@@ -102,6 +103,7 @@ class MachineHost:
                 self._number,
                 event,
                 effects,
+                took_ms,
             )
         )
         self._carry_out(effects)

@@ -31,6 +31,8 @@ class TraceLine(msgspec.Struct, frozen=True):
     """Counts the steps of an incarnation."""
     event: Event
     effects: tuple[Effect, ...]
+    took_ms: float = 0.0
+    """For which the machine was busy with the event. A replay does not repeat it."""
 
 
 class TraceFile:
