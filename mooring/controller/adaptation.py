@@ -111,7 +111,7 @@ class Adaptation:
             return Considered(proposal, (), why), False
         allowed = verdict.accepted if answering is None else answering.accepted(verdict.accepted)
         if allowed is None:
-            return Considered(proposal, (), "the guards allow only part of what is made as a whole"), False
+            return Considered(proposal, (), "what was proposed does not hold any more"), False
         moves = tuple(each.move for each in allowed.moves)
         refusal = self.desk.order(moves, f"adapting: {self.decider.name}")
         if refusal is not None:

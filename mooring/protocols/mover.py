@@ -4,7 +4,8 @@ It is a machine like those of the sites, so that it can be tested with them, and
 nothing either: what it accepts goes to its host (`CarryOut`), which has journal, fence and engine, tells the
 mover whatever was started anywhere, by whomever, and at last that the list has ended (`CarriedOut`).
 
-Those that wait are judged at times that the host chooses, the largest promise first. What is accepted then is
+Those that wait are judged at times that the host chooses, what mends a violation and then the largest promise
+first. What is accepted then is
 carried out as one list; two of which one concerns what the other moves are not. What comes meanwhile is
 refused: it was made without knowing of it.
 
@@ -224,8 +225,10 @@ class MoverMachine:
         return None
 
     def by_promise(self) -> list[Proposed]:
-        """What waits to be judged, in the order in which that is done."""
-        return sorted(self.waiting.values(), key=lambda each: (-each.promise.tuples_saved, each.id))
+        """What waits to be judged, in the order in which that is done: what mends something first."""
+        return sorted(
+            self.waiting.values(), key=lambda each: (not each.violation, -each.promise.tuples_saved, each.id)
+        )
 
     def _stale(self, plan: MovePlan) -> str | None:
         """What a plan was made from that is not so, in words."""

@@ -106,6 +106,9 @@ class Proposed(msgspec.Struct, frozen=True, tag=True):
     plan: MovePlan
     lease: Lease
     promise: Promise
+    violation: bool = False
+    """It mends what is broken, a query's limit or a site that is too full. Guards then ask for fewer looks:
+    who proposes it has watched it."""
 
 
 class Inquiry(msgspec.Struct, frozen=True, tag=True):

@@ -70,11 +70,13 @@ class Proposer:
         self._number += 1
         return (self._site, self._incarnation, self._number)
 
-    def propose(self, id: ProposalId, plan: MovePlan, lease: Lease, promise: Promise) -> Sequence[Effect]:
+    def propose(
+        self, id: ProposalId, plan: MovePlan, lease: Lease, promise: Promise, violation: bool = False
+    ) -> Sequence[Effect]:
         """Returns what sends it; the caller makes `open` durable before that."""
         if self.open is not None:
             raise ValueError(f"{self.open.id} is open, {id} has to wait")
-        self.open, self.stage = Proposed(id, plan, lease, promise), Stage.OPEN
+        self.open, self.stage = Proposed(id, plan, lease, promise, violation), Stage.OPEN
         return (Send(self._mover, self.open),)
 
     def repeat(self) -> Sequence[Effect]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from mooring.deployment.engine import Measurement
@@ -89,15 +90,26 @@ class Proposal:
     reason: str
     statistics: str = "as the problem states them"
     """Where the costs and selectivities come from that it was made with."""
+    plans: tuple[int, ...] = ()
+    """How many moves each of its plans has, in their order: a plan is made as a whole or not at all. Empty:
+    every move is a plan of its own."""
+    violation: bool = False
+    """It mends what is broken, a query's limit or a site that is too full, and does not just improve."""
 
     @property
     def predicted(self) -> Prediction:
         """With all moves made."""
         return self.moves[-1].after if self.moves else self.now
 
+    @property
+    def plan_ends(self) -> list[int]:
+        """How many moves are made with the first plan, with the first two, and so on."""
+        return list(accumulate(self.plans or [1] * len(self.moves)))
+
     def first(self, count: int) -> Proposal:
-        """The same with the first moves only: each knows what it leads to."""
-        return replace(self, moves=self.moves[:count])
+        """The same with the first moves only, which are whole plans: each knows what it leads to."""
+        plans = tuple(size for size, end in zip(self.plans, self.plan_ends, strict=False) if end <= count)
+        return replace(self, moves=self.moves[:count], plans=plans)
 
     def as_json(self) -> dict[str, object]:
         return {

@@ -1,8 +1,9 @@
 """Guards: whether a proposal is carried out, or why not. One set for all deciders.
 
 A proposal is judged as a whole, but may be cut short: each of its moves knows what it leads to, so its first
-moves are a proposal too. What is judged is in one currency, tuple-seconds: tuples under way that a placement
-saves over the time a decision is made for, against those that wait while fragments stand still.
+moves are a proposal too, and plans that are made as a whole are never cut. What is judged is in one currency,
+tuple-seconds: tuples under way that a placement saves over the time a decision is made for, against those
+that wait while fragments stand still.
 """
 
 from __future__ import annotations
@@ -32,11 +33,13 @@ class GuardOptions:
     """Of one and the same fragment."""
     most_share: float = 0.5
     """Of a site's load that may leave it, and of its capacity that may arrive, in one list; a single move is
-    always allowed."""
+    always allowed, and so is one plan that mends a violation: less of it would not."""
     pause_s: float = 60.0
     """After a list, and after recovery has started something: what it led to has to show first."""
     looks: int = 3
     """In a row at which moves were proposed before any is made."""
+    looks_violated: int = 1
+    """The same for what mends a violation: a limit is seen to be broken over some looks already."""
     least_gain: float = 0.05
     """The share of the tuples under way that the moves have to save."""
     worth: float = 2.0
@@ -49,7 +52,8 @@ class GuardOptions:
     """When nothing is moved: from and to, in seconds of the day (UTC); past midnight if `to` is smaller."""
 
     def __post_init__(self) -> None:
-        if self.moves_per_hour < 0 or self.moves_of_one_per_hour < 0 or self.looks < 1:
+        counts = self.moves_per_hour, self.moves_of_one_per_hour, self.looks - 1, self.looks_violated - 1
+        if min(counts) < 0:
             raise InputError(f"found {self}, expected counts, and one look at least", field="guards")
         if not (0.0 < self.most_share <= 1.0 and 0.0 <= self.least_gain < 1.0 and self.worth >= 0.0):
             raise InputError(f"found {self}, expected shares between 0 and 1", field="guards")
@@ -64,7 +68,8 @@ class Verdict:
     why: str
     """Why it is refused or cut short, or what is expected of it."""
     wait: bool = False
-    """It is neither refused nor accepted: it was not proposed at enough looks yet."""
+    """It is neither refused nor accepted: it was not proposed at enough looks yet, or what it mends is left
+    alone for the rest of a pause."""
 
 
 @dataclass
@@ -119,43 +124,64 @@ class Guards:
         if busy:
             self._in_a_row = 0
             return Verdict(None, busy)
-        if self._in_a_row < self.options.looks:
-            looks = f"{self._in_a_row} of {self.options.looks} looks in a row"
+        needed = self.options.looks_violated if proposal.violation else self.options.looks
+        if self._in_a_row < needed:
+            looks = f"{self._in_a_row} of {needed} looks in a row"
             return Verdict(None, f"moves were proposed at {looks}", wait=True)
-        if (reason := self._not_now(at_s)) is not None:
-            return Verdict(None, reason)
-        cut = self._cut(proposal, picture, at_s)
-        if not cut.moves:
-            return Verdict(None, f"{self.options.moves_per_hour} moves were made within an hour")
-        return self._weigh(cut, picture, times)
-
-    def _not_now(self, at_s: float) -> str | None:
-        options = self.options
         if at_s < self._quiet_until_s:
-            return f"what changed last has to show first, for {self._quiet_until_s - at_s:.0f} s more"
-        second = at_s % DAY_S
-        for start, end in options.quiet_hours:
-            if start <= second < end if start <= end else (second >= start or second < end):
-                return "these are hours in which nothing is moved"
-        return None
+            reason = f"what changed last has to show first, for {self._quiet_until_s - at_s:.0f} s more"
+            return Verdict(None, reason, wait=proposal.violation)
+        if self._is_quiet_hour(at_s):
+            return Verdict(None, "these are hours in which nothing is moved")
+        cut = self._cut(proposal, picture, at_s)
+        return Verdict(None, cut) if isinstance(cut, str) else self._weigh(cut, picture, times)
 
-    def _cut(self, proposal: Proposal, picture: Picture, at_s: float) -> Proposal:
-        """As many of its first moves as the budget and the sites' shares allow."""
+    def _is_quiet_hour(self, at_s: float) -> bool:
+        second = at_s % DAY_S
+        return any(
+            start <= second < end if start <= end else (second >= start or second < end)
+            for start, end in self.options.quiet_hours
+        )
+
+    def _cut(self, proposal: Proposal, picture: Picture, at_s: float) -> Proposal | str:
+        """As many of its first plans as the budget and the sites' shares allow; why not even one."""
         budget = self.options.moves_per_hour - len([1 for made, _ in self._made if made > at_s - HOUR_S])
+        if budget <= 0:
+            return f"{self.options.moves_per_hour} moves were made within an hour"
+        ends = [end for end in proposal.plan_ends if end <= budget]
+        if not ends:
+            return f"it has {proposal.plan_ends[0]} moves, and {budget} more may be made within the hour"
+        shares, allowed = self._shares(proposal.first(ends[-1]), picture), 0
+        for plan, end in enumerate(ends):
+            # What mends a violation mends it as a whole or not, as a single move does.
+            smallest = plan == 0 and (end == 1 or proposal.violation)
+            if smallest or shares[end - 1][0] <= self.options.most_share + 1e-9:
+                allowed = end
+        if not allowed:
+            share, what = shares[ends[0] - 1]
+            return f"as a whole it changes {share:.0%} of {what}, more than {self.options.most_share:.0%}"
+        return proposal.first(allowed)
+
+    @staticmethod
+    def _shares(proposal: Proposal, picture: Picture) -> list[tuple[float, str]]:
+        """With each move and those before it: the largest share of a site's load that has left it, or of its
+        capacity that has come, and whose.
+        """
         model, index = picture.model, picture.problem.site_index
         own = picture.loads_cores + model.fixed_cores
         here = np.bincount(picture.sites, own, model.site_count)
-        most_more = self.options.most_share * model.capacity_cores
-        most_less = self.options.most_share * here
-        more, allowed = np.zeros(model.site_count), 0
+        more, found = np.zeros(model.site_count), list[tuple[float, str]]()
         rows = {name: f for f, name in enumerate(picture.problem.fragment_names)}
         # What counts is what has come of it in the end: fragments that change places hardly change a share.
-        for count, each in enumerate(proposal.moves[: max(budget, 0)], start=1):
+        for each in proposal.moves:
             more[index[each.move.from_site]] -= own[rows[each.move.fragment]]
             more[index[each.move.to_site]] += own[rows[each.move.fragment]]
-            if count == 1 or np.all((more <= most_more) & (-more <= most_less)):
-                allowed = count
-        return proposal.first(allowed)
+            come, left = more / model.capacity_cores, -more / np.maximum(here, 1e-300)
+            site = int(np.argmax(np.maximum(come, left)))
+            what = "capacity" if come[site] > left[site] else "load"
+            share = float(max(come[site], left[site]))
+            found.append((share, f"the {what} of {picture.problem.sites[site].name}"))
+        return found
 
     def _weigh(self, proposal: Proposal, picture: Picture, times: MoveTimes) -> Verdict:
         before, after = proposal.now.tuples_under_way, proposal.predicted.tuples_under_way

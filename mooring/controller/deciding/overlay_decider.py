@@ -39,6 +39,9 @@ from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
 from mooring.policies.overlay_requests import OverlayRequests
 
+Moves = tuple[tuple[int, int], ...]
+"""Of one plan: fragments and where they go."""
+
 
 @dataclass(frozen=True)
 class OverlayOptions:
@@ -73,18 +76,21 @@ class OverlayDecider:
         if self._stock is None or not np.array_equal(self._stock.sites, picture.sites):
             self._stock = _Stock(picture, world, self._options, self._seed)
         look = _Look(picture, self._stock, self._options)
-        moves, reasons = look.mended()
-        if not moves and not look.troubles and self._stock.world.differs(world, self._options.changed):
+        plans, reasons = look.mended()
+        violation = bool(plans)
+        if not plans and not look.troubles and self._stock.world.differs(world, self._options.changed):
             # Nothing is wrong, and it is another world: this is the time to make plans for it.
             self._stock = _Stock(picture, world, self._options, self._seed)
             self._stock.changed = True
             look = _Look(picture, self._stock, self._options)
-        if not moves and not look.troubles:
+        if not plans and not look.troubles:
             self._stock.prepare_some()
-            moves, reasons = look.improved()
-        if not moves:
+            plans, reasons = look.improved()
+        if not plans:
             return Proposal(now, (), look.why_not())
-        return Proposal(now, tuple(_steps(picture, moves)), "; ".join(reasons))
+        steps = tuple(_steps(picture, [move for plan in plans for move in plan]))
+        sizes = tuple(len(plan) for plan in plans)
+        return Proposal(now, steps, "; ".join(reasons), plans=sizes, violation=violation)
 
 
 class _Stock:
@@ -172,26 +178,25 @@ class _Look:
             return "all queries are within their limits, and no site is too full"
         return f"no stored plan mends {', '.join(names)}"
 
-    def mended(self) -> tuple[list[tuple[int, int]], list[str]]:
-        """Moves for as many troubles as have plans that do not affect a common query."""
-        moves: list[tuple[int, int]] = []
-        reasons, touched = list[str](), set[int]()
+    def mended(self) -> tuple[list[Moves], list[str]]:
+        """Plans for as many troubles as have some that do not affect a common query."""
+        chosen, reasons, touched = list[Moves](), list[str](), set[int]()
         self._stock.prepare_for(self._late)
         for trouble, plans, what in self._troubles():
             if trouble in touched:
                 continue
-            plan = self._best(plans, dict(moves), trouble)
+            plan = self._best(plans, {o: to for moves in chosen for o, to in moves}, trouble)
             if plan is None:
                 continue
             affected = {q for operator, _ in plan.moves for q in self._stock.plans.queries[operator]}
             if affected & touched:
                 continue
-            moves += plan.moves
+            chosen.append(plan.moves)
             touched |= affected
             reasons.append(what)
-        return moves, reasons
+        return chosen, reasons
 
-    def improved(self) -> tuple[list[tuple[int, int]], list[str]]:
+    def improved(self) -> tuple[list[Moves], list[str]]:
         if not self._stock.changed:
             return [], []
         saving = self._options.least_saving * max(self._stock.plans.now.cost(), 1e-9)
@@ -199,7 +204,7 @@ class _Look:
         plan = self._best(found, {})
         if plan is None:
             return [], []
-        return list(plan.moves), [f"a stored plan saves {-plan.bandwidth_change:,.0f} bytes/s"]
+        return [plan.moves], [f"a stored plan saves {-plan.bandwidth_change:,.0f} bytes/s"]
 
     def _troubles(self) -> Iterator[tuple[int, Iterable[FinalPlan], str]]:
         problem = self._picture.problem

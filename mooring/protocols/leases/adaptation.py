@@ -176,7 +176,8 @@ class PlanAdaptation:
 
     def _seek(self, trouble: _Trouble, plan: LeasePlan, now_ms: float) -> Sequence[Effect]:
         self._seeking, trouble.tries = trouble, trouble.tries + 1
-        return self._seeker.seek(plan, now_ms)
+        violation = self.troubles.get(trouble.query) is trouble
+        return self._seeker.seek(plan, now_ms, violation=violation)
 
     def _planned(self, trouble: _Trouble) -> LeasePlan | None:
         """A query over a site that is too full is late because of that: what relieves the site mends it."""

@@ -73,6 +73,8 @@ class _Sought:
     held: set[int] = field(default_factory=set)
     released: set[int] = field(default_factory=set)
     releases_left: int = 0
+    violation: bool = False
+    """Something is broken that it mends."""
     proposed_to: frozenset[int] = frozenset()
     """Who keeps locks, where only the proposal has been kept through a crash."""
 
@@ -123,11 +125,11 @@ class Seeker:
     def next_timer(self) -> float | None:
         return None if self._sought is None else min(self._again_ms, self._sought.deadline_ms)
 
-    def seek(self, plan: LeasePlan, now_ms: float) -> Sequence[Effect]:
-        """Begin; the stage must be NONE."""
+    def seek(self, plan: LeasePlan, now_ms: float, *, violation: bool = False) -> Sequence[Effect]:
+        """Begin; the stage must be NONE. `violation`: something is broken that the plan mends."""
         stage = stepped(SEEKING, self.stage, Event.WANTED)
         deadline_ms = now_ms + self._params.patience_ms
-        sought = _Sought(self.proposer.next_id(), plan, deadline_ms, stage)
+        sought = _Sought(self.proposer.next_id(), plan, deadline_ms, stage, violation=violation)
         self._sought, self._again_ms = sought, now_ms + self._params.retry_ms
         self.since_ms = now_ms
         for move in plan.moves:
@@ -244,7 +246,8 @@ class Seeker:
         latency_ms = self._check(sought).latency_ms
         promise = promised(sought.plan, self._around, said, self._measured(sought), latency_ms)
         plan = MovePlan(sought.plan.moves, tuple(made_from) + self._copies(sought.plan))
-        return self.proposer.propose(sought.id, plan, Lease(tuple(sorted(sought.keepers))), promise)
+        lease = Lease(tuple(sorted(sought.keepers)))
+        return self.proposer.propose(sought.id, plan, lease, promise, sought.violation)
 
     def _copies(self, plan: LeasePlan) -> tuple[StartedAt, ...]:
         """Replicas of what it moves: whether they run says which queries it affects."""

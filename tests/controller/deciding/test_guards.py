@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -46,6 +47,45 @@ def test_a_proposal_has_to_stand_for_some_looks() -> None:
     verdicts = [judged(guards, seen, at_s) for at_s in (0.0, 5.0, 10.0)]
     assert [verdict.accepted is not None for verdict in verdicts] == [False, False, True]
     assert verdicts[0].why == "moves were proposed at 1 of 3 looks in a row"
+
+
+def test_what_mends_a_violation_has_been_watched_already() -> None:
+    guards, seen = Guards(GuardOptions(looks=3)), picture()
+    mending = replace(proposal(seen), violation=True)
+    assert guards.judge(mending, seen, 0.0, MoveTimes()).accepted is not None
+    guards = Guards(GuardOptions(looks=3, looks_violated=2))
+    assert guards.judge(mending, seen, 0.0, MoveTimes()).why.endswith("1 of 2 looks in a row")
+    assert guards.judge(mending, seen, 5.0, MoveTimes()).accepted is not None
+
+
+def test_within_a_pause_what_mends_a_violation_waits_and_everything_else_is_refused() -> None:
+    guards, seen = Guards(GuardOptions(looks=1, pause_s=60.0)), picture()
+    guards.moved(["f5"], 0.0)
+    assert not judged(guards, seen, 40.0).wait
+    verdict = guards.judge(replace(proposal(seen), violation=True), seen, 40.0, MoveTimes())
+    assert (verdict.accepted, verdict.wait) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "violation", "accepted", "why"),
+    [
+        (GuardOptions(looks=1, most_share=0.3), False, 0, "as a whole it changes 33% of the load of a"),
+        (GuardOptions(looks=1, most_share=0.3), True, 2, ""),
+        (GuardOptions(looks=1, most_share=0.4), False, 2, ""),
+        (GuardOptions(looks=1, most_share=0.9), False, 4, ""),
+        (GuardOptions(looks=1, moves_per_hour=1), True, 0, "it has 2 moves, and 1 more may be made"),
+        (GuardOptions(looks=1, moves_per_hour=3), True, 2, ""),
+    ],
+)
+def test_a_plan_is_accepted_whole_or_refused_whole(
+    options: GuardOptions, violation: bool, accepted: int, why: str
+) -> None:
+    seen = picture()
+    whole = replace(proposal(seen), plans=(2, 2), violation=violation)
+    verdict = Guards(options).judge(whole, seen, 0.0, MoveTimes())
+    assert (0 if verdict.accepted is None else len(verdict.accepted.moves)) == accepted
+    assert verdict.accepted is None or verdict.accepted.plans == (2,) * (accepted // 2)
+    assert why in verdict.why
 
 
 def test_one_look_without_moves_begins_the_count_anew() -> None:
@@ -117,7 +157,8 @@ def test_a_fragment_that_was_moved_often_or_to_no_good_is_held() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"looks": 0}, {"most_share": 0.0}, {"pause_s": -1.0}, {"moves_per_hour": -1}]
+    "wrong",
+    [{"looks": 0}, {"looks_violated": 0}, {"most_share": 0.0}, {"pause_s": -1.0}, {"moves_per_hour": -1}],
 )
 def test_guards_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="guards"):

@@ -58,6 +58,7 @@ def test_a_slow_link_is_answered_by_a_plan_that_leaves_it_and_keeps_both_limits(
     assert all(ms <= 60.0 for ms in proposal.predicted.latency_ms.values())
     assert max(proposal.predicted.site_loads_cores.values()) <= 0.95
     assert "over its limit" in proposal.reason
+    assert (proposal.violation, proposal.plans) == (True, (len(proposal.moves),))
 
 
 def test_the_plan_that_mends_a_query_harms_no_other_and_is_best_for_the_bandwidth() -> None:

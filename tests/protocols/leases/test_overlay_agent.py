@@ -106,6 +106,7 @@ def test_plans_are_made_ahead_with_others_and_a_site_with_less_room_proposes_one
     (move,) = proposed[0].plan.moves
     assert (move.from_site, move.to_site) == (0, 1)
     assert proposed[0].lease.holders == (0, 1)
+    assert proposed[0].violation
     promise = proposed[0].promise
     assert dict(promise.loads_cores)[0] < 0.4
     assert promise.tuples_saved > 30.0  # more came than site 0 could do, for ten minutes

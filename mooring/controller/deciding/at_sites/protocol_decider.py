@@ -26,7 +26,7 @@ from mooring.protocols.protocol import Asked, Data, Event, Persist, Received, Se
 
 NOTHING_PROPOSED = "no site proposes a move"
 NOT_CHOSEN = "it does not go together with what is carried out"
-CUT = "a plan is made as a whole, and the guards allow only part of it"
+TOO_MUCH = "the guards allow no more at once than what is carried out"
 
 
 class Peers(Protocol):
@@ -99,17 +99,12 @@ class ProtocolDecider:
                 self._peers.send(sender, answer)
 
     def accepted(self, allowed: Proposal) -> Proposal | None:
-        """The guards allow so many of its first moves: those plans that are whole are accepted, and returned
-        to be ordered; None if there is none.
+        """The guards allow its first plans: these are accepted, and returned to be ordered; None if none of
+        them holds any more.
         """
-        count, whole = len(allowed.moves), list[Proposed]()
-        for proposed in self._chosen:
-            if count < len(proposed.plan.moves):
-                break
-            count -= len(proposed.plan.moves)
-            whole.append(proposed)
-        self._verdicts |= {proposed.id: CUT for proposed in self._chosen}
-        self._verdicts |= {proposed.id: None for proposed in whole}
+        count = len(allowed.plans)
+        self._verdicts |= {proposed.id: None for proposed in self._chosen[:count]}
+        self._verdicts |= {proposed.id: TOO_MUCH for proposed in self._chosen[count:]}
         self._answer(NOT_CHOSEN)
         moves = sum(len(proposed.plan.moves) for proposed in self.mover.memory.accepted)
         return allowed.first(moves) if moves else None
@@ -141,6 +136,9 @@ class ProtocolDecider:
         waiting = self.mover.by_promise()
         if not waiting:
             return Proposal(picture.predict(picture.sites), (), NOTHING_PROPOSED)
+        violation = waiting[0].violation
+        if violation:  # it need not wait as long as others, and goes without them
+            waiting = [proposed for proposed in waiting if proposed.violation]
         now = last = picture.predict(picture.sites, in_full=True)
         sites, moves = picture.sites.copy(), list[ProposedMove]()
         for proposed in waiting:
@@ -163,7 +161,8 @@ class ProtocolDecider:
         reason = f"{count} {'site proposes' if count == 1 else 'sites propose'} it"
         if not count:
             reason = refusals[0]
-        return Proposal(now, tuple(moves), reason)
+        plans = tuple(len(proposed.plan.moves) for proposed in self._chosen)
+        return Proposal(now, tuple(moves), reason, plans=plans, violation=violation)
 
     def _steps(self, picture: Picture, sites: Ints, proposed: Proposed) -> list[ProposedMove]:
         names, at, steps = picture.problem.fragment_names, sites.copy(), []

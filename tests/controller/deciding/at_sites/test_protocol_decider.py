@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace as replace_struct
 
 from mooring.controller.deciding.at_sites.briefing import NO_GAIN
-from mooring.controller.deciding.at_sites.protocol_decider import CUT, NOTHING_PROPOSED, ProtocolDecider
+from mooring.controller.deciding.at_sites.protocol_decider import NOTHING_PROPOSED, ProtocolDecider
 from mooring.controller.deciding.decider import Observation, Proposal
+from mooring.controller.deciding.guards import GuardOptions, Guards
 from mooring.controller.deciding.picture import Picture, picture_of
 from mooring.deployment.engine import FragmentReport, Measurement
+from mooring.deployment.move_times import MoveTimes
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
 from mooring.protocols.mover import MoverMemory
@@ -157,12 +160,42 @@ def test_what_is_no_gain_by_the_measured_rates_is_refused() -> None:
     assert peers.answers(2) == [Refused((2, 0, 1), NO_GAIN)]
 
 
-def test_plans_of_several_sites_go_together_and_a_plan_that_is_cut_is_refused() -> None:
-    both = MovePlan((FragmentMove(0, 2, 0, 4), FragmentMove(1, 2, 1, 4)))
-    decider, peers, made = deciding((2, Proposed((2, 0, 1), both, Lease(), Promise(1.0))))
-    assert len(made.moves) == 2
-    assert decider.accepted(made.first(1)) is None
-    assert peers.answers(2) == [Refused((2, 0, 1), CUT)]
+BOTH = MovePlan((FragmentMove(0, 2, 0, 4), FragmentMove(1, 2, 1, 4)))
+
+
+def guarded(proposed: Proposed) -> tuple[Answer, Sequence[str]]:
+    """What it is answered after one look with guards that let half of a site's load go; what is ordered."""
+    decider, peers, made = deciding((2, proposed))
+    verdict = Guards(GuardOptions(looks=1)).judge(made, picture(AT_C), 0.0, MoveTimes())
+    ordered = None if verdict.accepted is None else decider.accepted(verdict.accepted)
+    if ordered is None:
+        decider.refused(verdict.why)
+    (answer,) = peers.answers(2)
+    assert isinstance(answer, Answer)
+    return answer, [] if ordered is None else [each.move.fragment for each in ordered.moves]
+
+
+def test_guards_accept_a_plan_as_a_whole_or_say_why_they_refuse_it() -> None:
+    answer, ordered = guarded(Proposed((2, 0, 1), BOTH, Lease(), Promise(1.0)))
+    assert (answer, ordered) == (
+        Refused((2, 0, 1), "as a whole it changes 100% of the load of c, more than 50%"),
+        [],
+    )
+    answer, ordered = guarded(Proposed((2, 0, 1), BOTH, Lease(), Promise(1.0), violation=True))
+    assert (answer, ordered) == (Accepted((2, 0, 1)), ["f", "g"])
+
+
+def test_what_mends_a_violation_does_not_wait_for_what_only_improves() -> None:
+    mending = replace_struct(proposal(1, 1, proposer=1), violation=True)
+    decider, peers, made = deciding((2, proposal(0, 0)), (1, mending))
+    assert made.violation
+    assert [each.move.fragment for each in made.moves] == ["g"]
+    assert decider.accepted(made) is not None
+    assert peers.answers(1) == [Accepted((1, 0, 1))]
+    assert isinstance(peers.answers(2)[-1], Refused)
+
+
+def test_plans_of_several_sites_go_together_as_far_as_the_guards_allow() -> None:
     decider, peers, made = deciding((2, proposal(0, 0)), (1, proposal(1, 1, proposer=1)))
     assert len(made.moves) == 2
     ordered = decider.accepted(made.first(1))
