@@ -26,6 +26,7 @@ from mooring.protocols.leases.lease_params import LeaseParams
 from mooring.protocols.leases.lease_site import LeaseSite, LeaseStart
 from mooring.protocols.leases.surroundings import OverlaySurroundings
 from mooring.protocols.moving import mover_of
+from mooring.protocols.optimiser_messages import StatedLatencies
 from mooring.protocols.overlay import messages as m
 from mooring.protocols.overlay.coordinator import PatienceParams
 from mooring.protocols.overlay.directory import DirectoryMessage, DirectoryParams
@@ -86,6 +87,7 @@ class OverlayAgent:
         self._mover = mover_of(sites)
         self._started = Started(0, None)
         self._parts: dict[int, KnownOperators] = {}
+        self._stated = StatedLatencies(())
         self._both: _Both | None = None
         self._ask_ms = 0.0
 
@@ -107,6 +109,14 @@ class OverlayAgent:
                 return self._ask(now_ms)
             case Received(sender=sender, message=KnownOperators() as known):
                 return self._learn(known, now_ms) if sender == self._mover and self._both is None else ()
+            case (
+                Received(sender=self._mover, message=StatedLatencies() as stated)
+                | Asked(request=StatedLatencies() as stated)
+            ):
+                self._stated = stated
+                if self._both is not None:
+                    self._both.overlay.monitor.state(stated.latency_ms)
+                return ()
             case TimerDue() if self._both is None:
                 return self._ask(now_ms) if now_ms >= self._ask_ms else ()
         return () if self._both is None else self._both.handle(event, now_ms)
@@ -122,6 +132,7 @@ class OverlayAgent:
             return ()
         operators = [own for part in sorted(self._parts) for own in self._parts[part].operators]
         self._both = _Both(self.site, self._sites, self._generator, self._params, operators, known)
+        self._both.overlay.monitor.state(self._stated.latency_ms)
         return self._both.handle(self._started, now_ms)
 
 

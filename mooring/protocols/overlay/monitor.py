@@ -2,10 +2,13 @@
 
 A site measures the sites it has to do with, and a few neighbours in turn to know its coordinate. Of pairs
 that somebody measured and told, it takes the measurement; of all others the distance of their coordinates,
-with the error that these have shown so far. A site that it knows nothing of is taken to be far away.
+with the error that these have shown so far. A site that it knows nothing of is taken to be far away. Where a
+latency is stated, that counts in place of what is measured.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -41,6 +44,8 @@ class NetworkMonitor:
         self._places: dict[int, Coordinate] = {}
         self._pairs: dict[tuple[int, int], LatencyFilter] = {}
         self._filter: FilterParams = params.filter
+        self._stated_ms: dict[int, float] = {}
+        """From this site to others."""
 
     @property
     def coordinate(self) -> Coordinate:
@@ -49,9 +54,16 @@ class NetworkMonitor:
     def place_of(self, site: int) -> Coordinate | None:
         return self.coordinate if site == self._site else self._places.get(site)
 
+    def state(self, latency_ms: Sequence[float]) -> None:
+        """From this site to each, one way; below zero: not stated. It counts from the next measurement on."""
+        self._stated_ms = {site: ms for site, ms in enumerate(latency_ms) if ms >= 0.0}
+        for site in self._stated_ms:
+            self._pairs.pop((min(self._site, site), max(self._site, site)), None)
+
     def measured(self, peer: int, sample_ms: float, theirs: Coordinate) -> None:
         """A measurement of this site's own."""
         if peer != self._site:
+            sample_ms = self._stated_ms.get(peer, sample_ms)
             self._vivaldi.observe(peer, sample_ms, theirs)
             self.learn_place(peer, theirs)
             # Zero is no use to a coordinate, but it is a latency.

@@ -15,6 +15,7 @@ from mooring.protocols.leases.lease_site import LeaseMemory
 from mooring.protocols.leases.overlay_agent import OverlayAgentParams, overlay_agents
 from mooring.protocols.leases.seeker import LeaseEnded
 from mooring.protocols.moving import FromMover, ToMover
+from mooring.protocols.optimiser_messages import StatedLatencies
 from mooring.protocols.overlay.directory import DirectoryMessage
 from mooring.protocols.overlay.messages import ExchangeMessage
 from mooring.runtime.hosted_protocol import HostedProtocol
@@ -23,14 +24,15 @@ OVERLAYS = "overlay"
 
 _AHEAD = DirectoryMessage | ExchangeMessage
 _LEASES = ToAdaptation | ToKeeper | ToSeeker
+_OF_THE_PROBLEM = AskOperators | KnownOperators | StatedLatencies
 
 
 def hosted_overlays(params: OverlayAgentParams | None = None) -> HostedProtocol:
     return HostedProtocol(
         name=OVERLAYS,
         make=overlay_agents(params),
-        messages=_AHEAD | _LEASES | AskOperators | KnownOperators | ToMover | FromMover,
+        messages=_AHEAD | _LEASES | _OF_THE_PROBLEM | ToMover | FromMover,
         durable=LeaseMemory,
-        requests=OperatorMeasured | CapacityMeasured | QueryMeasured,
+        requests=OperatorMeasured | CapacityMeasured | QueryMeasured | StatedLatencies,
         outputs=LeaseEnded | Unsatisfied,
     )

@@ -10,6 +10,7 @@ from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOpera
 from mooring.protocols.leases.lease_messages import LockGranted, RequestLock
 from mooring.protocols.leases.overlay_agent import OverlayAgent, OverlayAgentParams
 from mooring.protocols.moving import LookUp, Proposed, StartedAt, Whereabouts, mover_of
+from mooring.protocols.optimiser_messages import StatedLatencies
 from mooring.protocols.overlay.messages import Echo
 from mooring.protocols.protocol import Asked, Data, Effect, Received, Send, Started, TimerDue
 
@@ -124,6 +125,21 @@ def test_a_query_that_takes_too_long_over_a_site_that_is_too_full_is_mended_by_r
     assert not [each for each in pair.to_mover if isinstance(each, Proposed)]  # there is no plan for that
     pair.ask(0, CapacityMeasured(0.4))
     assert [each for each in pair.to_mover if isinstance(each, Proposed)]
+
+
+def test_a_latency_that_is_stated_counts_whatever_is_measured() -> None:
+    pair = Pair()
+    for site in range(SITES):
+        pair.tell(site, StatedLatencies((40.0, 0.0) if site else (0.0, 40.0)))
+    pair.brief()
+    pair.pass_time(30.0)
+    overlay, lease = pair.sites[0].overlay, pair.sites[0].lease
+    assert overlay is not None
+    assert lease is not None
+    assert overlay.monitor.estimate(0, 1).latency_ms == lease.around.latency_ms[1] == 40.0
+    pair.ask(0, StatedLatencies((0.0, 70.0)))  # somebody has edited it
+    pair.pass_time(10.0)
+    assert overlay.monitor.estimate(0, 1).latency_ms == lease.around.latency_ms[1] == 70.0
 
 
 def test_what_was_kept_is_there_again_once_the_operators_are_known() -> None:

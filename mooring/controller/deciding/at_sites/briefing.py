@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
+
 from mooring.controller.deciding.decider import Observation, Prediction
 from mooring.controller.deciding.picture import Picture
+from mooring.problem.problem import Problem
 from mooring.protocols.moving import Proposed, StartedAt
+from mooring.protocols.optimiser_messages import StatedLatencies
 from mooring.protocols.protocol import Data
 
 NO_GAIN = "by what was measured it saves no tuples under way"
@@ -48,6 +52,17 @@ class Briefing(Protocol):
     def objection(self, proposed: Proposed, before: Prediction, after: Prediction) -> str | None:
         """Why a proposal is not worth its moves by what was measured; None if it may be."""
         ...
+
+
+def stated_latencies(problem: Problem, site: int, count: int) -> Sequence[StatedLatencies]:
+    """From a site to the first `count`, which have machines: half of the way there and back, as they would
+    measure it. Nothing where the problem states none.
+    """
+    latency_ms = problem.network.latency_ms
+    if latency_ms is None:
+        return ()
+    known = (latency_ms[site, :count] + latency_ms[:count, site]) / 2.0
+    return (StatedLatencies(tuple(np.where(np.isfinite(known), known, -1.0).tolist())),)
 
 
 def saves_nothing(before: Prediction, after: Prediction) -> str | None:

@@ -20,7 +20,7 @@ def _of_ants(problem: Problem, stand_in: Decider | None, states_latency: bool) -
 BRIEFINGS: Mapping[str, Callable[[Problem, Decider | None, bool], Briefing]] = {
     "relaxation": lambda problem, stand_in, states_latency: OptimiserBriefing(problem, states_latency),
     "ants": _of_ants,
-    "overlay": lambda problem, stand_in, states_latency: OverlayBriefing(problem),
+    "overlay": lambda problem, stand_in, states_latency: OverlayBriefing(problem, states_latency),
 }
 """From the problem, the decider that would stand in for the machines in one place, which has the settings,
 and whether the problem's latencies count whatever machines measure. Each has its machines in

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from mooring.controller.deciding.at_sites.briefing import Told, saves_nothing
+from mooring.controller.deciding.at_sites.briefing import Told, saves_nothing, stated_latencies
 from mooring.controller.deciding.decider import Observation, Prediction
 from mooring.controller.deciding.picture import Picture
 from mooring.problem.problem import Problem
@@ -78,12 +78,7 @@ class OptimiserBriefing:
                 yield place.site, MeasuredFlows(spec.fragment, rates, spec.cores)
 
     def _latencies(self, problem: Problem, site: int) -> Sequence[StatedLatencies]:
-        """From a site to those that have machines: half of the way there and back, as they measure it."""
-        latency_ms, count = problem.network.latency_ms, len(self._problem.sites)
-        if not self._states_latency or latency_ms is None:
-            return ()
-        known = (latency_ms[site, :count] + latency_ms[:count, site]) / 2.0
-        return (StatedLatencies(tuple(np.where(np.isfinite(known), known, -1.0).tolist())),)
+        return stated_latencies(problem, site, len(self._problem.sites)) if self._states_latency else ()
 
     def objection(self, proposed: Proposed, before: Prediction, after: Prediction) -> str | None:
         return saves_nothing(before, after)

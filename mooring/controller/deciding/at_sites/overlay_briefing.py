@@ -13,7 +13,7 @@ from statistics import median
 import msgspec
 import numpy as np
 
-from mooring.controller.deciding.at_sites.briefing import Told, saves_nothing
+from mooring.controller.deciding.at_sites.briefing import Told, saves_nothing, stated_latencies
 from mooring.controller.deciding.decider import Observation, Prediction
 from mooring.controller.deciding.picture import Picture
 from mooring.placement.overlay.shared_operator import SharedOperator
@@ -27,6 +27,7 @@ from mooring.protocols.leases.adaptation_messages import (
 )
 from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOperators
 from mooring.protocols.moving import Proposed, StartedAt
+from mooring.protocols.optimiser_messages import StatedLatencies
 from mooring.protocols.protocol import Data
 
 TOLD_AT_ONCE = 500
@@ -42,11 +43,12 @@ RECENT_LOOKS = 3
 class OverlayBriefing:
     trigger_s = 0.0
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, states_latency: bool = False) -> None:
+        """`states_latency`: the sites go by the problem's latencies, not by what they measure."""
+        self._problem, self._states_latency = problem, states_latency
         self._known: _Known | None = None
         self._told: dict[tuple[int, int], tuple[float, ...]] = {}
-        """By site and operator, -1 for the site itself: the figures that the site was told last."""
+        """By site and operator, -1 for the site itself, -2 for its latencies: what it was told last."""
         self._latency_ms: dict[int, deque[float]] = {
             q: deque(maxlen=RECENT_LOOKS) for q in range(len(problem.queries))
         }
@@ -63,7 +65,8 @@ class OverlayBriefing:
             return ()
         self._told = {key: figure for key, figure in self._told.items() if key[0] != site}
         starts = range(0, len(known.operators), TOLD_AT_ONCE)
-        return [
+        told: list[Data] = [*self._latencies(self._problem, site)]
+        told += [
             KnownOperators(
                 part,
                 len(starts),
@@ -74,6 +77,7 @@ class OverlayBriefing:
             )
             for part, first in enumerate(starts)
         ]
+        return told
 
     def requests(
         self, observation: Observation, picture: Picture, where: Mapping[int, StartedAt]
@@ -84,6 +88,9 @@ class OverlayBriefing:
         self._known = known = _Known(picture)
         sites = np.flatnonzero(~picture.lost[: len(self._problem.sites)]).tolist()
         for site in sites:
+            for stated in self._latencies(picture.problem, site):
+                if self._is_news((site, -2), stated.latency_ms):
+                    yield site, stated
             usable = float(known.usable_cores[site])
             if self._is_news((site, -1), (usable,)):
                 yield site, CapacityMeasured(usable)
@@ -97,6 +104,9 @@ class OverlayBriefing:
             end = self._problem.site_index[query.site]
             if len(seen) == RECENT_LOOKS and end in sites:
                 yield end, QueryMeasured(q, median(seen))
+
+    def _latencies(self, problem: Problem, site: int) -> Sequence[StatedLatencies]:
+        return stated_latencies(problem, site, len(self._problem.sites)) if self._states_latency else ()
 
     def _is_news(self, key: tuple[int, int], figures: tuple[float, ...]) -> bool:
         told = self._told.get(key)

@@ -11,18 +11,18 @@ from mooring.problem.problem import Problem
 from mooring.protocols.leases.adaptation_messages import CapacityMeasured, OperatorMeasured, QueryMeasured
 from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOperators
 from mooring.protocols.moving import LookUp
+from mooring.protocols.optimiser_messages import StatedLatencies
 
-PROBLEM = Problem.from_dict(
-    {
-        "sites": {"a": {"capacity": 1}, "b": {"capacity": 2}},
-        "streams": {"x": {"rate": 100}},
-        "operators": {"f": {"inputs": ["x"], "cost_us": 1000}, "g": {"inputs": ["f"], "cost_us": 1000}},
-        "queries": {
-            "q": {"reads": "g", "site": "b", "max_latency_ms": 5000},
-            "free": {"reads": "f", "site": "a"},
-        },
-    }
-)
+STATED: dict[str, object] = {
+    "sites": {"a": {"capacity": 1}, "b": {"capacity": 2}},
+    "streams": {"x": {"rate": 100}},
+    "operators": {"f": {"inputs": ["x"], "cost_us": 1000}, "g": {"inputs": ["f"], "cost_us": 1000}},
+    "queries": {
+        "q": {"reads": "g", "site": "b", "max_latency_ms": 5000},
+        "free": {"reads": "f", "site": "a"},
+    },
+}
+PROBLEM = Problem.from_dict(STATED)
 AT_A = Placement.from_dict(PROBLEM, {"f": "a", "g": "a"})
 
 
@@ -65,3 +65,17 @@ def test_one_slow_look_is_no_broken_limit() -> None:
         for ms in (1000.0, 9000.0, None, 1100.0, 9500.0)
     ]
     assert found == [[], [], [], [QueryMeasured(0, 1100.0)], [QueryMeasured(0, 9000.0)]]
+
+
+def test_sites_hear_of_latencies_where_they_are_stated_and_not_to_be_measured() -> None:
+    far = Problem.from_dict({**STATED, "latency_ms": {"a": {"b": 60}}})
+    for states_latency, expected in ((True, [(0.0, 60.0), (60.0, 0.0)]), (False, [])):
+        briefing = OverlayBriefing(far, states_latency)
+        observation = Observation(0.0, FragmentSites({"f": "a", "g": "a"}), Measurement(0.0, 5.0))
+        at_a = Placement.from_dict(far, {"f": "a", "g": "a"})
+        for heard in (expected, []):
+            looked = briefing.requests(observation, picture_of(far, at_a), {})
+            said = [request.latency_ms for _, request in looked if isinstance(request, StatedLatencies)]
+            assert said == heard
+        basics = briefing.answers(1, AskOperators()) or ()
+        assert [each.latency_ms for each in basics if isinstance(each, StatedLatencies)] == expected[1:]
