@@ -34,6 +34,18 @@ def heard(step: TraceStep) -> dict[str, Any]:
     return step["event"].get("message") or step["event"].get("request") or {}
 
 
+def endings(steps: Sequence[TraceStep], begin_ms: float) -> Iterator[str]:
+    """What has become of leases, and who found no plan."""
+    for step in steps:
+        for effect in step["effects"]:
+            value = effect.get("value") or {}
+            if value.get("type") in ("LeaseEnded", "Unsatisfied"):
+                what = value.get("outcome", f"no plan for {value.get('query')}")
+                moves = [(m["fragment"], m["to_site"]) for m in (value.get("plan") or {}).get("moves", ())]
+                at_s = (step["time_ms"] - begin_ms) / 1e3
+                yield f"{at_s:.1f} s, site {step['site']}: {what} {moves} {value['reason']}"
+
+
 class ReactionTimes:
     """From a trouble to the move that mends it. What did not happen is None, and so is all that follows."""
 

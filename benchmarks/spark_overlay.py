@@ -34,8 +34,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import _machine
-from benchmarks._adapting_run import QUOTA_CORES, AdaptingRun, adapting_run, ledger_of, step_us
-from benchmarks._overlay_traces import ReactionTimes, TraceStep, heard, sent, steps_of
+from benchmarks._adapting_run import QUOTA_CORES, AdaptingRun, adapting_run, step_us
+from benchmarks._overlay_traces import ReactionTimes, TraceStep, endings, heard, sent, steps_of
 from benchmarks._record import Measurement, carry_out, chosen_parts, prose_of
 from mooring.experiments.result_table import ResultTable, Value
 
@@ -156,9 +156,8 @@ def lived_through(folder: Path, step: float, way: str) -> dict[str, Value]:
         watch(watcher, begin_s, WATCHED_KILLED_S if struck else WATCHED_S)
         watcher.halt()
         status, steps = made.run.status(), steps_of(agents, 1e3 * begin_s)
-        moves = [
-            f"{move['fragment']} to {move['to']}" for entry in ledger_of(made.run) for move in entry["moves"]
-        ]
+        ledger = (status.get("adapting") or {}).get("ledger", [])
+        moves = [f"{move['fragment']} to {move['to']}" for entry in ledger for move in entry["moves"]]
         broke_s, held_s = broke_and_held_s(watcher.seen, begin_s)
         exact = drained(made)
     before = [latency_s for at_s, latency_s in watcher.seen if at_s < begin_s][-20:]
@@ -172,7 +171,8 @@ def lived_through(folder: Path, step: float, way: str) -> dict[str, Value]:
         "rows true": "yes" if exact else "NO",
         "killed": struck,
     }
-    print(way, row, json.dumps(status.get("adapting"))[:3000], file=sys.stderr, flush=True)
+    for told in (row, *endings(steps, 1e3 * begin_s), json.dumps(status.get("adapting"))[:3000]):
+        print(way, told, file=sys.stderr, flush=True)
     return row | (parts_of(steps, begin_s) if WAYS[way] is STORED else {})
 
 
