@@ -1,13 +1,15 @@
 """Do ants keep latency low on Spark? A burst, a lowered quota and a killed site, beside never moving.
 
     python -m benchmarks spark_ants[:1.1|:1.5|:none]
+    python -m benchmarks spark_ants:kept --record      what those runs of the same commit kept, together
 
 Three embedded sites of half a core each and two queries, one behind three fragments that begin together at
 ada, one behind two at bea (`benchmarks/_ants_run.py`). After a calm time stream `a` brings five times as
 many rows, more than ada can take; then the CPU quota of bea is lowered to .12 cores, behind Mooring's
-back; then the agent of bea and the server of cleo are killed. The same happens to a run that never moves
-anything, and to runs with `--adapt ants --act apply` for two values of beta, whose ants are in agents beside
-the sites.
+back; then the agent of bea and the server of cleo are killed. Recovery starts at the other two what ran at
+cleo, more than they can take; cleo comes back empty, and guards let nothing move for 30 s. The same happens
+to a run that never moves anything, and to runs with `--adapt ants --act apply` for two values of beta, whose
+ants are in agents beside the sites.
 
 Latency is from when a row lands to when the file with its result is there, by what is stored in the end: the
 mean of the rows that landed within a time. Bytes of ants are those that their agents have sent, bytes of
@@ -21,8 +23,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
+from benchmarks import _machine
 from benchmarks._adapting_run import step_us
 from benchmarks._ants_run import AntsRun, Arrival, ants_run, mean_latency_s
 from benchmarks._record import Measurement, carry_out, chosen_parts, prose_of
@@ -34,7 +40,9 @@ WAYS: Mapping[str, Sequence[str]] = {
     "1.5": (*ANTS, "--adapt-set", "beta=1.5"),
     "none": ("--adapt", "none"),
 }
-PHASES_S = {"calm": 60.0, "burst": 90.0, "lowered": 75.0, "killed": 45.0}
+KEPT = "kept"
+KEPT_IN = _machine.ROOT / "out" / "bench" / "spark_ants"
+PHASES_S = {"calm": 60.0, "burst": 90.0, "lowered": 75.0, "killed": 90.0}
 LAST_S = 30.0
 """At the end of a phase, that its latency is taken from."""
 BIN_S = 30.0
@@ -63,28 +71,20 @@ def drained(made: AntsRun) -> bool:
     return made.rows_are_true()
 
 
+@dataclass(frozen=True)
 class Lived:
     """One run through all phases, and what came of it."""
 
-    def __init__(self, folder: Path, step: float, way: str) -> None:
-        self.way, self.ends = way, dict[str, float]()
-        self.moves: dict[str, list[str]] = {}
-        with ants_run(folder, step, *WAYS[way]) as made:
-            seen = 0
-            for phase, length_s in PHASES_S.items():
-                begin_s = made.now_s
-                happen(made, phase)
-                time.sleep(max(0.0, begin_s + length_s - made.now_s))
-                moves = made.moves()
-                self.moves[phase], seen = moves[seen:], len(moves)
-                self.ends[phase] = made.now_s
-                if phase == "lowered":
-                    self.agents_cpu_s = made.agents_cpu_s()
-                print(f"{way} {phase}: {self.moves[phase]}", file=sys.stderr, flush=True)
-            self.exact = drained(made)
-            self.ant_bytes = made.ant_bytes()
-            self.channel_bytes = made.channel_bytes()
-            self.arrivals = {leaf: made.arrivals(leaf) for leaf in ("a2", "b1")}
+    way: str
+    commit: str
+    ends: Mapping[str, float]
+    moves: Mapping[str, Sequence[str]]
+    agents_cpu_s: float
+    """Until something was killed."""
+    exact: bool
+    ant_bytes: int
+    channel_bytes: int
+    arrivals: Mapping[str, Sequence[Arrival]]
 
     def row(self, phase: str) -> dict[str, Value]:
         end_s = self.ends[phase]
@@ -113,6 +113,62 @@ class Lived:
         }
 
 
+def live(folder: Path, step: float, way: str) -> Lived:
+    ends, all_moves = dict[str, float](), dict[str, Sequence[str]]()
+    with ants_run(folder, step, *WAYS[way]) as made:
+        seen, cpu_s = 0, 0.0
+        for phase, length_s in PHASES_S.items():
+            begin_s = made.now_s
+            happen(made, phase)
+            time.sleep(max(0.0, begin_s + length_s - made.now_s))
+            moves = made.moves()
+            all_moves[phase], seen = moves[seen:], len(moves)
+            ends[phase] = made.now_s
+            if phase == "lowered":
+                cpu_s = made.agents_cpu_s()
+            print(f"{way} {phase}: {all_moves[phase]}", file=sys.stderr, flush=True)
+        return Lived(
+            way,
+            _machine.commit(),
+            ends,
+            all_moves,
+            cpu_s,
+            drained(made),
+            made.ant_bytes(),
+            made.channel_bytes(),
+            {leaf: made.arrivals(leaf) for leaf in ("a2", "b1")},
+        )
+
+
+def lived(ways: Sequence[str]) -> list[Lived]:
+    """Run them, and keep what came of it."""
+    root = Path(tempfile.mkdtemp(prefix="mooring-ants-"))
+    KEPT_IN.mkdir(parents=True, exist_ok=True)
+    runs = list[Lived]()
+    try:
+        step = step_us(root)
+        for way in ways:
+            runs.append(live(root / f"way{len(runs)}", step, way))
+            (KEPT_IN / f"{way}.json").write_bytes(msgspec.json.encode(runs[-1]))
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    return runs
+
+
+def kept() -> list[Lived]:
+    """Of all ways; they have to be of the commit that is checked out."""
+    runs = []
+    for way in WAYS:
+        file = KEPT_IN / f"{way}.json"
+        if not file.exists():
+            sys.exit(f"{file} is not there: run `python -m benchmarks spark_ants:{way}` first")
+        run = msgspec.json.decode(file.read_bytes(), type=Lived)
+        if run.commit != _machine.commit():
+            sys.exit(f"{file} is of {run.commit}, and {_machine.commit()} is checked out: run it again")
+        runs.append(run)
+    return runs
+
+
 def course(runs: Sequence[Lived]) -> list[dict[str, Value]]:
     """Latency of both queries over time."""
     rows: list[dict[str, Value]] = []
@@ -133,13 +189,8 @@ def mean_of(arrivals: Sequence[Arrival], at_s: float) -> float | None:
 
 
 def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
-    chosen = chosen_parts(words, WAYS)
-    root = Path(tempfile.mkdtemp(prefix="mooring-ants-"))
-    try:
-        step = step_us(root)
-        runs = [Lived(root / f"way{number}", step, way) for number, way in enumerate(chosen)]
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+    chosen = chosen_parts(words, [*WAYS, KEPT])
+    runs = kept() if KEPT in words else lived([way for way in chosen if way != KEPT])
     yield ResultTable.of(
         f"Latency at the end of each phase, mean over its last {LAST_S:.0f} s, and moves",
         [run.row(phase) for run in runs for phase in PHASES_S],

@@ -7,20 +7,21 @@ half a core each, in several placements. Latency is measured from when a row lan
 result is there, for every table that nobody reads.
 
 The model of `mooring/load/micro_batches.py` is told what CPU was measured: costs per row and per micro-batch
-are fitted to what the sites' process trees used in the same looks. Latencies are not fitted to anything. The
-ranking counts pairs of placements whose measured latencies of one table differ by more than 10% and 20%.
-Pairs that are the same to the model, such as a table alone at its site, say how well a latency can be
-measured on this machine, and are counted apart.
+are fitted to what the sites' process trees used in the same looks, in one at a fifth of the rates, which
+tells rows from batches, and in one without rows. Latencies are not fitted to anything. The ranking counts
+pairs of placements whose measured latencies of one table differ by more than 10% and 20%, and by more than
+chance, which the two halves of every look tell. Pairs that are the same to the model, such as a table alone
+at its site, say how well a latency can be measured on this machine, and are counted apart.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import combinations
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -40,7 +41,7 @@ from mooring.spark.quota_bench.operator_costs import MeasuredCosts, SiteEquation
 from mooring.spark.quota_bench.workload import DelayOperator
 
 TRIGGER_S = 4.0
-WARM_UP_TRIGGERS, SETTLE_TRIGGERS, TRIGGERS = 2, 4, 5
+WARM_UP_TRIGGERS, SETTLE_TRIGGERS, TRIGGERS = 2, 4, 8
 FIRST_TRIGGERS = 15
 """At first, that are not looked at: code that Java has not compiled yet costs half as much again."""
 OPERATORS = (
@@ -51,7 +52,10 @@ OPERATORS = (
     DelayOperator("b1", "b0", 3000.0, 1.0),
     DelayOperator("c0", None, 3000.0, 1.0),
 )
-RATES = {"a": 34.0, "b": 34.0, "c": 34.0}
+RATE = 30.0
+"""Rows per second of every stream: the fullest site of any placement is then at 85%, and keeps up."""
+LOW = 0.2
+"""The part of the rates that tells what a batch costs without its rows."""
 LEAVES = ("a2", "b1", "c0")
 PLACEMENTS: Sequence[Mapping[str, str]] = tuple(
     dict(zip(("a0", "a1", "a2", "b0", "b1", "c0"), sites, strict=True))
@@ -62,12 +66,16 @@ PLACEMENTS: Sequence[Mapping[str, str]] = tuple(
         ("ada", "bea", "bea", "bea", "bea", "cleo"),  # a full site
         ("cleo", "cleo", "ada", "cleo", "bea", "cleo"),
         ("bea", "bea", "cleo", "bea", "cleo", "ada"),
+        ("ada", "ada", "bea", "cleo", "cleo", "ada"),
+        ("cleo", "bea", "bea", "cleo", "bea", "ada"),
     )
 )
 ALIKE = 0.01
 """Pairs whose predicted latencies differ by less are the same to the model."""
 CLEAR = (0.1, 0.2)
 """Pairs of measured latencies that differ by more are to be ranked right."""
+SURE = 2.0
+"""Standard deviations by which a pair has to differ to differ by more than chance."""
 
 
 def weigh_sites(up: Bench) -> None:
@@ -84,15 +92,13 @@ def named(up: Bench, sites: Mapping[str, str]) -> OperatorSites:
     return OperatorSites({o.name: sites[str(o.fragment)] for o in up.problem.operators})
 
 
-def look_at(up: Bench, sites: Mapping[str, str], rates: Mapping[str, float]) -> BenchLook:
+def look_at(up: Bench, sites: Mapping[str, str], share: float = 1.0) -> BenchLook:
+    """At so large a part of the rates."""
+    rates = {stream.name: share * RATE for stream in up.problem.streams}
     with up.deployed(named(up, sites)) as running:
         weigh_sites(up)
         running.look(rates, 0, WARM_UP_TRIGGERS)
         return running.look(rates, SETTLE_TRIGGERS, TRIGGERS)
-
-
-def stream_rates(problem: Problem) -> dict[str, float]:
-    return {stream.name: RATES[stream.name[0]] for stream in problem.streams}
 
 
 def predicted_s(problem: Problem, sites: OperatorSites, trigger_s: float) -> dict[str, float]:
@@ -106,13 +112,34 @@ def predicted_s(problem: Problem, sites: OperatorSites, trigger_s: float) -> dic
     return dict(zip(LEAVES, found.query_s.tolist(), strict=True))
 
 
-def measured_s(look: BenchLook) -> dict[str, float]:
-    return {leaf: statistics.fmean(look.table_latencies_s[leaf]) for leaf in LEAVES}
+@dataclass(frozen=True)
+class Latency:
+    """Of one table in one placement."""
+
+    measured_s: float
+    apart_s: float
+    """Between the means of the first and the second half of the rows."""
+    model_s: float = math.inf
 
 
-def equations(look: BenchLook) -> list[SiteEquation]:
-    """With a micro-batch of every fragment at each trigger, as the model has it, whatever was counted."""
-    return [replace(each, batches=len(each.rows_in) * TRIGGERS) for each in look.equations()]
+def measured(look: BenchLook) -> dict[str, Latency]:
+    found = {}
+    for leaf in LEAVES:
+        every = look.table_latencies_s[leaf]  # in the order of files
+        halves = every[: len(every) // 2], every[len(every) // 2 :]
+        means = [statistics.fmean(half) for half in halves]
+        found[leaf] = Latency(statistics.fmean(every), abs(means[0] - means[1]))
+    return found
+
+
+def equations(look: BenchLook, share: float) -> list[SiteEquation]:
+    """With the rows that were fed and a micro-batch of every fragment at each trigger, as the model has it:
+    Spark keeps reports of the last few batches only, so not all are counted in a look."""
+    rows, triggers = round(share * RATE * look.seconds), round(look.seconds / TRIGGER_S)
+    return [
+        replace(each, batches=len(each.rows_in) * triggers, rows_in=dict.fromkeys(each.rows_in, rows))
+        for each in look.equations()
+    ]
 
 
 def compare(
@@ -120,51 +147,65 @@ def compare(
 ) -> tuple[list[dict[str, Value]], str]:
     """A row per placement and table, and what to say of ranking and errors."""
     problem = measured_problem(up.problem, costs, [look for _, look in looks], up.params.trigger_s)
-    problem = problem.with_rates([RATES[stream.name[0]] for stream in problem.streams])
+    problem = problem.with_rates([RATE for _ in problem.streams])
     # Nothing is filtered; what was counted within a look differs by rows that were on their way.
     whole = tuple(msgspec.structs.replace(operator, selectivity=1.0) for operator in problem.operators)
     problem = replace(problem, operators=whole)
     rows: list[dict[str, Value]] = []
-    by_leaf: dict[str, list[tuple[float, float]]] = {leaf: [] for leaf in LEAVES}
+    by_leaf: dict[str, list[Latency]] = {leaf: [] for leaf in LEAVES}
     for number, (sites, look) in enumerate(looks, start=1):
-        ahead, came = predicted_s(problem, named(up, sites), up.params.trigger_s), measured_s(look)
-        for leaf in LEAVES:
+        ahead = predicted_s(problem, named(up, sites), up.params.trigger_s)
+        for leaf, came in measured(look).items():
+            by_leaf[leaf].append(replace(came, model_s=ahead[leaf]))
             rows.append(
                 {
                     "placement": number if leaf == LEAVES[0] else None,
                     "table": leaf,
                     "at": ", ".join(sites[o.name] for o in OPERATORS if o.name[0] == leaf[0]),
                     "busiest site": f"{max(v.utilisation for v in look.verdicts.values()):.0%}",
-                    "measured, s": came[leaf],
+                    "measured, s": came.measured_s,
+                    "halves apart, s": came.apart_s,
                     "model, s": ahead[leaf] if math.isfinite(ahead[leaf]) else "never",
-                    "off by": f"{ahead[leaf] / came[leaf] - 1.0:+.0%}" if math.isfinite(ahead[leaf]) else "",
+                    "off by": f"{ahead[leaf] / came.measured_s - 1.0:+.0%}"
+                    if math.isfinite(ahead[leaf])
+                    else "",
                 }
             )
-            by_leaf[leaf].append((came[leaf], ahead[leaf]))
     return rows, ranked(list(by_leaf.values()))
 
 
-def ranked(groups: Sequence[Sequence[tuple[float, float]]]) -> str:
-    """`groups`: measured and predicted of one table each, in every placement."""
-    pairs = [pair for group in groups for pair in combinations(group, 2)]
-    alike = [pair for pair in pairs if _apart(pair[0][1], pair[1][1]) < ALIKE]
+def ranked(groups: Sequence[Sequence[Latency]]) -> str:
+    """`groups`: of one table each, in every placement."""
+    pairs, sure = list[tuple[Latency, Latency]](), list[tuple[Latency, Latency]]()
+    for group in groups:
+        own = list(itertools.combinations(group, 2))
+        # Halves differ by twice the standard deviation of a mean, two means by the square root of 2 times it.
+        chance_s = math.sqrt(statistics.fmean(each.apart_s**2 for each in group) / 2.0)
+        pairs += own
+        sure += [pair for pair in own if abs(pair[0].measured_s - pair[1].measured_s) > SURE * chance_s]
+    alike = [pair for pair in pairs if _apart(pair[0].model_s, pair[1].model_s) < ALIKE]
     told = []
     for apart in CLEAR:
-        clear = [p for p in pairs if p not in alike and _apart(p[0][0], p[1][0]) > apart]
-        right = sum((one > other) == (one_s > other_s) for (one_s, one), (other_s, other) in clear)
-        told.append(f"{right} of {len(clear)} pairs that differ by more than {apart:.0%}")
-    noise = sorted(_apart(one_s, other_s) for (one_s, _), (other_s, _) in alike)
+        clear = [p for p in pairs if p not in alike and _apart(p[0].measured_s, p[1].measured_s) > apart]
+        told.append(f"{_right(clear)} of {len(clear)} pairs that differ by more than {apart:.0%}")
+    beyond = [pair for pair in sure if pair not in alike]
+    told.append(f"{_right(beyond)} of {len(beyond)} that differ by more than chance")
+    noise = sorted(_apart(one.measured_s, other.measured_s) for one, other in alike)
     same = (
         f"{len(noise)} pairs are the same to the model, and were measured {statistics.median(noise):.0%} "
-        f"apart in the median, {noise[-1]:.0%} at most."
+        f"apart in the median, {noise[-1]:.0%} at most. "
         if noise
         else ""
     )
-    every = [ahead / came - 1.0 for group in groups for came, ahead in group]
+    every = [each.model_s / each.measured_s - 1.0 for group in groups for each in group]
     errors = sorted(abs(each) for each in every if math.isfinite(each))
     off = f"Off by {statistics.median(errors):.0%} in the median, {errors[-1]:.0%} at most"
     full = f"; {len(every) - len(errors)} of {len(every)} are behind a site that cannot keep up by the model."
-    return f"Ranked right: {', and '.join(told)}. {same} {off}{full if len(errors) < len(every) else '.'}"
+    return f"Ranked right: {', '.join(told)}. {same}{off}{full if len(errors) < len(every) else '.'}"
+
+
+def _right(pairs: Sequence[tuple[Latency, Latency]]) -> int:
+    return sum((one.model_s > other.model_s) == (one.measured_s > other.measured_s) for one, other in pairs)
 
 
 def _apart(one: float, other: float) -> float:
@@ -175,21 +216,22 @@ def _apart(one: float, other: float) -> float:
 def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
     chosen = PLACEMENTS[: int(words[0])] if words else PLACEMENTS
     with bench(OPERATORS, BenchParams(trigger_s=TRIGGER_S)) as up:
-        rates = stream_rates(up.problem)
-        looks = []
         with up.deployed(named(up, chosen[0])) as running:
             weigh_sites(up)
-            running.look(rates, 0, FIRST_TRIGGERS)
+            running.look({stream.name: RATE for stream in up.problem.streams}, 0, FIRST_TRIGGERS)
+        looks = []
         for sites in chosen:
-            looks.append((sites, look_at(up, sites, rates)))
-            print(sites, measured_s(looks[-1][1]), file=sys.stderr, flush=True)
+            looks.append((sites, look_at(up, sites)))
+            told = {leaf: round(each.measured_s, 2) for leaf, each in measured(looks[-1][1]).items()}
+            print(sites, told, file=sys.stderr, flush=True)
+        found = [each for _, look in looks for each in equations(look, 1.0)]
+        found += equations(look_at(up, chosen[0], LOW), LOW)
         with up.deployed(named(up, chosen[0])) as running:
-            idle = running.look({}, 2, TRIGGERS)
-        found = [each for _, look in looks for each in equations(look)]
-        costs = fit_costs([*found, *idle.equations()])
-        rows, told = compare(up, looks, costs)
+            found += running.look({}, 2, TRIGGERS).equations()
+        costs = fit_costs(found)
+        rows, told_ranks = compare(up, looks, costs)
     yield ResultTable.of("Latency from landing to result, mean of all rows", rows)
-    yield told
+    yield told_ranks
     yield f"CPU {describe(costs)}."
 
 

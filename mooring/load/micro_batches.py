@@ -5,9 +5,10 @@ tuple of a stream waits half an interval on average. What a batch writes is read
 it is there: a whole interval from the start of one batch to the start of the next, or several where a batch
 takes longer. The last batch counts with its own time.
 
-Batches of one site start together and share its cores evenly, each with at most one: a batch takes longer,
-the more there is beside it. What a batch has to do grows with the interval, its fixed part too, since
-`fixed_cores` is what a fragment takes at this interval without any tuples.
+Batches of one site become ready together, and an embedded site has as many threads as cores: their tasks run
+one after the other, in an order that differs from trigger to trigger. A batch waits for half of the others in
+the mean. What a batch has to do grows with the interval, its fixed part too, since `fixed_cores` is what a
+fragment takes at this interval without any tuples.
 """
 
 from __future__ import annotations
@@ -47,23 +48,19 @@ def batch_times_s(model: LoadModel, site_of_fragment: Ints, trigger_s: float) ->
         if float(loads[here].sum()) >= cores or float(loads[here].max(initial=0.0)) >= 1.0:
             batch_s[here] = math.inf
         else:
-            batch_s[here] = shared_evenly_s(loads[here] * trigger_s, cores)
+            batch_s[here] = in_any_order_s(loads[here] * trigger_s, cores)
     return batch_s
 
 
-def shared_evenly_s(work_s: Floats, cores: float) -> Floats:
-    """When jobs end that start together, share some cores evenly and use at most one each.
+def in_any_order_s(work_s: Floats, cores: float) -> Floats:
+    """When jobs end that become ready together and run one after the other, with at most one core each: the
+    mean over all orders.
 
-    >>> shared_evenly_s(np.array([1.0, 2.0, 3.0]), 1.0)
-    array([3., 5., 6.])
+    >>> in_any_order_s(np.array([1.0, 2.0]), 0.5)
+    array([4., 5.])
     """
-    ends, now, done = np.zeros(len(work_s)), 0.0, 0.0
-    for rank, job in enumerate(np.argsort(work_s, kind="stable").tolist()):
-        pace = min(1.0, cores / (len(work_s) - rank))
-        now += (float(work_s[job]) - done) / pace
-        done = float(work_s[job])
-        ends[job] = now
-    return ends
+    others_s = work_s.sum() - work_s
+    return np.asarray(work_s / min(1.0, cores) + others_s / (2.0 * cores))
 
 
 class _Ages:

@@ -95,7 +95,9 @@ def segment_cost(colony, tasks, sides, s, first, last, shared, variability, befo
     if colony.trigger_s > 0.0:
         there, more = row[1] + row[FIXED], flow[1] + flow[6]
         most = limit if is_new else math.inf
-        cost, effect = batch_cost(capacity, there, row[WEIGHT], more, flow[WEIGHT], most, colony.trigger_s)
+        cost, effect = batch_cost(
+            capacity, there, row[WEIGHT], more, flow[WEIGHT], flow[9], most, colony.trigger_s
+        )
         return cost, effect, 1.0
     was = station_of(capacity, row[0], row[1], row[2], row[3], row[4], row[FIXED])
     now = station_of(

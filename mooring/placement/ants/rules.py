@@ -46,17 +46,23 @@ def segment_flow(
     arrival_variability: float,
     trigger_s: float,
 ) -> Any:
-    """What the tasks first to last add to a site's totals when they are there together, and the core-seconds
-    until a message's result is there.
+    """What the tasks first to last add to a site's totals when they are there together, the core-seconds
+    until a message's result is there, and the cores that each task uses itself, by its weight.
 
     A message passes all of them before the next one begins (equation 3). In micro-batches (`trigger_s` > 0)
     each of them has batches of its own, and the weights of all count. The first `shared` of them run there
     already for somebody else: they add nothing but the queries that wait for them (section 3.10).
     """
     rate = load = square = squared_rates = irregular = weight = 0.0
-    fixed = memory = path = behind = behind_variance = 0.0
+    fixed = memory = path = weighted = behind = behind_variance = 0.0
     for k in range(last, first - 1, -1):
         path += tasks[k][PATH]
+        own_weight, own_load = tasks[k][WEIGHT], tasks[k][FIXED] + tasks[k][RATE] * tasks[k][WORK]
+        for n in range(len(sides)):
+            if sides[n][SIDE_TASK] == k and sides[n][SIDE_RATE] > 0.0:
+                own_weight += sides[n][SIDE_WEIGHT]
+                own_load += sides[n][SIDE_RATE] * sides[n][SIDE_WORK]
+        weighted += own_weight * own_load
         if trigger_s > 0.0 or k == first:
             weight += tasks[k][WEIGHT]
         if k < first + shared:
@@ -88,7 +94,7 @@ def segment_flow(
         square += own * (behind * behind + behind_variance)
         squared_rates += own * own
         irregular += own * arrival_variability
-    return rate, load, square, squared_rates, irregular, weight, fixed, memory, path
+    return rate, load, square, squared_rates, irregular, weight, fixed, memory, path, weighted
 
 
 def station_of(
@@ -131,8 +137,8 @@ def station_of(
 
 
 def batch_s(capacity_cores: float, load: float, fixed: float, trigger_s: float) -> float:
-    """How long the micro-batches of a site take: they share its cores for what comes within a trigger, and
-    for what every batch costs. Infinite where it cannot keep up."""
+    """After what time the last micro-batch of a site ends: they share its cores for what comes within a
+    trigger, and for what every batch costs. Infinite where it cannot keep up."""
     used = (load + fixed) / capacity_cores if capacity_cores > 0.0 else math.inf
     return trigger_s * used if used < 1.0 else math.inf
 
@@ -143,19 +149,25 @@ def batch_cost(
     weight_there: float,
     more: float,
     weight: float,
+    weighted: float,
     limit: float,
     trigger_s: float,
 ) -> tuple[float, float]:
     """What micro-batches that use so many more cores cost at a site, in seconds of the mean query, and the
     part of it that others have. Infinite beyond the limit.
 
-    Weights are of results whose last batch is here: before that, a batch's time is hidden by the trigger that
-    its reader waits for.
+    Batches run one after the other in any order, each at one core at most: before a batch come half of the
+    others in the mean (`load/micro_batches.py`). Weights are of results whose last batch is here: before
+    that, a batch's time is hidden by the trigger that its reader waits for.
+
+    weighted: the cores that each of the new ones uses itself, by its weight.
     """
     if not there + more < min(limit, 1.0) * capacity_cores:
         return math.inf, 0.0
-    effect = weight_there * trigger_s * more / capacity_cores
-    return weight * trigger_s * (there + more) / capacity_cores + effect, effect
+    half_s = trigger_s / (2.0 * capacity_cores)
+    effect = half_s * weight_there * more
+    itself = weighted * (2.0 * max(capacity_cores, 1.0) - 1.0)
+    return half_s * (weight * (there + more) + itself) + effect, effect
 
 
 def first_weights(through_s: Any, sharpness: float) -> Any:

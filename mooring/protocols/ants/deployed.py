@@ -73,7 +73,14 @@ class Deployed:
             there, more = totals[1] + totals[FIXED], flow[1] + flow[FIXED]
             most = limit if is_new else math.inf
             cost, effect = rules.batch_cost(
-                facts.capacity_cores, there, totals[WEIGHT], more, flow[WEIGHT], most, facts.trigger_s
+                facts.capacity_cores,
+                there,
+                totals[WEIGHT],
+                more,
+                flow[WEIGHT],
+                flow[9],
+                most,
+                facts.trigger_s,
             )
             return cost, effect, 1.0
         was = self._station(totals)

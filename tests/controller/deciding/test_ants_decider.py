@@ -73,12 +73,12 @@ def in_batches(capacity: float, sites: dict[str, str]) -> Picture:
 
 @pytest.mark.parametrize(("beta", "moves"), [("1.4", True), ("2.7", False)])
 def test_in_micro_batches_triggers_count_as_latency_that_no_move_saves(beta: str, moves: bool) -> None:
-    """g takes 6 s of triggers and a batch of 3.6 s beside h, which waits 1.8 s longer for it; elsewhere its
-    batch takes 1 s: 1.6 times as quick, not five times. h, with 2 s of triggers, would be 2.5 times."""
+    """h takes 2 s of triggers and a batch of 2.7 s beside g, which waits .9 s longer for it; elsewhere its
+    batch takes 1 s: 1.9 times as quick, not 3.6 times. g, with 6 s of triggers, would be 1.4 times."""
     seen = in_batches(0.55, {"f": "a", "g": "b", "h": "b"})
     proposal = AntsDecider({"beta": beta}, trigger_s=4.0).decide(seen)
     assert bool(proposal.moves) == moves
-    assert proposal.now.latency_ms["top"] == pytest.approx(6000 + 4000 * 0.5 / 0.55 + 40)
+    assert proposal.now.latency_ms["top"] == pytest.approx(6000 + 4000 * 0.375 / 0.55 + 40)
 
 
 def test_in_micro_batches_tuples_under_way_are_those_in_batches() -> None:
