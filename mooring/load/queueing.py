@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mooring.arrays import Floats
+from mooring.load.two_moment_wait import wait_in_services
+
+_waits_in_services = np.vectorize(wait_in_services, otypes=[np.float64])
 
 
 def mm1_sojourn_s(rate: ArrayLike, service_s: ArrayLike) -> Floats:
@@ -49,9 +52,9 @@ def kraemer_langenbach_belz_wait_s(
     """Allen-Cunneen with the correction of Kraemer and Langenbach-Belz (1976) for the arrivals' variability.
 
     From a load of .5 on within 9.5% of exact waits at variabilities of .25 to 4, where the plain form is up
-    to 93% off; the better one for planning. At light load (.3) it is 32% too low for regular arrivals and
-    service (both .25) and up to 15% off elsewhere: its factor falls as exp(-c / load), as with constant
-    arrivals, where gamma ones have a wait that falls as a power of the load. That is 1% of the latency there.
+    to 93% off. At light load (.3) it is 32% too low for regular arrivals and service (both .25) and up to 15%
+    off elsewhere: its factor falls as exp(-c / load), as with constant arrivals, where gamma ones have a wait
+    that falls as a power of the load.
     """
     ca2 = np.asarray(arrival_scv, dtype=np.float64)
     cs2 = np.asarray(service_scv, dtype=np.float64)
@@ -63,3 +66,15 @@ def kraemer_langenbach_belz_wait_s(
     factor = np.exp(np.where(ca2 <= 1, regular, bursty))
     plain = allen_cunneen_wait_s(rate, service_s, ca2, cs2)
     return np.where(np.isfinite(plain), plain * factor, np.inf)
+
+
+def interpolated_wait_s(
+    rate: ArrayLike, service_s: ArrayLike, arrival_scv: ArrayLike, service_scv: ArrayLike
+) -> Floats:
+    """Between what is exact: Poisson arrivals, exponential service, full load (`two_moment_wait.py`).
+
+    Within 5% of exact waits at loads of .1 to .95 and variabilities of .25 to 4; the one for planning.
+    """
+    service = np.asarray(service_s, dtype=np.float64)
+    found = _waits_in_services(np.asarray(rate, dtype=np.float64) * service, arrival_scv, service_scv)
+    return np.asarray(found * np.where(np.isinf(found), 1.0, service))

@@ -11,6 +11,9 @@ import numpy as np
 from numba import njit
 
 from mooring.arrays import Floats, Ints
+from mooring.load import two_moment_wait
+
+wait_in_services = njit(cache=True)(two_moment_wait.wait_in_services)
 
 ROUNDS = 200
 CLOSE = 1e-9
@@ -56,19 +59,11 @@ class Template(NamedTuple):
 
 @njit(cache=True)
 def wait_s(rate, service_s, arrival_scv, service_scv) -> float:  # type: ignore[no-untyped-def]
-    """Kraemer and Langenbach-Belz; infinite at full utilisation and beyond."""
+    """Infinite at full utilisation and beyond."""
     rho = rate * service_s
     if not rho < 1.0:
         return math.inf
-    if rho <= 0.0:
-        return 0.0
-    total = arrival_scv + service_scv
-    plain = rho / (1.0 - rho) * total / 2.0 * service_s
-    if arrival_scv <= 1.0:
-        power = -2.0 * (1.0 - rho) / (3.0 * rho) * (1.0 - arrival_scv) ** 2 / max(total, 1e-300)
-    else:
-        power = -(1.0 - rho) * (arrival_scv - 1.0) / max(arrival_scv + 4.0 * service_scv, 1e-300)
-    return float(plain * math.exp(power))
+    return float(service_s * wait_in_services(rho, arrival_scv, service_scv))
 
 
 @njit(cache=True)

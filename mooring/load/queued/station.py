@@ -16,14 +16,21 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from mooring.arrays import Floats, Ints
-from mooring.load.queueing import allen_cunneen_wait_s, kraemer_langenbach_belz_wait_s
+from mooring.load.queueing import (
+    allen_cunneen_wait_s,
+    interpolated_wait_s,
+    kraemer_langenbach_belz_wait_s,
+)
 
-Form = Literal["paper", "corrected"]
+Form = Literal["paper", "klb", "corrected"]
 WAITS: Mapping[Form, Callable[[Floats, Floats, Floats, Floats], Floats]] = {
     "paper": allen_cunneen_wait_s,
-    "corrected": kraemer_langenbach_belz_wait_s,
+    "klb": kraemer_langenbach_belz_wait_s,
+    "corrected": interpolated_wait_s,
 }
-"""Equation 9 as it stands, up to 93% off where arrivals are regular; and corrected, the one for planning."""
+"""Equation 9 as it stands, up to four times too much where arrivals are regular; with the factor of Kraemer
+and Langenbach-Belz, up to a third too low there at light load; and corrected at every load, the one for
+planning."""
 
 
 class Flow(NamedTuple):

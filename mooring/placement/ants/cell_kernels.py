@@ -9,11 +9,12 @@ import numpy as np
 from numba import njit
 
 from mooring.arrays import Floats, Ints
+from mooring.load.queued.latency_kernels import wait_in_services
 from mooring.placement.ants import rules
 
 next_random = njit(cache=True)(rules.next_random)
 ant_seed = njit(cache=True)(rules.ant_seed)
-station_of = njit(cache=True)(rules.station_of)
+moments_of = njit(cache=True)(rules.moments_of)
 batch_s = njit(cache=True)(rules.batch_s)
 slot_of = njit(cache=True)(rules.slot_of)
 is_good_trip = njit(cache=True)(rules.is_good_trip)
@@ -67,6 +68,15 @@ class CellLaws(NamedTuple):
     failures: int
     discouraged: float
     outstanding: float
+
+
+@njit(cache=True)
+def station_of(capacity, rate, load, square, squared_rates, irregular, fixed):  # type: ignore[no-untyped-def]
+    """Utilisation, mean wait in seconds, and how irregularly messages leave, from a site's totals."""
+    rho, service_s, arrivals, service, leaving = moments_of(
+        capacity, rate, load, square, squared_rates, irregular, fixed
+    )
+    return rho, service_s * wait_in_services(rho, arrivals, service), leaving
 
 
 @njit(cache=True)

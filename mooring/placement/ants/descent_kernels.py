@@ -15,8 +15,7 @@ from numba import njit
 from mooring.arrays import Floats, Ints
 from mooring.load.queued.latency_kernels import evaluate
 from mooring.placement.ants import rules
-
-station_of = njit(cache=True)(rules.station_of)
+from mooring.placement.ants.cell_kernels import station_of
 
 OVERLOADED_S = 1e6
 """Beyond any latency: how much too much there is counts first."""

@@ -97,7 +97,7 @@ def segment_flow(
     return rate, load, square, squared_rates, irregular, weight, fixed, memory, path, weighted
 
 
-def station_of(
+def moments_of(
     capacity_cores: float,
     rate: float,
     load: float,
@@ -105,16 +105,14 @@ def station_of(
     squared_rates: float,
     irregular: float,
     fixed: float,
-) -> tuple[float, float, float]:
-    """Utilisation, mean wait in seconds, and how irregularly messages leave, from a site's totals.
-
-    Equations 4 to 8, the wait corrected as Kraemer and Langenbach-Belz do.
-    """
+) -> tuple[float, float, float, float, float]:
+    """Of a site's totals as one queue (equations 4 to 8): utilisation, seconds of a message's service, how
+    irregularly messages come and are served, and how irregularly they leave."""
     speed = capacity_cores - fixed
     if rate <= 1e-9 or squared_rates <= 0.0:  # nothing, or what rounding leaves of flows that have gone
-        return 0.0, 0.0, 1.0
+        return 0.0, 0.0, 1.0, 0.0, 1.0
     if speed <= 0.0:
-        return math.inf, math.inf, 1.0
+        return math.inf, math.inf, 1.0, 0.0, 1.0
     rho = load / speed
     mean = load / rate
     service_scv = max(square / rate / (mean * mean) - 1.0, 0.0) if mean > 0.0 else 0.0
@@ -123,17 +121,7 @@ def station_of(
     arrival_scv = 1.0 - weight + weight * irregular / rate
     busy = min(rho, 1.0) * min(rho, 1.0)
     leaving = busy * service_scv + (1.0 - busy) * arrival_scv
-    if rho >= 1.0:
-        return rho, math.inf, leaving
-    if rho <= 0.0:
-        return 0.0, 0.0, leaving
-    total = arrival_scv + service_scv
-    wait = rho / (1.0 - rho) * total / 2.0 * mean / speed
-    if arrival_scv <= 1.0:
-        power = -2.0 * (1.0 - rho) / (3.0 * rho) * (1.0 - arrival_scv) ** 2 / max(total, 1e-300)
-    else:
-        power = -(1.0 - rho) * (arrival_scv - 1.0) / max(arrival_scv + 4.0 * service_scv, 1e-300)
-    return rho, wait * math.exp(power), leaving
+    return rho, mean / speed, arrival_scv, service_scv, leaving
 
 
 def batch_s(capacity_cores: float, load: float, fixed: float, trigger_s: float) -> float:

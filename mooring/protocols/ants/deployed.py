@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from mooring.load.two_moment_wait import wait_in_services
 from mooring.placement.ants import rules
 from mooring.protocols.ants.colony_params import SiteFacts
 from mooring.protocols.ants.messages import ChainSpec, Reservation, Segment
@@ -42,10 +43,12 @@ class Deployed:
         return self._station(totals)[1]
 
     def _station(self, totals: Sequence[float]) -> tuple[float, float, float]:
+        """Utilisation, mean wait in seconds, and how irregularly messages leave."""
         rate, load, square, squared_rates, irregular, _, fixed, _ = totals
-        return rules.station_of(
+        rho, service_s, arrivals, service, leaving = rules.moments_of(
             self._facts.capacity_cores, rate, load, square, squared_rates, irregular, fixed
         )
+        return rho, service_s * wait_in_services(rho, arrivals, service), leaving
 
     def cost(
         self,
