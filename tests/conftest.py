@@ -1,10 +1,13 @@
 """One profile for all property tests: the same examples on every run, and no limit on the time of one.
 
-And the order in which several workers (`-n 2`) share the tests out.
+And the order in which several workers (`-n 2`) share the tests out, and what they share.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +29,30 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What Mooring keeps between runs is kept with pytest's own things, apart from the user's."""
+    if (cache := getattr(config, "cache", None)) is not None:
+        os.environ.setdefault("MOORING_CACHE", str(cache.mkdir("mooring")))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Beside the first tests of a whole suite on several workers, an archive of Spark's classes is built
+    unless there is one: half a minute of CPU, once, and a server that starts after it needs half of its own.
+    """
+    config = session.config
+    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if not (is_whole and config.getoption("numprocesses", None) and "MOORING_CACHE" in os.environ):
+        return
+    building = [sys.executable, "-m", "tests.spark.quick_start"]
+    quiet = subprocess.DEVNULL
+    builder = subprocess.Popen(building, cwd=TESTS.parent, stdin=quiet, stdout=quiet, stderr=quiet)
+
+    def until_it_has_ended() -> None:
+        builder.wait()
+
+    config.add_cleanup(until_it_has_ended)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -46,8 +46,10 @@ ProjectMaker = Callable[..., Path]
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedSite]:
     from mooring.spark.sites.embedded_site import EmbeddedSite
     from mooring.spark.sites.java import find_java
+    from tests.spark.quick_start import quick_start
 
-    site = EmbeddedSite("here", tmp_path_factory.mktemp("site"), find_java(), capacity=2)
+    folder = tmp_path_factory.mktemp("site")
+    site = EmbeddedSite("here", folder, find_java(), capacity=2, options=quick_start())
     site.start()
     try:
         site.wait_ready()

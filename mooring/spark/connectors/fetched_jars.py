@@ -22,6 +22,7 @@ import pyspark
 from mooring.errors import EngineError, InputError
 from mooring.spark.connectors.wanted_jars import WantedJars, jar_name
 from mooring.spark.sites.java import Java
+from mooring.spark.sites.kept_files import kept_folder
 from mooring.whole_files import write_whole
 
 _RESOLVER = Path(__file__).parent / "classes" / "ResolvePackages.java"
@@ -37,8 +38,7 @@ OFFLINE = (
 
 
 def jars_folder() -> Path:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "mooring" / "jars"
+    return kept_folder() / "jars"
 
 
 def fetched_jars(wanted: WantedJars, java: Java, folder: Path | None = None) -> tuple[Path, ...]:

@@ -7,6 +7,7 @@ itself.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -14,9 +15,10 @@ from pathlib import Path
 import pyspark
 
 from mooring.errors import EngineError
-from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
+from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite, spark_home
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.java import Java
+from mooring.spark.sites.kept_files import kept_folder
 from mooring.spark.sites.local_files import HADOOPS_FILES
 
 _DUMP_PATIENCE_S = 180.0
@@ -24,10 +26,14 @@ _DUMP_PATIENCE_S = 180.0
 
 
 def archive_path(java: Java) -> Path:
-    """Where the archive for this Java and Spark lies, whether it has been built or not."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    """Where the archive for this Java and Spark lies, whether it has been built or not.
+
+    Java takes an archive only for jars that lie where they lay: every place of Spark has one of its own.
+    """
     suffix = "aot" if java.major >= 24 else "jsa"
-    return cache / "mooring" / f"spark-{pyspark.__version__}-java-{java.major}.{suffix}"
+    places = f"{java.path.resolve()}\n{spark_home().resolve()}"
+    mark = hashlib.sha256(places.encode()).hexdigest()[:8]
+    return kept_folder() / f"spark-{pyspark.__version__}-java-{java.major}-{mark}.{suffix}"
 
 
 def usable_archive(java: Java) -> Path | None:

@@ -57,6 +57,7 @@ def test_a_site_killed_in_the_middle_of_a_frame_loses_no_frame(site: EmbeddedSit
     from mooring.spark.chunks.site_nodes import SiteNodes
     from mooring.spark.sites.embedded_site import EmbeddedSite
     from mooring.spark.sites.java import find_java
+    from tests.spark.quick_start import quick_start
 
     first = blur()
     blurred = [first.whole(frame.cells) for frame in FRAMES]
@@ -64,7 +65,8 @@ def test_a_site_killed_in_the_middle_of_a_frame_loses_no_frame(site: EmbeddedSit
     steps = [ArrayStep(first, ("camera",)), ArrayStep(last, ("blur",))]
     router = TableRouter(RoutingTable.starting_with({"blur": HALVES, "edges": HALVES}))
     flow = ChunkFlow(steps, 2, router)
-    doomed = EmbeddedSite("doomed", tmp_path / "doomed", find_java(), capacity=0.9)
+    folder = tmp_path / "doomed"
+    doomed = EmbeddedSite("doomed", folder, find_java(), capacity=0.9, options=quick_start())
     doomed.start()
     try:
         doomed.wait_ready()

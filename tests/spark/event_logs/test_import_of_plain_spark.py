@@ -21,11 +21,12 @@ from pyspark.sql import functions as F
 from mooring.spark.event_logs.event_log import EventLogReader, LoggedApplication, LoggedQuery
 from mooring.spark.event_logs.imported_problem import import_applications
 from mooring.spark.event_logs.lines import LineCounts, log_groups, read_lines
-from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
+from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.java import find_java
 from mooring.spark.sites.local_files import HADOOPS_FILES
 from mooring.spark.storage.stream_logs import last_committed_batch
+from tests.spark.quick_start import quick_start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,7 +110,7 @@ def test_a_log_of_plain_spark_gives_the_queries_rows_and_batches_that_there_were
         "spark.app.name": "plain",
         **HADOOPS_FILES,
     }
-    options = EmbeddedOptions(settings=settings, heap_mb=768)
+    options = quick_start(settings=settings, heap_mb=768)
     site = EmbeddedSite("plain", tmp_path / "site", find_java(), capacity=2, options=options)
     site.start()
     try:

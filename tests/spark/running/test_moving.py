@@ -31,6 +31,7 @@ from mooring.spark.sites.java import find_java
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
 from mooring.spark.storage.checkpoints.state_store import PROVIDER, ROCKSDB
 from mooring.spark.storage.stream_logs import last_batch, recorded_settings
+from tests.spark.quick_start import quick_start
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -128,7 +129,7 @@ def make_engine(make_project: ProjectMaker) -> Iterator[EngineMaker]:
 def test_a_site_frozen_inside_a_batch_and_thawed_after_its_fragments_moved_changes_nothing(
     make_engine: EngineMaker, site: EmbeddedSite, tmp_path: Path
 ) -> None:
-    frozen = EmbeddedSite("a", tmp_path / "frozen", find_java(), capacity=1)
+    frozen = EmbeddedSite("a", tmp_path / "frozen", find_java(), capacity=1, options=quick_start())
     try:
         frozen.start()
         frozen.wait_ready()

@@ -18,11 +18,12 @@ from mooring.spark.pipeline.project import load_project
 from mooring.spark.profile.sources import outside_sources, read_sample
 from mooring.spark.running.meters import FragmentMeter
 from mooring.spark.runs.results import read_stored
-from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
+from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.java import find_java
 from tests.spark.connectors.kafka_broker import KafkaBroker
 from tests.spark.connectors.kafka_jars import Part, fetch_all
+from tests.spark.quick_start import quick_start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,7 +100,7 @@ def connected(
     jars: dict[Part, list[Path]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[EmbeddedSite]:
     """A site whose server has the connector."""
-    options = EmbeddedOptions(jars=tuple(jars["connector"]))
+    options = quick_start(jars=tuple(jars["connector"]))
     site = EmbeddedSite("here", tmp_path_factory.mktemp("site"), find_java(), capacity=2, options=options)
     site.start()
     try:

@@ -21,11 +21,12 @@ from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.engine import SparkEngine
 from mooring.spark.runs.left_sessions import FILE_NAME
 from mooring.spark.runs.project_run import check_storage, read_layout
-from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite, spark_home
+from mooring.spark.sites.embedded_site import EmbeddedSite, spark_home
 from mooring.spark.sites.endpoint import Endpoint, open_session
 from mooring.spark.sites.java import find_java
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
 from mooring.spark.storage.owned_folder import newest_owned
+from tests.spark.quick_start import quick_start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,7 +115,7 @@ def cluster(standalone_master: str, tmp_path_factory: pytest.TempPathFactory) ->
         "spark.executor.cores": "1",
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
-    options = EmbeddedOptions(settings=settings)
+    options = quick_start(settings=settings)
     server = EmbeddedSite("cluster", tmp_path_factory.mktemp("cluster"), find_java(), options=options)
     server.start()
     try:

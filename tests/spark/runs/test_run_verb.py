@@ -14,6 +14,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.spark.sites.class_archive import usable_archive
+from mooring.spark.sites.java import find_java
+
 if TYPE_CHECKING:
     from tests.spark.runs.conftest import EvenNumbersMaker, Verb, WaitUntil
 
@@ -24,12 +27,14 @@ PLACED = {"numbers:ingest": "here", "kept": "here"}
 
 @pytest.fixture
 def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """A temporary directory, a home and a cache that only the runs of this test use."""
-    made = []
-    for variable in ("TMPDIR", "HOME", "XDG_CACHE_HOME"):
+    """A temporary directory, a home and caches that only the runs of this test use."""
+    made, archive = [], usable_archive(find_java())
+    for variable in ("TMPDIR", "HOME", "XDG_CACHE_HOME", "MOORING_CACHE"):
         made.append(tmp_path / variable)
         made[-1].mkdir()
         monkeypatch.setenv(variable, str(made[-1]))
+    if archive is not None:
+        (made[-1] / archive.name).symlink_to(archive)
     return made
 
 

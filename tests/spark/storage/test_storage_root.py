@@ -22,6 +22,7 @@ from mooring.spark.sites.java import find_java
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
 from mooring.spark.storage.owned_folder import unowned
 from mooring.spark.storage.storage_root import StorageRoot, local_path
+from tests.spark.quick_start import quick_start
 
 if TYPE_CHECKING:
     from tests.spark.conftest import ProjectMaker
@@ -63,7 +64,7 @@ def wait_until(engine: SparkEngine, happened: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def other_site(tmp_path: Path) -> Iterator[EmbeddedSite]:
-    made = EmbeddedSite("a", tmp_path / "site", find_java(), capacity=2)
+    made = EmbeddedSite("a", tmp_path / "site", find_java(), capacity=2, options=quick_start())
     made.start()
     try:
         made.wait_ready()
