@@ -8,7 +8,8 @@ own; either takes at most as many hops as the tree is deep, the logarithm of the
 Which sites a node of the tree has is fixed by their numbers; at which value it splits is not. Samples of the
 adverts travel up the tree, and where one half has more than its share the first site of the node (its keeper)
 splits it, and everything below it, anew at the medians. Adverts are soft state: they are repeated, expire,
-and find their new place by themselves.
+and find their new place by themselves. The box of a site that is silent is its sibling's until it is heard of
+again.
 """
 
 from __future__ import annotations
@@ -153,6 +154,8 @@ class Directory:
         self._holder: int | None = None
         self._pending: dict[int, _Pending] = {}
         self._searches = 0
+        self.silent: set[int] = set()
+        """Sites that nothing is heard of, as far as this one knows: nothing is sent by way of them."""
 
     def advertise(self, attributes: Point, note: Coordinate | None, now_ms: float) -> Sequence[Effect]:
         """Tell what this site has, in place of what it told before."""
@@ -225,14 +228,21 @@ class Directory:
 
     def _contact(self, low: int, high: int) -> int:
         """A site of a node of the tree; different sites ask different ones."""
-        return low + self._site % (high - low)
+        first, count = self._site % (high - low), high - low
+        around = (low + (first + k) % count for k in range(count))
+        return next((site for site in around if site not in self.silent), low + first)
+
+    def _half_there(self, low: int, high: int, upper: bool) -> tuple[int, int]:
+        """A half of a node of the tree, or the other one where nobody of it is heard of."""
+        half, other = _half(low, high, upper), _half(low, high, not upper)
+        return half if any(site not in self.silent for site in range(*half)) else other
 
     def _route(self, message: Advertise) -> Sequence[Effect]:
         low, high, advert = message.low, message.high, message.advert
         while high - low > 1:
             split = self.splits.get((low, high))
             upper = split is not None and advert.attributes[split.attribute] > split.value
-            low, high = _half(low, high, upper)
+            low, high = self._half_there(low, high, upper)
             if not low <= self._site < high:
                 return (Send(self._contact(low, high), Advertise(advert, low, high, message.hops + 1)),)
         known = self.stored.get(advert.site)
@@ -245,7 +255,7 @@ class Directory:
         effects: list[Effect] = []
         while high - low > 1:
             sides = self._sides(low, high, search.ranges)
-            halves = [_half(low, high, upper) for upper in sides]
+            halves = list(dict.fromkeys(self._half_there(low, high, upper) for upper in sides))
             part = weight // len(halves)
             for half in halves:
                 if not half[0] <= self._site < half[1]:

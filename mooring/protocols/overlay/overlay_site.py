@@ -7,6 +7,7 @@ trace of: generations are forgotten with the next round of the same coordinator,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -35,6 +36,9 @@ from mooring.protocols.protocol import (
     Started,
     TimerDue,
 )
+
+SILENT_AFTER = 2
+"""Times that a neighbour may be asked in vain before the directory does without it."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,8 @@ class OverlaySite:
         self._registry: dict[int, tuple[float, int]] = {o: (0.0, at) for o, at in start.registered}
         self._measuring: dict[int, list[tuple[int, m.Take, tuple[float, float]]]] = {}
         self._neighbours: list[int] = []
+        self._unheard: Counter[int] = Counter()
+        """Neighbours, and how often they were asked since they were last heard of."""
         self._next_turn_ms: float | None = None
 
     def is_so(self, hosted: Iterable[m.HostedOperator], runs_at: Mapping[int, int]) -> None:
@@ -127,7 +133,9 @@ class OverlaySite:
             self._next_turn_ms = now_ms + self._params.directory.period_ms
             effects += [*self._advertise(now_ms), *self.directory.turn(now_ms), *self.searches.turn()]
             effects += [Send(peer, m.Echo(now_ms)) for peer in self._neighbours[:2]]
+            self._unheard.update(self._neighbours[:2])
             self._neighbours = [*self._neighbours[2:], *self._neighbours[:2]]
+            self.directory.silent = {peer for peer, times in self._unheard.items() if times > SILENT_AFTER}
         return (*effects, *self.coordinator.timer(now_ms))
 
     def _advertise(self, now_ms: float) -> Sequence[Effect]:
@@ -136,6 +144,8 @@ class OverlaySite:
         return self.directory.advertise((*coordinate.position_ms, *left), coordinate, now_ms)
 
     def _receive(self, sender: int, message: Data, now_ms: float) -> Sequence[Effect]:
+        self._unheard.pop(sender, None)
+        self.directory.silent.discard(sender)
         if isinstance(message, DirectoryMessage):
             effects, found = self.directory.receive(sender, message, now_ms)
             return effects if found is None else (*effects, *self.searches.found(found))

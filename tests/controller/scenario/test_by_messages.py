@@ -80,6 +80,15 @@ def test_a_site_that_has_less_is_relieved_by_a_stored_plan_under_a_lease(scenari
     assert after["late_queries"] == 0.0
 
 
+def test_a_site_lost_with_its_part_of_the_directory_does_not_hide_the_others(scenario: MakeScenario) -> None:
+    """It is lost before anything is wrong, and plans made without it lead to the site that is left."""
+    lost = {"at_s": 40, "site": "b", "lost": True}
+    less = {"at_s": 70, "site": "a", "capacity": 0.25}
+    course = run_adapted(scenario(lost, less, seconds=140), decided_by("overlay"))
+    moves = [move for move in course.moves if move.asked_by == "adapting: overlay"]
+    assert [(move.from_site, move.to_site) for move in moves] == [("a", "c")]
+
+
 def test_the_site_that_a_lease_moves_to_is_lost_and_another_plan_is_taken(scenario: MakeScenario) -> None:
     """It is lost while its room is reserved, between two looks; what is proposed instead waits for the end of
     the pause that recovery is followed by.
