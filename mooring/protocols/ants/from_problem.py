@@ -24,6 +24,7 @@ def site_facts(search: LatencySearch, neighbours: Sequence[Sequence[int]]) -> li
             float(search.fragments.memory_limit_mb[s]),
             tuple(tuple(template.latency_s[n].tolist()) for n in own),
             search.trigger_s,
+            search.delay_limit_s,
         )
         for s, own in enumerate(neighbours)
     ]

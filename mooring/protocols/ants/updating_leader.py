@@ -33,7 +33,7 @@ from mooring.protocols.protocol import Effect, Send
 
 LOOKS_PER_LIFE = 1_000_000
 """So that the ants of a new incarnation have other numbers than those of the last."""
-SCOUTS_PER_WAY = 2
+SCOUTS_PER_WAY = 1
 """Scouts in a row that may find nothing better, per site and fragment that could go there."""
 
 
