@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from mooring.errors import InputError
 from mooring.placement.ants.ant_params import AntParams
 
+ENDLESS = 1e300
+"""What messages have instead of infinity, which traces cannot keep."""
+
 
 @dataclass(frozen=True)
 class SiteFacts:

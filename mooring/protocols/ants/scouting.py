@@ -17,6 +17,7 @@ import msgspec
 
 from mooring.placement.ants import rules
 from mooring.placement.ants.ant_params import AntParams
+from mooring.protocols.ants.colony_params import ENDLESS
 from mooring.protocols.ants.deployed import Deployed
 from mooring.protocols.ants.messages import ChainSpec, ScoutAnt, ScoutReturn, Segment
 
@@ -151,7 +152,8 @@ def _cost(
     limit: float,
 ) -> tuple[float, float]:
     waits = not (chain.from_fragment and first == 0 and site == chain.source)
-    return deployed.cost(chain, first, last, variability, before, waits=waits, limit=limit)[:2]
+    cost, effect, _ = deployed.cost(chain, first, last, variability, before, waits=waits, limit=limit)
+    return min(cost, ENDLESS), effect
 
 
 def _looked_by(back: ScoutReturn, site: int, deployed: Deployed, limit: float) -> ScoutReturn:
@@ -194,7 +196,7 @@ def _behind(scout: ScoutAnt, at: int, deployed: Deployed, limit: float) -> tuple
                 _cost(chain, own.site, first, own.last, own.variability, other.site, deployed, limit)
             )
     if _is_bound(scout, at, own.site, other.site):
-        return (*found, (math.inf, 0.0))
+        return (*found, (ENDLESS, 0.0))
     return (*found, (-deployed.onward_cost(chain, _next(scout, at)), 0.0))
 
 
@@ -206,7 +208,7 @@ def _settled(back: ScoutReturn, deployed: Deployed, limit: float) -> tuple[Scout
     onward = deployed.onward_cost(chain, _next(scout, at + 1))
     least, border, kept = own.cost + behind.cost, behind.first, ((own.cost, own.effect), (0.0, 0.0))
     for first, (cost, effect) in enumerate(back.behind, own.first):
-        if first == behind.first or not cost < math.inf:
+        if first == behind.first or not cost < ENDLESS:
             continue
         there = (0.0, 0.0)
         if first > own.first:

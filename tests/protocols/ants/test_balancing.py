@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from mooring.protocols.ants.colony_params import SiteFacts
+from mooring.protocols.ants.colony_params import ENDLESS, SiteFacts
 from mooring.protocols.ants.deployed import Deployed
 from mooring.protocols.ants.messages import ChainSpec, ScoutAnt, ScoutReturn, Segment
 from mooring.protocols.ants.scouting import balanced, reported
@@ -98,3 +99,13 @@ def test_what_is_shared_stays_where_it_runs() -> None:
     to, back = balanced(ScoutReturn(scout, 0.0, 1), 2, (), sites.deployed[2], LIMIT)
     to, back = balanced(back, to, (3,), sites.deployed[1], LIMIT)
     assert (to, back.scout.segments) == (0, tuple(own))
+
+
+def test_what_scouts_carry_where_there_is_no_room_can_be_traced() -> None:
+    """JSON has no infinity: a trace with one could not be replayed."""
+    own = Sites((1.0, 1.0, 1.0, 1.0), {}).cost([(1, 0, 1), (2, 2, 2)])
+    scout = ScoutAnt(chain(), 1, 1, 12345, 1, 0.6, 0.0, 0.0, (0, 1, 2), tuple(own), 3, 1.0)
+    full = Sites((1.0, 1.0, 0.15, 1.0), {}).deployed[2]
+    _, back = balanced(ScoutReturn(scout, 0.0, 1), 2, (), full, LIMIT)
+    assert [cost == ENDLESS for cost, _ in back.behind] == [True, True, False, False]
+    assert msgspec.json.decode(msgspec.json.encode(back), type=ScoutReturn) == back
