@@ -52,6 +52,9 @@ class Ants:
     """The largest load limit alpha that a scout draws; the smallest is .6, or this."""
     delay_limit_ms: float = 0.0
     """What new tasks and what is there already may take at a site together (equation 11); 0: any time."""
+    outstanding: float = 0.0
+    """A report whose effect on others is at most this part of its own latency is taken at once (section 3.8);
+    0: never, since on empty sites that is the first one."""
     beta: float = 1.0
     """A chain moves when its latency is this many times that of the best report."""
     descent: int = 0
@@ -79,6 +82,7 @@ class Ants:
             strength=self.strength,
             least_limit=min(0.6, self.load_limit),
             most_limit=self.load_limit,
+            outstanding=self.outstanding,
             beta=self.beta,
         )
 
