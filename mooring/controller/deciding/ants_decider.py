@@ -91,7 +91,9 @@ class AntsDecider:
         model = picture.model if problem is picture.problem else build_load_model(problem)
         # What may not be moved now is as if it were pinned: chains begin and end there.
         pinned = np.where(picture.movable[rows], model.pinned_site, sites)
-        search = LatencySearch.of(problem, replace(model, pinned_site=pinned), self.trigger_s)
+        search = LatencySearch.of(
+            problem, replace(model, pinned_site=pinned), self.trigger_s, self.policy.delay_limit_ms / 1e3
+        )
         if self._colony is None:
             rng = np.random.default_rng(self.seed)
             neighbours = neighbours_of(problem.network, len(problem.sites), rng)

@@ -60,7 +60,7 @@ def place_one(trial: Trial) -> list[Row]:
 
 
 def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
-    tasks, numbers = ((1, 3, 5), 2) if quick else (tuple(SITES), 20)
+    tasks, numbers = ((1, 3, 5), 2) if quick else (tuple(SITES), 100)
     return run_trials(place_one, [Trial(k, n, seed) for k in tasks for n in range(numbers)], report)
 
 
@@ -107,7 +107,7 @@ ANTS_FIGURE_2A = Experiment(
             where=lambda row: row["policy"] == "ants",
         ),
     ),
-    setting="Transit-stub networks of 200 ms across, sites of 1, 2 or 4 cores; 100 routing ants, 60 scouts.",
+    setting="Transit-stub networks of 200 ms across, sites of 1, 2 or 4 cores; 20 routing ants, 60 scouts.",
     run=run,
     draw=draw,
 )

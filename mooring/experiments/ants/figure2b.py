@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SITES = 100
 POLICIES = ("ants", "ants, descent", "descent", "descent, random start", "random")
-DRAWS = 200
+DRAWS = 1000
 """Random placements that are drawn at most for one that overloads nothing."""
 
 
@@ -117,7 +117,15 @@ def conclude(rows: Sequence[Row]) -> list[str]:
         np.mean([float(row["steps"]) / count for row in own if row["queries"] == count])
         for count in (counts[0], counts[-1])
     )
-    return [f"Ants made {few:,.0f} steps per query for {counts[0]} queries, {many:,.0f} for {counts[-1]}."]
+    said = [f"Ants made {few:,.0f} steps per query for {counts[0]} queries, {many:,.0f} for {counts[-1]}."]
+    for count in counts:
+        drawn = sum((row["policy"], row["queries"]) == ("random", count) for row in rows)
+        if drawn < (trials := sum(row["queries"] == count for row in own)):
+            said.append(
+                f"With {count} queries, {trials - drawn} of {trials} trials have no random placement: each "
+                f"of {DRAWS:,} overloaded a site. The means of the others are of all trials."
+            )
+    return said
 
 
 ANTS_FIGURE_2B = Experiment(

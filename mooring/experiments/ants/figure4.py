@@ -58,6 +58,7 @@ def deploy_all(trial: Trial) -> list[Row]:
     policy = Ants(load_limit=LIMIT, rounds=1)
     run = policy.forage(drawn.problem, Context.of(drawn.problem, trial.seed + trial.number))
     steps, placing = int(run.colony.steps.sum()), float(run.colony.sent_bytes.sum())
+    run.is_running = True
     for number in run.ways:
         run.improve(number, policy.routing_again, SCOUTS_AGAIN)
     again = float(run.colony.sent_bytes.sum()) - placing

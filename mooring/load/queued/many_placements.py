@@ -7,6 +7,7 @@ Crossings that cost CPU (`comm_us`) are left out here; where a problem has them,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -50,18 +51,18 @@ class ManyPlacements:
         evaluate(self.template, site_of_fragment, query_s, wait_s, utilisation)
         return QueuedLatencies(query_s, wait_s, utilisation)
 
-    @property
+    @cached_property
     def weights(self) -> Floats:
         """Per arc: by how much the mean latency of all queries grows with its delay. Results are followed
         backwards, by the shares in which they come."""
         weights, of_node = np.zeros(len(self.arcs)), np.zeros(len(self.template.fragment_of))
         template, by_reader = self.template, self._by_reader()
-        queries = max(len(template.query_site), 1)
+        queries, made = max(len(template.query_site), 1), template.rate * template.out_mean
         for q in range(len(template.query_site)):
             _divide(1.0 / queries, by_reader.get(~q, []), template.rate, weights)
         for node in reversed(template.order.tolist()):
             of_node[node] = weights[template.out_start[node] : template.out_start[node + 1]].sum()
-            _divide(of_node[node], by_reader.get(node, []), template.rate * template.out_mean, weights)
+            _divide(of_node[node], by_reader.get(node, []), made, weights)
         return weights
 
     def _by_reader(self) -> dict[int, list[int]]:

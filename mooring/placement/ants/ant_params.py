@@ -26,8 +26,11 @@ class AntParams:
     least_limit: float = 0.6
     """Every scout draws its load limit alpha between these two."""
     most_limit: float = 0.95
-    most_skipped: float = 0.6
+    most_skipped: float = 0.7
     """Every scout draws the share of sites that it passes without placing anything between 0 and this."""
+    most_astray: float = 0.2
+    """Every scout draws how much it leaves to chance at a cell between 0 and this: so much of the choice is
+    among all neighbours alike. Without, nobody comes by sites off the quickest ways."""
     failures: int = 3
     """Scouts of different greediness that must fail on one path before it is discouraged."""
     discouraged: float = 0.3
@@ -52,8 +55,11 @@ class AntParams:
             )
         if self.sharpness < 0.0:
             raise InputError(f"found {self.sharpness}, expected 0 or more", field="sharpness")
-        if not 0.0 <= self.most_skipped < 1.0:
-            raise InputError(f"found {self.most_skipped}, expected less than 1", field="most_skipped")
+        if not 0.0 <= self.most_skipped < 1.0 or not 0.0 <= self.most_astray <= 1.0:
+            raise InputError(
+                f"found {self.most_skipped} and {self.most_astray}, expected parts of 1",
+                field="most_skipped",
+            )
         if self.beta < 1.0 or self.tolerance < 0.0 or self.confidence < 0.0 or self.outstanding < 0.0:
             raise InputError(
                 f"found beta {self.beta}, tolerance {self.tolerance}, confidence {self.confidence} and "

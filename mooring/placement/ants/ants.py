@@ -50,6 +50,11 @@ class Ants:
     """c of the reinforcement r = c T_best / T."""
     load_limit: float = 0.95
     """The largest load limit alpha that a scout draws; the smallest is .6, or this."""
+    delay_limit_ms: float = 0.0
+    """What new tasks and what is there already may take at a site together (equation 11); 0: any time."""
+    outstanding: float = 0.0
+    """A report whose effect on others is at most this part of its own latency is taken at once (section 3.8);
+    0: never, since on empty sites that is the first one."""
     beta: float = 1.0
     """A chain moves when its latency is this many times that of the best report."""
     descent: int = 0
@@ -61,6 +66,8 @@ class Ants:
 
     def __post_init__(self) -> None:
         self.params()
+        if not 0.0 <= self.delay_limit_ms < float("inf"):
+            raise InputError(f"found {self.delay_limit_ms}, expected 0 or more ms", field="delay_limit_ms")
         if self.reuse and self.descent > 0:
             raise InputError(
                 f"found reuse with {self.descent} passes of descent, which counts every operator: "
@@ -75,6 +82,7 @@ class Ants:
             strength=self.strength,
             least_limit=min(0.6, self.load_limit),
             most_limit=self.load_limit,
+            outstanding=self.outstanding,
             beta=self.beta,
         )
 
@@ -93,7 +101,7 @@ class Ants:
 
     def forage(self, problem: Problem, context: Context) -> ColonyRun:
         """Let the colony do its work; chains that it refuses are without sites."""
-        search = LatencySearch.of(problem, context.load)
+        search = LatencySearch.of(problem, context.load, delay_limit_s=self.delay_limit_ms / 1e3)
         neighbours = neighbours_of(problem.network, len(problem.sites), context.rng)
         seed = int(context.rng.integers(LARGEST_SEED))
         pinned = context.load.pinned_site.astype(np.int64)
@@ -147,7 +155,7 @@ class Ants:
             name = run.search.problem.fragment_names[chains[0].fragments[0]]
             raise InfeasibleError(
                 f"no scout found room for {len(chains)} chains, the first begins with {name!r}",
-                remedy="add capacity or memory, or raise load_limit",
+                remedy="add capacity or memory, or raise load_limit or delay_limit_ms",
             )
         return sites
 

@@ -24,12 +24,12 @@ reinforced = njit(cache=True)(rules.reinforced)
 MODULUS = rules.MODULUS
 FIXED = 6
 """The column of a site's totals."""
-ANT_BYTES, HOP_BYTES = 115.0, 20.0
+ANT_BYTES, HOP_BYTES = 50.0, 20.0
 """Of a routing ant as it is encoded: with nothing on its back, and per site of its path."""
 
 
 class Colony(NamedTuple):
-    """Cells, and what is deployed at their sites. All but the first six change."""
+    """Cells, and what is deployed at their sites. All but the first seven change."""
 
     neighbour: Ints
     """Site x slot; -1: none."""
@@ -39,6 +39,8 @@ class Colony(NamedTuple):
     seed: int
     trigger_s: float
     """Between micro-batches; 0: messages queue."""
+    delay_limit_s: float
+    """Of what may be spent at a site, as `rules.is_too_slow` has it; 0: any."""
     pheromone: Floats
     """Destination x site x slot."""
     trip_mean: Floats
@@ -65,9 +67,13 @@ class CellLaws(NamedTuple):
     least_limit: float
     most_limit: float
     most_skipped: float
+    most_astray: float
     failures: int
     discouraged: float
     outstanding: float
+    scout_bytes: float
+    task_bytes: float
+    segment_bytes: float
 
 
 @njit(cache=True)
@@ -88,7 +94,7 @@ def wait_s(colony, s) -> float:  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def next_slot(colony, destination, s, is_visited, state):  # type: ignore[no-untyped-def]
+def next_slot(colony, destination, s, is_visited, state, astray):  # type: ignore[no-untyped-def]
     """Among neighbours not visited yet, or all of them where all are."""
     slots = colony.neighbour.shape[1]
     is_open, some = np.zeros(slots, np.bool_), False
@@ -100,7 +106,7 @@ def next_slot(colony, destination, s, is_visited, state):  # type: ignore[no-unt
         for slot in range(slots):
             is_open[slot] = colony.neighbour[s, slot] >= 0
     state = next_random(state)
-    return slot_of(colony.pheromone[destination, s], is_open, state / MODULUS), state
+    return slot_of(colony.pheromone[destination, s], is_open, state / MODULUS, astray), state
 
 
 @njit(cache=True)
@@ -115,7 +121,7 @@ def routing_ant(colony, law, source, destination, state) -> bool:  # type: ignor
     s, now_s, clock_s = source, 0.0, 0.0
     while s != destination:
         _count_step(colony, size)
-        slot, state = next_slot(colony, destination, s, is_visited, state)
+        slot, state = next_slot(colony, destination, s, is_visited, state, 0.0)
         other = colony.neighbour[s, slot]
         took_s = wait_s(colony, s) + colony.latency_s[s, other]
         if not took_s < math.inf:

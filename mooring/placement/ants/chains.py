@@ -8,6 +8,7 @@ sides.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
@@ -79,15 +80,16 @@ def in_batches(chain: Chain, ends: Floats, begun_s: Floats, trigger_s: float) ->
 class _Cut:
     def __init__(self, problem: Problem, model: LoadModel, many: ManyPlacements) -> None:
         self.problem, self.model, self.many = problem, model, many
-        self.weights = many.weights
+        self.weights = many.weights.tolist()
         self.template = many.template
         count = len(problem.fragments)
         self.into: list[list[int]] = [[] for _ in range(count)]
         """Per fragment, its arcs from elsewhere, heaviest first."""
         self.out: list[list[int]] = [[] for _ in range(count)]
-        for a, arc in enumerate(many.arcs):
-            source = int(self.template.fragment_of[arc.producer])
-            target = NOWHERE if arc.reader is None else int(self.template.fragment_of[arc.reader])
+        fragment_of = self.template.fragment_of.tolist()
+        self.source = [fragment_of[arc.producer] for arc in many.arcs]
+        self.target = [NOWHERE if arc.reader is None else fragment_of[arc.reader] for arc in many.arcs]
+        for a, (source, target) in enumerate(zip(self.source, self.target, strict=True)):
             if source != target or source < 0:
                 if target >= 0:
                     self.into[target].append(a)
@@ -96,6 +98,10 @@ class _Cut:
         for arcs in (*self.into, *self.out):
             arcs.sort(key=lambda a: (-self.weights[a], -many.arcs[a].rate, a))
         self.inside = Inside(problem, many)
+        first = {j: n for n, j in enumerate(problem.graph.order)}
+        self.order = sorted(range(count), key=lambda f: min(first[j] for j in problem.fragments[f]))
+        """Of fragments, as flows go: by their first operator."""
+        self.rank = {f: n for n, f in enumerate(self.order)}
         self.queries = self._queries_below()
 
     def chains(self) -> list[Chain]:
@@ -122,7 +128,7 @@ class _Cut:
         root = {f: f for f in left}
         for f in left:
             for a in self.into[f]:
-                if (source := self._source(a)) in root:
+                if (source := self.source[a]) in root:
                     root[_root(root, source)] = _root(root, f)
         groups: dict[int, list[int]] = {}
         for f in left:
@@ -130,18 +136,8 @@ class _Cut:
         return list(groups.values())
 
     def _components(self) -> list[list[int]]:
-        """FragmentFlows that flows connect, in topological order (by their first operator in the graph's)."""
-        rank = {j: n for n, j in enumerate(self.problem.graph.order)}
-        order = sorted(range(len(self.into)), key=lambda f: min(rank[j] for j in self.problem.fragments[f]))
-        self.rank = {f: n for n, f in enumerate(order)}
-        return self._pieces(order)
-
-    def _source(self, a: int) -> int:
-        return int(self.template.fragment_of[self.many.arcs[a].producer])
-
-    def _target(self, a: int) -> int:
-        reader = self.many.arcs[a].reader
-        return NOWHERE if reader is None else int(self.template.fragment_of[reader])
+        """Fragments that flows connect, in topological order (by their first operator in the graph's)."""
+        return self._pieces(self.order)
 
     def _longest(self, left: Sequence[int]) -> tuple[tuple[int, float, int], list[int]]:
         """Most fragments; of equals the heaviest way, then the first. With what ranks it among others."""
@@ -150,10 +146,10 @@ class _Cut:
         for f in left:
             best[f] = (1, 0.0, NOWHERE)
             for a in self.into[f]:
-                source = self._source(a)
+                source = self.source[a]
                 if source in free and source in best and self.rank[source] < self.rank[f]:
                     length, weight, _ = best[source]
-                    candidate = (length + 1, weight + float(self.weights[a]), source)
+                    candidate = (length + 1, weight + self.weights[a], source)
                     if candidate[:2] > best[f][:2]:
                         best[f] = candidate
         at = max(left, key=lambda f: (*best[f][:2], -self.rank[f]))
@@ -168,7 +164,7 @@ class _Cut:
         leaving, end = self._exit(path[-1], placed)
         entries = [entry]
         for before, after in pairwise(path):
-            entries.append(next(a for a in self.into[after] if self._source(a) == before))
+            entries.append(next(a for a in self.into[after] if self.source[a] == before))
         exits = [*entries[1:], leaving]
         tasks = np.array([self._task(f, a, b) for f, a, b in zip(path, entries, exits, strict=True)])
         sides = [
@@ -183,16 +179,21 @@ class _Cut:
             end,
             tasks,
             np.array(sides).reshape(-1, 6),
-            float(np.nan_to_num(self.template.at_source[entry], nan=1.0)) if entry is not None else 1.0,
-            0.0 if leaving is None else float(self.weights[leaving]),
+            self._variability(entry),
+            0.0 if leaving is None else self.weights[leaving],
             tuple(sorted(set().union(*(self.queries[f] for f in path)))),
             tasks[:, WEIGHT].copy(),
         )
 
+    def _variability(self, entry: int | None) -> float:
+        """Of what comes to the chain; a fragment before it may be anywhere."""
+        found = math.nan if entry is None else float(self.template.at_source[entry])
+        return 1.0 if math.isnan(found) else found
+
     def _entry(self, fragment: int, placed: np.ndarray) -> tuple[int | None, End]:
         """The heaviest input that comes from somewhere: a stream with a site, or a placed fragment."""
         for a in self.into[fragment]:
-            producer, source = self.many.arcs[a].producer, self._source(a)
+            producer, source = self.many.arcs[a].producer, self.source[a]
             if source < 0 and self.template.stream_site[producer] >= 0:
                 return a, End(site=int(self.template.stream_site[producer]))
             if source >= 0 and placed[source]:
@@ -201,7 +202,7 @@ class _Cut:
 
     def _exit(self, fragment: int, placed: np.ndarray) -> tuple[int | None, End]:
         for a in self.out[fragment]:
-            query, target = self.many.arcs[a].query, self._target(a)
+            query, target = self.many.arcs[a].query, self.target[a]
             if query is not None:
                 return a, End(site=int(self.template.query_site[query]))
             if target >= 0 and placed[target]:
@@ -214,22 +215,22 @@ class _Cut:
             return [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, fixed, memory]
         work, variance, path, gain = self.inside.of(entry, leaving)
         part = gain - np.floor(gain)
-        weight = float(self.weights[entry])
+        weight = self.weights[entry]
         rate = self.many.arcs[entry].rate
         return [rate, work, variance, path, gain, part * (1.0 - part), weight, fixed, memory]
 
     def _side(self, task: int, entry: int, leaving: int | None) -> list[float]:
         work, variance, _, gain = self.inside.of(entry, leaving)
-        return [float(task), self.many.arcs[entry].rate, work, variance, gain, float(self.weights[entry])]
+        return [float(task), self.many.arcs[entry].rate, work, variance, gain, self.weights[entry]]
 
     def _queries_below(self) -> list[set[int]]:
         below: list[set[int]] = [set() for _ in self.into]
         for _ in range(len(below)):
             before = sum(map(len, below))
-            for f, arcs in enumerate(self.out):
-                for a in arcs:
+            for f in reversed(self.order):
+                for a in self.out[f]:
                     query = self.many.arcs[a].query
-                    below[f] |= {query} if query is not None else below[self._target(a)]
+                    below[f] |= {query} if query is not None else below[self.target[a]]
             if sum(map(len, below)) == before:
                 break
         return below

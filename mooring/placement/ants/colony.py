@@ -18,8 +18,13 @@ from mooring.placement.ants import colony_kernels
 from mooring.placement.ants.ant_params import AntParams
 from mooring.placement.ants.cell_kernels import CellLaws, Colony
 from mooring.placement.ants.chains import Chain
-from mooring.placement.ants.colony_kernels import ChainWay
 from mooring.placement.ants.latency_search import LatencySearch
+from mooring.placement.ants.segment_kernels import ChainWay, empty_way
+
+SCOUT_BYTES = 99.0, 82.0, 33.0
+"""Of a scout as it is encoded: without its chain, per task of it, and per site that it has chosen."""
+LIGHT_SCOUT_BYTES = 92.0, 0.0, 33.0
+"""The same while queries run: sites know the chains, and scouts leave them at home."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,8 @@ class ColonyRun:
     """Per fragment; -1 while it has none."""
     signature: Ints | None = None
     """Per fragment: equal ones compute the same, and share; -1: shares with none. None: nothing is shared."""
+    is_running: bool = False
+    """Whether sites know all chains, and are told where ants go no further."""
     colony: Colony = field(init=False)
     ways: dict[int, ChainWay] = field(default_factory=dict)
     """Per chain that is placed."""
@@ -94,15 +101,17 @@ class ColonyRun:
             own.least_limit,
             own.most_limit,
             own.most_skipped,
+            own.most_astray,
             own.failures,
             own.discouraged,
             own.outstanding,
+            *(LIGHT_SCOUT_BYTES if self.is_running else SCOUT_BYTES),
         )
 
     def place(self, number: int) -> bool:
         """A chain that has no sites yet; false if it was refused."""
         chain = self.search.chains[number]
-        best = colony_kernels.empty_way(len(chain.fragments))
+        best = empty_way(len(chain.fragments))
         cost = self._forage(number, self.params.routing_ants, best)
         if not np.isfinite(cost):
             self.refused.add(number)
@@ -114,7 +123,7 @@ class ColonyRun:
     def adopt(self, number: int) -> None:
         """A chain that runs where `sites` says."""
         chain = self.search.chains[number]
-        way = colony_kernels.empty_way(len(chain.fragments))
+        way = empty_way(len(chain.fragments))
         at = [int(self.sites[f]) for f in chain.fragments]
         breaks = [0, *(k for k, (a, b) in enumerate(pairwise(at), 1) if a != b), len(at)]
         for n, (first, end) in enumerate(pairwise(breaks)):
@@ -131,7 +140,7 @@ class ColonyRun:
         chain, way = self.search.chains[number], self.ways[number]
         self.withdraw(number)
         now_s = float(colony_kernels.cost_of(self.colony, self._arrays(chain), way))
-        best = colony_kernels.empty_way(len(chain.fragments))
+        best = empty_way(len(chain.fragments))
         then_s = self._forage(number, routing_ants, best, scouts)
         own = list(chain.fragments)
         before = self.sites[own].copy()
@@ -240,6 +249,7 @@ def new_colony(
         search.fragments.memory_limit_mb,
         seed,
         search.trigger_s,
+        search.delay_limit_s,
         pheromone,
         np.zeros((count, count)),
         np.zeros((count, count)),

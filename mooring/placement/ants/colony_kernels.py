@@ -5,13 +5,11 @@ for the one before, from the same seeds.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from mooring.arrays import Floats, Ints
-from mooring.placement.ants import rules
+from mooring.placement.ants.balance_kernels import balance
 from mooring.placement.ants.cell_kernels import (
     MODULUS,
     ant_seed,
@@ -19,104 +17,19 @@ from mooring.placement.ants.cell_kernels import (
     next_random,
     next_slot,
     routing_ant,
-    station_of,
-    wait_s,
+)
+from mooring.placement.ants.segment_kernels import (
+    copy_way,
+    empty_way,
+    end_cost,
+    segment_cost,
+    segment_flow,
+    tasks_that_run,
 )
 from mooring.placement.copy_kernels import copy
 
-segment_flow = njit(cache=True)(rules.segment_flow)
-leaving_variability = njit(cache=True)(rules.leaving_variability)
-batch_cost = njit(cache=True)(rules.batch_cost)
-
-WEIGHT, FIXED, MEMORY = 5, 6, 7
-"""Columns of a site's totals."""
-SLACK = 1e-9
-SCOUT_BYTES, TASK_BYTES, SEGMENT_BYTES = 235.0, 83.0, 70.0
-"""Of a scout as it is encoded: without its chain, per task of it, and per site that it has chosen."""
-
-
-class ChainWay(NamedTuple):
-    """What an ant carries, or a report: sites with the tasks placed there."""
-
-    site: Ints
-    first: Ints
-    last: Ints
-    variability: Floats
-    """Of what comes to each."""
-    cost: Floats
-    effect: Floats
-    """The part of the cost that others have."""
-    shared: Ints
-    """How many of the tasks at each, from its first on, run there already for another chain."""
-    size: Ints
-    """Of one number: how many sites."""
-
-
-@njit(cache=True)
-def empty_way(tasks) -> ChainWay:  # type: ignore[no-untyped-def]
-    return ChainWay(
-        np.zeros(tasks, np.int64),
-        np.zeros(tasks, np.int64),
-        np.zeros(tasks, np.int64),
-        np.zeros(tasks),
-        np.zeros(tasks),
-        np.zeros(tasks),
-        np.zeros(tasks, np.int64),
-        np.zeros(1, np.int64),
-    )
-
-
-@njit(cache=True)
-def tasks_that_run(colony, signature, s, first, last) -> int:  # type: ignore[no-untyped-def]
-    """How many of the tasks, from the first on, run at site s already."""
-    found = 0
-    while first + found <= last and signature[first + found] >= 0:
-        if colony.runs[s, signature[first + found]] == 0:
-            break
-        found += 1
-    return found
-
-
-@njit(cache=True)
-def segment_cost(colony, tasks, sides, s, first, last, shared, variability, before, waits, limit):  # type: ignore[no-untyped-def]
-    """What tasks first to last cost at site s, in seconds of the mean query; the part of it that others have;
-    and how irregularly their results leave. Infinite beyond the load limit, and where there is no room for
-    those that are not shared.
-
-    before: the site that messages come from (-1: none).
-    """
-    flow = segment_flow(tasks, sides, first, last, shared, variability, colony.trigger_s)
-    row, capacity = colony.totals[s], colony.capacity_cores[s]
-    is_new = first + shared <= last
-    if is_new and row[FIXED] + flow[6] > capacity * (1.0 + SLACK):
-        return math.inf, 0.0, 1.0
-    if is_new and row[MEMORY] + flow[7] > colony.memory_limit_mb[s] * (1.0 + SLACK):
-        return math.inf, 0.0, 1.0
-    if colony.trigger_s > 0.0:
-        there, more = row[1] + row[FIXED], flow[1] + flow[6]
-        most = limit if is_new else math.inf
-        cost, effect = batch_cost(
-            capacity, there, row[WEIGHT], more, flow[WEIGHT], flow[9], most, colony.trigger_s
-        )
-        return cost, effect, 1.0
-    was = station_of(capacity, row[0], row[1], row[2], row[3], row[4], row[FIXED])
-    now = station_of(
-        capacity,
-        row[0] + flow[0],
-        row[1] + flow[1],
-        row[2] + flow[2],
-        row[3] + flow[3],
-        row[4] + flow[4],
-        row[FIXED] + flow[6],
-    )
-    if (is_new and not now[0] < limit) or (not is_new and not now[1] < math.inf):
-        return math.inf, 0.0, 1.0
-    weight = tasks[first][rules.WEIGHT]
-    way_s = colony.latency_s[before, s] if before >= 0 else 0.0
-    own = way_s + (now[1] if waits else 0.0) + flow[8] / (capacity - row[FIXED] - flow[6])
-    effect = row[WEIGHT] * (now[1] - was[1]) + (flow[WEIGHT] - weight) * now[1]
-    out = tasks[last][rules.RATE] * tasks[last][rules.GAIN]
-    return weight * own + effect, effect, leaving_variability(out, row[0] + flow[0], now[2])
+BACK_BYTES, BORDER_BYTES = 48.0, 19.0
+"""That a scout on its way back has more than on its way out; and per task, if it has to settle a border."""
 
 
 @njit(cache=True)
@@ -135,6 +48,8 @@ def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-u
     limit = law.least_limit + state / MODULUS * (law.most_limit - law.least_limit)
     state = next_random(state)
     skipped = state / MODULUS * law.most_skipped
+    state = next_random(state)
+    astray = state / MODULUS * law.most_astray
     is_visited = np.zeros(count, np.bool_)
     way.size[0], path_size[0] = 0, 1
     # A chain may begin where it ends, and still have its tasks elsewhere.
@@ -166,18 +81,21 @@ def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-u
             break
         if colony.neighbour[s, 0] < 0:
             return math.inf, 0.0, greed
-        slot, state = next_slot(colony, destination, s, is_visited, state)
+        slot, state = next_slot(colony, destination, s, is_visited, state, astray)
         s = colony.neighbour[s, slot]
         if is_visited[s]:
             return math.inf, 0.0, -1
         path[path_size[0]], is_visited[s] = s, True
         path_size[0] += 1
-        _count_steps(colony, n, way, 1)
+        _count_steps(colony, law, n, way.size[0], 1)
     if k < n:
         return math.inf, 0.0, greed
-    _count_steps(colony, n, way, way.size[0] + 2)  # to the destination, and back over the sites chosen
-    total, effect = _end_cost(colony, before, destination, to_fragment, end_weight), 0.0
-    _balance(colony, chain, way, limit)
+    tried = way.size[0]
+    total = end_cost(colony, before, destination, to_fragment, end_weight)
+    total, back = balance(colony, law, chain, way, state, total)
+    _count_steps(colony, law, n, tried, back + 2)  # to the destination, over the sites chosen, and home
+    colony.sent_bytes[1] += (back + 1) * (BACK_BYTES + (BORDER_BYTES * n if tried > 1 else 0.0))
+    effect = 0.0
     for at in range(way.size[0]):
         total += way.cost[at]
         effect += way.effect[at]
@@ -185,82 +103,9 @@ def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-u
 
 
 @njit(cache=True)
-def _count_steps(colony, tasks, way, steps):  # type: ignore[no-untyped-def]
+def _count_steps(colony, law, tasks, sites, steps):  # type: ignore[no-untyped-def]
     colony.steps[1] += steps
-    colony.sent_bytes[1] += steps * (SCOUT_BYTES + TASK_BYTES * tasks + SEGMENT_BYTES * way.size[0])
-
-
-@njit(cache=True)
-def _end_cost(colony, last, destination, to_fragment, end_weight) -> float:  # type: ignore[no-untyped-def]
-    if destination < 0 or last == destination or (to_fragment and colony.trigger_s > 0.0):
-        return 0.0
-    waited_s = wait_s(colony, destination) if to_fragment else 0.0
-    return float(end_weight * (colony.latency_s[last, destination] + waited_s))
-
-
-@njit(cache=True)
-def _balance(colony, chain, way, limit):  # type: ignore[no-untyped-def]
-    """On the way back: one task to the site before or after, where the two together then cost less. What is
-    shared stays where it runs."""
-    tasks, sides, source, from_fragment = chain[0], chain[1], chain[2], chain[3]
-    for at in range(way.size[0] - 1, 0, -1):
-        if way.shared[at] > 0 or way.shared[at - 1] > 0:
-            continue
-        best, move = way.cost[at] + way.cost[at - 1], 0
-        costs = np.zeros((3, 4))
-        for shift in (-1, 1):
-            # -1: the first task here goes to the site before; 1: the last one there comes here.
-            first, last = way.first[at] - shift, way.last[at - 1] - shift
-            if first > way.last[at] or last < way.first[at - 1]:
-                continue
-            here = segment_cost(
-                colony,
-                tasks,
-                sides,
-                way.site[at],
-                first,
-                way.last[at],
-                0,
-                way.variability[at],
-                way.site[at - 1],
-                True,
-                limit,
-            )
-            earlier = way.site[at - 2] if at > 1 else source
-            waits = not (from_fragment and at == 1 and way.site[0] == source)
-            there = segment_cost(
-                colony,
-                tasks,
-                sides,
-                way.site[at - 1],
-                way.first[at - 1],
-                last,
-                0,
-                way.variability[at - 1],
-                earlier,
-                waits,
-                limit,
-            )
-            costs[1 + shift] = here[0], here[1], there[0], there[1]
-            if here[0] + there[0] < best:
-                best, move = here[0] + there[0], shift
-        if move != 0:
-            way.first[at] -= move
-            way.last[at - 1] -= move
-            way.cost[at], way.effect[at] = costs[1 + move, 0], costs[1 + move, 1]
-            way.cost[at - 1], way.effect[at - 1] = costs[1 + move, 2], costs[1 + move, 3]
-
-
-@njit(cache=True)
-def copy_way(source, target):  # type: ignore[no-untyped-def]
-    copy(source.site, target.site)
-    copy(source.first, target.first)
-    copy(source.last, target.last)
-    copy(source.variability, target.variability)
-    copy(source.cost, target.cost)
-    copy(source.effect, target.effect)
-    copy(source.shared, target.shared)
-    target.size[0] = source.size[0]
+    colony.sent_bytes[1] += steps * (law.scout_bytes + law.task_bytes * tasks + law.segment_bytes * sites)
 
 
 @njit(cache=True)
@@ -280,7 +125,7 @@ def cost_of(colony, chain, way) -> float:  # type: ignore[no-untyped-def]
         )
         total += way.cost[at]
         before = s
-    total += _end_cost(colony, before, chain[5], chain[6], chain[7])
+    total += end_cost(colony, before, chain[5], chain[6], chain[7])
     return float(total) if total < math.inf else math.inf  # others that are full make it no number
 
 

@@ -28,10 +28,14 @@ class LatencySearch:
     many: ManyPlacements
     trigger_s: float = 0.0
     """Between the micro-batches that ants reckon with; 0: messages queue, as for everybody else here."""
+    delay_limit_s: float = 0.0
+    """That ants keep to at every site (equation 11); 0: none."""
 
     @classmethod
-    def of(cls, problem: Problem, model: LoadModel, trigger_s: float = 0.0) -> LatencySearch:
-        return cls(problem, model, ManyPlacements.of(problem), trigger_s)
+    def of(
+        cls, problem: Problem, model: LoadModel, trigger_s: float = 0.0, delay_limit_s: float = 0.0
+    ) -> LatencySearch:
+        return cls(problem, model, ManyPlacements.of(problem), trigger_s, delay_limit_s)
 
     @cached_property
     def chains(self) -> list[Chain]:

@@ -158,6 +158,16 @@ def batch_cost(
     return half_s * (weight * (there + more) + itself) + effect, effect
 
 
+def is_too_slow(limit_s: float, wait_s: float, own_s: float, rate: float, load: float, speed: float) -> bool:
+    """Whether the seconds that new tasks take at a site, and those that what is there already takes with
+    them, reach the delay threshold together (equation 11); 0: there is none.
+
+    rate, load: of what is there already, as totals have them.
+    """
+    there_s = wait_s + load / rate / speed if rate > 1e-9 else 0.0
+    return limit_s > 0.0 and not wait_s + own_s + there_s < limit_s
+
+
 def first_weights(through_s: Any, sharpness: float) -> Any:
     """Of a cell's neighbours before any ant has come by: shorter ways through them are likelier; 0: uniform.
 
@@ -169,17 +179,19 @@ def first_weights(through_s: Any, sharpness: float) -> Any:
     return [each / total for each in raw]
 
 
-def slot_of(weights: Any, is_open: Any, number: float) -> int:
-    """The slot that a random number from 0 to 1 stands for, among the open ones by their weights."""
-    total = 0.0
+def slot_of(weights: Any, is_open: Any, number: float, astray: float) -> int:
+    """The slot that a random number from 0 to 1 stands for, among the open ones: by their weights, but for
+    the share `astray`, in which all are alike."""
+    total, count = 0.0, 0
     for slot in range(len(weights)):
         if is_open[slot]:
             total += weights[slot]
+            count += 1
     chosen, passed = -1, 0.0
     for slot in range(len(weights)):
         if is_open[slot]:
             chosen = slot
-            passed += weights[slot]
+            passed += (1.0 - astray) * weights[slot] + astray * total / count
             if passed > number * total:
                 break
     return chosen

@@ -29,6 +29,9 @@ class Updating:
     """Per chain and time."""
     scouts: int = 30
     """Fewer than the first time: there is another time."""
+    most_chains: int = 500
+    """That are scouted for at a time, one after the other: a look must not take longer than what it is
+    about."""
     horizon_s: float = 600.0
     """The time over which a move has to make up for its pauses."""
     sent_bytes: float = 0.0
@@ -38,13 +41,16 @@ class Updating:
     _left: Colony | None = field(default=None, init=False)
     """As ants left it the last time."""
     _sent: int = field(default=0, init=False)
+    _turn: int = field(default=0, init=False)
+    """The chain that is next."""
 
     def look(self, search: LatencySearch, sites: Ints, pause_s: Floats) -> list[ChainChange]:
-        """Chains that would move, each given those before it; the largest gain first.
+        """Chains that would move, each given those before it; the largest gain first. Of very many chains,
+        some after the others' turn.
 
         sites: per fragment, where it runs; pause_s: per fragment, how long it would stand still.
         """
-        run = ColonyRun(search, self.params, self.neighbours, self.seed, sites.copy())
+        run = ColonyRun(search, self.params, self.neighbours, self.seed, sites.copy(), is_running=True)
         if self._left is not None:
             run.colony = run.colony._replace(
                 pheromone=self._left.pheromone,
@@ -64,8 +70,10 @@ class Updating:
             changes.append(change)
             return True
 
-        for number in range(len(search.chains)):
-            run.improve(number, self.routing_ants, self.scouts, allows)
+        count = len(search.chains)
+        for n in range(min(count, self.most_chains)):
+            run.improve((self._turn + n) % count, self.routing_ants, self.scouts, allows)
+        self._turn = (self._turn + self.most_chains) % count if count > self.most_chains else 0
         self._left, self._sent = run.colony, self._sent + self.routing_ants + self.scouts
         self.sent_bytes += float(run.colony.sent_bytes.sum())
         for kind, steps in zip(("routing ants", "scouts"), run.colony.steps.tolist(), strict=True):

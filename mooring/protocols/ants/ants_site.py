@@ -55,7 +55,7 @@ class AntsSite:
     def __init__(self, site: int, facts: SiteFacts, params: ColonyParams) -> None:
         self.site, self._facts, self._params = site, facts, params
         self.cell = Cell(facts.neighbours, params.ants, params.forgotten_ms, facts.through_s)
-        self.deployed = Deployed(site, facts)
+        self.deployed = Deployed(site, facts, params.ants.most_limit)
         self.leader = Leader(params)
         self.kept = SiteMemory()
         self._queue: list[tuple[float, int, RoutingAnt, float]] = []
@@ -185,7 +185,7 @@ class AntsSite:
         if scouting.has_arrived(scout, self.site) or not self.cell.neighbours:
             return self._scout_failed(scout)
         visited = [site for site in scout.path if site != chain.destination]
-        other, state = self.cell.next_hop(chain.destination, visited, scout.state, now_ms)
+        other, state = self.cell.next_hop(chain.destination, visited, scout.state, now_ms, scout.astray)
         if other in visited:
             return self._ended(chain.number, chain.source, scout.number)
         return [Send(other, msgspec.structs.replace(scout, state=state, path=(*scout.path, other)))]
@@ -218,10 +218,8 @@ class AntsSite:
     def _scout_return(self, back: ScoutReturn, now_ms: float) -> list[Effect]:
         if back.position < 0:
             return self.leader.report(back, now_ms)
-        further = scouting.balanced(back, self.deployed)
-        segments = further.scout.segments
-        to = segments[further.position].site if further.position >= 0 else further.scout.chain.source
-        return [Send(to, further)]
+        limit = self._params.ants.most_limit
+        return [Send(*scouting.balanced(back, self.site, self.cell.neighbours, self.deployed, limit))]
 
     # Enforcement, and what is placed.
 

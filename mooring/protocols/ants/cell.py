@@ -58,15 +58,17 @@ class Cell:
             del self.trails[destination]
 
     def next_hop(
-        self, destination: int, visited: Collection[int], state: int, now_ms: float
+        self, destination: int, visited: Collection[int], state: int, now_ms: float, astray: float = 0.0
     ) -> tuple[int, int]:
-        """A neighbour by the pheromones, not visited yet if there is one; and the state of the generator."""
+        """A neighbour by the pheromones, not visited yet if there is one; and the state of the generator.
+
+        astray: so much of the choice is left to chance."""
         trail = self.trail(destination, now_ms)
         is_open = [other not in visited for other in self.neighbours]
         if not any(is_open):
             is_open = [True] * len(self.neighbours)
         state = rules.next_random(state)
-        slot = rules.slot_of(trail.weights, is_open, state / rules.MODULUS)
+        slot = rules.slot_of(trail.weights, is_open, state / rules.MODULUS, astray)
         return self.neighbours[slot], state
 
     def reinforce(self, destination: int, through: int, trip_s: float, now_ms: float) -> None:

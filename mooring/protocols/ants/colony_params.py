@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from mooring.errors import InputError
 from mooring.placement.ants.ant_params import AntParams
 
+ENDLESS = 1e300
+"""What messages have instead of infinity, which traces cannot keep."""
+
 
 @dataclass(frozen=True)
 class SiteFacts:
@@ -23,6 +26,8 @@ class SiteFacts:
     """Per neighbour, its latency to every site, as it tells; none: nobody has told."""
     trigger_s: float = 0.0
     """Between the micro-batches that everything runs in; 0: messages queue."""
+    delay_limit_s: float = 0.0
+    """What old and new tasks together may take here (equation 11); 0: any time."""
 
     def through_s(self, destination: int) -> list[float] | None:
         """Per neighbour, the latency to a destination by way of it."""

@@ -21,8 +21,9 @@ NO_ROOM = (math.inf, 0.0, 1.0)
 class Deployed:
     """Totals over the flows here; reservations that expire, one per chain and attempt."""
 
-    def __init__(self, site: int, facts: SiteFacts) -> None:
-        self._site, self._facts = site, facts
+    def __init__(self, site: int, facts: SiteFacts, limit: float = math.inf) -> None:
+        """limit: of the load that what is handed over may make."""
+        self._site, self._facts, self._limit = site, facts, limit
         self.totals = [0.0] * rules.TOTALS
         self.reservations: dict[tuple[int, int], Reservation] = {}
 
@@ -75,6 +76,10 @@ class Deployed:
         if facts.trigger_s > 0.0:
             there, more = totals[1] + totals[FIXED], flow[1] + flow[FIXED]
             most = limit if is_new else math.inf
+            last_s = facts.trigger_s * (there + more) / facts.capacity_cores
+            slow = rules.is_too_slow(facts.delay_limit_s, last_s, 0.0, totals[0], 0.0, 1.0)
+            if most < math.inf and slow:
+                return NO_ROOM
             cost, effect = rules.batch_cost(
                 facts.capacity_cores,
                 there,
@@ -90,10 +95,14 @@ class Deployed:
         now = self._station([mine + more for mine, more in zip(totals, flow, strict=False)])
         if (is_new and not now[0] < limit) or (not is_new and not now[1] < math.inf):
             return NO_ROOM
+        speed = facts.capacity_cores - totals[FIXED] - flow[FIXED]
+        slow = rules.is_too_slow(facts.delay_limit_s, now[1], flow[8] / speed, totals[0], totals[1], speed)
+        if is_new and limit < math.inf and slow:
+            return NO_ROOM
         weight = chain.tasks[first][rules.WEIGHT]
         way_s = facts.from_s[before] if before >= 0 else 0.0
         own_s = way_s + (now[1] if waits else 0.0)
-        own_s += flow[8] / (facts.capacity_cores - totals[FIXED] - flow[FIXED])
+        own_s += flow[8] / speed
         effect = totals[WEIGHT] * (now[1] - was[1]) + (flow[WEIGHT] - weight) * now[1]
         out = chain.tasks[last][rules.RATE] * chain.tasks[last][rules.GAIN]
         left = rules.leaving_variability(out, totals[0] + flow[0], now[2])
@@ -104,6 +113,14 @@ class Deployed:
         if last == self._site or (chain.to_fragment and self._facts.trigger_s > 0.0):
             return 0.0
         return chain.end_weight * (self._facts.from_s[last] + (self.wait_s if chain.to_fragment else 0.0))
+
+    def onward_cost(self, chain: ChainSpec, behind: Segment | None) -> float:
+        """Of the way from here to what comes behind a segment: another one, or the destination."""
+        if self._facts.trigger_s > 0.0:
+            return 0.0
+        if behind is None:
+            return chain.end_weight * self._facts.to_s[chain.destination]
+        return chain.tasks[behind.first][rules.WEIGHT] * self._facts.to_s[behind.site]
 
     def reserve(self, chain: ChainSpec, attempt: int, segment: Segment, expires_ms: float) -> Reservation:
         """Again is the same as once, but for the time."""
@@ -135,9 +152,10 @@ class Deployed:
         return True
 
     def hand_over(self) -> None:
-        """The first that shared something which nobody runs any more runs it."""
+        """The first that shared something which nobody runs any more runs it, and what is behind it. Where
+        that leaves no room its leader will hear so when it next renews the lease, and place it anew."""
         runners: dict[int, set[int]] = {}
-        for key, each in self.reservations.items():
+        for key, each in list(self.reservations.items()):
             own = _signatures(each)
             left = next(
                 (n for n, k in enumerate(own) if not runners.get(k, set()) - {each.chain.number}), len(own)
@@ -148,8 +166,19 @@ class Deployed:
                 each = msgspec.structs.replace(each, segment=segment, flow=self._flow(each.chain, segment))
                 self.reservations[key] = each
                 self._count(each, 1.0)
+                if self._is_overfull:
+                    self._count(self.reservations.pop(key), -1.0)
+                    continue
             for signature in own:
                 runners.setdefault(signature, set()).add(each.chain.number)
+
+    @property
+    def _is_overfull(self) -> bool:
+        facts = self._facts
+        has_room = self.totals[FIXED] <= facts.capacity_cores * (1.0 + SLACK) and self.totals[
+            MEMORY
+        ] <= facts.memory_mb * (1.0 + SLACK)
+        return not has_room or not self.load < self._limit
 
     def expire(self, now_ms: float) -> bool:
         """Release what nobody has renewed in time."""

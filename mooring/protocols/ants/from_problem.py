@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mooring.arrays import Ints
 from mooring.placement.ants.chains import Chain
 from mooring.placement.ants.latency_search import LatencySearch
-from mooring.protocols.ants.colony_params import SiteFacts
+from mooring.protocols.ants.colony_params import ENDLESS, SiteFacts
 from mooring.protocols.ants.messages import ChainSpec
 
 
@@ -21,9 +21,10 @@ def site_facts(search: LatencySearch, neighbours: Sequence[Sequence[int]]) -> li
             tuple(template.latency_s[s].tolist()),
             tuple(template.latency_s[:, s].tolist()),
             float(template.capacity_cores[s]),
-            float(search.fragments.memory_limit_mb[s]),
+            min(float(search.fragments.memory_limit_mb[s]), ENDLESS),
             tuple(tuple(template.latency_s[n].tolist()) for n in own),
             search.trigger_s,
+            search.delay_limit_s,
         )
         for s, own in enumerate(neighbours)
     ]

@@ -24,6 +24,7 @@ class LightScout(msgspec.Struct, frozen=True, array_like=True):
     greed: int
     limit: float
     skipped: float
+    astray: float
     path: tuple[int, ...]
     segments: tuple[tuple[int, int, int, float, float, float, int], ...]
     """Fields of a `Segment`."""
@@ -41,12 +42,16 @@ class ReturningScout(msgspec.Struct, frozen=True, tag=True):
     scout: LightScout
     end_cost: float
     position: int
-    shifted: tuple[tuple[float, float], ...]
+    behind: tuple[tuple[float, float], ...]
+    looks_by: bool
+    onward: float
 
 
 def light(ant: ScoutAnt | ScoutReturn) -> WalkingScout | ReturningScout:
     if isinstance(ant, ScoutReturn):
-        return ReturningScout(_light(ant.scout), ant.end_cost, ant.position, ant.shifted)
+        return ReturningScout(
+            _light(ant.scout), ant.end_cost, ant.position, ant.behind, ant.looks_by, ant.onward
+        )
     return WalkingScout(_light(ant))
 
 
@@ -64,6 +69,7 @@ def whole(ant: WalkingScout | ReturningScout, known: ChainSpec | None) -> ScoutA
         walking.greed,
         walking.limit,
         walking.skipped,
+        walking.astray,
         walking.path,
         tuple(Segment(*each) for each in walking.segments),
         walking.placed,
@@ -71,7 +77,7 @@ def whole(ant: WalkingScout | ReturningScout, known: ChainSpec | None) -> ScoutA
     )
     if isinstance(ant, WalkingScout):
         return scout
-    return ScoutReturn(scout, ant.end_cost, ant.position, ant.shifted)
+    return ScoutReturn(scout, ant.end_cost, ant.position, ant.behind, ant.looks_by, ant.onward)
 
 
 def _light(scout: ScoutAnt) -> LightScout:
@@ -87,6 +93,7 @@ def _light(scout: ScoutAnt) -> LightScout:
         scout.greed,
         scout.limit,
         scout.skipped,
+        scout.astray,
         scout.path,
         tuple(msgspec.structs.astuple(segment) for segment in scout.segments),
         scout.placed,

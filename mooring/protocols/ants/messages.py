@@ -1,6 +1,7 @@
 """What ants carry, what leaders and sites say to one another, and what they keep.
 
-Ants are messages: all that they know is on their back.
+Ants are messages: all that they know is on their back. They are arrays, since names of fields would be
+half of what they carry.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 
-class ChainSpec(msgspec.Struct, frozen=True, omit_defaults=True):
+class ChainSpec(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
     """A chain that wants sites, between two that it has (`placement/ants/chains.py`)."""
 
     number: int
@@ -26,7 +27,7 @@ class ChainSpec(msgspec.Struct, frozen=True, omit_defaults=True):
     """Per task: equal ones compute the same; -1, or none at all: not to be shared."""
 
 
-class Segment(msgspec.Struct, frozen=True, omit_defaults=True):
+class Segment(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
     """Tasks of a chain that are together at a site, and what they cost there."""
 
     site: int
@@ -46,7 +47,7 @@ class Segment(msgspec.Struct, frozen=True, omit_defaults=True):
 # Ants.
 
 
-class RoutingAnt(msgspec.Struct, frozen=True, tag=True):
+class RoutingAnt(msgspec.Struct, frozen=True, tag=True, array_like=True):
     chain: int
     number: int
     destination: int
@@ -61,14 +62,14 @@ class RoutingAnt(msgspec.Struct, frozen=True, tag=True):
     clock_s: float = 0.0
 
 
-class RoutingReturn(msgspec.Struct, frozen=True, tag=True):
+class RoutingReturn(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """On its way back, next to be at the given position of its path."""
 
     ant: RoutingAnt
     position: int
 
 
-class ScoutAnt(msgspec.Struct, frozen=True, tag=True):
+class ScoutAnt(msgspec.Struct, frozen=True, tag=True, array_like=True):
     chain: ChainSpec
     attempt: int
     number: int
@@ -76,6 +77,7 @@ class ScoutAnt(msgspec.Struct, frozen=True, tag=True):
     greed: int
     limit: float
     skipped: float
+    astray: float
     path: tuple[int, ...]
     segments: tuple[Segment, ...]
     placed: int
@@ -83,19 +85,23 @@ class ScoutAnt(msgspec.Struct, frozen=True, tag=True):
     variability: float
 
 
-class ScoutReturn(msgspec.Struct, frozen=True, tag=True):
-    """On its way back over the sites that it has chosen, balancing neighbours."""
+class ScoutReturn(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """On its way back over the sites that it has chosen, balancing them."""
 
     scout: ScoutAnt
     end_cost: float
     position: int
     """Of the segment at whose site it will be next; -1: at the leader."""
-    shifted: tuple[tuple[float, float], ...] = ()
-    """Cost and effect at the site behind if its first task went to the site where it is next, and if that
-    site's last task came along."""
+    behind: tuple[tuple[float, float], ...] = ()
+    """Cost and effect at the site behind, by where its tasks begin: with the first one of the site where it
+    is next, with the second one, and so on until it has none."""
+    looks_by: bool = False
+    """It comes by at a neighbour of that site, which may take over."""
+    onward: float = 0.0
+    """What the way from that site to what comes behind costs; for the neighbour to compare."""
 
 
-class Discouraging(msgspec.Struct, frozen=True, tag=True):
+class Discouraging(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """A scout that failed, on its way back with negative reinforcement."""
 
     destination: int
@@ -103,7 +109,7 @@ class Discouraging(msgspec.Struct, frozen=True, tag=True):
     position: int
 
 
-class EnforcementAnt(msgspec.Struct, frozen=True, tag=True):
+class EnforcementAnt(msgspec.Struct, frozen=True, tag=True, array_like=True):
     chain: ChainSpec
     attempt: int
     limit: float

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from mooring.protocols.ants.ants_site import AntsSite
-from mooring.protocols.ants.colony_params import ColonyParams, SiteFacts, UpdatingParams
+from mooring.protocols.ants.colony_params import ENDLESS, ColonyParams, SiteFacts, UpdatingParams
 from mooring.protocols.ants.light_scouts import ReturningScout, WalkingScout, light, whole
 from mooring.protocols.ants.messages import (
     Discouraging,
@@ -304,7 +304,7 @@ class RunningSite(AntsSite):
 
 def _no_less(cost: float) -> float:
     """Others that are full make a cost no number."""
-    return cost if cost < math.inf else math.inf
+    return cost if cost < ENDLESS else ENDLESS
 
 
 def _alone(sites: int) -> SiteFacts:

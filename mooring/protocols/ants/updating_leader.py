@@ -17,10 +17,8 @@ What is held for what is never proposed ends when its holders ask the mover, who
 
 from __future__ import annotations
 
-import math
-
 from mooring.placement.ants import rules
-from mooring.protocols.ants.colony_params import ColonyParams, UpdatingParams
+from mooring.protocols.ants.colony_params import ENDLESS, ColonyParams, UpdatingParams
 from mooring.protocols.ants.hunt import Hunt
 from mooring.protocols.ants.leader import Leader
 from mooring.protocols.ants.messages import Segment
@@ -33,7 +31,7 @@ from mooring.protocols.protocol import Effect, Send
 
 LOOKS_PER_LIFE = 1_000_000
 """So that the ants of a new incarnation have other numbers than those of the last."""
-SCOUTS_PER_WAY = 2
+SCOUTS_PER_WAY = 1
 """Scouts in a row that may find nothing better, per site and fragment that could go there."""
 
 
@@ -177,4 +175,4 @@ def _tuples_saved(chain: RunningChain, now_s: float, then_s: float, horizon_s: f
     for as long as a decision holds."""
     weight = max(chain.end_weight, *(task[rules.WEIGHT] for task in chain.tasks))
     saved_s = (now_s - then_s) / weight if weight > 0.0 else 0.0
-    return chain.tasks[0][rules.RATE] * (saved_s if math.isfinite(saved_s) else horizon_s / 2.0)
+    return chain.tasks[0][rules.RATE] * (saved_s if now_s < ENDLESS else horizon_s / 2.0)

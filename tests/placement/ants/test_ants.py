@@ -8,6 +8,7 @@ import pytest
 from mooring.errors import InfeasibleError, InputError
 from mooring.load.queued.latencies import queued_latencies
 from mooring.placement.ants.ants import Ants
+from mooring.placement.ants.cell_kernels import wait_s
 from mooring.placement.placement import Placement
 from mooring.placement.policy import Context
 from mooring.problem.problem import Problem
@@ -88,6 +89,22 @@ def test_a_larger_beta_moves_less() -> None:
     assert moved[0] > moved[2]
 
 
+def test_no_site_is_slower_than_the_delay_threshold() -> None:
+    """What a message takes at a site, wait and work, for those there before and for new ones together."""
+    problem = chains(np.random.default_rng(2), sites=15, queries=8, tasks=(2, 4))
+
+    def slowest_s(**settings: float) -> float:
+        run = Ants(rounds=0, **settings).forage(problem, Context.of(problem))  # type: ignore[arg-type]
+        assert not run.refused
+        rate, load = run.colony.totals[:, 0], run.colony.totals[:, 1]
+        waits = np.array([wait_s(run.colony, s) for s in range(len(rate))])
+        work = np.divide(load, rate, out=np.zeros_like(load), where=rate > 0.0)
+        return float((waits + work / run.colony.capacity_cores)[rate > 0.0].max())
+
+    assert slowest_s() > 0.006
+    assert slowest_s(delay_limit_ms=6.0) < 0.006
+
+
 def test_what_is_refused_is_known_and_placed_all_the_same() -> None:
     problem = chains(np.random.default_rng(4), sites=7, queries=7, tasks=(2, 4), cost_us=(3000, 16000))
     policy = Ants(load_limit=0.4)
@@ -106,7 +123,8 @@ def test_where_memory_leaves_no_room_it_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("routing_ants", 0), ("beta", 0.5), ("strength", 1.5), ("load_limit", 1.2)]
+    ("field", "value"),
+    [("routing_ants", 0), ("beta", 0.5), ("strength", 1.5), ("load_limit", 1.2), ("delay_limit_ms", -1.0)],
 )
 def test_settings_that_make_no_sense_are_refused(field: str, value: float) -> None:
     with pytest.raises(InputError):

@@ -6,8 +6,10 @@ import msgspec
 import pytest
 
 from mooring.placement.ants.cell_kernels import ANT_BYTES, HOP_BYTES
-from mooring.placement.ants.colony_kernels import SCOUT_BYTES, SEGMENT_BYTES, TASK_BYTES
-from mooring.protocols.ants.messages import ChainSpec, RoutingAnt, ScoutAnt, Segment
+from mooring.placement.ants.colony import LIGHT_SCOUT_BYTES, SCOUT_BYTES
+from mooring.placement.ants.colony_kernels import BACK_BYTES, BORDER_BYTES
+from mooring.protocols.ants.light_scouts import light
+from mooring.protocols.ants.messages import ChainSpec, RoutingAnt, ScoutAnt, ScoutReturn, Segment
 
 
 def encoded(message: object) -> int:
@@ -22,10 +24,18 @@ def test_routing_ants(hops: int) -> None:
 
 
 @pytest.mark.parametrize("tasks", [2, 3, 5])
-@pytest.mark.parametrize("chosen", [0, 2])
-def test_scouts(tasks: int, chosen: int) -> None:
+@pytest.mark.parametrize("chosen", [0, 1, 2])
+def test_scouts_there_and_back_with_their_chain_and_without(tasks: int, chosen: int) -> None:
     chain = ChainSpec(123, ((0.37,) * 9,) * tasks, (), 200, False, 1.1, 301, False, 0.1)
     segments = tuple(Segment(200 + k, k, k, 0.7, 0.3, 0.1) for k in range(chosen))
-    scout = ScoutAnt(chain, 1, 45, 2**30, 2, 0.9, 0.3, tuple(range(200, 206)), segments, chosen, 1.1)
-    expected = SCOUT_BYTES + TASK_BYTES * tasks + SEGMENT_BYTES * chosen
-    assert encoded(scout) == pytest.approx(expected, rel=0.15)
+    scout = ScoutAnt(chain, 1, 45, 2**30, 2, 0.9, 0.3, 0.1, tuple(range(200, 206)), segments, chosen, 1.1)
+    borders = ((0.3, 0.1),) * (tasks if chosen > 1 else 0)
+    back = ScoutReturn(scout, 0.3, 1, borders, looks_by=True, onward=0.2)
+    more = BACK_BYTES + (BORDER_BYTES * tasks if chosen > 1 else 0.0)
+    for own, own_back, (base, per_task, per_site) in (
+        (scout, back, SCOUT_BYTES),
+        (light(scout), light(back), LIGHT_SCOUT_BYTES),
+    ):
+        expected = base + per_task * tasks + per_site * chosen
+        assert encoded(own) == pytest.approx(expected, rel=0.15)
+        assert encoded(own_back) == pytest.approx(expected + more, rel=0.15)

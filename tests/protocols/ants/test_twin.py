@@ -81,21 +81,22 @@ def by_machines(
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
-    ("problem", "trigger_s"),
+    ("problem", "trigger_s", "delay_limit_s"),
     [
-        (chains(np.random.default_rng(1), sites=12, queries=5, tasks=(2, 4)), 0.0),
-        (tight(), 0.0),
-        (Problem.from_dict(diamond()), 0.0),
-        (there_and_back(), 0.0),
-        (tight(), 0.5),
-        (Problem.from_dict(diamond()), 0.5),
+        (chains(np.random.default_rng(1), sites=12, queries=5, tasks=(2, 4)), 0.0, 0.0),
+        (tight(), 0.0, 0.0),
+        (tight(), 0.0, 0.05),
+        (Problem.from_dict(diamond()), 0.0, 0.0),
+        (there_and_back(), 0.0, 0.0),
+        (tight(), 0.5, 0.0),
+        (Problem.from_dict(diamond()), 0.5, 0.3),
     ],
-    ids=["roomy", "tight", "graph", "back", "tight in batches", "graph in batches"],
+    ids=["roomy", "tight", "quick", "graph", "back", "tight in batches", "graph in quick batches"],
 )
 def test_same_seeds_same_placements_pheromones_and_totals(
-    problem: Problem, trigger_s: float, seed: int
+    problem: Problem, trigger_s: float, delay_limit_s: float, seed: int
 ) -> None:
-    search = LatencySearch.of(problem, build_load_model(problem), trigger_s)
+    search = LatencySearch.of(problem, build_load_model(problem), trigger_s, delay_limit_s)
     neighbours = neighbours_of(problem.network, len(problem.sites), np.random.default_rng(seed))
     found, harness = by_machines(search, neighbours, seed)
     run = ColonyRun(search, PARAMS, neighbours, seed, search.model.pinned_site.astype(np.int64))

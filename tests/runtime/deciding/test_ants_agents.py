@@ -145,20 +145,23 @@ def test_a_burst_and_a_lowered_capacity_are_answered_at_the_next_looks(seed: int
 
 
 def test_while_nothing_changes_ants_become_few() -> None:
-    running, sent = Running(1.5, 0), list[int]()
+    """And no more of them for a small change, to the byte."""
+    calm, running, sent = Running(1.5, 0), Running(1.5, 0), list[int]()
     for _ in range(4):
-        running.run(60)
-        sent.append(running.sent.bytes_sent)
-    assert running.moves == []
-    first, last = sent[0], sent[3] - sent[2]
-    assert last < first / 4
+        for each in (calm, running):
+            each.run(60)
+        sent.append(calm.sent.bytes_sent)
     running.change(problem(a_per_s=26.0))
-    running.run(60)
-    assert running.sent.bytes_sent - sent[3] < first / 4, "a small change stirs nobody"
-    before = running.sent.bytes_sent
+    for each in (calm, running):
+        each.run(180)
+    sent.append(calm.sent.bytes_sent)
+    assert calm.moves == running.moves == []
+    first, later = sent[0], (sent[-1] - sent[1]) / 5
+    assert later < first / 4
+    assert running.sent.bytes_sent == sent[-1], "a small change stirs nobody"
     running.change(problem(a_per_s=60.0))
     running.run(60)
-    assert running.sent.bytes_sent - before > first / 2, "a large one stirs leaders"
+    assert running.sent.bytes_sent - sent[-1] > first / 2, "a large one stirs leaders"
 
 
 def test_leaders_elsewhere_hear_of_a_capacity_that_nobody_tells_them() -> None:

@@ -35,6 +35,7 @@ class AntsBriefing:
         rng = np.random.default_rng(stand_in.seed)
         self._neighbours = neighbours_of(problem.network, len(problem.sites), rng)
         self.trigger_s, self._beta = stand_in.trigger_s, stand_in.policy.beta
+        self._delay_limit_s = stand_in.policy.delay_limit_ms / 1e3
         self._known: dict[int, KnownColony] = {}
         """Per site, what it was told last."""
 
@@ -64,7 +65,9 @@ class AntsBriefing:
     def _colonies(self, picture: Picture, problem: Problem, rows: Ints) -> list[KnownColony]:
         model, sites = build_load_model(problem), picture.sites[rows]
         pinned = np.where(picture.movable[rows], model.pinned_site, sites)
-        search = LatencySearch.of(problem, replace(model, pinned_site=pinned), self.trigger_s)
+        search = LatencySearch.of(
+            problem, replace(model, pinned_site=pinned), self.trigger_s, self._delay_limit_s
+        )
         chains = tuple(running_chain(number, chain, rows) for number, chain in enumerate(search.chains))
         chained = {f for chain in search.chains for f in chain.fragments}
         flows = search.fragments
