@@ -46,10 +46,12 @@ class Rules:
     reading_is_open: bool
     """Documents are given out without the token: on loopback only."""
 
-    def refuse(self, method: str, path: str, headers: dict[str, str]) -> Refusal | None:
-        """None: it may go on."""
+    def refuse(self, method: str, path: str, headers: dict[str, str], at: str = "") -> Refusal | None:
+        """None: it may go on. `at` is the address where the request arrived, by which the service may be
+        called too: no other site's name leads to a page that names it.
+        """
         host = _name(headers.get("host", ""))
-        if host not in self.hosts:
+        if host not in self.hosts and (not at or host != at):
             return Refusal(421, f"found the host {host[:80]!r}", f"expected one of {', '.join(self.hosts)}")
         if not path.startswith(("/api/", "/metrics")):
             return None
@@ -63,7 +65,8 @@ class Rules:
             return Refusal(
                 401,
                 "found no token, or another one",
-                "send `Authorization: Bearer TOKEN`; it lies in .mooring/token",
+                "send `Authorization: Bearer TOKEN`, which lies in .mooring/token; a page has it from the "
+                "address that `mooring` printed",
             )
         if changes and headers.get("content-type", "").split(";")[0].strip() != "application/json":
             return Refusal(415, "found another content type", "send `Content-Type: application/json`")
@@ -89,7 +92,8 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
-        refusal = self._rules.refuse(scope["method"], scope["path"], headers)
+        at = (scope.get("server") or ("",))[0]
+        refusal = self._rules.refuse(scope["method"], scope["path"], headers, at)
         if refusal is None and scope["method"] not in _SAFE:
             refusal, receive = await _whole_body(receive, headers)
 
@@ -109,7 +113,7 @@ async def _whole_body(receive: Any, headers: dict[str, str]) -> tuple[Refusal | 
     """The body read whole before anything else happens, as far as it is neither long nor slow."""
     too_long = Refusal(413, f"found more than {MOST_BYTES} bytes", "send less")
     announced = headers.get("content-length", "0")
-    if not announced.isdigit() or int(announced) > MOST_BYTES:
+    if not (announced.isascii() and announced.isdigit()) or int(announced) > MOST_BYTES:
         return too_long, receive
     parts: list[bytes] = []
     try:
