@@ -79,7 +79,44 @@ def test_a_proposal_is_applied_by_keyboard_and_held_against_what_came(page: Page
         expect(page.locator("#asked")).to_contain_text("apply busy oslo → porto")
         expect(page.locator("#asked")).to_contain_text("done")
         expect(page.locator("#course .moved")).to_have_count(1)
+        expect(page.locator("#course .promise")).to_have_count(2)
         expect(page.locator("[data-into=busy]")).to_contain_text("1 kB/s")
+
+
+def newer(page: Page) -> None:
+    """Until another look has been drawn."""
+    seen = page.evaluate("document.body.dataset.at")
+    page.wait_for_function("seen => document.body.dataset.at !== seen", arg=seen)
+
+
+def test_what_somebody_is_at_stays_while_the_page_follows(page: Page, tmp_path: Path) -> None:
+    """Refusals are not wiped away, the focus is not lost, an open list is not closed by the next look."""
+    with SimulatedProject(tmp_path / "demo") as project, serving_run(project.folder) as served:
+        page.goto(served.url)  # without the token
+        page.locator("#apply").click()
+        expect(page.locator("#notice")).to_contain_text("found no token")
+        page.wait_for_selector("#stream0")
+        page.evaluate("window.list = document.querySelector('#stream0')")
+        page.locator("[data-fragment=read]").focus()
+        page.keyboard.press("ArrowRight")
+        newer(page)
+        newer(page)
+        expect(page.locator("#notice")).to_contain_text("found no token")
+        expect(page.locator("[data-fragment=busy]")).to_be_focused()
+        expect(page.locator("[data-to=busy]")).to_have_class("channel lit")
+        assert page.evaluate("window.list.isConnected")
+        assert page.locator("#lanes [tabindex='0']").count() == 1
+
+
+def test_a_page_that_was_opened_before_the_run_follows_it(page: Page, tmp_path: Path) -> None:
+    project = SimulatedProject(tmp_path / "demo")
+    with serving_run(project.folder) as served:
+        page.goto(f"{served.url}#token={TOKEN}")
+        expect(page.locator("#waiting")).to_contain_text("The project has not run yet")
+        expect(page.locator("#lanes")).to_be_hidden()
+        with project:
+            expect(page.locator("[data-fragment=busy]")).to_have_attribute("data-site", "oslo")
+            expect(page.locator("#waiting")).to_be_hidden()
 
 
 def test_the_slice_follows_what_is_chosen_and_dismissing_takes_the_proposal_away(
@@ -119,12 +156,18 @@ def test_sliders_and_pins_plan_anew(page: Page) -> None:
         pinned = page.locator("[data-fragment=o1_1]")
         expect(pinned).to_have_attribute("data-site", "site7")
         expect(pinned).to_have_attribute("aria-label", "o1_1 at site7: pinned")
+        expect(page.locator("#why")).to_contain_text("is the bottleneck")
         page.get_by_role("checkbox", name="connected").uncheck()
         page.get_by_role("checkbox", name="max_rate").check()
         page.locator("#compare").click()
         expect(page.locator("#compared tbody tr td:first-child")).to_have_text(
             ["rod", "random", "llf", "max_rate"]
         )
+        expect(page.locator("#compared .best").first).to_be_visible()
+        page.get_by_label("rate of s1").fill("50")
+        expect(page.locator("#compared")).to_have_class("stale")
+        page.get_by_role("button", name="llf").click()
+        expect(page.locator("#placed")).to_have_text("placed by llf")
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         with page.expect_download() as download:
             page.locator("#download").click()
