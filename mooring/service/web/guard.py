@@ -81,7 +81,7 @@ class Guard:
 
     def __init__(self, app: Any, rules: Rules, close: Callable[[], Awaitable[None]] | None = None) -> None:
         """`close` is awaited when the server ends, before it waits for its connections."""
-        self._app, self._rules, self._close = app, rules, close
+        self.app, self._rules, self._close = app, rules, close
 
     async def close(self) -> None:
         if self._close is not None:
@@ -89,7 +89,7 @@ class Guard:
 
     async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
         at = (scope.get("server") or ("",))[0]
@@ -104,7 +104,7 @@ class Guard:
             await send(message)
 
         if refusal is None:
-            await self._app(scope, receive, send_guarded)
+            await self.app(scope, receive, send_guarded)
         else:
             await _send_refusal(send_guarded, refusal)
 
