@@ -42,7 +42,7 @@ export function sliceChart(cut, points, W, before) {
     parts.push(drawn("path", { d: way(edge.points), class: `edge${edge.site ? "" : " open"}` }, drawn("title", {}, name || "no site is full so far")));
     if (name) labels.push(edgeLabel(edge.points.map(([a, b]) => [x(a), y(b)]), name, taken));
   }
-  const point = drawn("g", { class: "now" }, drawn("circle", { r: 6 }),
+  const point = drawn("g", { class: "now", "data-x": cx.toFixed(1) }, drawn("circle", { r: 6 }),
     drawn("text", { x: flip ? -11 : 11, y: 4, class: "halo", "text-anchor": flip ? "end" : "start" }, "now"));
   const was = before?.dataset.axes === `${cut.first} ${cut.second}` ? before.querySelector(".now") : null;
   point.style.transform = was?.style.transform ?? at;

@@ -153,7 +153,12 @@ async function start() {
     return;
   }
   setInterval(tick, 1000);
-  follow((picture) => (first ? null : notice(""), taken(picture)), (why) => state(why, "bad"));
+  let known = Boolean(first); // what was wrong at first is so no more once a picture has come
+  follow((picture) => {
+    if (!known) notice("");
+    known = true;
+    return taken(picture);
+  }, (why) => state(why, "bad"));
 }
 
 start();

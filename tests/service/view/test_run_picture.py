@@ -72,6 +72,12 @@ def test_what_a_run_learnt_of_costs_and_capacities_is_what_is_shown() -> None:
     assert document["sites"][0]["expected_cores"] == pytest.approx(0.1)
 
 
+def test_who_goes_on_elsewhere_while_moves_are_made_is_told() -> None:
+    records = [{"kind": "relocated", "at_s": 2.0, "list": "1", "sites": {"left": "b"}, "why": "a was lost"}]
+    (line,) = RunPicture(DIAMOND).document(status(), records)["happenings"]
+    assert (line["kind"], line["what"]) == ("recovery", "left → b: a was lost")
+
+
 def test_what_was_not_measured_is_missing_and_not_zero() -> None:
     document = RunPicture(DIAMOND).document(status())
     assert document["sites"][0]["share"] is None
