@@ -6,9 +6,12 @@ const GAP = 10;
 const WAYS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
 let entry = null; // the fragment that the Tab key leads to; arrow keys go on from there
 
+// So many fragments that they are drawn small, over the whole width of the page.
+export const crowded = (picture) => picture.fragments.length > 60;
+
 // `room`: how wide it may be without scrolling. On a narrow screen a site's name and load stand above its fragments.
 export function lanes(picture, room) {
-  const many = picture.fragments.length > 60, narrow = room < 560;
+  const many = crowded(picture), narrow = room < 560;
   const [width, height, least] = many ? [124, 22, 48] : picture.desk ? [120, 30, 32] : [narrow ? 144 : 184, 66, 56];
   const headWide = narrow ? GAP : 140, headHigh = narrow ? 46 : 0;
   const columns = 1 + Math.max(0, ...picture.fragments.map((each) => each.layer));
@@ -51,7 +54,7 @@ function drawnChannels(picture, places, width, height) {
     return drawn("path", {
       d: `M${from} C${x + width + bend} ${y + height / 2} ${u - bend} ${v + height / 2} ${to}`,
       class: `channel${at.get(channel.from) === at.get(channel.to) ? "" : " crosses"}`,
-      "stroke-width": (1.2 + (picture.fragments.length > 60 ? 1 : 3) * Math.sqrt((channel.bytes_per_s ?? 0) / most)).toFixed(1), "data-from": channel.from, "data-to": channel.to,
+      "stroke-width": (1.2 + (crowded(picture) ? 1 : 3) * Math.sqrt((channel.bytes_per_s ?? 0) / most)).toFixed(1), "data-from": channel.from, "data-to": channel.to,
     }, drawn("title", {}, `${channel.from} → ${channel.to}: ${told([channel]).join(" · ") || "not measured"}`));
   });
 }

@@ -2,7 +2,7 @@
 
 import { courseChart, sliceChart } from "./charts.js";
 import { startDesk } from "./desk.js";
-import { lanes } from "./lanes.js";
+import { crowded, lanes } from "./lanes.js";
 import { ask, follow, keepToken, read } from "./link.js";
 import { asked, happenings, head, proposal, queries, tiles, troubles } from "./panels.js";
 import { element, roomIn, seconds, show, worded } from "./words.js";
@@ -12,6 +12,7 @@ let newest = null, points = [], chosen = null, sliced = null;
 export function drawPicture(picture) {
   newest = picture;
   document.body.classList.add("ready");
+  document.body.classList.toggle("crowded", crowded(picture));
   document.body.dataset.at = picture.at_s;
   document.getElementById("waiting").hidden = true;
   const moves = picture.happenings.filter((each) => each.kind === "move");
