@@ -42,7 +42,8 @@ class Refusal:
 class Rules:
     token: str
     hosts: Collection[str]
-    """Names and addresses by which the service may be called; any port."""
+    """Names and addresses by which the service may be called, at any port; `*.NAME` is every name one step
+    below, as in certificates."""
     reading_is_open: bool
     """Documents are given out without the token: on loopback only."""
 
@@ -51,7 +52,7 @@ class Rules:
         called too: no other site's name leads to a page that names it.
         """
         host = _name(headers.get("host", ""))
-        if host not in self.hosts and (not at or host != at):
+        if not {host, f"*.{host.partition('.')[2]}"} & set(self.hosts) and (not at or host != at):
             return Refusal(421, f"found the host {host[:80]!r}", f"expected one of {', '.join(self.hosts)}")
         if not path.startswith(("/api/", "/metrics")):
             return None
