@@ -150,7 +150,7 @@ async function start() {
   const first = await read("picture").catch((problem) => (notice(problem.message), null));
   if (first?.desk) {
     state("planning desk", "ok");
-    startDesk(drawPicture, drawSlice);
+    await startDesk(drawPicture, drawSlice).catch((problem) => notice(problem.message));
     return;
   }
   setInterval(tick, 1000);

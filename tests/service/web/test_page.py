@@ -14,7 +14,7 @@ from mooring.service.view.planning_desk import PlanningDesk
 from mooring.service.web.desk_service import desk_app
 from tests.service.browser import CHROMIUM, opened_browser
 from tests.service.served import PATIENCE_S, TOKEN, Served, serving, serving_run
-from tests.service.simulated_project import SimulatedProject
+from tests.service.simulated_project import PROBLEM, SimulatedProject
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium was found: install Debian's `chromium`")
 PATIENCE_MS = 1000.0 * PATIENCE_S
@@ -141,6 +141,35 @@ def test_the_page_goes_on_when_the_service_was_started_anew(page: Page, tmp_path
         expect(page.locator("#state b")).to_have_class("bad")
         with serving_run(project.folder, port):
             expect(page.locator("#state")).to_contain_text("running")
+
+
+WORDS = {
+    "figure(1234567)": "1\u202f234\u202f567",
+    "figure(0.12345)": "0.123",
+    "figure(null)": "\u2013",
+    "bytes(72000)": "72 kB",
+    "seconds(0.25)": "250 ms",
+    "seconds(90)": "90 s",
+    "seconds(7199)": "120 min",
+    "seconds(10799)": "2 h 59 min",
+    "times(1.066)": "\u00d7 1.07",
+    "times(40.2)": "\u00d7 40",
+    "times(null)": "any",
+    "counted(1, 'file')": "1 file",
+    "counted(1.5, 'core')": "1.5 cores",
+    "shortened('operator_7_of_many', 11)": "opera…_many",
+    "tone(0.76)": "warn",
+    "ticks(108, 4)": [50, 100],
+    "ticks(0.9, 4)": [0.5],
+}
+
+
+def test_figures_in_words(page: Page) -> None:
+    with serving(lambda rules: desk_app(PlanningDesk("small", PROBLEM), rules)) as served:
+        opened(page, served)
+        for name in ("words", "charts"):
+            page.evaluate(f"import('/page/{name}.js').then((made) => Object.assign(window, made))")
+        assert {asked: page.evaluate(asked) for asked in WORDS} == WORDS
 
 
 def test_sliders_and_pins_plan_anew(page: Page) -> None:
