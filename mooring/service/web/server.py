@@ -74,7 +74,9 @@ def called(address: ListeningPlace, names: Sequence[str]) -> str:
     """
     if not address.is_everywhere:
         return address.shown_host
-    return next((name for name in names if not name.startswith("*") and "." in name), socket.getfqdn())
+    own = (socket.getfqdn(), socket.gethostname())
+    known = (*(name for name in names if not name.startswith("*") and ":" not in name), *own)
+    return next((name for name in known if not name.startswith("localhost")), "localhost")
 
 
 class PatientProtocol(H11Protocol):
