@@ -38,9 +38,14 @@ PATIENCE_MS = 240_000.0
 FOLLOWERS = 200
 _AGES = """
     window.ages = [];
-    new MutationObserver(() => window.ages.push(Date.now() / 1000 - Number(document.body.dataset.at)))
-        .observe(document.body, {attributes: true, attributeFilter: ["data-at"]});
+    let last = document.body.dataset.at;
+    new MutationObserver(() => {
+        const at = document.body.dataset.at;
+        if (at !== last) window.ages.push(Date.now() / 1000 - Number(at));
+        last = at;
+    }).observe(document.body, {attributes: true, attributeFilter: ["data-at"]});
 """
+"""A look counts when it is first drawn: what is noticed between two looks is drawn with the last one."""
 
 
 def measure(pictures: Path | None, words: Sequence[str]) -> Iterator[ResultTable | str]:

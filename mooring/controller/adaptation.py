@@ -205,6 +205,7 @@ class Adaptation:
             "ordered": [move.fragment for move in considered.ordered],
             "why": considered.why,
             "statistics": self.surveyor.calibration.in_words(),
+            "calibration": self.surveyor.calibration.as_json(),
             "estimated_capacity_cores": dict(self.surveyor.estimated),
             "control": self._control(),
             "ledger": [entry.as_json() for entry in list(self.ledger.entries)[-_SHOWN:]],

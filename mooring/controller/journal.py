@@ -194,7 +194,7 @@ class Journal:
         """Announce a list; returns its id, new each time."""
         apply_moves(old, moves)  # refuses a list that does not fit where things are
         with self._lock:
-            name = f"{_lists_so_far(self.records()) + 1}-{moves_fingerprint(old, moves)}"
+            name = f"{lists_so_far(self.records()) + 1}-{moves_fingerprint(old, moves)}"
             steps = [[move.fragment, move.from_site, move.to_site] for move in moves]
             self.append("list", id=name, old=dict(old), moves=steps, asked_by=asked_by)
         return name
@@ -275,11 +275,12 @@ def essential(records: Sequence[Record]) -> list[Record]:
         *_still_left(records),
         *(i for i, r in enumerate(records) if r["kind"] != "step" and r.get("list") in told),
     }
-    before = _lists_so_far(records) - len(newest)
+    before = lists_so_far(records) - len(newest)
     return [{"kind": "compacted", "lists_before": before}, *(records[i] for i in sorted(kept))]
 
 
-def _lists_so_far(records: Sequence[Record]) -> int:
+def lists_so_far(records: Sequence[Record]) -> int:
+    """How many lists of moves were ever announced, those that a compacted journal left out included."""
     return sum(
         record["lists_before"] if record["kind"] == "compacted" else record["kind"] == "list"
         for record in records

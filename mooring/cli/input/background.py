@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -30,7 +31,8 @@ def start_in_background(
             raise EngineError(f"the project already runs, as process {pid}", remedy="`mooring stop` ends it")
         files.forget_status()
     log.unlink(missing_ok=True)
-    with log.open("ab") as out:  # for appending, so that it can be kept short
+    # For appending, so that it can be kept short; for its user alone: the address of a page has the token.
+    with os.fdopen(os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600), "ab") as out:
         child = subprocess.Popen(
             [sys.executable, "-m", "mooring", *words],
             stdin=subprocess.DEVNULL,

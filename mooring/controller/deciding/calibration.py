@@ -139,6 +139,18 @@ class Calibration:
         more = f" and {len(off) - 5} more" if len(off) > 5 else ""
         return f"costs re-estimated while running: {some}{more}; the others as the problem states them"
 
+    def as_json(self) -> dict[str, dict[str, float]]:
+        """What differs from the problem as stated, by fragment: for who reads a status and works with it."""
+        fixed = self._model.fixed_cores
+        return {
+            "cost_factors": {
+                n: float(self.factors[f]) for n, f in self._row.items() if self.factors[f] != 1.0
+            },
+            "fixed_cores": {
+                n: float(self.fixed_cores[f]) for n, f in self._row.items() if self.fixed_cores[f] != fixed[f]
+            },
+        }
+
     # What single fragments use
 
     def _take_fragment(

@@ -63,6 +63,26 @@ def slice_through(
     return Slice(_edges(model, sites, base, directions, (first, second), np.array(ends)))
 
 
+def ideal_line(model: LoadModel, rates: npt.ArrayLike, first: int, second: int) -> Floats | None:
+    """(2, 2): where the second stream's axis and the first's are met by the rates that all sites together
+    could just carry if load could be cut at will; None where that is no line, or nothing is left for the two.
+
+    >>> model = LoadModel.from_coefficients([[0.2, 0.0], [0.0, 0.1]], capacity_cores=[1.0, 1.0])
+    >>> ideal_line(model, [1, 2], 0, 1).tolist()
+    [[0.0, 20.0], [10.0, 0.0]]
+    """
+    if model.definitions:
+        return None
+    base = np.array(rates, dtype=np.float64)
+    base[[first, second]] = 0.0
+    per_unit = np.asarray(model.coefficients.sum(axis=0)).ravel()
+    left = float(model.capacity_cores.sum() - model.fixed_cores.sum() - per_unit @ base)
+    each = per_unit[[first, second]]
+    if left <= 0.0 or (each <= 0.0).any():
+        return None
+    return np.array([[0.0, left / each[1]], [left / each[0], 0.0]])
+
+
 def _reach(model: LoadModel, sites: Ints, base: Floats, stream: int, most: float) -> float:
     """How far one stream goes alone."""
     direction = np.zeros((1, len(base)))

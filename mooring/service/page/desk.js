@@ -1,7 +1,8 @@
 // The planning desk: sliders for rates, a choice of policies, pins; everything is planned anew as they change.
 
 import { ask, read } from "./link.js";
-import { element, figure, show, table, times } from "./words.js";
+import { why } from "./panels.js";
+import { element, figure, percent, show, table, times } from "./words.js";
 
 const COMPARED = ["rod", "llf", "connected", "random"];
 let trial = { policy: "rod", rates: {}, pins: {}, example: false };
@@ -11,6 +12,7 @@ export async function startDesk(drawPicture, drawSlice) {
   [drawAll, drawCut] = [drawPicture, drawSlice];
   for (const id of ["proposal", "happenings", "course", "asked"]) document.getElementById(id).hidden = true;
   document.getElementById("desk").hidden = false;
+  document.getElementById("lanes").addEventListener("click", choosePinned);
   policies = Object.keys((await read("policies")).policies);
   await open(false);
 }
@@ -27,44 +29,66 @@ async function open(example) {
 
 const options = (names, chosen) => names.map((name) => element("option", { selected: name === chosen }, name));
 
+// From nothing to three times what the problem states; a stream that it states no rate for, to 300 per second.
 function slider({ name, stated }) {
-  const shown = element("output", {}, figure(stated));
-  const input = element("input", { type: "range", min: 0, max: 300, value: 100, "aria-label": `rate of ${name}`,
+  const unit = stated || 100, said = (rate) => `${figure(rate)}/s${stated && rate !== stated ? ` × ${(rate / stated).toFixed(2)}` : ""}`;
+  const shown = element("output", {}, said(stated));
+  const input = element("input", { type: "range", min: 0, max: 300, value: stated ? 100 : 0, "aria-label": `rate of ${name}`, "aria-valuetext": said(stated),
     oninput: (event) => {
-      trial.rates[name] = (stated * event.target.value) / 100;
-      shown.textContent = figure(trial.rates[name]);
+      trial.rates[name] = (unit * event.target.value) / 100;
+      shown.textContent = said(trial.rates[name]);
+      event.target.setAttribute("aria-valuetext", shown.textContent);
       refresh();
     } });
   return element("label", {}, element("span", { title: name }, name), input, shown);
 }
 
 function pinning(operators, sites) {
-  const operator = element("select", { "aria-label": "operator to pin" }, ...options(operators));
-  const site = element("select", { "aria-label": "site to pin it to" }, element("option", { value: "" }, "anywhere"), ...options(sites));
-  const pins = element("span", { class: "dim", role: "status" });
   const pin = () => {
-    if (site.value) trial.pins[operator.value] = site.value;
-    else delete trial.pins[operator.value];
-    pins.textContent = Object.entries(trial.pins).map(([o, s]) => `${o} at ${s}`).join(", ");
+    const operator = document.getElementById("operator").value, site = document.getElementById("site").value;
+    trial.pins[operator] = site;
+    pinned();
     refresh();
   };
-  return element("div", { class: "row" }, "pin", operator, "to", site, element("button", { class: "quiet", onclick: pin }, "Pin"), pins);
+  return element("div", { class: "row" }, "pin", element("select", { id: "operator", "aria-label": "operator to pin" }, ...options(operators)),
+    "to", element("select", { id: "site", "aria-label": "site to pin it to" }, ...options(sites)),
+    element("button", { class: "quiet", onclick: pin }, "Pin"), element("span", { id: "pins", role: "status" }));
+}
+
+// What is pinned here, each to be let go again.
+function pinned() {
+  const free = (operator) => () => { delete trial.pins[operator]; pinned(); refresh(); };
+  const all = Object.entries(trial.pins).map(([operator, site]) =>
+    element("button", { class: "link", "aria-label": `let go of ${operator}, pinned to ${site}`, onclick: free(operator) }, `${operator} at ${site} ✕`));
+  document.getElementById("pins").replaceChildren(...all.flatMap((each, k) => (k ? [" ", each] : [each])));
+}
+
+// A click on a fragment chooses it as the operator to pin.
+function choosePinned(event) {
+  const name = event.target.closest("[data-fragment]")?.dataset.fragment, select = document.getElementById("operator");
+  const own = [name, name?.split("#")[0]].find((each) => [...select.options].some((option) => option.value === each));
+  if (own) select.value = own;
 }
 
 function controls(operators, sites) {
-  const choose = (event) => { trial.policy = event.target.value; refresh(); };
+  const choosing = (event) => { trial.policy = event.target.value; refresh(); };
   const checks = policies.map((name) => element("label", {},
     element("input", { type: "checkbox", name: "compared", value: name, checked: COMPARED.includes(name) }), name));
   show("desk",
     element("div", { class: "row" },
-      element("label", {}, "policy ", element("select", { id: "policy", onchange: choose }, ...options(policies, trial.policy))),
+      element("label", {}, "policy ", element("select", { id: "policy", onchange: choosing }, ...options(policies, trial.policy))),
       element("button", { id: "download", class: "quiet", onclick: () => said(download()) }, "Download the plan"),
+      element("button", { id: "reset", class: "quiet", onclick: () => said(open(trial.example)) }, "As stated"),
       element("button", { id: "example", class: "quiet", onclick: () => said(open(!trial.example)) }, trial.example ? "Back to the problem" : "The example problem"),
       element("span", { id: "said", class: "bad", role: "alert" })),
-    pinning(operators, sites),
     element("div", { class: "sliders" }, ...streams.map(slider)),
-    element("fieldset", { class: "checks" }, element("button", { id: "compare", class: "quiet", onclick: () => said(compare()) }, "Compare"), ...checks),
+    pinning(operators, sites),
+    element("fieldset", { class: "checks", "aria-label": "policies to compare" },
+      element("button", { id: "compare", class: "quiet", onclick: () => said(compare()) }, "Compare"), ...checks),
     element("div", { id: "compared" }));
+  document.getElementById("desk").querySelectorAll("input[type=range]").forEach((each, k) => { each.value = streams[k].stated ? 100 : 0; });
+  document.getElementById("compared").replaceChildren();
+  pinned();
 }
 
 // What goes wrong is said where it was asked for.
@@ -78,9 +102,18 @@ async function said(doing) {
   }
 }
 
+const tried = () => JSON.stringify([trial.rates, trial.pins]);
+
+// What was compared at other rates or with other pins pales.
+function markStale() {
+  const place = document.getElementById("compared");
+  place.classList.toggle("stale", place.dataset.tried !== tried());
+}
+
 // One plan at a time; what changed meanwhile is planned when it is there.
 async function refresh() {
   again = true;
+  markStale();
   if (under_way) return;
   under_way = true;
   while (again) {
@@ -92,13 +125,18 @@ async function refresh() {
 
 async function planned() {
   plan = await ask("desk/plan", trial);
-  drawAll(plan.picture);
+  const stated = new Map(streams.map((each) => [each.name, each.stated]));
+  drawAll({ ...plan.picture, streams: plan.picture.streams.map((each) => ({ ...each, stated: stated.get(each.name) ?? each.stated })),
+    feasible_ratio: plan.metrics.feasible_ratio });
+  why(plan.explanation);
   await refreshCut();
 }
 
 async function refreshCut() {
-  document.getElementById("slice").hidden = streams.length < 2;
-  if (streams.length < 2) return;
+  if (streams.length < 2) {
+    document.getElementById("slice").hidden = true;
+    return;
+  }
   axes ??= [streams[0].name, streams[1].name];
   const cut = await ask("desk/slice", { first: axes[0], second: axes[1], trial });
   drawCut(cut, [], (k, name) => {
@@ -108,14 +146,22 @@ async function refreshCut() {
   });
 }
 
-const share = (x) => [x == null ? "–" : `${Math.round(100 * x)}%`, "n"];
-
+// The best of each column stands out; a policy that is clicked is the one to plan with.
 async function compare() {
-  const chosen = [...document.querySelectorAll("input[name=compared]:checked")].map((each) => each.value);
-  const { policies: found } = await ask("desk/compare", { policies: chosen, trial });
-  document.getElementById("compared").replaceChildren(table(["policy", ["headroom", "n"], ["of the ideal feasible set", "n"], ["busiest site", "n"]],
-    Object.entries(found).map(([name, { metrics, refused }]) => refused ? [name, refused, "", ""] : [
-      name, [times(metrics.headroom?.factor), "n"], share(metrics.feasible_ratio), share(metrics.max_utilisation)])));
+  const wanted = [...document.querySelectorAll("input[name=compared]:checked")].map((each) => each.value);
+  const circumstances = tried();
+  const { policies: found } = await ask("desk/compare", { policies: wanted, trial });
+  const rows = Object.entries(found).map(([name, { metrics, refused }]) => ({ name, refused,
+    values: refused ? [] : [metrics.headroom?.factor ?? null, metrics.feasible_ratio ?? null, metrics.max_utilisation ?? null] }));
+  const best = [Math.max, Math.max, Math.min].map((pick, k) => pick(...rows.map((row) => row.values[k]).filter((x) => x != null)));
+  const use = (event) => { document.getElementById("policy").value = trial.policy = event.target.textContent; refresh(); };
+  const words = [times, percent, percent];
+  const place = document.getElementById("compared");
+  place.dataset.tried = circumstances;
+  markStale();
+  place.replaceChildren(table(["policy", ["headroom", "n"], ["of the ideal feasible set", "n"], ["busiest site", "n"]], rows.map((row) => [
+    element("button", { class: "link", title: "plan with it", onclick: use }, row.name),
+    ...(row.refused ? [row.refused, "", ""] : row.values.map((x, k) => [words[k](x), `n${words[k](x) === words[k](best[k]) ? " best" : ""}`]))])));
 }
 
 async function download() {

@@ -1,98 +1,133 @@
 // Sites as lanes, fragments in them by how far from the sources they are, channels between them.
 
-import { bytes, drawn, figure, percent, seconds, shortened, times, tone } from "./words.js";
+import { bar, bytes, counted, drawn, figure, percent, seconds, shortened, times } from "./words.js";
 
-const LANE_HEAD = 136, GAP = 10;
+const GAP = 10;
+const WAYS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
+let entry = null; // the fragment that the Tab key leads to; arrow keys go on from there
 
-export function lanes(picture) {
-  const many = picture.fragments.length > 60;
-  const [width, height, step] = many ? [120, 20, 150] : picture.desk ? [150, 28, 220] : [172, 50, 268];
+// So many fragments that they are drawn small, over the whole width of the page.
+export const crowded = (picture) => picture.fragments.length > 60;
+
+// `room`: how wide it may be without scrolling. On a narrow screen a site's name and load stand above its fragments.
+export function lanes(picture, room) {
+  const many = crowded(picture), narrow = room < 560;
+  const [width, height, least] = many ? [124, 22, 48] : picture.desk ? [120, 30, 32] : [narrow ? 144 : 184, 66, 56];
+  const headWide = narrow ? GAP : 140, headHigh = narrow ? 46 : 0;
   const columns = 1 + Math.max(0, ...picture.fragments.map((each) => each.layer));
-  const cells = new Map();
-  for (const fragment of picture.fragments) {
-    const key = `${fragment.site} ${fragment.layer}`;
-    cells.set(key, [...(cells.get(key) ?? []), fragment]);
-  }
-  const places = new Map(), parts = [], whole = LANE_HEAD + (columns - 1) * step + width + GAP;
+  const free = (room - headWide - GAP - columns * width) / Math.max(1, columns - 1);
+  const step = width + Math.max(narrow ? 28 : least, Math.min(1.3 * width, free));
+  const whole = Math.max(room, headWide + (columns - 1) * step + width + GAP);
+  const cells = Map.groupBy(picture.fragments, (each) => `${each.site} ${each.layer}`);
+  const places = new Map(), parts = [], heads = [];
   let top = 0;
   for (const site of picture.sites) {
-    const rows = Math.max(1, ...[...Array(columns).keys()].map((k) => (cells.get(`${site.name} ${k}`) ?? []).length));
-    const laneHeight = Math.max(84, rows * (height + GAP) + GAP);
-    parts.push(lane(site, picture, top, whole, laneHeight));
+    const rows = Math.max(0, ...Array.from({ length: columns }, (_, k) => (cells.get(`${site.name} ${k}`) ?? []).length));
+    const laneHeight = Math.max(narrow ? headHigh : 84, headHigh + rows * (height + GAP) + GAP);
+    parts.push(drawn("rect", { x: 0, y: top, width: whole, height: laneHeight, rx: 8, class: "lane" }));
+    heads.push(laneHead(site, picture, top, narrow));
     for (let k = 0; k < columns; k++)
       (cells.get(`${site.name} ${k}`) ?? []).forEach((fragment, row) =>
-        places.set(fragment.name, [LANE_HEAD + k * step, top + GAP + row * (height + GAP)]));
+        places.set(fragment.name, [headWide + k * step, top + headHigh + GAP + row * (height + GAP)]));
     top += laneHeight + GAP;
   }
+  const into = Map.groupBy(picture.channels, (each) => each.to);
+  const moving = new Set([picture.under_way?.fragment, ...(picture.proposal?.moves ?? []).map((m) => m.fragment)]);
+  if (!places.has(entry)) entry = picture.fragments[0]?.name;
+  const boxes = picture.fragments.filter((each) => places.has(each.name)).map((each) =>
+    box(each, into.get(each.name) ?? [], places.get(each.name), picture, moving, width, height, many ? "many" : narrow ? "narrow" : ""));
+  const made = drawn("svg", { viewBox: `0 0 ${whole} ${Math.max(1, top - GAP)}`, width: whole, height: Math.max(1, top - GAP),
+    role: "group", class: many ? "many" : null, "aria-label": "Sites as lanes with fragments and channels; arrow keys lead from fragment to fragment" },
+    ...parts, ...drawnChannels(picture, places, width, height), ...heads, ...boxes);
+  made.addEventListener("keydown", goOn);
+  for (const kind of ["pointerover", "focusin"]) made.addEventListener(kind, (event) => light(made, event.target.closest("[data-fragment]")));
+  for (const kind of ["pointerleave", "focusout"]) made.addEventListener(kind, () => light(made, null));
+  return made;
+}
+
+function drawnChannels(picture, places, width, height) {
   const at = new Map(picture.fragments.map((each) => [each.name, each.site]));
   const most = Math.max(1, ...picture.channels.map((each) => each.bytes_per_s ?? 0));
-  const channels = picture.channels.filter((c) => places.has(c.from) && places.has(c.to)).map((channel) => {
-    const [x, y] = places.get(channel.from), [u, v] = places.get(channel.to);
-    const way = `M${x + width} ${y + height / 2} C${x + width + 40} ${y + height / 2} ${u - 40} ${v + height / 2} ${u} ${v + height / 2}`;
-    const crosses = at.get(channel.from) !== at.get(channel.to);
+  return picture.channels.filter((c) => places.has(c.from) && places.has(c.to)).map((channel) => {
+    const [x, y] = places.get(channel.from), [u, v] = places.get(channel.to), bend = (u - x - width) / 2;
+    const from = `${x + width} ${y + height / 2}`, to = `${u} ${v + height / 2}`;
     return drawn("path", {
-      d: way, class: `channel${crosses ? " crosses" : ""}`,
-      "stroke-width": 1 + 4 * Math.sqrt((channel.bytes_per_s ?? 0) / most),
-    }, drawn("title", {}, `${channel.from} → ${channel.to}: ${told([channel]).join(", ")}`));
+      d: `M${from} C${x + width + bend} ${y + height / 2} ${u - bend} ${v + height / 2} ${to}`,
+      class: `channel${at.get(channel.from) === at.get(channel.to) ? "" : " crosses"}`,
+      "stroke-width": (1.2 + (crowded(picture) ? 1 : 3) * Math.sqrt((channel.bytes_per_s ?? 0) / most)).toFixed(1), "data-from": channel.from, "data-to": channel.to,
+    }, drawn("title", {}, `${channel.from} → ${channel.to}: ${told([channel]).join(" · ") || "not measured"}`));
   });
-  const labels = many || picture.desk ? [] : [...Map.groupBy(picture.channels, (each) => each.to)].map(([to, into]) => label(to, into, places.get(to), height));
-  const moving = new Set([picture.under_way?.fragment, ...(picture.proposal?.moves ?? []).map((m) => m.fragment)]);
-  const boxes = picture.fragments.map((each) => box(each, places.get(each.name), picture, moving, width, height, many));
-  return drawn(
-    "svg",
-    { viewBox: `0 0 ${whole} ${top}`, width: whole, height: top,
-      role: "group", "aria-label": "Sites as lanes with fragments and channels" },
-    ...parts, ...channels, ...labels.filter(Boolean), ...boxes.filter(Boolean),
-  );
 }
 
 // What channels carry together, the longest way among them, and how far their reader is behind on one.
-function told(channels) {
+function told(channels, short = false) {
   const rates = channels.map((each) => each.bytes_per_s).filter((x) => x != null);
   const ways = channels.map((each) => each.latency_ms).filter((x) => x != null), behind = Math.max(0, ...channels.map((each) => each.files_behind ?? 0));
   return [
-    `${bytes(rates.length ? rates.reduce((sum, x) => sum + x, 0) : null)}/s`,
-    ...(ways.length ? [`${figure(Math.max(...ways))} ms`] : []),
+    ...(rates.length ? [`${bytes(rates.reduce((sum, x) => sum + x, 0))}/s`] : []),
+    ...(ways.length && !short ? [`${figure(Math.max(...ways))} ms`] : []),
     ...(behind ? [`${behind} behind`] : []),
   ];
 }
 
-// Beside the reader, above and below where its channels arrive.
-function label(to, channels, place, height) {
-  if (!place) return null;
-  const [x, y] = place, [first, ...more] = told(channels), late = channels.some((each) => each.files_behind > 0);
-  const words = (dy, style, said) => drawn("text", { x: x - 8, y: y + height / 2 + dy, class: `t told ${style}`, "text-anchor": "end" }, said);
-  return drawn("g", { "data-into": to }, words(-6, "", first), ...more.map((said, k) => words(16 + 12 * k, late ? "late" : "", said)));
-}
-
-function lane(site, picture, top, width, height) {
+function laneHead(site, picture, top, narrow) {
   const left = picture.left_sites?.[site.name] != null, trouble = picture.troubles?.[site.name];
-  const what = trouble ? "in trouble" : left ? "kept empty" : `${percent(site.share)} of ${figure(site.capacity_cores)} core${site.capacity_cores === 1 ? "" : "s"}`;
-  const share = Math.min(1, site.share ?? 0);
-  return drawn("g", { tabindex: 0, role: "img", "aria-label": `site ${site.name}: ${trouble ?? what}` },
-    drawn("rect", { x: 0, y: top, width, height, rx: 8, class: "lane" }),
-    drawn("text", { x: 12, y: top + 24, "font-weight": 650 }, site.name),
-    drawn("rect", { x: 12, y: top + 34, width: 100, height: 9, rx: 4, fill: "var(--line)" }),
-    drawn("rect", { x: 12, y: top + 34, width: 100 * share, height: 9, rx: 4, fill: `var(--${tone(site.share)})` }),
-    drawn("text", { x: 12, y: top + 58, class: "t" }, what),
-    drawn("text", { x: 12, y: top + 72, class: "t" }, site.headroom == null ? "" : `headroom ${times(site.headroom)}`),
-    drawn("title", {}, trouble ?? `${figure(site.load_cores)} cores in use${site.estimated ? " (estimated)" : ""}, ${figure(site.expected_cores)} expected`),
+  const what = trouble ? "in trouble" : left ? "kept empty" : `${percent(site.share)} of ${counted(site.capacity_cores, "core")}`;
+  const grows = site.headroom == null ? "" : `headroom ${times(site.headroom)}`;
+  const words = narrow ? [drawn("text", { x: 122, y: top + 39, class: "t on-lane" }, [what, grows].filter(Boolean).join(" · "))]
+    : [drawn("text", { x: 12, y: top + 58, class: "t" }, what), drawn("text", { x: 12, y: top + 73, class: "t" }, grows)];
+  return drawn("g", { role: "img", "aria-label": `site ${site.name}: ${[trouble ?? what, grows].filter(Boolean).join(", ")}` },
+    drawn("text", { x: 12, y: top + (narrow ? 20 : 24), "font-weight": 650 }, shortened(site.name, narrow ? 40 : 15)),
+    bar(site.share, 100, { transform: `translate(12 ${top + (narrow ? 31 : 34)})` }), ...words,
+    drawn("title", {}, `${site.name}: ${trouble ?? `${figure(site.load_cores)} cores in use${site.estimated ? " (estimated)" : ""}, ${figure(site.expected_cores)} expected`}`),
   );
 }
 
-function box(fragment, place, picture, moving, width, height, many) {
-  if (!place) return null;
-  const [x, y] = place, trouble = picture.troubles?.[fragment.name];
-  const lag = fragment.files_waiting ? ` · ${fragment.files_waiting} files behind` : fragment.batch_s != null ? ` · ${seconds(fragment.batch_s)} a batch` : "";
-  const what = fragment.runs || picture.desk ? `${figure(fragment.rows_in_per_s)} rows/s${lag}` : "does not run";
-  const style = trouble || (!fragment.runs && !picture.desk) ? "down" : moving.has(fragment.name) ? "moving"
-    : fragment.files_waiting > 20 ? "late" : picture.desk && fragment.pinned ? "pinned" : "";
-  const name = shortened(fragment.name, Math.floor((width - 12) / (many ? 6 : 7)));
-  return drawn("g", { tabindex: 0, role: "img", "data-fragment": fragment.name, "data-site": fragment.site,
-    "aria-label": `${fragment.name} at ${fragment.site}: ${trouble ?? (picture.desk ? (fragment.pinned ? "pinned" : "free") : what)}` },
+function box(fragment, channels, place, picture, moving, width, height, room) {
+  const many = room === "many";
+  const [x, y] = place, trouble = picture.troubles?.[fragment.name], up = fragment.runs || picture.desk;
+  const rate = [`${figure(fragment.rows_in_per_s)} rows/s`, ...(fragment.batch_s == null || room ? [] : [`${seconds(fragment.batch_s)} a batch`])].join(" · ");
+  const arrives = channels.length ? told(channels).join(" · ") : fragment.files_waiting ? `${counted(fragment.files_waiting, "file")} waiting` : "";
+  const late = fragment.files_waiting > 20 || channels.some((each) => each.files_behind > 20);
+  const what = picture.desk ? (fragment.pinned ? "pinned" : "free") : up ? rate : "does not run";
+  const style = trouble || !up ? "down" : moving.has(fragment.name) ? "moving" : late ? "late" : picture.desk && fragment.pinned ? "pinned" : "";
+  const line = (dy, words, more) => drawn("text", { x: x + 9, y: y + dy, ...more }, words);
+  return drawn("g", { id: `fragment ${fragment.name}`, tabindex: fragment.name === entry ? 0 : -1, role: "img",
+    "data-fragment": fragment.name, "data-site": fragment.site,
+    "aria-label": `${fragment.name} at ${fragment.site}: ${[trouble ?? what, arrives && `in ${arrives}`].filter(Boolean).join(", ")}` },
     drawn("rect", { x, y, width, height, rx: 7, class: `box ${style}` }),
-    drawn("text", { x: x + 8, y: y + (many ? 14 : 20), class: many ? "small" : null }, name),
-    many || picture.desk ? null : drawn("text", { x: x + 8, y: y + 38, class: "t" }, what),
-    drawn("title", {}, `${fragment.name} at ${fragment.site}\n${trouble ?? what}\nstate ${bytes(fragment.state_bytes)}`),
+    line(many ? 15 : 20, shortened(fragment.name, Math.floor((width - 18) / (many ? 5.8 : 6.9))), { class: many ? "small" : null }),
+    many || picture.desk ? null : line(38, what, { class: "t" }),
+    many || picture.desk || !arrives ? null : line(55, channels.length ? `in ${told(channels, room === "narrow").join(" · ")}` : arrives, { class: `t${late ? " late" : ""}`, "data-into": fragment.name }),
+    drawn("title", {}, [`${fragment.name} at ${fragment.site}`, trouble ?? what, arrives && `in: ${arrives}`,
+      picture.desk ? null : `state ${bytes(fragment.state_bytes)}`].filter(Boolean).join("\n")),
   );
+}
+
+// The channels of one fragment stand out from all the others.
+function light(svg, fragment) {
+  const name = fragment?.dataset.fragment;
+  svg.classList.toggle("chosen", Boolean(name));
+  for (const each of svg.querySelectorAll(".channel"))
+    each.classList.toggle("lit", Boolean(name) && (each.dataset.from === name || each.dataset.to === name));
+}
+
+// With an arrow key to the nearest fragment in that direction.
+function goOn(event) {
+  const way = WAYS[event.key], here = event.target.closest("[data-fragment]");
+  if (!way || !here) return;
+  event.preventDefault();
+  const middle = (each) => { const { x, y, width, height } = each.getBoundingClientRect(); return [x + width / 2, y + height / 2]; };
+  const [x, y] = middle(here);
+  const far = (each) => {
+    const [u, v] = middle(each), along = (u - x) * way[0] + (v - y) * way[1], across = Math.abs((u - x) * way[1]) + Math.abs((v - y) * way[0]);
+    return along > 1 ? along + 2 * across : Infinity;
+  };
+  const all = [...here.parentNode.querySelectorAll("[data-fragment]")].map((each) => [far(each), each]);
+  const [distance, next] = all.reduce((best, each) => (each[0] < best[0] ? each : best));
+  if (distance === Infinity) return;
+  entry = next.dataset.fragment;
+  here.setAttribute("tabindex", -1);
+  next.setAttribute("tabindex", 0);
+  next.focus();
 }

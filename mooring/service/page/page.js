@@ -2,70 +2,92 @@
 
 import { courseChart, sliceChart } from "./charts.js";
 import { startDesk } from "./desk.js";
-import { lanes } from "./lanes.js";
+import { crowded, lanes } from "./lanes.js";
 import { ask, follow, keepToken, read } from "./link.js";
 import { asked, happenings, head, proposal, queries, tiles, troubles } from "./panels.js";
-import { element, seconds, show } from "./words.js";
+import { element, roomIn, seconds, show, worded } from "./words.js";
 
-let newest = null, points = [], chosen = null;
+let newest = null, points = [], chosen = null, sliced = null;
 
 export function drawPicture(picture) {
   newest = picture;
+  document.body.classList.add("ready");
+  document.body.classList.toggle("crowded", crowded(picture));
   document.body.dataset.at = picture.at_s;
+  document.getElementById("waiting").hidden = true;
+  const moves = picture.happenings.filter((each) => each.kind === "move");
+  moves.forEach((each, k) => { each.number = moves.length - k; });
   head(picture);
   tiles(picture);
   troubles(picture);
-  show("lanes", lanes(picture));
+  show("lanes", lanes(picture, roomIn("lanes")));
   queries(picture);
   proposal(picture, apply, dismiss, abort);
   happenings(picture);
 }
 
-function state(text, style) {
+function state(text, style, since = "") {
   const pill = document.getElementById("state");
-  pill.replaceChildren(element("b", { class: style }, "● "), text);
+  const made = [element("b", { class: style, "aria-hidden": "true" }, "● "), text];
+  if (pill.textContent !== `● ${text}` || pill.firstChild.className !== style) pill.replaceChildren(...made);
+  document.getElementById("since").textContent = since;
+}
+
+// What went wrong with something that somebody asked for: it stays until something is asked for again.
+function notice(text) {
+  document.getElementById("notice").hidden = !text;
+  show("notice", element("p", {}, ...worded(text)));
 }
 
 export function drawSlice(cut, all, choose) {
+  sliced = [cut, all, choose];
+  document.getElementById("slice").hidden = false;
   const streams = newest.streams.map((each) => each.name);
   const select = (k) => element("select", { id: `stream${k}`, "aria-label": k ? "second stream" : "first stream",
     onchange: (event) => choose(k, event.target.value) },
     ...streams.map((name) => element("option", { selected: name === (k ? cut.second : cut.first) }, name)));
-  show("slice", element("div", { class: "row" }, select(0), element("span", {}, "against"), select(1),
-    cut.overloaded ? element("b", { class: "bad" }, `${cut.overloaded} is full whatever these two bring`)
-      : cut.beyond ? element("b", { class: "bad" }, `beyond the edge: ${cut.beyond} gets more than it can do`) : null), sliceChart(cut, all));
+  const said = cut.overloaded ? `${cut.overloaded} is full whatever these two bring` : cut.beyond ? `beyond the edge: ${cut.beyond} gets more than it can do` : null;
+  show("choice", element("div", { class: "row" }, ...(choose ? [select(0), "against", select(1)] : [`${cut.first} against ${cut.second}`])),
+    said ? element("p", { class: "bad" }, said) : null);
+  show("slice", sliceChart(cut, all, roomIn("slice"), document.querySelector("#slice .body svg")));
+}
+
+function choose(k, name) {
+  chosen = [sliced[0].first, sliced[0].second];
+  if (name === chosen[1 - k]) chosen[1 - k] = chosen[k];
+  chosen[k] = name;
+  refreshSlice();
 }
 
 async function refreshSlice() {
   // Until somebody has chosen, the two streams that are nearest to the edge, which a flood changes.
   const given = chosen ? `?first=${encodeURIComponent(chosen[0])}&second=${encodeURIComponent(chosen[1])}` : "";
   try {
-    const cut = await read(`slice${given}`);
-    drawSlice(cut, points, (k, name) => {
-      chosen = [cut.first, cut.second];
-      if (name === chosen[1 - k]) chosen[1 - k] = chosen[k];
-      chosen[k] = name;
-      refreshSlice();
-    });
+    drawSlice(await read(`slice${given}`), points, choose);
   } catch {
     document.getElementById("slice").hidden = true;
   }
 }
 
 export function drawCourse(all) {
+  points = all;
   document.getElementById("course").hidden = all.length < 2;
-  if (all.length >= 2) show("course", ...courseChart(all, newest.happenings.filter((each) => each.kind === "move")));
+  if (all.length >= 2) show("course", ...courseChart(all, newest.happenings.filter((each) => each.kind === "move"), newest.sites, roomIn("course")));
 }
 
 async function taken(picture) {
   if (picture.waiting) {
-    state(picture.waiting, "warn");
+    state(picture.runs ? "starting" : "waiting", "warn");
+    document.getElementById("waiting").hidden = document.body.classList.contains("ready");
+    show("waiting", element("p", {}, `${picture.waiting[0].toUpperCase()}${picture.waiting.slice(1)}.`),
+      element("p", { class: "dim" }, ...worded(picture.runs ? "It is shown here as soon as it has looked at itself."
+        : "Start it with `mooring run PROJECT`; this page follows by itself.")));
     return;
   }
-  state(picture.runs ? `running ${seconds(picture.since_start_s)}` : "does not run; it last looked like this", picture.runs ? "ok" : "warn");
+  if (picture.runs) state("running", "ok", seconds(picture.since_start_s));
+  else state("does not run; it last looked like this", "warn");
   drawPicture(picture);
-  points = (await read("history")).points;
-  drawCourse(points);
+  drawCourse((await read("history")).points);
   await Promise.all([refreshSlice(), refreshAsked()]);
 }
 
@@ -76,15 +98,10 @@ async function refreshAsked() {
 async function asking(path, body) {
   try {
     await ask(path, body);
-  } catch (problem) {
-    show("asked", element("p", { class: "bad", role: "alert" }, problem.message));
-    document.getElementById("asked").hidden = false;
-    return;
-  }
-  try {
+    notice("");
     await untilOver();
   } catch (problem) {
-    state(problem.message, "bad");
+    notice(problem.message);
   }
 }
 
@@ -104,30 +121,45 @@ const abort = () => asking("moves/abort", {});
 
 function tick() {
   const age = newest?.at_s ? Date.now() / 1000 - newest.at_s : null;
-  document.getElementById("seen").textContent = age == null || newest.desk ? "" : `seen ${seconds(Math.max(0, age))} ago`;
+  document.getElementById("seen").textContent = age == null || newest.desk ? "" : age < 1 ? "seen just now" : `seen ${seconds(Math.round(age))} ago`;
+}
+
+// What depends on how much room there is.
+function drawAgain() {
+  if (!newest) return;
+  show("lanes", lanes(newest, roomIn("lanes")));
+  if (!newest.desk) drawCourse(points);
+  if (sliced) drawSlice(...sliced);
 }
 
 async function start() {
+  let due = 0;
+  addEventListener("resize", () => { cancelAnimationFrame(due); due = requestAnimationFrame(drawAgain); });
   const frozen = document.getElementById("frozen");
   if (frozen) {
     const { picture, history, cut, ended } = JSON.parse(frozen.textContent);
     state(ended, "dim");
     drawPicture(picture);
     drawCourse(history);
-    if (cut) drawSlice(cut, history, () => {});
+    if (cut) drawSlice(cut, history, null);
     else document.getElementById("slice").hidden = true;
     document.getElementById("asked").hidden = document.getElementById("proposal").hidden = true;
     return;
   }
   keepToken();
-  const first = await read("picture").catch((problem) => (state(problem.message, "bad"), null));
+  const first = await read("picture").catch((problem) => (notice(problem.message), null));
   if (first?.desk) {
     state("planning desk", "ok");
-    startDesk(drawPicture, drawSlice);
+    await startDesk(drawPicture, drawSlice).catch((problem) => notice(problem.message));
     return;
   }
   setInterval(tick, 1000);
-  follow(taken, (why) => state(why, "bad"));
+  let known = Boolean(first); // what was wrong at first is so no more once a picture has come
+  follow((picture) => {
+    if (!known) notice("");
+    known = true;
+    return taken(picture);
+  }, (why) => state(why, "bad"));
 }
 
 start();

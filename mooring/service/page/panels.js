@@ -1,6 +1,6 @@
 // The rest of the page, part by part: what is said in figures and words.
 
-import { bytes, clock, element, figure, percent, seconds, show, table, times, tone } from "./words.js";
+import { bar, bytes, counted, drawn, element, figure, moment, percent, seconds, show, table, times, tone, worded } from "./words.js";
 
 export function head(picture) {
   document.title = `${picture.pipeline} · Mooring`;
@@ -13,47 +13,66 @@ export function head(picture) {
 const tile = (title, big, style, ...below) =>
   element("div", {}, element("h2", {}, title), element("div", { class: `big ${style}` }, big), element("div", { class: "dim" }, ...below));
 
+const wording = (factor, site) => (site ? [factor < 1 ? "so that " : "then ", element("b", {}, site), factor < 1 ? " is not overloaded" : " is full"] : ["no site fills up"]);
+
 export function tiles(picture) {
   const { factor, site } = picture.headroom, streams = picture.streams.filter((s) => s.rate != null);
-  const late = picture.queries.filter((q) => q.limit_s != null && q.latency_s > q.limit_s);
-  const limited = picture.queries.filter((q) => q.limit_s != null);
-  const down = picture.sites.filter((s) => picture.troubles?.[s.name]);
-  const moves = picture.happenings.filter((each) => each.kind === "move").length;
-  const fastest = streams.toSorted((a, b) => b.rate / (b.stated || 1) - a.rate / (a.stated || 1))[0];
+  const limited = picture.queries.filter((q) => q.limit_s != null && q.latency_s != null);
+  const late = limited.filter((q) => q.latency_s > q.limit_s).toSorted((a, b) => b.latency_s / b.limit_s - a.latency_s / a.limit_s);
+  const down = picture.sites.filter((s) => picture.troubles?.[s.name]), troubled = Object.keys(picture.troubles ?? {}).length;
   show("tiles",
-    tile("All rates can still grow", times(factor), factor == null ? "ok" : factor < 1.1 ? "bad" : factor < 1.25 ? "warn" : "ok",
-      site ? `then ${site} is full` : "no site fills up"),
-    tile("Rows per second", figure(streams.reduce((sum, s) => sum + s.rate, 0)), "",
-      fastest && fastest.stated ? `${fastest.name} at × ${figure(fastest.rate / fastest.stated, 2)} of its planned rate` : "not measured yet"),
+    tile(factor < 1 ? "Rates must fall to" : "All rates can still grow", times(factor),
+      factor == null ? "ok" : factor < 1.1 ? "bad" : factor < 1.25 ? "warn" : "ok", ...wording(factor, site)),
+    tile("Rows per second", figure(streams.reduce((sum, s) => sum + s.rate, 0)), "", besidePlan(streams)),
     limited.length ? tile("Limits met", `${limited.length - late.length} of ${limited.length}`, late.length ? "bad" : "ok",
-      late.length ? `${late[0].name} ${seconds(late[0].latency_s)}, limit ${seconds(late[0].limit_s)}` : "all in time") : null,
-    tile("Sites", `${picture.sites.length - down.length} of ${picture.sites.length}`, down.length ? "bad" : "",
-      picture.desk ? "as planned" : moves ? `${moves} ${moves === 1 ? "list" : "lists"} of moves in the journal` : "nothing was moved"),
-    picture.desk ? null : tile("Delivered", figure(picture.queries.reduce((sum, q) => sum + (q.rows ?? 0), 0)), "", "rows in this run"),
+      late.length ? element("span", { class: "bad" }, `${late[0].name} ${seconds(late[0].latency_s)}, limit ${seconds(late[0].limit_s)}`) : "all in time") : null,
+    tile("Sites", `${picture.sites.length - down.length} of ${picture.sites.length}`, down.length ? "bad" : "", picture.desk ? "as planned" : movesSoFar(picture)),
+    picture.desk ? ratioTile(picture.feasible_ratio) : tile("Delivered", figure(picture.queries.reduce((sum, q) => sum + (q.rows ?? 0), 0)), "",
+      "rows in this run; ", troubled ? element("span", { class: "bad" }, `${troubled} in trouble`) : "nothing in trouble"),
   );
+}
+
+const ratioTile = (ratio) => (ratio == null ? null : tile("Feasible", percent(ratio), "", "of what all sites together could carry"));
+
+// The stream that differs most from what was planned.
+function besidePlan(streams) {
+  const known = streams.filter((s) => s.stated > 0), off = (s) => Math.abs(Math.log(Math.max(s.rate, 1e-9) / s.stated));
+  if (!known.length) return streams.length ? "no rates were planned" : "not measured yet";
+  const most = known.toSorted((a, b) => off(b) - off(a))[0], ratio = most.rate / most.stated;
+  return Math.abs(ratio - 1) < 0.05 ? "all streams as planned" : `${most.name} at ${times(ratio)} its planned rate`;
+}
+
+function movesSoFar(picture) {
+  const moves = picture.happenings.filter((each) => each.kind === "move");
+  const undone = moves.filter((each) => each.state.includes("taken back") || each.state.includes("aborted")).length;
+  return moves.length ? `${counted(moves.length, "list")} of moves, ${undone ? `${undone} taken back` : "none taken back"}` : "nothing was moved";
 }
 
 export function troubles(picture) {
   const found = Object.entries(picture.troubles ?? {});
   document.getElementById("troubles").hidden = !found.length;
-  show("troubles", table(["what", "why, and what is done about it"], found));
+  show("troubles", table(["what", "why, and what is done about it"], found.map(([what, how]) => [what, element("span", {}, ...worded(how))])));
 }
 
 export function queries(picture) {
   document.getElementById("queries").hidden = !picture.queries.length;
-  show("queries", table(["query", "at", ["latency", "n"], ["limit", "n"], ["rows/s", "n"]], picture.queries.map((q) => [
-    q.name, q.site, [seconds(q.latency_s), `n ${q.limit_s != null && q.latency_s != null ? tone(q.latency_s / q.limit_s) : ""}`],
-    [q.limit_s == null ? "none" : seconds(q.limit_s), "n"], [figure(q.rows_per_s), "n"],
+  const share = (q) => (q.limit_s == null || q.latency_s == null ? null : q.latency_s / q.limit_s), rates = picture.queries.some((q) => q.rows_per_s != null);
+  const nearest = picture.queries.toSorted((a, b) => (share(b) ?? -1) - (share(a) ?? -1));
+  show("queries", table(["query", "at", ["latency", "n"], ["limit", "n"], ["", ""], ...(rates ? [["rows/s", "n"]] : [])], nearest.map((q) => [
+    q.name, q.site, [seconds(q.latency_s), `n ${share(q) == null ? "" : tone(share(q))}`], [q.limit_s == null ? "none" : seconds(q.limit_s), "n"],
+    share(q) == null ? "" : drawn("svg", { width: 44, height: 20, role: "img", "aria-label": `${percent(share(q))} of its limit` },
+      bar(share(q), 44, { transform: "translate(0 6)" })),
+    ...(rates ? [[figure(q.rows_per_s), "n"]] : []),
   ])));
 }
 
 // `apply` and `dismiss` are called with the fingerprint of exactly what is shown.
 export function proposal(picture, apply, dismiss, abort) {
   const place = document.getElementById("proposal"), found = picture.proposal, busy = picture.under_way;
-  place.classList.toggle("there", Boolean(found?.moves.length));
+  place.classList.toggle("there", Boolean(busy || found?.moves.length));
   if (busy) {
-    show("proposal", element("p", {}, `Move ${busy.step} of ${busy.of}: ${busy.fragment ?? ""} ${busy.from ?? ""} → ${busy.to ?? ""}: ${busy.reached ?? "asked for"}.`),
-      element("p", { class: "dim" }, busy.asked_by ?? ""),
+    show("proposal", element("p", {}, `Move ${busy.step} of ${busy.of}: `, element("b", {}, busy.fragment ?? ""), ` ${busy.from ?? ""} → ${busy.to ?? ""}: ${busy.reached ?? "asked for"}.`),
+      element("p", { class: "dim" }, busy.asked_by ? `Asked for by ${busy.asked_by}.` : ""),
       element("button", { id: "abort", class: "quiet", onclick: abort }, "Take it back"));
     return;
   }
@@ -61,39 +80,47 @@ export function proposal(picture, apply, dismiss, abort) {
     show("proposal", element("p", { class: "dim" }, ["Nothing is proposed", picture.adapting?.why].filter(Boolean).join(": ")));
     return;
   }
-  const last = found.moves.at(-1), pause = Math.max(...found.moves.map((m) => m.pause_s ?? 0));
-  const after = found.predicted?.site_loads_cores ?? {};
+  // What the run itself expects, at the rates and costs it goes by; else what the moves do by the problem as stated.
+  const [now, then] = found.predicted ? [found.headroom, found.predicted.headroom] : [found.before.headroom, found.moves.at(-1).after.headroom];
+  const pause = Math.max(...found.moves.map((m) => m.pause_s ?? 0)), after = found.predicted?.site_loads_cores ?? {};
   const sites = picture.sites.filter((s) => s.name in after).map((s) => [
     s.name, [percent(s.share), `n ${tone(s.share)}`], "→",
     [percent(after[s.name] / s.capacity_cores), `n ${tone(after[s.name] / s.capacity_cores)}`],
   ]);
+  const asking = (what) => (event) => what(event.target.dataset.list);
   show("proposal",
-    ...found.moves.map((m) => element("p", {}, "Move ", element("b", {}, m.fragment), ` from ${m.from} to ${m.to}.`)),
-    element("p", {}, `Headroom ${times(found.before.headroom)} → `, element("b", { class: "ok" }, times(last.after.headroom)),
+    ...found.moves.map((m) => element("p", {}, "Move ", element("b", {}, m.fragment), " from ", element("b", {}, m.from), " to ", element("b", {}, m.to), ".")),
+    element("p", {}, `Headroom ${times(now)} → `, element("b", { class: "ok" }, times(then)),
       `; pause about ${seconds(pause)}, ${bytes(found.moves.reduce((sum, m) => sum + (m.state_bytes ?? 0), 0))} of state.`),
     sites.length ? table(["site", ["now", "n"], "", ["after", "n"]], sites) : null,
-    element("p", { class: "dim" }, found.reason ?? ""),
+    element("p", { class: "dim" }, found.reason ? `Why: ${found.reason}.` : ""),
     element("div", { class: "row" },
-      element("button", { id: "apply", onclick: () => apply(found.id) }, "Apply"),
-      element("button", { id: "dismiss", class: "quiet", onclick: () => dismiss(found.id) }, "Dismiss")));
+      element("button", { id: "apply", "data-list": found.id, onclick: asking(apply) }, "Apply"),
+      element("button", { id: "dismiss", class: "quiet", "data-list": found.id, onclick: asking(dismiss) }, "Dismiss")));
 }
-
-const promised = (each) => each.promised
-  ? `headroom ${times(each.promised.headroom)}` + loads(each.promised.site_loads_cores) : "";
-const loads = (cores) => Object.entries(cores ?? {}).slice(0, 4).map(([site, x]) => `, ${site} ${figure(x, 2)} cores`).join("");
 
 export function happenings(picture) {
   document.getElementById("happenings").hidden = Boolean(picture.desk);
-  show("happenings", table(["when", "what", "asked by", "promised", "measured after"], picture.happenings.map((each) => [
-    clock(each.at_s),
-    each.what + (each.state ? `: ${each.state}` : "") + (each.pause_s != null ? `, pause ${seconds(each.pause_s)}` : ""),
-    each.asked_by, promised(each),
+  const cores = new Map(picture.sites.map((site) => [site.name, site.capacity_cores]));
+  const loads = (given) => Object.entries(given ?? {}).slice(0, 4).map(([site, x]) =>
+    `, ${site} ${cores.get(site) ? percent(x / cores.get(site)) : `${figure(x, 2)} cores`}`).join("");
+  show("happenings", picture.happenings.length ? table(["when", "what", "asked by", "promised", "measured after"], picture.happenings.map((each) => [
+    moment(each.at_s),
+    element("span", {}, each.number ? element("b", { class: "badge", title: "its mark in “How it went”" }, String(each.number)) : null,
+      each.what + (each.state ? `: ${each.state}` : "") + (each.pause_s != null ? `, pause ${seconds(each.pause_s)}` : "")),
+    each.asked_by, each.promised ? `headroom ${times(each.promised.headroom)}${loads(each.promised.site_loads_cores)}` : "",
     each.measured ? `busiest ${percent(each.measured.busiest)}${loads(each.measured.site_loads_cores)}; ${each.verdict}` : each.verdict ?? "",
-  ])));
+  ])) : element("p", { class: "dim" }, "Nothing yet."));
 }
 
 export function asked(requests) {
   document.getElementById("asked").hidden = !requests.length;
+  const style = { refused: "bad", failed: "bad", aborted: "warn", done: "ok" };
   show("asked", table(["when", "what", "by", "state"], requests.map((each) => [
-    clock(each.at_s), `${each.kind} ${each.words}`, each.asked_by, each.why ? `${each.state}: ${each.why}` : each.state])));
+    moment(each.at_s), `${each.kind} ${each.words}`, each.asked_by, [each.why ? `${each.state}: ${each.why}` : each.state, style[each.state]]])));
+}
+
+export function why(sentences) {
+  document.getElementById("why").hidden = !sentences.length;
+  show("why", element("ul", {}, ...sentences.map((each) => element("li", {}, each))));
 }

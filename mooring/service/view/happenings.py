@@ -44,6 +44,9 @@ def _from(records: Sequence[Record]) -> Iterator[dict[str, object]]:
             yield _line(at_s, "stop", str(record.get("why") or "stopped"), asked_by)
         elif kind == "placement":
             yield _line(at_s, "placement", f"placed: {record.get('why') or 'by hand'}", "")
+        elif kind == "relocated":
+            where = ", ".join(f"{name} → {site}" for name, site in record["sites"].items())
+            yield _line(at_s, "recovery", f"{where}: {record.get('why') or 'recovery'}", "")
         elif kind == "dismissed":
             what = ", ".join(f"{move[0]} {move[1]} → {move[2]}" for move in record["moves"])
             yield _line(at_s, "dismissed", f"dismissed: {what}", asked_by)

@@ -7,16 +7,19 @@ server.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.sparse import diags_array
 
 from mooring.arrays import Floats, Ints
 from mooring.controller.journal import Record
 from mooring.load.build import build_load_model
 from mooring.load.feasible.headroom import Growth, growth_by_site, headroom
-from mooring.load.feasible.slice import slice_through
+from mooring.load.feasible.slice import ideal_line, slice_through
+from mooring.load.model import LoadModel
 from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
 from mooring.service.view.happenings import happenings
@@ -104,7 +107,9 @@ class RunPicture:
     def slice(self, status: Mapping[str, Any], first: str, second: str) -> Document:
         """The feasible rates of two streams, the others at what was measured last."""
         index, rates = self.problem.stream_index, self._rates(status)
-        cut = slice_through(self._model, self._where(status), rates, index[first], index[second])
+        model = self._model_now(status)
+        cut = slice_through(model, self._where(status), rates, index[first], index[second])
+        ideal = ideal_line(model, rates, index[first], index[second])
         names: dict[int | None, str | None] = dict(enumerate(site.name for site in self.problem.sites))
         return {
             "version": VERSION,
@@ -115,14 +120,15 @@ class RunPicture:
                 {"site": names.get(edge.site), "points": [[float(x), float(y)] for x, y in edge.points]}
                 for edge in cut.edges
             ],
+            "ideal": None if ideal is None else ideal.tolist(),
             "overloaded": names.get(cut.overloaded),
             "beyond": names.get(self._fullest_beyond(status)),
         }
 
     def _fullest_beyond(self, status: Mapping[str, Any]) -> int | None:
         """The site that the present rates overload most; None where they are within the feasible set."""
-        loads = self._model.site_loads(self._where(status), self._rates(status))
-        too_much = loads - self._model.capacity_cores
+        model = self._model_now(status)
+        too_much = model.site_loads(self._where(status), self._rates(status)) - model.capacity_cores
         return int(np.argmax(too_much)) if too_much.max() > 0.0 else None
 
     def first_slice(self, status: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -131,12 +137,30 @@ class RunPicture:
         """
         if len(self.problem.streams) < 2:
             return None
-        growths = headroom(self._model, self._where(status), self._rates(status)).streams
+        growths = headroom(self._model_now(status), self._where(status), self._rates(status)).streams
         order = np.argsort([growth.factor or np.inf for growth in growths], kind="stable")[:2]
         first, second = (self.problem.streams[int(k)].name for k in np.sort(order))
         return first, second
 
     # Its parts
+
+    def _model_now(self, status: Mapping[str, Any]) -> LoadModel:
+        """With the costs that the run goes by, learnt while it ran, and the capacities that it saw: what is
+        shown agrees with what it decides.
+        """
+        adapting = status.get("adapting") or {}
+        learnt, model = adapting.get("calibration") or {}, self._model
+        names, estimated = self.problem.fragment_names, adapting.get("estimated_capacity_cores") or {}
+        factors, fixed = learnt.get("cost_factors") or {}, learnt.get("fixed_cores") or {}
+        seen = {name: each.get("capacity_cores") for name, each in status["sites"].items()}
+        capacity = [estimated.get(s.name) or seen.get(s.name) or s.capacity for s in self.problem.sites]
+        if factors:
+            scale = diags_array([float(factors.get(name, 1.0)) for name in names])
+            model = replace(model, coefficients=(scale @ model.coefficients).tocsr())
+        at_rest = [
+            float(fixed.get(name, known)) for name, known in zip(names, model.fixed_cores, strict=True)
+        ]
+        return replace(model, fixed_cores=np.array(at_rest), capacity_cores=np.array(capacity, dtype=float))
 
     def _rates(self, status: Mapping[str, Any]) -> Floats:
         """Measured, or as the problem states them where that is missing."""
@@ -157,7 +181,7 @@ class RunPicture:
         return np.array([index.get(site, 0) for site in found], dtype=np.int64)
 
     def _headroom(self, status: Mapping[str, Any]) -> Document:
-        found = headroom(self._model, self._where(status), self._rates(status))
+        found = headroom(self._model_now(status), self._where(status), self._rates(status))
         return {
             **self._growth(found.all),
             "streams": {
@@ -180,9 +204,9 @@ class RunPicture:
         ]
 
     def _sites(self, status: Mapping[str, Any]) -> list[Document]:
-        rates, where = self._rates(status), self._where(status)
-        predicted = self._model.site_loads(where, rates)
-        growths = growth_by_site(self._model, where, rates)
+        rates, where, model = self._rates(status), self._where(status), self._model_now(status)
+        predicted = model.site_loads(where, rates)
+        growths = growth_by_site(model, where, rates)
         seen, found = status["sites"], []
         for k, site in enumerate(self.problem.sites):
             each = seen.get(site.name) or {}

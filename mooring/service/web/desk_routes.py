@@ -32,6 +32,8 @@ class SideBySide(msgspec.Struct, forbid_unknown_fields=True):
 class DeskRoutes:
     def __init__(self, desk: PlanningDesk) -> None:
         self.desk = desk
+        # Before any thread asks: they are parsed, and Python 3.11 may fail where two threads parse at once.
+        self._policies = {name: asdict(describe_policy(name)) for name in POLICIES}
 
     def routes(self) -> list[Route]:
         reads = {
@@ -58,7 +60,7 @@ class DeskRoutes:
         return problem_to_data(self.desk.example)
 
     def policies(self, request: Request) -> object:
-        return {"version": 1, "policies": {name: asdict(describe_policy(name)) for name in POLICIES}}
+        return {"version": 1, "policies": self._policies}
 
     def picture(self, request: Request) -> object:
         return self.desk.plan(Trial())["picture"]

@@ -42,14 +42,17 @@ class Refusal:
 class Rules:
     token: str
     hosts: Collection[str]
-    """Names and addresses by which the service may be called; any port."""
+    """Names and addresses by which the service may be called, at any port; `*.NAME` is every name one step
+    below, as in certificates."""
     reading_is_open: bool
     """Documents are given out without the token: on loopback only."""
 
-    def refuse(self, method: str, path: str, headers: dict[str, str]) -> Refusal | None:
-        """None: it may go on."""
+    def refuse(self, method: str, path: str, headers: dict[str, str], at: str = "") -> Refusal | None:
+        """None: it may go on. `at` is the address where the request arrived, by which the service may be
+        called too: no other site's name leads to a page that names it.
+        """
         host = _name(headers.get("host", ""))
-        if host not in self.hosts:
+        if not {host, f"*.{host.partition('.')[2]}"} & set(self.hosts) and (not at or host != at):
             return Refusal(421, f"found the host {host[:80]!r}", f"expected one of {', '.join(self.hosts)}")
         if not path.startswith(("/api/", "/metrics")):
             return None
@@ -63,7 +66,8 @@ class Rules:
             return Refusal(
                 401,
                 "found no token, or another one",
-                "send `Authorization: Bearer TOKEN`; it lies in .mooring/token",
+                "send `Authorization: Bearer TOKEN`, which lies in .mooring/token; a page has it from the "
+                "address that `mooring` printed",
             )
         if changes and headers.get("content-type", "").split(";")[0].strip() != "application/json":
             return Refusal(415, "found another content type", "send `Content-Type: application/json`")
@@ -78,7 +82,7 @@ class Guard:
 
     def __init__(self, app: Any, rules: Rules, close: Callable[[], Awaitable[None]] | None = None) -> None:
         """`close` is awaited when the server ends, before it waits for its connections."""
-        self._app, self._rules, self._close = app, rules, close
+        self.app, self._rules, self._close = app, rules, close
 
     async def close(self) -> None:
         if self._close is not None:
@@ -86,10 +90,11 @@ class Guard:
 
     async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
-        refusal = self._rules.refuse(scope["method"], scope["path"], headers)
+        at = (scope.get("server") or ("",))[0]
+        refusal = self._rules.refuse(scope["method"], scope["path"], headers, at)
         if refusal is None and scope["method"] not in _SAFE:
             refusal, receive = await _whole_body(receive, headers)
 
@@ -100,7 +105,7 @@ class Guard:
             await send(message)
 
         if refusal is None:
-            await self._app(scope, receive, send_guarded)
+            await self.app(scope, receive, send_guarded)
         else:
             await _send_refusal(send_guarded, refusal)
 
@@ -109,7 +114,7 @@ async def _whole_body(receive: Any, headers: dict[str, str]) -> tuple[Refusal | 
     """The body read whole before anything else happens, as far as it is neither long nor slow."""
     too_long = Refusal(413, f"found more than {MOST_BYTES} bytes", "send less")
     announced = headers.get("content-length", "0")
-    if not announced.isdigit() or int(announced) > MOST_BYTES:
+    if not (announced.isascii() and announced.isdigit()) or int(announced) > MOST_BYTES:
         return too_long, receive
     parts: list[bytes] = []
     try:

@@ -37,5 +37,13 @@ class ListeningPlace:
             return False
 
     @property
+    def is_everywhere(self) -> bool:
+        """At every address of this machine."""
+        try:
+            return ipaddress.ip_address(self.host).is_unspecified
+        except ValueError:
+            return False
+
+    @property
     def shown_host(self) -> str:
         return f"[{self.host}]" if ":" in self.host else self.host

@@ -8,6 +8,7 @@ from typing import Any
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from mooring.controller.journal import lists_so_far
 from mooring.service.view.run_view import RunView
 
 Labelled = Mapping[str, float | None]
@@ -25,7 +26,11 @@ class RunCollector(Collector):
         yield _one(
             "mooring_last_look_timestamp_seconds", "When the run last looked at itself.", picture["at_s"]
         )
-        yield _one("mooring_look_seconds", "How long it took to look and to decide.", picture["look_took_s"])
+        yield _one(
+            "mooring_look_duration_seconds",
+            "How long the last look and what was decided by it took.",
+            picture["look_took_s"],
+        )
         yield _one(
             "mooring_headroom_ratio", "How far all rates together can grow.", picture["headroom"]["factor"]
         )
@@ -41,11 +46,12 @@ class RunCollector(Collector):
             "Whether a list of moves is carried out.",
             picture["under_way"] is not None,
         )
-        moves = [each for each in picture["happenings"] if each["kind"] == "move"]
-        yield _one("mooring_recent_moves", "Lists of moves that the journal still tells of.", len(moves))
-        pauses = [float(each["pause_s"]) for each in moves if each.get("pause_s") is not None]
+        lists = CounterMetricFamily("mooring_move_lists", "Lists of moves that were ever begun.")
+        lists.add_metric([], float(lists_so_far(self._view.source.records)))
+        yield lists
+        pauses = [float(each["pause_s"]) for each in picture["happenings"] if each.get("pause_s") is not None]
         yield _one(
-            "mooring_longest_recent_pause_seconds", "Of these, the longest pause.", max(pauses, default=0.0)
+            "mooring_last_move_pause_seconds", "The longest pause of the last list.", next(iter(pauses), None)
         )
 
 
@@ -54,6 +60,9 @@ def _gauges(picture: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Labelle
     yield "mooring_stream_rows_per_second", "Measured rate.", "stream", _by(streams, "rate")
     growths = {name: each["factor"] for name, each in picture["headroom"]["streams"].items()}
     yield "mooring_stream_headroom_ratio", "How far this stream alone can grow.", "stream", growths
+    up = {each["name"]: float(each["name"] not in picture["troubles"]) for each in sites}
+    yield "mooring_site_up", "Whether the site is not in trouble.", "site", up
+    yield "mooring_site_headroom_ratio", "How far rates can grow there.", "site", _by(sites, "headroom")
     yield "mooring_site_load_cores", "CPU in use.", "site", _by(sites, "load_cores")
     yield "mooring_site_capacity_cores", "CPU there is.", "site", _by(sites, "capacity_cores")
     memory = {each["name"]: each["resident_mb"] and each["resident_mb"] * 1e6 for each in sites}
@@ -61,6 +70,8 @@ def _gauges(picture: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Labelle
     queries, fragments = picture["queries"], picture["fragments"]
     yield "mooring_query_latency_seconds", "From entry to delivery.", "query", _by(queries, "latency_s")
     yield "mooring_query_latency_limit_seconds", "What it may be.", "query", _by(queries, "limit_s")
+    running = {each["name"]: float(each["runs"]) for each in fragments}
+    yield "mooring_fragment_up", "Whether the fragment runs.", "fragment", running
     yield "mooring_fragment_files_waiting", "Files not read yet.", "fragment", _by(fragments, "files_waiting")
     yield "mooring_fragment_state_bytes", "State kept.", "fragment", _by(fragments, "state_bytes")
     yield "mooring_fragment_batch_seconds", "The last micro-batch.", "fragment", _by(fragments, "batch_s")

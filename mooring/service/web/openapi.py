@@ -2,85 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
 
 from mooring import __version__
-
-Schema = dict[str, Any]
-_NUMBER: Schema = {"type": ["number", "null"]}
-_TEXT: Schema = {"type": "string"}
-
-
-def _object(required: dict[str, Schema], **others: Schema) -> Schema:
-    return {"type": "object", "required": list(required), "properties": {**required, **others}}
-
-
-def _list(of: Schema) -> Schema:
-    return {"type": "array", "items": of}
-
-
-def _map(of: Schema) -> Schema:
-    return {"type": "object", "additionalProperties": of}
-
-
-_VERSION: Schema = {"type": "integer", "const": 1}
-_ANY: Schema = {"type": "object"}
-_ERROR = _object(
-    {"error": _object({"kind": _TEXT, "message": _TEXT, "remedy": {"type": ["string", "null"]}})},
+from mooring.service.web.openapi_schemas import (
+    ANY,
+    ASKED,
+    ERROR,
+    HEADROOM,
+    MOMENT,
+    MOVES,
+    PICTURE,
+    PLANNING,
+    SLICE,
+    TEXT,
+    TRIAL,
+    VERSION,
+    Schema,
+    a_list,
+    a_map,
+    an_object,
+    closed,
 )
-_MOVE = _object(
-    {"fragment": _TEXT, "from": _TEXT, "to": _TEXT, "state_bytes": _NUMBER, "pause_s": _NUMBER, "after": _ANY}
-)
-_MOVES = _object({"id": _TEXT, "from": _map(_TEXT), "to": _map(_TEXT), "before": _ANY, "moves": _list(_MOVE)})
-_ASKED = _object(
-    {
-        "request": _TEXT,
-        "kind": _TEXT,
-        "what": _TEXT,
-        "words": _TEXT,
-        "at_s": {"type": "number"},
-        "asked_by": _TEXT,
-        "why": _TEXT,
-        "state": {"type": "string", "enum": ["running", "done", "refused", "failed", "aborted"]},
-        "steps": _list(_ANY),
-    },
-    version=_VERSION,
-)
-_GROWTH = _object({"factor": _NUMBER, "site": {"type": ["string", "null"]}})
-_SLICE = _object(
-    {
-        "version": _VERSION,
-        "first": _TEXT,
-        "second": _TEXT,
-        "rates": _list({"type": "number"}),
-        "edges": _list(
-            _object({"site": {"type": ["string", "null"]}, "points": _list(_list({"type": "number"}))})
-        ),
-        "overloaded": {"type": ["string", "null"]},
-        "beyond": {"type": ["string", "null"]},
-    }
-)
-_PICTURE = _object({"version": _VERSION, "runs": {"type": "boolean"}})
-_TRIAL: Schema = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "policy": {**_TEXT, "default": "rod"},
-        "settings": _map(_TEXT),
-        "rates": _map({"type": "number", "minimum": 0, "maximum": 1e12}),
-        "pins": _map(_TEXT),
-        "seed": {"type": "integer", "minimum": 0, "maximum": 2**32 - 1, "default": 0},
-        "example": {"type": "boolean", "default": False},
-    },
-}
-_PLANNING: Schema = {
-    **_TRIAL,
-    "properties": {k: v for k, v in _TRIAL["properties"].items() if k not in ("rates", "pins", "example")},
-}
-
-
-def _closed(required: dict[str, Schema], **others: Schema) -> Schema:
-    return {**_object(required, **others), "additionalProperties": False}
 
 
 def _query(name: str, schema: Schema, meaning: str) -> Schema:
@@ -100,7 +43,7 @@ def _get(meaning: str, schema: Schema, *parameters: Schema, errors: tuple[int, .
         "get": {
             "summary": meaning,
             "parameters": list(parameters),
-            "responses": {"200": _answer(meaning, schema), **_errors((400, *errors))},
+            "responses": {"200": _answer(meaning, schema), **_errors((400, 401, 403, 421, *errors))},
         }
     }
 
@@ -121,105 +64,126 @@ def _post(
             "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
             "responses": {
                 str(code): _answer(meaning, schema),
-                **_errors((400, 401, 404, 409, 413, 415, 429, *errors)),
+                **_errors((400, 401, 403, 404, 408, 409, 413, 415, 421, 429, *errors)),
             },
         }
     }
 
 
 def _errors(codes: tuple[int, ...]) -> Schema:
-    return {str(code): _answer("refused, with the reason and what to do", _ERROR) for code in codes}
+    return {str(code): _answer("refused, with the reason and what to do", ERROR) for code in codes}
 
 
+def _plain(meaning: str, kind: str, schema: Schema = TEXT, **others: Schema) -> Schema:
+    return {"get": {"summary": meaning, "responses": {"200": _answer(meaning, schema, kind), **others}}}
+
+
+_UP = an_object({"state": {"type": "string", "enum": ["up", "ready", "waiting"]}})
+_EVERYWHERE: Schema = {
+    "/healthz": _plain("the service is up", "application/json", _UP),
+    "/api/v1/openapi.json": _plain("this document", "application/json", ANY),
+}
 _NEWEST = {"type": "integer", "minimum": 1, "maximum": 600}
 _RUN_PATHS: Schema = {
+    **_EVERYWHERE,
+    "/readyz": _plain(
+        "it knows a run that goes on",
+        "application/json",
+        _UP,
+        **{"503": _answer("there is none yet, or not any more", _UP)},
+    ),
+    "/metrics": _plain("for Prometheus", "text/plain", **_errors((401, 403, 421))),
+    "/api/v1/events": _plain(
+        "the picture as server-sent events: one at once, and one whenever something is new",
+        "text/event-stream",
+        **_errors((401, 403, 421, 429)),
+    ),
     "/api/v1/status": _get(
         "whether it runs, and its status as `mooring status --json` has it under `last`",
-        _object({"version": _VERSION, "running": {"type": "boolean"}, "last": {"type": ["object", "null"]}}),
+        an_object({"version": VERSION, "running": {"type": "boolean"}, "last": {"type": ["object", "null"]}}),
     ),
-    "/api/v1/picture": _get("all that the page draws", _PICTURE),
+    "/api/v1/picture": _get("all that the page draws", PICTURE),
     "/api/v1/history": _get(
         "rates, site shares, latencies and headroom over time",
-        _object({"version": _VERSION, "points": _list(_ANY)}),
+        an_object({"version": VERSION, "points": a_list(MOMENT)}),
         _query("newest", _NEWEST, "how many points"),
     ),
     "/api/v1/headroom": _get(
         "how far rates can grow",
-        _object(
-            {"version": _VERSION, "headroom": _object({"streams": _map(_GROWTH), **_GROWTH["properties"]})}
-        ),
+        an_object({"version": VERSION, "headroom": HEADROOM}),
         errors=(404,),
     ),
     "/api/v1/slice": _get(
         "the feasible rates of two streams, the others at what was measured",
-        _SLICE,
-        _query("first", _TEXT, "the stream along the first axis"),
-        _query("second", _TEXT, "the stream along the second axis"),
+        SLICE,
+        _query("first", TEXT, "the stream along the first axis"),
+        _query("second", TEXT, "the stream along the second axis"),
         errors=(404,),
     ),
-    "/api/v1/problem": _get("the problem as the run understands it", _ANY, errors=(404,)),
+    "/api/v1/problem": _get("the problem as the run understands it", ANY, errors=(404,)),
     "/api/v1/placement": _get(
-        "where everything runs", _object({"version": _VERSION, "placement": _map(_TEXT)}), errors=(404,)
+        "where everything runs", an_object({"version": VERSION, "placement": a_map(TEXT)}), errors=(404,)
     ),
     "/api/v1/proposal": _get(
         "what the run proposes, with its fingerprint under `id`; null if nothing",
-        _object({"version": _VERSION, "proposal": {"anyOf": [{"type": "null"}, _MOVES]}}),
+        an_object({"version": VERSION, "proposal": {"anyOf": [{"type": "null"}, MOVES]}}),
     ),
     "/api/v1/journal": _get(
         "what was done, the newest last",
-        _object({"version": _VERSION, "records": _list(_ANY)}),
+        an_object({"version": VERSION, "records": a_list(ANY)}),
         _query("newest", {"type": "integer", "minimum": 1, "maximum": 1000}, "how many records"),
     ),
     "/api/v1/plan": _post(
         "a dry run of a policy at the measured rates, with the moves that lead there",
-        _PLANNING,
-        _MOVES,
+        PLANNING,
+        MOVES,
         code=200,
     ),
     "/api/v1/moves": {
         **_get(
             "what was asked for through the service, and what is under way",
-            _object({"version": _VERSION, "requests": _list(_ASKED)}),
+            an_object({"version": VERSION, "requests": a_list(ASKED)}),
         ),
-        **_post("carry out exactly the list with this fingerprint", _closed({"id": _TEXT}), _ASKED),
+        **_post("carry out exactly the list with this fingerprint", closed({"id": TEXT}), ASKED),
     },
     "/api/v1/proposal/dismiss": _post(
-        "do not propose exactly this again for an hour", _closed({"id": _TEXT}), _ASKED
+        "do not propose exactly this again for an hour", closed({"id": TEXT}), ASKED
     ),
-    "/api/v1/moves/abort": _post("take back the list that is under way", _closed({}), _ASKED),
-    "/api/v1/moves/{request}": _get("how far a request is", _ASKED, _inside("request"), errors=(404,)),
+    "/api/v1/moves/abort": _post("take back the list that is under way", closed({}), ASKED),
+    "/api/v1/moves/{request}": _get("how far a request is", ASKED, _inside("request"), errors=(404,)),
     "/api/v1/sites/{site}/leave": _post(
-        "empty a site and keep it empty", _closed({}, force={"type": "boolean"}), _ASKED, _inside("site")
+        "empty a site and keep it empty", closed({}, force={"type": "boolean"}), ASKED, _inside("site")
     ),
-    "/api/v1/sites/{site}/return": _post("use a site again", _closed({}), _ASKED, _inside("site")),
+    "/api/v1/sites/{site}/return": _post("use a site again", closed({}), ASKED, _inside("site")),
 }
 _DESK_PATHS: Schema = {
-    "/api/v1/problem": _get("the problem", _ANY),
-    "/api/v1/example": _get("the example problem, which `example` tries instead", _ANY),
-    "/api/v1/picture": _get("all that the page draws, as `rod` places it", _PICTURE, errors=(409,)),
-    "/api/v1/policies": _get("the policies and their parameters", _object({"policies": _map(_ANY)})),
+    **_EVERYWHERE,
+    "/api/v1/problem": _get("the problem", ANY),
+    "/api/v1/example": _get("the example problem, which `example` tries instead", ANY),
+    "/api/v1/picture": _get("all that the page draws, as `rod` places it", PICTURE, errors=(409,)),
+    "/api/v1/policies": _get("the policies and their parameters", an_object({"policies": a_map(ANY)})),
     "/api/v1/desk/plan": _post(
         "place the problem at other rates, with pins, by any policy",
-        _TRIAL,
-        _object({"version": _VERSION, "placement": _map(_TEXT), "metrics": _ANY, "picture": _PICTURE}),
+        TRIAL,
+        an_object({"version": VERSION, "placement": a_map(TEXT), "metrics": ANY, "picture": PICTURE}),
         code=200,
     ),
     "/api/v1/desk/document": _post(
         "such a plan as `mooring plan --json` prints it",
-        _TRIAL,
-        _object({"version": _VERSION, "problem": _TEXT, "placement": _map(_TEXT), "metrics": _ANY}),
+        TRIAL,
+        an_object({"version": VERSION, "problem": TEXT, "placement": a_map(TEXT), "metrics": ANY}),
         code=200,
     ),
     "/api/v1/desk/slice": _post(
         "a slice of such a placement's feasible set",
-        _closed({"first": _TEXT, "second": _TEXT}, trial=_TRIAL),
-        _SLICE,
+        closed({"first": TEXT, "second": TEXT}, trial=TRIAL),
+        SLICE,
         code=200,
     ),
     "/api/v1/desk/compare": _post(
         "the same by several policies",
-        _closed({"policies": _list(_TEXT)}, trial=_TRIAL),
-        _object({"version": _VERSION, "policies": _map(_ANY)}),
+        closed({"policies": a_list(TEXT)}, trial=TRIAL),
+        an_object({"version": VERSION, "policies": a_map(ANY)}),
         code=200,
     ),
 }
@@ -227,9 +191,22 @@ _DESK_PATHS: Schema = {
 
 def openapi_document(kind: str) -> Schema:
     """`kind`: "run" or "desk"."""
+    paths = _RUN_PATHS if kind == "run" else _DESK_PATHS
     return {
         "openapi": "3.1.0",
         "info": {"title": "Mooring", "version": __version__},
-        "paths": _RUN_PATHS if kind == "run" else _DESK_PATHS,
+        "paths": {path: _named(path, operations) for path, operations in paths.items()},
         "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+    }
+
+
+def _named(path: str, operations: Schema) -> Schema:
+    """With a name for each operation, by which generated clients call it.
+
+    >>> _named("/api/v1/moves/{request}", {"get": {}})
+    {'get': {'operationId': 'get_moves_request'}}
+    """
+    words = re.sub(r"\W+", "_", path.removeprefix("/api/v1")).strip("_")
+    return {
+        method: {"operationId": f"{method}_{words}", **operation} for method, operation in operations.items()
     }

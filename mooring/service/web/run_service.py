@@ -70,7 +70,7 @@ def run_app(view: RunView, rules: Rules) -> Guard:
 
     async def ready(request: Request) -> Response:
         known = "waiting" not in view.document and view.source.runs
-        return document({"state": "ready" if known else "waiting"}, 200 if known else 404)
+        return document({"state": "ready" if known else "waiting"}, 200 if known else 503)
 
     @contextlib.asynccontextmanager
     async def watching(app: Starlette) -> AsyncIterator[None]:
@@ -93,8 +93,12 @@ def run_app(view: RunView, rules: Rules) -> Guard:
 
 
 async def _watch(view: RunView, feed: Feed) -> None:
-    """Look at the run again and again; what is new goes to everybody who follows."""
+    """Look at the run again and again; what is new goes to everybody who follows, and so does what there is
+    at first, even if that is only that nothing ran yet.
+    """
+    first = True
     while True:
-        if await run_in_threadpool(view.look):
+        if await run_in_threadpool(view.look) or first:
             await feed.publish(json.dumps(plain(view.document), allow_nan=False).encode())
+            first = False
         await asyncio.sleep(LOOK_S)

@@ -64,8 +64,19 @@ def serve(
     tls = None if tls_files is None else load_tls(tls_files)
     with contextlib.closing(listening_socket(address)) as listener:
         scheme, names = ("http", ()) if tls is None else ("https", tls.names)
-        listening(f"{scheme}://{address.shown_host}:{listener.getsockname()[1]}/")
+        listening(f"{scheme}://{called(address, names)}:{listener.getsockname()[1]}/")
         ServiceServer(app(rules_for(address, token, names)), tls).run(sockets=[listener])
+
+
+def called(address: ListeningPlace, names: Sequence[str]) -> str:
+    """The host of the address that is shown: where it listens at every one of this machine, a name that leads
+    there from elsewhere, which is the certificate's if it has one.
+    """
+    if not address.is_everywhere:
+        return address.shown_host
+    own = (socket.getfqdn(), socket.gethostname())
+    known = (*(name for name in names if not name.startswith("*") and ":" not in name), *own)
+    return next((name for name in known if not name.startswith("localhost")), "localhost")
 
 
 class PatientProtocol(H11Protocol):

@@ -63,6 +63,21 @@ def test_every_site_has_its_own_headroom() -> None:
     assert found[1]["headroom"] is None
 
 
+def test_what_a_run_learnt_of_costs_and_capacities_is_what_is_shown() -> None:
+    """x's first fragment costs twice what was stated, 2 + 3 ms per row, and a has half a core."""
+    learnt = {"calibration": {"cost_factors": {"read": 2.0}, "fixed_cores": {"third": 0.05}}}
+    seen = status(x=10.0, y=0.0, z=0.0) | {"adapting": learnt | {"estimated_capacity_cores": {"a": 0.5}}}
+    document = RunPicture(DIAMOND).document(seen)
+    assert document["headroom"]["factor"] == pytest.approx((0.5 - 0.05) / 0.05)
+    assert document["sites"][0]["expected_cores"] == pytest.approx(0.1)
+
+
+def test_who_goes_on_elsewhere_while_moves_are_made_is_told() -> None:
+    records = [{"kind": "relocated", "at_s": 2.0, "list": "1", "sites": {"left": "b"}, "why": "a was lost"}]
+    (line,) = RunPicture(DIAMOND).document(status(), records)["happenings"]
+    assert (line["kind"], line["what"]) == ("recovery", "left → b: a was lost")
+
+
 def test_what_was_not_measured_is_missing_and_not_zero() -> None:
     document = RunPicture(DIAMOND).document(status())
     assert document["sites"][0]["share"] is None

@@ -69,6 +69,13 @@ def test_a_body_that_nobody_reads_is_not_waited_for(served: Served) -> None:
         assert read_all(line).startswith(b"HTTP/1.1 401")
 
 
+def test_a_body_that_nobody_asked_for_is_not_read(served: Served) -> None:
+    """Whoever looks sends none: the answer does not wait for it, and nothing of it is kept."""
+    head = f"GET /api/v1/picture HTTP/1.1\r\nhost: localhost\r\ncontent-length: {10**9}\r\n\r\n"
+    with contextlib.closing(connected(served, head.encode() + b"x" * 1000)) as line:
+        assert read_all(line).startswith(b"HTTP/1.1 200")
+
+
 def test_as_many_follow_as_may_and_no_more(served: Served) -> None:
     with contextlib.ExitStack() as stack:
         lines = []

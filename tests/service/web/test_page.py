@@ -14,7 +14,7 @@ from mooring.service.view.planning_desk import PlanningDesk
 from mooring.service.web.desk_service import desk_app
 from tests.service.browser import CHROMIUM, opened_browser
 from tests.service.served import PATIENCE_S, TOKEN, Served, serving, serving_run
-from tests.service.simulated_project import SimulatedProject
+from tests.service.simulated_project import PROBLEM, SimulatedProject
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium was found: install Debian's `chromium`")
 PATIENCE_MS = 1000.0 * PATIENCE_S
@@ -79,7 +79,44 @@ def test_a_proposal_is_applied_by_keyboard_and_held_against_what_came(page: Page
         expect(page.locator("#asked")).to_contain_text("apply busy oslo → porto")
         expect(page.locator("#asked")).to_contain_text("done")
         expect(page.locator("#course .moved")).to_have_count(1)
+        expect(page.locator("#course .promise")).to_have_count(2)
         expect(page.locator("[data-into=busy]")).to_contain_text("1 kB/s")
+
+
+def newer(page: Page) -> None:
+    """Until another look has been drawn."""
+    seen = page.evaluate("document.body.dataset.at")
+    page.wait_for_function("seen => document.body.dataset.at !== seen", arg=seen)
+
+
+def test_what_somebody_is_at_stays_while_the_page_follows(page: Page, tmp_path: Path) -> None:
+    """Refusals are not wiped away, the focus is not lost, an open list is not closed by the next look."""
+    with SimulatedProject(tmp_path / "demo") as project, serving_run(project.folder) as served:
+        page.goto(served.url)  # without the token
+        page.locator("#apply").click()
+        expect(page.locator("#notice")).to_contain_text("found no token")
+        page.wait_for_selector("#stream0")
+        page.evaluate("window.list = document.querySelector('#stream0')")
+        page.locator("[data-fragment=read]").focus()
+        page.keyboard.press("ArrowRight")
+        newer(page)
+        newer(page)
+        expect(page.locator("#notice")).to_contain_text("found no token")
+        expect(page.locator("[data-fragment=busy]")).to_be_focused()
+        expect(page.locator("[data-to=busy]")).to_have_class("channel lit")
+        assert page.evaluate("window.list.isConnected")
+        assert page.locator("#lanes [tabindex='0']").count() == 1
+
+
+def test_a_page_that_was_opened_before_the_run_follows_it(page: Page, tmp_path: Path) -> None:
+    project = SimulatedProject(tmp_path / "demo")
+    with serving_run(project.folder) as served:
+        page.goto(f"{served.url}#token={TOKEN}")
+        expect(page.locator("#waiting")).to_contain_text("The project has not run yet")
+        expect(page.locator("#lanes")).to_be_hidden()
+        with project:
+            expect(page.locator("[data-fragment=busy]")).to_have_attribute("data-site", "oslo")
+            expect(page.locator("#waiting")).to_be_hidden()
 
 
 def test_the_slice_follows_what_is_chosen_and_dismissing_takes_the_proposal_away(
@@ -106,6 +143,35 @@ def test_the_page_goes_on_when_the_service_was_started_anew(page: Page, tmp_path
             expect(page.locator("#state")).to_contain_text("running")
 
 
+WORDS = {
+    "figure(1234567)": "1\u202f234\u202f567",
+    "figure(0.12345)": "0.123",
+    "figure(null)": "\u2013",
+    "bytes(72000)": "72 kB",
+    "seconds(0.25)": "250 ms",
+    "seconds(90)": "90 s",
+    "seconds(7199)": "120 min",
+    "seconds(10799)": "2 h 59 min",
+    "times(1.066)": "\u00d7 1.07",
+    "times(40.2)": "\u00d7 40",
+    "times(null)": "any",
+    "counted(1, 'file')": "1 file",
+    "counted(1.5, 'core')": "1.5 cores",
+    "shortened('operator_7_of_many', 11)": "opera…_many",
+    "tone(0.76)": "warn",
+    "ticks(108, 4)": [50, 100],
+    "ticks(0.9, 4)": [0.5],
+}
+
+
+def test_figures_in_words(page: Page) -> None:
+    with serving(lambda rules: desk_app(PlanningDesk("small", PROBLEM), rules)) as served:
+        opened(page, served)
+        for name in ("words", "charts"):
+            page.evaluate(f"import('/page/{name}.js').then((made) => Object.assign(window, made))")
+        assert {asked: page.evaluate(asked) for asked in WORDS} == WORDS
+
+
 def test_sliders_and_pins_plan_anew(page: Page) -> None:
     problem = Problem.load("examples/forest.yaml")
     with serving(lambda rules: desk_app(PlanningDesk("forest", problem), rules)) as served:
@@ -119,12 +185,18 @@ def test_sliders_and_pins_plan_anew(page: Page) -> None:
         pinned = page.locator("[data-fragment=o1_1]")
         expect(pinned).to_have_attribute("data-site", "site7")
         expect(pinned).to_have_attribute("aria-label", "o1_1 at site7: pinned")
+        expect(page.locator("#why")).to_contain_text("is the bottleneck")
         page.get_by_role("checkbox", name="connected").uncheck()
         page.get_by_role("checkbox", name="max_rate").check()
         page.locator("#compare").click()
         expect(page.locator("#compared tbody tr td:first-child")).to_have_text(
             ["rod", "random", "llf", "max_rate"]
         )
+        expect(page.locator("#compared .best").first).to_be_visible()
+        page.get_by_label("rate of s1").fill("50")
+        expect(page.locator("#compared")).to_have_class("stale")
+        page.get_by_role("button", name="llf").click()
+        expect(page.locator("#placed")).to_have_text("placed by llf")
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         with page.expect_download() as download:
             page.locator("#download").click()

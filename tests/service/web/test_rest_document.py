@@ -9,9 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from mooring.service.view.history import History
+from mooring.service.view.planning_desk import PlanningDesk
+from mooring.service.view.run_source import RunSource
+from mooring.service.view.run_view import RunView
+from mooring.service.web.desk_service import desk_app
+from mooring.service.web.guard import Rules
 from mooring.service.web.openapi import openapi_document
+from mooring.service.web.run_service import run_app
+from mooring.spark.runs.system_clock import SystemClock
 from tests.service.served import TOKEN, serving_run
-from tests.service.simulated_project import SimulatedProject
+from tests.service.simulated_project import PROBLEM, SimulatedProject
 
 GUIDE = Path("docs/rest.md")
 
@@ -31,6 +39,25 @@ def test_the_examples_of_the_guide_run(tmp_path: Path) -> None:
             command = ["bash", "-euc", script]
             done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
             assert done.returncode == 0, (script, done.stdout, done.stderr)
+
+
+def test_the_openapi_document_has_every_route_and_no_other(tmp_path: Path) -> None:
+    run = RunView(RunSource(tmp_path, SystemClock()), History(None))
+    rules = Rules("t" * 40, ["localhost"], reading_is_open=True)
+    for kind, app in (
+        ("run", run_app(run, rules)),
+        ("desk", desk_app(PlanningDesk("small", PROBLEM), rules)),
+    ):
+        there = {
+            (route.path, method.lower())
+            for route in app.app.routes
+            for method in route.methods - {"HEAD"}
+            if route.path != "/" and not route.path.startswith("/page/")
+        }
+        paths = openapi_document(kind)["paths"]
+        assert there == {(path, method) for path, operations in paths.items() for method in operations}
+        names = [each["operationId"] for operations in paths.values() for each in operations.values()]
+        assert len(names) == len(set(names))
 
 
 def test_the_guide_names_every_path() -> None:

@@ -46,6 +46,7 @@ def test_the_slice_is_that_of_the_load_model(served: Served) -> None:
     edges = {edge["site"]: edge["points"] for edge in cut["edges"]}
     assert [round(x, 1) for x, _ in edges["oslo"]] == [112.4] * len(edges["oslo"])
     assert edges["porto"][0][1] == pytest.approx(2000.0)
+    assert cut["ideal"] == [[0.0, pytest.approx(4000.0)], [pytest.approx(2 / 0.0089), 0.0]]
 
 
 @pytest.mark.parametrize(
@@ -211,5 +212,5 @@ def test_before_anything_ran_the_service_waits(tmp_path: Path) -> None:
     with serving_run(folder) as service:
         assert "waiting" in service.get("/api/v1/picture")
         assert service.ask("GET", "/api/v1/headroom")[0] == 404
-        assert service.ask("GET", "/readyz")[0] == 404
+        assert service.ask("GET", "/readyz")[0] == 503
         assert service.ask("POST", "/api/v1/moves", {"id": "x"}, token=TOKEN)[0] == 409

@@ -155,7 +155,7 @@ def room_to_the_edge(page: Page) -> float:
         """() => {
           const svg = document.querySelector("#slice svg"), now = svg.querySelector(".now");
           const boxes = [...svg.querySelectorAll(".edge:not(.open)")].map((edge) => edge.getBBox());
-          return Math.max(...boxes.map((box) => box.x + box.width)) - now.cx.baseVal.value;
+          return Math.max(...boxes.map((box) => box.x + box.width)) - Number(now.dataset.x);
         }"""
     )
     return found

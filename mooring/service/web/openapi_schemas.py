@@ -1,0 +1,137 @@
+"""What the documents of the interface look like, for its description."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Schema = dict[str, Any]
+NUMBER: Schema = {"type": ["number", "null"]}
+TEXT: Schema = {"type": "string"}
+TEXT_OR_NONE: Schema = {"type": ["string", "null"]}
+ANY: Schema = {"type": "object"}
+VERSION: Schema = {"type": "integer", "const": 1}
+
+
+def an_object(required: dict[str, Schema], **others: Schema) -> Schema:
+    return {"type": "object", "required": list(required), "properties": {**required, **others}}
+
+
+def closed(required: dict[str, Schema], **others: Schema) -> Schema:
+    return {**an_object(required, **others), "additionalProperties": False}
+
+
+def a_list(of: Schema) -> Schema:
+    return {"type": "array", "items": of}
+
+
+def a_map(of: Schema) -> Schema:
+    return {"type": "object", "additionalProperties": of}
+
+
+def _numbers(*names: str) -> dict[str, Schema]:
+    return dict.fromkeys(names, NUMBER)
+
+
+ERROR = an_object({"error": an_object({"kind": TEXT, "message": TEXT, "remedy": TEXT_OR_NONE})})
+_MOVE = an_object(
+    {"fragment": TEXT, "from": TEXT, "to": TEXT, "state_bytes": NUMBER, "pause_s": NUMBER, "after": ANY}
+)
+MOVES = an_object({"id": TEXT, "from": a_map(TEXT), "to": a_map(TEXT), "before": ANY, "moves": a_list(_MOVE)})
+ASKED = an_object(
+    {
+        "request": TEXT,
+        "kind": {"type": "string", "enum": ["apply", "dismiss", "abort", "leave", "return"]},
+        "what": TEXT,
+        "words": TEXT,
+        "at_s": {"type": "number"},
+        "asked_by": TEXT,
+        "why": TEXT,
+        "state": {"type": "string", "enum": ["running", "done", "refused", "failed", "aborted"]},
+        "steps": a_list(ANY),
+    },
+    version=VERSION,
+)
+GROWTH = an_object({"factor": NUMBER, "site": TEXT_OR_NONE})
+HEADROOM = an_object({"streams": a_map(GROWTH), **GROWTH["properties"]})
+_POINT: Schema = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+SLICE = an_object(
+    {
+        "version": VERSION,
+        "first": TEXT,
+        "second": TEXT,
+        "rates": _POINT,
+        "edges": a_list(an_object({"site": TEXT_OR_NONE, "points": a_list(_POINT)})),
+        "ideal": {"anyOf": [{"type": "null"}, a_list(_POINT)]},
+        "overloaded": TEXT_OR_NONE,
+        "beyond": TEXT_OR_NONE,
+    }
+)
+_SITE = an_object(
+    {
+        "name": TEXT,
+        **_numbers("load_cores", "expected_cores", "capacity_cores", "share", "headroom", "resident_mb"),
+        "estimated": {"type": "boolean"},
+    }
+)
+_FRAGMENT = an_object(
+    {
+        "name": TEXT,
+        "site": TEXT,
+        "runs": {"type": "boolean"},
+        "layer": {"type": "integer", "minimum": 0},
+        "pinned": {"type": "boolean"},
+        **_numbers("rows_in_per_s", "rows_out_per_s", "rows_in", "rows_out", "state_bytes"),
+        **_numbers("files_waiting", "batch_s"),
+    }
+)
+_CHANNEL = an_object(
+    {"from": TEXT, "to": TEXT, **_numbers("latency_ms", "bytes_per_s", "files_behind")},
+)
+_QUERY = an_object(
+    {"name": TEXT, "site": TEXT_OR_NONE, **_numbers("limit_s", "latency_s", "rows", "rows_per_s")},
+)
+_HAPPENING = an_object(
+    {"at_s": {"type": "number"}, "kind": TEXT, "what": TEXT, "asked_by": TEXT, "state": TEXT},
+    promised=ANY,
+    before=ANY,
+    measured={"type": ["object", "null"]},
+    verdict=TEXT_OR_NONE,
+    **_numbers("pause_s"),
+)
+PICTURE = an_object(
+    {"version": VERSION, "runs": {"type": "boolean"}},
+    waiting=TEXT,
+    pipeline=TEXT,
+    policy=TEXT_OR_NONE,
+    **_numbers("at_s", "since_start_s", "look_took_s"),
+    headroom=HEADROOM,
+    streams=a_list(an_object({"name": TEXT, "site": TEXT_OR_NONE, "rate": NUMBER, "stated": NUMBER})),
+    sites=a_list(_SITE),
+    fragments=a_list(_FRAGMENT),
+    channels=a_list(_CHANNEL),
+    queries=a_list(_QUERY),
+    troubles=a_map(TEXT),
+    proposal={"anyOf": [{"type": "null"}, MOVES]},
+    under_way={"type": ["object", "null"]},
+    happenings=a_list(_HAPPENING),
+)
+MOMENT = an_object(
+    {
+        "at_s": {"type": "number"},
+        "since_start_s": {"type": "number"},
+        "headroom": NUMBER,
+        "rates": a_map(NUMBER),
+        "shares": a_map(NUMBER),
+        "latencies_s": a_map(NUMBER),
+    }
+)
+TRIAL = closed(
+    {},
+    policy={**TEXT, "default": "rod"},
+    settings=a_map(TEXT),
+    rates=a_map({"type": "number", "minimum": 0, "maximum": 1e12}),
+    pins=a_map(TEXT),
+    seed={"type": "integer", "minimum": 0, "maximum": 2**32 - 1, "default": 0},
+    example={"type": "boolean", "default": False},
+)
+PLANNING = closed({}, **{name: TRIAL["properties"][name] for name in ("policy", "settings", "seed")})
