@@ -23,7 +23,7 @@ from mooring.placement.ants.segment_kernels import ChainWay, empty_way
 
 SCOUT_BYTES = 99.0, 82.0, 33.0
 """Of a scout as it is encoded: without its chain, per task of it, and per site that it has chosen."""
-LIGHT_SCOUT_BYTES = 92.0, 0.0, 33.0
+LIGHT_SCOUT_BYTES = 81.0, 0.0, 33.0
 """The same while queries run: sites know the chains, and scouts leave them at home."""
 
 

@@ -32,11 +32,11 @@ class LightScout(msgspec.Struct, frozen=True, array_like=True):
     variability: float
 
 
-class WalkingScout(msgspec.Struct, frozen=True, tag=True):
+class WalkingScout(msgspec.Struct, frozen=True, tag=True, array_like=True):
     scout: LightScout
 
 
-class ReturningScout(msgspec.Struct, frozen=True, tag=True):
+class ReturningScout(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """As a `ScoutReturn`."""
 
     scout: LightScout
@@ -49,9 +49,9 @@ class ReturningScout(msgspec.Struct, frozen=True, tag=True):
 
 def light(ant: ScoutAnt | ScoutReturn) -> WalkingScout | ReturningScout:
     if isinstance(ant, ScoutReturn):
-        return ReturningScout(
-            _light(ant.scout), ant.end_cost, ant.position, ant.behind, ant.looks_by, ant.onward
-        )
+        # Who goes back over the sites chosen needs no path.
+        scout = msgspec.structs.replace(ant.scout, path=())
+        return ReturningScout(_light(scout), ant.end_cost, ant.position, ant.behind, ant.looks_by, ant.onward)
     return WalkingScout(_light(ant))
 
 
