@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from mooring.protocols.ants.messages import ChainSpec, ScoutAnt, ScoutReturn, Segment
+from mooring.protocols.ants.messages import SHORT, ChainSpec, ScoutAnt, ScoutReturn, Segment
 
 
 class LightScout(msgspec.Struct, frozen=True, array_like=True):
@@ -32,11 +32,11 @@ class LightScout(msgspec.Struct, frozen=True, array_like=True):
     variability: float
 
 
-class WalkingScout(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class WalkingScout(msgspec.Struct, frozen=True, tag=True, rename=SHORT):
     scout: LightScout
 
 
-class ReturningScout(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class ReturningScout(msgspec.Struct, frozen=True, tag=True, rename=SHORT):
     """As a `ScoutReturn`."""
 
     scout: LightScout
