@@ -24,7 +24,7 @@ reinforced = njit(cache=True)(rules.reinforced)
 MODULUS = rules.MODULUS
 FIXED = 6
 """The column of a site's totals."""
-ANT_BYTES, HOP_BYTES = 50.0, 20.0
+ANT_BYTES, HOP_BYTES = 75.0, 20.0
 """Of a routing ant as it is encoded: with nothing on its back, and per site of its path."""
 
 

@@ -28,7 +28,7 @@ from mooring.placement.ants.segment_kernels import (
 )
 from mooring.placement.copy_kernels import copy
 
-BACK_BYTES, BORDER_BYTES = 48.0, 19.0
+BACK_BYTES, BORDER_BYTES = 34.0, 19.0
 """That a scout on its way back has more than on its way out; and per task, if it has to settle a border."""
 
 

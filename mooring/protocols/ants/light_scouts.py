@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from mooring.protocols.ants.messages import ChainSpec, ScoutAnt, ScoutReturn, Segment
+from mooring.protocols.ants.messages import SHORT, ChainSpec, ScoutAnt, ScoutReturn, Segment
 
 
 class LightScout(msgspec.Struct, frozen=True, array_like=True):
@@ -32,11 +32,11 @@ class LightScout(msgspec.Struct, frozen=True, array_like=True):
     variability: float
 
 
-class WalkingScout(msgspec.Struct, frozen=True, tag=True):
+class WalkingScout(msgspec.Struct, frozen=True, tag=True, rename=SHORT):
     scout: LightScout
 
 
-class ReturningScout(msgspec.Struct, frozen=True, tag=True):
+class ReturningScout(msgspec.Struct, frozen=True, tag=True, rename=SHORT):
     """As a `ScoutReturn`."""
 
     scout: LightScout
@@ -49,9 +49,9 @@ class ReturningScout(msgspec.Struct, frozen=True, tag=True):
 
 def light(ant: ScoutAnt | ScoutReturn) -> WalkingScout | ReturningScout:
     if isinstance(ant, ScoutReturn):
-        return ReturningScout(
-            _light(ant.scout), ant.end_cost, ant.position, ant.behind, ant.looks_by, ant.onward
-        )
+        # Who goes back over the sites chosen needs no path.
+        scout = msgspec.structs.replace(ant.scout, path=())
+        return ReturningScout(_light(scout), ant.end_cost, ant.position, ant.behind, ant.looks_by, ant.onward)
     return WalkingScout(_light(ant))
 
 

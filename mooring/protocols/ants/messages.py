@@ -1,12 +1,40 @@
 """What ants carry, what leaders and sites say to one another, and what they keep.
 
-Ants are messages: all that they know is on their back. They are arrays, since names of fields would be
-half of what they carry.
+Ants are messages: all that they know is on their back. On the wire their fields have names of one letter, and
+what they carry has none, since names would be half of their bytes.
 """
 
 from __future__ import annotations
 
 import msgspec
+
+SHORT = {
+    "chain": "c",
+    "number": "n",
+    "destination": "d",
+    "state": "s",
+    "path": "p",
+    "elapsed_s": "e",
+    "age_s": "g",
+    "now_s": "w",
+    "clock_s": "k",
+    "ant": "a",
+    "position": "o",
+    "attempt": "t",
+    "greed": "r",
+    "limit": "l",
+    "skipped": "i",
+    "astray": "y",
+    "segments": "m",
+    "placed": "h",
+    "variability": "v",
+    "scout": "u",
+    "end_cost": "f",
+    "behind": "b",
+    "looks_by": "x",
+    "onward": "q",
+}
+"""Field -> its name on the wire."""
 
 
 class ChainSpec(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
@@ -47,7 +75,7 @@ class Segment(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
 # Ants.
 
 
-class RoutingAnt(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class RoutingAnt(msgspec.Struct, frozen=True, tag=True, rename=SHORT):
     chain: int
     number: int
     destination: int
@@ -62,14 +90,14 @@ class RoutingAnt(msgspec.Struct, frozen=True, tag=True, array_like=True):
     clock_s: float = 0.0
 
 
-class RoutingReturn(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class RoutingReturn(msgspec.Struct, frozen=True, tag=True, rename=SHORT):
     """On its way back, next to be at the given position of its path."""
 
     ant: RoutingAnt
     position: int
 
 
-class ScoutAnt(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class ScoutAnt(msgspec.Struct, frozen=True, tag=True, rename=SHORT):
     chain: ChainSpec
     attempt: int
     number: int
@@ -85,7 +113,7 @@ class ScoutAnt(msgspec.Struct, frozen=True, tag=True, array_like=True):
     variability: float
 
 
-class ScoutReturn(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class ScoutReturn(msgspec.Struct, frozen=True, tag=True, rename=SHORT):
     """On its way back over the sites that it has chosen, balancing them."""
 
     scout: ScoutAnt
@@ -101,7 +129,7 @@ class ScoutReturn(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """What the way from that site to what comes behind costs; for the neighbour to compare."""
 
 
-class Discouraging(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class Discouraging(msgspec.Struct, frozen=True, tag=True, rename=SHORT):
     """A scout that failed, on its way back with negative reinforcement."""
 
     destination: int
@@ -109,7 +137,7 @@ class Discouraging(msgspec.Struct, frozen=True, tag=True, array_like=True):
     position: int
 
 
-class EnforcementAnt(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class EnforcementAnt(msgspec.Struct, frozen=True, tag=True, rename=SHORT):
     chain: ChainSpec
     attempt: int
     limit: float

@@ -17,12 +17,22 @@ from mooring.load.build import build_load_model
 from mooring.placement.ants.latency_search import LatencySearch
 from mooring.problem.problem import Problem
 from mooring.protocols.ants.from_problem import site_facts
+from mooring.protocols.ants.light_scouts import light, whole
+from mooring.protocols.ants.messages import (
+    ChainSpec,
+    RoutingAnt,
+    RoutingReturn,
+    ScoutAnt,
+    ScoutReturn,
+    Segment,
+)
 from mooring.protocols.ants.running_messages import KnownColony, OtherFragment
 from mooring.protocols.ants.running_site import running_machines
 from mooring.protocols.mover import CarriedOut, MoverMachine
 from mooring.protocols.moving import StartedAt, Whereabouts
 from mooring.protocols.protocol import Send, SiteMachine
-from mooring.runtime.deciding.ants_agents import AGENTS, OFTEN
+from mooring.runtime.deciding.ants_agents import AGENTS, OFTEN, hosted_ants
+from mooring.runtime.transport.wire import StrictDecoder
 from mooring.simulator.harness.adaptive_run import Orders
 from mooring.simulator.harness.checkers import Step, WorldView
 from mooring.simulator.harness.harness import Harness
@@ -172,3 +182,17 @@ def test_leaders_elsewhere_hear_of_a_capacity_that_nobody_tells_them() -> None:
     running.harness.ask(BEA, smaller)
     running.run(12)
     assert running.harness.machine(ADA).leader._attempt > before
+
+
+def test_what_ants_carry_is_read_as_it_was_sent() -> None:
+    """Under the types that agents take from one another."""
+    chain = ChainSpec(3, ((0.37,) * 9,) * 2, (), ADA, False, 1.1, BEA, True, 0.1)
+    segments = (Segment(ADA, 0, 1, 0.7, 0.3, 0.1),)
+    scout = ScoutAnt(chain, 1, 45, 2**30, 2, 0.9, 0.3, 0.1, (ADA,), segments, 2, 1.1)
+    back = ScoutReturn(scout, 0.3, 1, ((0.3, 0.1),), looks_by=True, onward=0.2)
+    routing = RoutingAnt(3, 45, BEA, 2**30, (ADA, CLEO), (0.0, 0.1), (0.0, 0.1), 0.1, 0.1)
+    read = StrictDecoder(hosted_ants().messages)
+    for ant in (scout, light(scout), light(back), routing, RoutingReturn(routing, 0)):
+        assert read(msgspec.msgpack.encode(ant)) == ant
+    without_path = msgspec.structs.replace(scout, path=())
+    assert whole(light(back), chain) == msgspec.structs.replace(back, scout=without_path)
