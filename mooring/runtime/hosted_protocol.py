@@ -33,6 +33,9 @@ class HostedProtocol:
     """What is done with an output where it was put out, besides sending it to the runner, and once more
     where the runner is; takes the members, who keeps it, and the output."""
 
+    def __post_init__(self) -> None:
+        _ = self._decoders  # types that cannot be told apart are found when an agent starts, not by a message
+
     @cached_property
     def _decoders(self) -> dict[Kind, StrictDecoder]:
         kinds: dict[Kind, Any] = {
