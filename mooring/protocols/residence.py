@@ -17,8 +17,11 @@ from mooring.protocols.optimiser_messages import FragmentSpec, HeldRoom
 
 
 class Residence:
-    def __init__(self, site: int, capacity_cores: float, specs: Sequence[FragmentSpec]) -> None:
-        self.site, self.capacity_cores = site, capacity_cores
+    def __init__(
+        self, site: int, capacity_cores: float, specs: Sequence[FragmentSpec], fill: float = 1.0
+    ) -> None:
+        """fill: share of the cores up to which something may come."""
+        self.site, self.capacity_cores, self._fill = site, capacity_cores, fill
         self.specs: dict[int, FragmentSpec] = {}
         self.take(specs)
         self.where: dict[int, StartedAt] = {}
@@ -64,7 +67,8 @@ class Residence:
 
     @property
     def spare_cores(self) -> float:
-        return self.capacity_cores - self.used_cores
+        """Below zero where more runs here than should."""
+        return self._fill * self.capacity_cores - self.used_cores
 
     def cores(self, fragment: int) -> float:
         return self.measured_cores.get(fragment, self.specs[fragment].cores)
