@@ -211,8 +211,8 @@ class Guards:
         return Verdict(proposal, proposal.reason)
 
     def _may_be_noise(self, proposal: Proposal, picture: Picture) -> bool:
-        """Close to its edge a site's queue grows with every tuple, so rates that only vary may make moves look
-        worth it.
+        """Close to its edge a site's queue grows with every tuple, so rates that only vary may make moves
+        look worth it.
         """
         low, sites, index = picture.at_low_rates, picture.sites.copy(), picture.problem.site_index
         rows = {name: f for f, name in enumerate(picture.problem.fragment_names)}
