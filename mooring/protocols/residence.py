@@ -25,6 +25,8 @@ class Residence:
         self.specs: dict[int, FragmentSpec] = {}
         self.take(specs)
         self.where: dict[int, StartedAt] = {}
+        self._here: set[int] = set()
+        """Those of them that run here: every ping asks for what is left beside them."""
         self.measured_cores: dict[int, float] = {}
         """Of fragments that run here."""
         self.held: dict[ProposalId, HeldRoom] = {}
@@ -42,6 +44,7 @@ class Residence:
             known = self.where.get(place.fragment)
             if place.newer_than(known):
                 self.where[place.fragment] = place
+                (self._here.add if place.site == self.site else self._here.discard)(place.fragment)
                 if self.site in (place.site, NOWHERE if known is None else known.site):
                     concerned.append(place.fragment)
         return concerned
@@ -55,8 +58,7 @@ class Residence:
 
     @property
     def running(self) -> tuple[FragmentSpec, ...]:
-        here = sorted(place.fragment for place in self.where.values() if place.site == self.site)
-        return tuple(self.specs[fragment] for fragment in here if fragment in self.specs)
+        return tuple(self.specs[fragment] for fragment in sorted(self._here) if fragment in self.specs)
 
     @property
     def used_cores(self) -> float:
