@@ -73,11 +73,12 @@ class Reviews:
 
     def watch_room(self) -> None:
         """Once a review: what should leave a site that is too full, if anything. One that makes enough room
-        by itself comes first, the smallest of those.
+        by itself comes first, the smallest of those. A site without any capacity is lost or kept empty, and
+        others see to it.
         """
         residence, params = self._residence, self._params
         too_full = residence.used_cores > params.full * residence.capacity_cores + 1e-9
-        self._full_for = self._full_for + 1 if too_full else 0
+        self._full_for = self._full_for + 1 if too_full and residence.capacity_cores > 0.0 else 0
         short = -residence.spare_cores
         cores = {spec.fragment: residence.cores(spec.fragment) for spec in residence.running if spec.movable}
         ranked = sorted(cores, key=lambda f: (cores[f] < short, abs(cores[f] - short), f))

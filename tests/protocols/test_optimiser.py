@@ -15,7 +15,7 @@ from mooring.placement.relaxation.migration import MigrationParams
 from mooring.protocols.mover import MoverMachine
 from mooring.protocols.moving import Inquiry, Proposed, Refused, StartedAt, Whereabouts
 from mooring.protocols.optimiser import Optimiser, optimiser_machines
-from mooring.protocols.optimiser_messages import FragmentLink, FragmentSpec, MeasuredFlows
+from mooring.protocols.optimiser_messages import FragmentLink, FragmentSpec, MeasuredCapacity, MeasuredFlows
 from mooring.protocols.optimiser_params import OptimiserParams
 from mooring.protocols.proposer import Proposer
 from mooring.protocols.protocol import Asked, Effect, Received, Send
@@ -233,6 +233,12 @@ def test_a_site_that_is_too_full_lets_one_go_where_there_is_room(
     ground: Ground = harness.machine(6).ground
     assert sum(ground.epochs) == moves
     assert sorted(ground.committing(f)[0] for f in (0, 1)) == [0, 1 if moves else 0]
+
+
+def test_what_is_at_a_lost_site_is_left_to_others() -> None:
+    lost = Request(0.0, 0, MeasuredCapacity(0.0))
+    harness = run_line(two_fragments(0.3, PARAMS), 6_000.0, (lost,))
+    assert sum(harness.machine(6).ground.epochs) == 0
 
 
 # A single machine.
