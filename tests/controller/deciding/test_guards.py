@@ -94,7 +94,7 @@ def test_a_plan_is_accepted_whole_or_refused_whole(
     ids=["it is so in any case", "it may be noise", "its decider is sure", "something is broken"],
 )
 def test_what_is_worth_it_only_if_rates_are_not_lower_is_refused(
-    low: float, told: dict[str, bool], accepted: bool
+    low: float, told: dict[str, Any], accepted: bool
 ) -> None:
     seen = picture()
     seen = replace(seen, low_rates=low * seen.rates)
