@@ -254,6 +254,17 @@ def test_where_nothing_else_works_a_query_gets_copies_and_gives_them_back() -> N
     assert where(harness)[replica_number(2, 1)] == NOWHERE
 
 
+def test_where_no_copies_are_made_that_is_said_by_name() -> None:
+    """As on Spark: q1 could be mended by a copy alone."""
+    params = LeaseParams(report_ms=200.0, review_ms=1e6, retry_ms=100.0, rest_ms=50.0, replicates=False)
+    plans = {4: [change([(2, 0)], 0.0, q1=-20.0, q2=0.0)]}
+    slow = [*slower(2, 4, 85.0, at_ms=1010.0), *slower(5, 4, 85.0, at_ms=1010.0)]
+    _, heard = run([(990.0, 3, ApplyPlan(2, ((2, 5),))), *slow], plans, params)
+    assert {kind for kind, _ in heard.outcomes} == {"migrate"}
+    said = [value.reason for _, value in heard.outputs if isinstance(value, Unsatisfied)]
+    assert any(reason.startswith("only copies for it alone") for reason in said)
+
+
 def test_a_site_that_is_too_full_moves_something_away() -> None:
     """Two operators of one core at site 4, of two; then one of them needs one and a half."""
     crowded = [(100.0, 3, ApplyPlan(2, ((3, 4),))), (4000.0, 4, LoadMeasured(4, 1.5))]

@@ -34,7 +34,7 @@ class AgentPeers:
         return [
             (self._numbers[letter.site], letter.content)
             for letter in self._post.poll()
-            if letter.protocol == self._protocol and letter.kind == "message"
+            if letter.protocol == self._protocol
         ]
 
     def send(self, site: int, message: Data) -> None:

@@ -33,7 +33,9 @@ class Peers(Protocol):
     """The way to the machines of all sites. Messages may be lost, doubled and late."""
 
     def poll(self) -> Sequence[tuple[int, Data]]:
-        """What has come since the last call, with the site it came from."""
+        """What has come since the last call, with the site it came from: messages, and what machines have put
+        out for their user.
+        """
         ...
 
     def send(self, site: int, message: Data) -> None:
@@ -135,7 +137,9 @@ class ProtocolDecider:
         self._chosen, self._verdicts = [], {}
         waiting = self.mover.by_promise()
         if not waiting:
-            return Proposal(picture.predict(picture.sites), (), NOTHING_PROPOSED)
+            said = self._briefing.remark()
+            reason = f"{NOTHING_PROPOSED}; {said}" if said else NOTHING_PROPOSED
+            return Proposal(picture.predict(picture.sites), (), reason)
         violation = waiting[0].violation
         if violation:  # it need not wait as long as others, and goes without them
             waiting = [proposed for proposed in waiting if proposed.violation]
