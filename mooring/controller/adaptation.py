@@ -145,6 +145,17 @@ class Adaptation:
             return None
         return f"what could be moved was dismissed for {(found[0] - at_s) / 60:.0f} min more ({found[1]})"
 
+    @property
+    def as_seen(self) -> Problem:
+        """The problem as of the last look: rates, costs and capacities as measured. A site that was lost then
+        counts with what it is said to have.
+        """
+        if self.picture is None:
+            return self.problem
+        seen = self.picture.problem
+        each = zip(self.problem.sites, seen.sites, self.picture.lost, strict=True)
+        return replace(seen, sites=tuple(stated if lost else site for stated, site, lost in each))
+
     def adopt(self, problem: Problem) -> None:
         """Further sites, or another network; what was learnt of rates and costs stays."""
         self.problem, self.picture = problem, None

@@ -287,7 +287,7 @@ class RunSession:
             self.supervisor.failed(what, failure, self.clock.monotonic_s())
 
     def _replaced(self, sites: FragmentSites, lost: Collection[str]) -> FragmentSites:
-        return replace_lost(self.problem, sites, lost, self._replan)
+        return replace_lost(self.adaptation.as_seen, sites, lost, self._replan)
 
     def _stand_still(self, site: str, fragments: Collection[str]) -> None:
         """Stop what may run nowhere else; it waits until its site is used again."""

@@ -76,6 +76,7 @@ class PlanAdaptation:
         self._plans_for, self._generator = plans_for, generator
         self.troubles: dict[int, _Trouble] = {}
         self._seeking: _Trouble | None = None
+        self._lost = False
         self._store, self._stored_for = PlanStore(), -1
         self._given_up_until_ms: dict[int, float] = {}
         self._next_ms = params.review_ms * float(generator.random())  # not all at the same time
@@ -111,13 +112,13 @@ class PlanAdaptation:
         self._around.take(own)
         return self._room_changed(now_ms)
 
-    def capacity(self, usable_cores: float, now_ms: float) -> Sequence[Effect]:
-        """What this site can give to operators."""
-        self._around.usable_cores = usable_cores
+    def capacity(self, usable_cores: float, now_ms: float, *, lost: bool = False) -> Sequence[Effect]:
+        """What this site can give to operators. `lost`: others see to what is here."""
+        self._around.usable_cores, self._lost = usable_cores, lost
         return self._room_changed(now_ms)
 
     def _room_changed(self, now_ms: float) -> Sequence[Effect]:
-        if self._around.room_left()[0] >= -1e-9:
+        if self._lost or self._around.room_left()[0] >= -1e-9:
             self.troubles.pop(OVERLOAD, None)
             return ()
         self.troubles.setdefault(OVERLOAD, _Trouble(OVERLOAD))

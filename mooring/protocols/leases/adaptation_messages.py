@@ -65,6 +65,8 @@ class CapacityMeasured(msgspec.Struct, frozen=True, tag=True):
     """A request: this site can give so much to operators now."""
 
     usable_cores: float
+    lost: bool = False
+    """It is lost, or kept empty, though this machine runs: others see to what was there."""
 
 
 class QueryMeasured(msgspec.Struct, frozen=True, tag=True):

@@ -151,8 +151,8 @@ class LeaseSite:
                 return self.adaptation.loaded(operator, cores, now_ms)
             case OperatorMeasured(operator=own):
                 return self.adaptation.known_as(own, now_ms)
-            case CapacityMeasured(usable_cores=usable_cores):
-                return self.adaptation.capacity(usable_cores, now_ms)
+            case CapacityMeasured(usable_cores=usable_cores, lost=lost):
+                return self.adaptation.capacity(usable_cores, now_ms, lost=lost)
             case QueryMeasured(query=query, latency_ms=latency_ms):
                 return self.slack.measured(query, latency_ms)
             case ApplyPlan(query=query, moves=moves) if self.seeker.stage is LeaseStage.NONE:

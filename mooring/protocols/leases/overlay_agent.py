@@ -193,6 +193,7 @@ class _Both:
                 effects += self.lease.handle(event, now_ms)
             case Asked():
                 effects += self.lease.handle(event, now_ms)
+                self.overlay.hosting.usable_cores = self.lease.around.usable_cores
         # That plans were made, or not, is nobody else's business.
         return [
             each
@@ -240,7 +241,6 @@ class _Both:
             for operator in around.operators:
                 self.overlay.agents.store.forget(operator.operator)
         self.overlay.is_so(self._hosted(), {number: at.site for number, at in around.where.items()})
-        self.overlay.hosting.usable_cores = around.usable_cores
         if self.overlay.coordinator.busy:
             return ()
         effects: list[Effect] = []

@@ -13,11 +13,13 @@ import pytest
 from mooring.controller.deciding.catalogue import DECIDERS
 from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.surveyor import SurveyOptions
-from mooring.controller.scenario.adapted_run import run_adapted
+from mooring.controller.scenario.adapted_run import Circumstances, run_adapted
 from mooring.controller.scenario.comparison import compare_ways
 from mooring.controller.scenario.course import CourseReport
 from mooring.controller.scenario.ways import REPLANNED, decided_by, never_moving, replanned
 from mooring.placement.placement import Placement
+from mooring.problem.problem import Problem
+from mooring.simulator.data_plane.workload import workload
 
 if TYPE_CHECKING:
     from tests.controller.scenario.conftest import MakeScenario
@@ -45,6 +47,27 @@ def test_a_site_that_shrinks_is_seen_to_have_shrunk(scenario: MakeScenario) -> N
     adapted = run_adapted(shrunk, decided_by("headroom"))
     assert [move.from_site for move in adapted.moves] == ["a"]
     assert adapted.moments[-1].headroom >= 1.25
+
+
+def test_recovery_goes_by_what_sites_can_do_now_and_not_by_what_is_stated() -> None:
+    """By what is stated `b1` would go to a, of which hardly anything is left."""
+    operators = {"a0": "x", "a1": "a0", "a2": "a0", "b0": "y", "b1": "b0", "c0": "z"}
+    problem = Problem.from_dict(
+        {
+            "sites": {name: {"capacity": 0.5} for name in "abc"},
+            "streams": {"x": {"rate": 25}, "y": {"rate": 25}, "z": {"rate": 37}},
+            "operators": {
+                name: {"inputs": [read], "cost_us": 2000, "fixed_cores": 0.04}
+                for name, read in operators.items()
+            },
+            "changes": [{"at_s": 10, "site": "a", "capacity": 0.16}, {"at_s": 20, "site": "b", "lost": True}],
+        }
+    )
+    start = Placement.from_dict(problem, {name: name[0] for name in operators})
+    arrivals = tuple(workload(problem, changes=problem.changes))
+    course = run_adapted(Circumstances(problem, start, problem.changes, 30.0, arrivals), never_moving())
+    went = [what for _, what in course.incidents if "goes" in what]
+    assert went == ["b0 goes from b to c", "b1 goes from b to c"]
 
 
 def test_a_lost_site_is_left_to_recovery_and_comes_back_unused(scenario: MakeScenario) -> None:

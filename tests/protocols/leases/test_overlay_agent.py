@@ -7,7 +7,7 @@ import numpy as np
 from mooring.placement.overlay.shared_operator import QueryEnd, SharedOperator, Source
 from mooring.protocols.leases.adaptation_messages import CapacityMeasured, LatencyIs, QueryMeasured
 from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOperators
-from mooring.protocols.leases.lease_messages import LockGranted, RequestLock
+from mooring.protocols.leases.lease_messages import LockDenied, LockGranted, RequestLock
 from mooring.protocols.leases.overlay_agent import OverlayAgent, OverlayAgentParams
 from mooring.protocols.moving import LookUp, Proposed, StartedAt, Whereabouts, mover_of
 from mooring.protocols.optimiser_messages import StatedLatencies
@@ -113,6 +113,24 @@ def test_plans_are_made_ahead_with_others_and_a_site_with_less_room_proposes_one
     assert promise.tuples_saved > 30.0  # more came than site 0 could do, for ten minutes
     granted = [each for each in pair.sent if isinstance(each, LockGranted)]
     assert {each.usable_cores for each in granted} == {0.4, 0.95}
+
+
+def test_a_machine_that_outlives_its_site_grants_no_room_and_relieves_nothing() -> None:
+    pair = Pair()
+    pair.brief()
+    pair.pass_time(30.0)
+    pair.ask(1, CapacityMeasured(0.0, lost=True))
+    overlay = pair.sites[1].overlay
+    assert overlay is not None
+    assert overlay.hosting.cores_left == 0.0
+    pair.ask(0, CapacityMeasured(0.4))
+    denied = [each.reason for each in pair.sent if isinstance(each, LockDenied)]
+    assert denied == ["there is no room for it"]
+    asked = len([each for each in pair.sent if isinstance(each, RequestLock)])
+    pair.ask(0, CapacityMeasured(0.0, lost=True))  # with both operators there
+    pair.pass_time(60.0)
+    assert not [each for each in pair.to_mover if isinstance(each, Proposed)]
+    assert len([each for each in pair.sent if isinstance(each, RequestLock)]) == asked
 
 
 def test_a_query_that_takes_too_long_over_a_site_that_is_too_full_is_mended_by_relieving_it() -> None:

@@ -83,10 +83,16 @@ class OverlayBriefing:
         self, observation: Observation, picture: Picture, where: Mapping[int, StartedAt]
     ) -> Iterable[Told]:
         """What operators read, send and need, to all, since all plan with them; to each site what it can
-        give; to the site that a query ends at how long that takes.
+        give; to the site that a query ends at how long that takes. One that is lost, or kept empty, has
+        nothing to give; its machine may well be there.
         """
         self._known = known = _Known(picture)
-        sites = np.flatnonzero(~picture.lost[: len(self._problem.sites)]).tolist()
+        lost = picture.lost[: len(self._problem.sites)]
+        known.usable_cores[: len(lost)][lost] = 0.0
+        sites = np.flatnonzero(~lost).tolist()
+        for site in np.flatnonzero(lost).tolist():
+            if self._is_news((site, -1), (0.0,)):
+                yield site, CapacityMeasured(0.0, lost=True)
         for site in sites:
             for stated in self._latencies(picture.problem, site):
                 if self._is_news((site, -2), stated.latency_ms):

@@ -145,6 +145,11 @@ class ProtocolDecider:
             if any(not picture.movable[move.fragment] for move in proposed.plan.moves):
                 self._verdicts[proposed.id] = "it is not to be moved now"
                 continue
+            if gone := [move.to_site for move in proposed.plan.moves if picture.lost[move.to_site]]:
+                self._verdicts[proposed.id] = (
+                    f"the site {self._problem.sites[gone[0]].name} is lost, or kept empty"
+                )
+                continue
             if self.mover.meets(proposed, self._chosen) is not None:
                 continue
             steps = self._steps(picture, sites, proposed)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from mooring.controller.deciding.at_sites.overlay_briefing import OverlayBriefing
 from mooring.controller.deciding.decider import Observation
 from mooring.controller.deciding.picture import picture_of
@@ -56,6 +60,23 @@ def test_what_a_site_knows_is_not_told_again_until_it_begins_anew() -> None:
     assert told(briefing, None) == []
     briefing.answers(0, AskOperators())
     assert {site for site, _ in told(briefing, None)} == {0}
+
+
+def test_the_machine_of_a_lost_site_hears_that_it_has_nothing_to_give_until_it_is_back() -> None:
+    briefing = OverlayBriefing(PROBLEM)
+    there = picture_of(PROBLEM, AT_A)
+    gone = replace(there, lost=np.array([False, True]))
+    observation = Observation(0.0, FragmentSites({"f": "a", "g": "a"}), Measurement(0.0, 5.0))
+    found = [
+        [
+            request
+            for site, request in briefing.requests(observation, picture, {})
+            if isinstance(request, CapacityMeasured) and site == 1
+        ]
+        for picture in (there, gone, gone, there)
+    ]
+    lost = CapacityMeasured(0.0, lost=True)
+    assert found == [[CapacityMeasured(1.9)], [lost], [], [CapacityMeasured(1.9)]]
 
 
 def test_one_slow_look_is_no_broken_limit() -> None:

@@ -160,6 +160,14 @@ def test_what_is_no_gain_by_the_measured_rates_is_refused() -> None:
     assert peers.answers(2) == [Refused((2, 0, 1), NO_GAIN)]
 
 
+def test_what_goes_to_a_lost_site_is_refused_by_its_name() -> None:
+    decider, peers, _ = deciding((2, proposal(0, 0)))
+    made = decider.decide(replace(picture(AT_C), lost=np.array([True, False, False])))
+    assert made.moves == ()
+    decider.refused(made.reason)
+    assert peers.answers(2) == [Refused((2, 0, 1), "the site a is lost, or kept empty")]
+
+
 BOTH = MovePlan((FragmentMove(0, 2, 0, 4), FragmentMove(1, 2, 1, 4)))
 
 
