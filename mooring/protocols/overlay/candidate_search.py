@@ -25,8 +25,8 @@ WIDEST_RADIUS_MS = 2_000.0
 MOST_PER_SITE = 32
 LEAST_GROWTH, MOST_GROWTH = 1.25, 2.0
 """By which a box that held too few sites is enlarged."""
-ENOUGH = 1.5
-"""Times the wanted sites that the enlarged box should hold."""
+ENOUGH = 2.0
+"""Times the wanted sites that a box should hold: there is more to choose from, and it seldom takes another."""
 
 Done = Callable[[tuple[CandidateSite, ...]], Sequence[Effect]]
 
@@ -56,15 +56,19 @@ class CandidateSearches:
             effects += self._ask(search, k, first_ms)
         return effects
 
+    def widen(self) -> None:
+        """What was found was not good enough: the next search looks further."""
+        self._stretch *= MOST_GROWTH
+
     def _even_ms(self, wanted: int) -> float:
-        """The radius of a box that holds so many sites if they are spread evenly, as far from each other as
+        """The radius of a box that holds enough sites if they are spread evenly, as far from each other as
         those that are known are from this one.
         """
         own = self._monitor.coordinate
         known_ms = [_apart_ms(own, each) for each in self._monitor.known_places()]
         if not known_ms:
             return FIRST_RADIUS_MS
-        part = float(min(wanted / self._sites, 1.0) ** (1.0 / self._dimensions))
+        part = float(min(ENOUGH * wanted / self._sites, 1.0) ** (1.0 / self._dimensions))
         return max(median(known_ms) * part, SMALLEST_RADIUS_MS)
 
     def _ask(self, search: _Wanted, point: int, radius_ms: float) -> Sequence[Effect]:
@@ -101,7 +105,7 @@ class CandidateSearches:
             return self._ask(search, point, radius_ms * min(max(times, LEAST_GROWTH), MOST_GROWTH))
         # The next search begins where this one ended, or a little below where it found too much.
         self._stretch = radius_ms / self._even_ms(search.wanted)
-        if len(found.adverts) > 2 * search.wanted:
+        if len(found.adverts) > 2.0 * ENOUGH * search.wanted:
             self._stretch /= 2.0
         for advert in found.adverts:
             assert isinstance(advert.note, Coordinate)

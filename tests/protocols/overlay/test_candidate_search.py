@@ -54,18 +54,22 @@ class Searched:
 def test_the_first_box_is_as_large_as_the_network_is_wide() -> None:
     assert Searched(None).begin() == FIRST_RADIUS_MS
     for apart_ms in (30.0, 300.0):
-        assert Searched(apart_ms).begin() == pytest.approx(apart_ms * (WANTED / SITES) ** (1 / 3))
+        assert Searched(apart_ms).begin() == pytest.approx(apart_ms * (2 * WANTED / SITES) ** (1 / 3))
 
 
 def test_a_box_grows_by_what_it_held_and_the_next_search_begins_where_this_one_ended() -> None:
     searched = Searched(300.0)
     first = searched.begin()
     assert searched.answer(0) == pytest.approx(2.0 * first)
-    assert searched.answer(4) == pytest.approx(2.0 * first * 3.0 ** (1 / 3))
-    assert searched.answer(7) == pytest.approx(2.5 * first * 3.0 ** (1 / 3))
+    assert searched.answer(4) == pytest.approx(2.0 * first * 4.0 ** (1 / 3))
+    last = 2.0 * first * 4.0 ** (1 / 3) * (16 / 7) ** (1 / 3)
+    assert searched.answer(7) == pytest.approx(last)
     assert searched.found is None
     assert searched.answer(WANTED) is None
     assert len(searched.found or ()) == WANTED
-    assert searched.begin() == pytest.approx(2.5 * first * 3.0 ** (1 / 3))
-    searched.answer(3 * WANTED)  # more than it had to hold
-    assert searched.begin() == pytest.approx(1.25 * first * 3.0 ** (1 / 3))
+    assert searched.begin() == pytest.approx(last)
+    searched.answer(5 * WANTED)  # more than it had to hold
+    assert searched.begin() == pytest.approx(last / 2.0)
+    searched.answer(WANTED)
+    searched.searches.widen()
+    assert searched.begin() == pytest.approx(last)
