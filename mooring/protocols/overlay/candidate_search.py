@@ -26,7 +26,7 @@ MOST_PER_SITE = 32
 LEAST_GROWTH, MOST_GROWTH = 1.25, 2.0
 """By which a box that held too few sites is enlarged."""
 ENOUGH = 2.0
-"""Times the wanted sites that a box should hold: there is more to choose from, and it seldom takes another."""
+"""Times the wanted sites that a box should hold: more to choose from, and it seldom takes another."""
 
 Done = Callable[[tuple[CandidateSite, ...]], Sequence[Effect]]
 
