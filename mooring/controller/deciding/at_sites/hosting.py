@@ -43,6 +43,10 @@ class AgentPeers:
     def ask(self, site: int, request: Data) -> None:
         self._post.ask(self._sites[site], self._protocol, request)
 
+    def out_of_reach(self) -> Sequence[int]:
+        reached = set(self._post.reached)
+        return [number for site, number in self._numbers.items() if site not in reached]
+
 
 def decided_at_sites(
     stand_in: Decider, problem: Problem, post: RunnerPost, folder: Path, *, states_latency: bool = False

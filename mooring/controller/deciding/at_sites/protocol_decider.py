@@ -46,6 +46,10 @@ class Peers(Protocol):
         """As the site's own user: its measurements."""
         ...
 
+    def out_of_reach(self) -> Sequence[int]:
+        """Sites whose machines cannot be told anything now."""
+        ...
+
 
 class ProtocolDecider:
     def __init__(
@@ -137,9 +141,7 @@ class ProtocolDecider:
         self._chosen, self._verdicts = [], {}
         waiting = self.mover.by_promise()
         if not waiting:
-            said = self._briefing.remark()
-            reason = f"{NOTHING_PROPOSED}; {said}" if said else NOTHING_PROPOSED
-            return Proposal(picture.predict(picture.sites), (), reason)
+            return Proposal(picture.predict(picture.sites), (), self._why_nothing())
         violation = waiting[0].violation
         if violation:  # it need not wait as long as others, and goes without them
             waiting = [proposed for proposed in waiting if proposed.violation]
@@ -172,6 +174,12 @@ class ProtocolDecider:
             reason = refusals[0]
         plans = tuple(len(proposed.plan.moves) for proposed in self._chosen)
         return Proposal(now, tuple(moves), reason, plans=plans, violation=violation)
+
+    def _why_nothing(self) -> str:
+        silent = [self._problem.sites[site].name for site in self._peers.out_of_reach()]
+        agents = f"{'the agent' if len(silent) == 1 else 'agents'} of {', '.join(silent)} cannot be reached"
+        reasons = [NOTHING_PROPOSED, self._briefing.remark(), agents if silent else None]
+        return "; ".join(reason for reason in reasons if reason)
 
     def _steps(self, picture: Picture, sites: Ints, proposed: Proposed) -> list[ProposedMove]:
         names, at, steps = picture.problem.fragment_names, sites.copy(), []
