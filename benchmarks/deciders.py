@@ -122,6 +122,9 @@ class _NoPeers:
     def ask(self, site: int, request: Data) -> None:
         pass
 
+    def out_of_reach(self) -> Sequence[int]:
+        return ()
+
 
 def _observed(placement: Placement) -> Observation:
     homes = placement.by_fragment()

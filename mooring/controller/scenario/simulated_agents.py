@@ -102,6 +102,10 @@ class SimulatedAgents:
         """It reaches the machine at once: what a site measures of itself does not cross the network."""
         self._harness.ask(site, request)
 
+    def out_of_reach(self) -> Sequence[int]:
+        """Machines of sites that are lost, and those are told of as lost sites."""
+        return ()
+
     def _make(self, site: int, count: int, generator: np.random.Generator) -> SiteMachine:
         return self._box if site == count - 1 else self.make_machine(site, count - 1, generator)
 

@@ -121,7 +121,7 @@ def _candidates(trial: SearchTrial, chains: SharedChains, c: int, rng: np.random
     return Candidates(sites, np.full(CANDIDATES, np.inf), np.full(CANDIDATES, np.inf))
 
 
-COUNTED = ("exchange", "within", "search", "upkeep", "hops", "most_hops", "log2_sites", "virtual_ms")
+COUNTED = ("exchange", "within", "search", "upkeep", "hops", "most_hops", "log2_sites", "virtual_ms", "ways")
 
 
 def count_messages(trial: SearchTrial) -> list[Row]:
@@ -153,6 +153,7 @@ def count_messages(trial: SearchTrial) -> list[Row]:
         max(after.search_hops),
         ceil(log2(trial.sites)),
         float(np.mean(taken)),
+        float(np.mean(taken)) / float(chains.latency_ms[~np.eye(trial.sites, dtype=bool)].mean()),
     )
     found = {"explored": float(np.mean(explored)), "needed": 0.0}
     return [{**_of(trial, k), **found, **dict(zip(COUNTED, counted, strict=True))}]
@@ -250,6 +251,7 @@ OVERLAY_SEARCH = Experiment(
         "most_hops": "longest way of any search",
         "log2_sites": "the logarithm of the number of sites",
         "virtual_ms": "from the request to the outcome in virtual time, mean",
+        "ways": "the same as a multiple of the mean latency between two sites of that network",
     },
     summaries=(
         Summary(
@@ -265,7 +267,9 @@ OVERLAY_SEARCH = Experiment(
                 *(Shown(name) for name in ("exchange", "within")),
                 *(Shown(name, how="mean alone") for name in ("search", "upkeep", "hops")),
                 Shown("most_hops", how="largest"),
-                *(Shown(name, how="mean alone") for name in ("log2_sites", "virtual_ms")),
+                Shown("log2_sites", "log2", how="mean alone"),
+                Shown("virtual_ms", "took ms", how="mean alone"),
+                Shown("ways", how="mean alone"),
             ),
             title="messages per query",
             where=lambda row: row["part"] == "messages",

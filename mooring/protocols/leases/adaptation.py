@@ -26,6 +26,7 @@ from mooring.placement.overlay.plan_choice import (
     KnownQueries,
     PlanNeed,
     best_for_bandwidth,
+    change_now_ms,
     improving,
     recovering,
     relieving,
@@ -75,6 +76,8 @@ class PlanAdaptation:
         self._around, self._seeker, self._slack, self._params = around, seeker, slack, params
         self._plans_for, self._generator = plans_for, generator
         self.troubles: dict[int, _Trouble] = {}
+        self._passed: dict[int, tuple[_Trouble, float]] = {}
+        """Troubles that seem to have passed, and when: what was tried counts if they are back soon."""
         self._seeking: _Trouble | None = None
         self._lost = False
         self._store, self._stored_for = PlanStore(), -1
@@ -93,12 +96,13 @@ class PlanAdaptation:
         known_ms = self._around.latency_ms.get(site)
         self._around.latency_ms[site] = latency_ms
         if known_ms is None or latency_ms <= known_ms:
+            self._slack.faster()
             return ()
         added_ms = latency_ms - known_ms
-        slower = self._slack.slower(site, added_ms)
+        slower = self._slack.slower(site, added_ms, now_ms)
         late = [query for query in slower if self._late_by_ms(query) > LATENCY_SLACK_MS]
         for query in late:
-            trouble = self.troubles.setdefault(query, _Trouble(query))
+            trouble = self.troubles.setdefault(query, self._recalled(query, now_ms))
             link = CongestedLink(self._around.site, site, added_ms, slower[query])
             trouble.congested = (*trouble.congested, link)
         return self._look(now_ms) if late else ()
@@ -141,8 +145,12 @@ class PlanAdaptation:
             return ()
         if now_ms < self._given_up_until_ms.get(query, 0.0):
             return ()
-        self.troubles[query] = _Trouble(query)
+        self.troubles[query] = self._recalled(query, now_ms)
         return self._look(now_ms)
+
+    def _recalled(self, query: int, now_ms: float) -> _Trouble:
+        trouble, passed_ms = self._passed.pop(query, (_Trouble(query), 0.0))
+        return trouble if now_ms < passed_ms + self._params.silence_ms else _Trouble(query)
 
     def _late_by_ms(self, query: int) -> float:
         ms = self._slack.latency_ms.get(query)
@@ -162,7 +170,7 @@ class PlanAdaptation:
     def _look(self, now_ms: float) -> Sequence[Effect]:
         """The worst trouble whose time has come, if no other lease is sought."""
         for query in [q for q in self.troubles if q != OVERLOAD and self._late_by_ms(q) <= LATENCY_SLACK_MS]:
-            del self.troubles[query]  # it has passed
+            self._passed[query] = self.troubles.pop(query), now_ms
         if self._seeker.stage is not LeaseStage.NONE:
             return ()
         due = [each for each in self.troubles.values() if each.not_before_ms <= now_ms]
@@ -190,7 +198,12 @@ class PlanAdaptation:
         else:
             found = recovering(self._plans(), self._need(trouble), self._known(trouble))
         best = best_for_bandwidth((plan for plan in found if self._allows(trouble, plan)), trouble.query)
-        return None if best is None else self._as_lease(trouble.query, best)
+        if best is None:
+            return None
+        need, known = self._need(trouble), self._known(trouble)
+        # With what leaving congested links takes off: others ask it whether the plan mends their query too.
+        changes = tuple((q, change_now_ms(best, q, need, known)) for q, _ in best.latency_change_ms)
+        return migration(self._around, trouble.query, best.moves, changes)
 
     def _slack_over_links_ms(self) -> dict[int, float]:
         queries = self._around.served.queries
@@ -240,6 +253,7 @@ class PlanAdaptation:
     def plans_are_new(self) -> None:
         """The plan exchange has left others."""
         self._stored_for = -1
+        self._passed.clear()
 
     def _plans(self) -> PlanStore:
         """Plans were made for where things were: when that changes, they are made anew."""
@@ -288,6 +302,8 @@ class PlanAdaptation:
                     trouble.not_before_ms = now_ms + self._params.silence_ms
                 elif ended.plan.kind == "migrate":
                     trouble.avoid, trouble.instead_of = ended.by, moves
+                    # What is built on top of the other plan has to wait for its end.
+                    trouble.not_before_ms = now_ms + rest_ms * 2.0 ** (trouble.tries - 1)
             case "stale" | "denied" | "failed" | "refused" | "expired":
                 trouble.tried.add(moves)
         if trouble.tries >= self._params.tries:

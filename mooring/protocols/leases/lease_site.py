@@ -95,7 +95,7 @@ class LeaseSite:
         )
         self.keeper = Keeper(self.around, self._mover, start.params)
         self.seeker = Seeker(self.around, sites, start.params, start.channel_ms)
-        self.slack = SlackTracker(self.around, start.channel_ms)
+        self.slack = SlackTracker(self.around, start.channel_ms, start.params.report_ms)
         self.adaptation = PlanAdaptation(
             self.around, self.seeker, self.slack, start.params, start.plans_for, generator
         )
@@ -185,7 +185,7 @@ class LeaseSite:
         elif isinstance(message, NeedPlan):
             return self.adaptation.needed(message, now_ms)
         elif isinstance(message, Arrives | LatencyIs):
-            self.slack.receive(message)
+            self.slack.receive(message, now_ms)
             if isinstance(message, LatencyIs):
                 return self.adaptation.reported(message.query, now_ms)
         return ()

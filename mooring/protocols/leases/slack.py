@@ -17,8 +17,8 @@ from mooring.protocols.protocol import Effect, Send
 
 
 class SlackTracker:
-    def __init__(self, around: OverlaySurroundings, channel_ms: float) -> None:
-        self._around, self._channel_ms = around, channel_ms
+    def __init__(self, around: OverlaySurroundings, channel_ms: float, report_ms: float) -> None:
+        self._around, self._channel_ms, self._report_ms = around, channel_ms, report_ms
         self._arrival_ms: dict[int, float] = {}
         self._measured_ms: dict[int, float] = {}
         """Of queries that end here, where their results are timed."""
@@ -26,6 +26,9 @@ class SlackTracker:
         """Query -> what of its latency is due to where operators are."""
         self.latency_ms: dict[int, float] = {}
         """Query -> what it takes, of queries that share an operator here or end here."""
+        self._seen_here: dict[int, tuple[float, float, int]] = {}
+        """Query -> what it takes at least since a link from here became slow, until when that has gone round,
+        and under which whereabouts."""
 
     def limit_ms(self, query: int) -> float:
         limits = self._around.served.queries.values()
@@ -34,12 +37,15 @@ class SlackTracker:
     def slack_ms(self) -> dict[int, float]:
         return {query: self.limit_ms(query) - ms for query, ms in self.latency_ms.items()}
 
-    def receive(self, message: Arrives | LatencyIs) -> None:
+    def receive(self, message: Arrives | LatencyIs, now_ms: float) -> None:
         if isinstance(message, Arrives):
             self._arrival_ms[message.operator] = message.latency_ms
-        else:
-            self.latency_ms[message.query] = message.latency_ms
-            self.over_links_ms[message.query] = message.over_links_ms
+            return
+        least_ms, until_ms, version = self._seen_here.get(message.query, (0.0, 0.0, -1))
+        if now_ms >= until_ms or version != self._around.version:
+            least_ms = 0.0
+        self.latency_ms[message.query] = max(message.latency_ms, least_ms)
+        self.over_links_ms[message.query] = max(message.over_links_ms, least_ms)
 
     def measured(self, query: int, latency_ms: float) -> Sequence[Effect]:
         """Of a query that ends here: told at once."""
@@ -54,10 +60,14 @@ class SlackTracker:
         late = [query for query in queries if known.get(query, 0.0) < 0.0 and query in self.over_links_ms]
         return known | {query: self.limit_ms(query) - self.over_links_ms[query] for query in late}
 
-    def slower(self, site: int, added_ms: float) -> dict[int, int]:
+    def faster(self) -> None:
+        """A link from here takes less again: what others say counts."""
+        self._seen_here.clear()
+
+    def slower(self, site: int, added_ms: float, now_ms: float) -> dict[int, int]:
         """A link from here takes longer: the queries over it, and how often they cross it to or from here.
-        They are known to take that much longer from now on; the next report corrects what is not on the
-        slowest way."""
+        They are known to take that much longer from now on. What their ends say counts again once it can have
+        come to their ears, host by host; that corrects what is not on the slowest way."""
         around, served = self._around, self._around.served
         found: Counter[int] = Counter()
         for operator in around.running_here():
@@ -74,6 +84,8 @@ class SlackTracker:
             self.over_links_ms[query] = links_ms
             # Where results are timed, the delay may have been seen already.
             self.latency_ms[query] = max(self.latency_ms[query], links_ms)
+            until_ms = now_ms + self._report_ms * (len(served.upstream(query)) + 1)
+            self._seen_here[query] = links_ms, until_ms, around.version
         return known
 
     def report(self) -> Sequence[Effect]:

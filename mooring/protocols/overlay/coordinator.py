@@ -115,6 +115,8 @@ class Coordinator:
         return (*effects, *self._ended(m.Rejected(registration.request.query, silent), now_ms))
 
     def _ended(self, outcome: m.Admitted | m.Rejected, now_ms: float) -> Sequence[Effect]:
+        if isinstance(outcome, m.Rejected):
+            self.searches.widen()  # it may be tried again
         self._registration, self.deadline_ms = None, None
         self._requests.popleft()
         return (Output(outcome), *self._next_request(now_ms))

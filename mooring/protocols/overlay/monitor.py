@@ -8,7 +8,7 @@ latency is stated, that counts in place of what is measured.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 import numpy as np
@@ -50,6 +50,10 @@ class NetworkMonitor:
     @property
     def coordinate(self) -> Coordinate:
         return self._vivaldi.coordinate
+
+    def known_places(self) -> Collection[Coordinate]:
+        """Of other sites."""
+        return self._places.values()
 
     def place_of(self, site: int) -> Coordinate | None:
         return self.coordinate if site == self._site else self._places.get(site)

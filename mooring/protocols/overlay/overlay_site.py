@@ -72,7 +72,7 @@ class OverlaySite:
         self.monitor = NetworkMonitor(site, generator, params.vivaldi, start.coordinate)
         self.directory = Directory(site, sites, params.directory)
         self.hosting = SiteRoom(site, start.usable_cores, start.memory_mb, start.hosted)
-        self.searches = CandidateSearches(self.directory, params.vivaldi.dimensions)
+        self.searches = CandidateSearches(self.directory, self.monitor, sites, params.vivaldi.dimensions)
         self.coordinator = Coordinator(
             site, sites, params.search, params.patience, self.monitor, self.hosting, self.searches
         )

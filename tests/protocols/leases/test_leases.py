@@ -201,6 +201,41 @@ def test_a_plan_that_another_lease_makes_redundant_is_not_carried_out() -> None:
     assert where(harness)[2] == 1
 
 
+def migrations(heard: Listener) -> list[tuple[int, str, list[tuple[int, int]]]]:
+    """Who sought what, and what became of it."""
+    return [
+        (each.id[0], each.outcome, [(move.fragment, move.to_site) for move in each.plan.moves])
+        for _, each in heard.outputs
+        if isinstance(each, LeaseEnded)
+    ]
+
+
+def test_a_plan_beside_the_one_that_is_in_the_way_is_the_alternative() -> None:
+    """While o3 moves for q2, q1 becomes late. The best plan for it moves o2, which q2 reads; another moves
+    only what q1 reads, and is carried out at the same time."""
+    plans = {4: [change([(2, 0)], -5.0, q1=-40.0, q2=0.0), PLAN_FOR_4]}
+    requests = [(990.0, 3, ApplyPlan(2, ((3, 0),))), *slower(2, 4, 80.0, at_ms=1010.0)]
+    _, heard = run(requests, plans)
+    (first, *rest) = migrations(heard)
+    assert first == (4, "denied", [(2, 0)])
+    assert sorted(rest) == [(3, "done", [(3, 0)]), (4, "done", [(4, 2)])]
+
+
+def test_a_plan_on_top_of_the_one_that_is_in_the_way_is_taken_before_any_copy() -> None:
+    """o2 goes to site 0 for q2's sake, which does not help q1: it needs o4 there as well."""
+    plans = {
+        4: [
+            change([(2, 3)], -5.0, q1=-20.0, q2=0.0),
+            change([(2, 0), (4, 0)], 0.0, q1=-10.0, q2=0.0),
+        ]
+    }
+    slow = [*slower(2, 4, 85.0, at_ms=1010.0), *slower(0, 4, 85.0, at_ms=1010.0)]
+    harness, heard = run([(990.0, 3, ApplyPlan(2, ((2, 0),))), *slow], plans, usable_cores=3.0)
+    assert (where(harness)[2], where(harness)[4]) == (0, 0)
+    assert (4, "done", [(4, 0)]) in migrations(heard)
+    assert all(kind == "migrate" for kind, _ in heard.outcomes)
+
+
 def test_where_nothing_else_works_a_query_gets_copies_and_gives_them_back() -> None:
     """q1 needs o2 at site 0. While it is being moved elsewhere for q2's sake, q1 gets a copy. As soon as the
     shared operator will do, it reads that again."""
@@ -217,6 +252,17 @@ def test_where_nothing_else_works_a_query_gets_copies_and_gives_them_back() -> N
     assert ("replicate", "done") in heard.outcomes
     assert ("merge", "done") in heard.outcomes
     assert where(harness)[replica_number(2, 1)] == NOWHERE
+
+
+def test_where_no_copies_are_made_that_is_said_by_name() -> None:
+    """As on Spark: q1 could be mended by a copy alone."""
+    params = LeaseParams(report_ms=200.0, review_ms=1e6, retry_ms=100.0, rest_ms=50.0, replicates=False)
+    plans = {4: [change([(2, 0)], 0.0, q1=-20.0, q2=0.0)]}
+    slow = [*slower(2, 4, 85.0, at_ms=1010.0), *slower(5, 4, 85.0, at_ms=1010.0)]
+    _, heard = run([(990.0, 3, ApplyPlan(2, ((2, 5),))), *slow], plans, params)
+    assert {kind for kind, _ in heard.outcomes} == {"migrate"}
+    said = [value.reason for _, value in heard.outputs if isinstance(value, Unsatisfied)]
+    assert any(reason.startswith("only copies for it alone") for reason in said)
 
 
 def test_a_site_that_is_too_full_moves_something_away() -> None:

@@ -59,6 +59,9 @@ class AntsBriefing:
                 self._known[site] = colony
                 yield site, colony
 
+    def remark(self) -> str:
+        return ""
+
     def objection(self, proposed: Proposed, before: Prediction, after: Prediction) -> str | None:
         return saves_nothing(before, after)
 

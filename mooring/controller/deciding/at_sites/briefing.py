@@ -49,6 +49,10 @@ class Briefing(Protocol):
         """
         ...
 
+    def remark(self) -> str:
+        """What machines have said lately that whoever runs this should know, where nothing is proposed."""
+        ...
+
     def objection(self, proposed: Proposed, before: Prediction, after: Prediction) -> str | None:
         """Why a proposal is not worth its moves by what was measured; None if it may be."""
         ...

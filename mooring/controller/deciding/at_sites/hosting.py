@@ -34,7 +34,7 @@ class AgentPeers:
         return [
             (self._numbers[letter.site], letter.content)
             for letter in self._post.poll()
-            if letter.protocol == self._protocol and letter.kind == "message"
+            if letter.protocol == self._protocol
         ]
 
     def send(self, site: int, message: Data) -> None:
@@ -42,6 +42,10 @@ class AgentPeers:
 
     def ask(self, site: int, request: Data) -> None:
         self._post.ask(self._sites[site], self._protocol, request)
+
+    def out_of_reach(self) -> Sequence[int]:
+        reached = set(self._post.reached)
+        return [number for site, number in self._numbers.items() if site not in reached]
 
 
 def decided_at_sites(

@@ -80,5 +80,8 @@ class OptimiserBriefing:
     def _latencies(self, problem: Problem, site: int) -> Sequence[StatedLatencies]:
         return stated_latencies(problem, site, len(self._problem.sites)) if self._states_latency else ()
 
+    def remark(self) -> str:
+        return ""
+
     def objection(self, proposed: Proposed, before: Prediction, after: Prediction) -> str | None:
         return saves_nothing(before, after)

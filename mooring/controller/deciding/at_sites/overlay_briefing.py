@@ -24,6 +24,7 @@ from mooring.protocols.leases.adaptation_messages import (
     CapacityMeasured,
     OperatorMeasured,
     QueryMeasured,
+    Unsatisfied,
 )
 from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOperators
 from mooring.protocols.moving import Proposed, StartedAt
@@ -36,6 +37,8 @@ THRESHOLD = 0.95
 """The share of a site's capacity that plans use at the most."""
 SENT_AGAIN = 0.05
 """Share by which a load, a rate or a capacity has to differ from what was last told, to be told again."""
+RECALLED_LOOKS = 12
+"""For which it is told that there is no plan: machines say it again every 30 s for as long as it is so."""
 RECENT_LOOKS = 3
 """Over which the median of a query's latency is taken."""
 
@@ -53,8 +56,28 @@ class OverlayBriefing:
             q: deque(maxlen=RECENT_LOOKS) for q in range(len(problem.queries))
         }
 
+        self._looks = 0
+        self._unsatisfied: dict[tuple[int, int], tuple[str, int]] = {}
+        """By site and query, -1 for the site itself: why there is no plan, and when that was said."""
+
     def answers(self, site: int, question: Data) -> Sequence[Data] | None:
+        if isinstance(question, Unsatisfied):
+            if question.query < len(self._problem.queries):  # others stand for results that nobody reads
+                self._unsatisfied[site, question.query] = question.reason, self._looks
+            return ()
         return self.basics(site) if isinstance(question, AskOperators) else None
+
+    def remark(self) -> str:
+        lately = {
+            who: why for who, (why, look) in self._unsatisfied.items() if look > self._looks - RECALLED_LOOKS
+        }
+        queries, sites = self._problem.queries, self._problem.sites
+        return "; ".join(
+            f"query {queries[query].name}: {why}"
+            if query >= 0
+            else f"site {sites[site].name} is too full, and no stored plan relieves it"
+            for (site, query), why in sorted(lately.items())
+        )
 
     def basics(self, site: int) -> Sequence[Data]:
         """Nothing as long as nothing was measured: a machine asks again, and one that knows operators hears
@@ -86,6 +109,7 @@ class OverlayBriefing:
         give; to the site that a query ends at how long that takes. One that is lost, or kept empty, has
         nothing to give; its machine may well be there.
         """
+        self._looks += 1
         self._known = known = _Known(picture)
         lost = picture.lost[: len(self._problem.sites)]
         known.usable_cores[: len(lost)][lost] = 0.0

@@ -33,7 +33,9 @@ class Peers(Protocol):
     """The way to the machines of all sites. Messages may be lost, doubled and late."""
 
     def poll(self) -> Sequence[tuple[int, Data]]:
-        """What has come since the last call, with the site it came from."""
+        """What has come since the last call, with the site it came from: messages, and what machines have put
+        out for their user.
+        """
         ...
 
     def send(self, site: int, message: Data) -> None:
@@ -42,6 +44,10 @@ class Peers(Protocol):
 
     def ask(self, site: int, request: Data) -> None:
         """As the site's own user: its measurements."""
+        ...
+
+    def out_of_reach(self) -> Sequence[int]:
+        """Sites whose machines cannot be told anything now."""
         ...
 
 
@@ -135,7 +141,7 @@ class ProtocolDecider:
         self._chosen, self._verdicts = [], {}
         waiting = self.mover.by_promise()
         if not waiting:
-            return Proposal(picture.predict(picture.sites), (), NOTHING_PROPOSED)
+            return Proposal(picture.predict(picture.sites), (), self._why_nothing())
         violation = waiting[0].violation
         if violation:  # it need not wait as long as others, and goes without them
             waiting = [proposed for proposed in waiting if proposed.violation]
@@ -168,6 +174,12 @@ class ProtocolDecider:
             reason = refusals[0]
         plans = tuple(len(proposed.plan.moves) for proposed in self._chosen)
         return Proposal(now, tuple(moves), reason, plans=plans, violation=violation)
+
+    def _why_nothing(self) -> str:
+        silent = [self._problem.sites[site].name for site in self._peers.out_of_reach()]
+        agents = f"{'the agent' if len(silent) == 1 else 'agents'} of {', '.join(silent)} cannot be reached"
+        reasons = [NOTHING_PROPOSED, self._briefing.remark(), agents if silent else None]
+        return "; ".join(reason for reason in reasons if reason)
 
     def _steps(self, picture: Picture, sites: Ints, proposed: Proposed) -> list[ProposedMove]:
         names, at, steps = picture.problem.fragment_names, sites.copy(), []

@@ -12,7 +12,12 @@ from mooring.controller.deciding.picture import picture_of
 from mooring.deployment.engine import Measurement, QueryReport
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
-from mooring.protocols.leases.adaptation_messages import CapacityMeasured, OperatorMeasured, QueryMeasured
+from mooring.protocols.leases.adaptation_messages import (
+    CapacityMeasured,
+    OperatorMeasured,
+    QueryMeasured,
+    Unsatisfied,
+)
 from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOperators
 from mooring.protocols.moving import LookUp
 from mooring.protocols.optimiser_messages import StatedLatencies
@@ -77,6 +82,18 @@ def test_the_machine_of_a_lost_site_hears_that_it_has_nothing_to_give_until_it_i
     ]
     lost = CapacityMeasured(0.0, lost=True)
     assert found == [[CapacityMeasured(1.9)], [lost], [], [CapacityMeasured(1.9)]]
+
+
+def test_that_a_query_has_no_plan_is_told_to_whoever_runs_it_for_a_while() -> None:
+    briefing = OverlayBriefing(PROBLEM)
+    told(briefing, None)
+    why = "only copies for it alone could bring it back within its limit, and none are made here"
+    assert briefing.answers(1, Unsatisfied(0, why)) == ()
+    briefing.answers(0, Unsatisfied(-1, "no stored plan"))
+    assert briefing.remark() == f"site a is too full, and no stored plan relieves it; query q: {why}"
+    for _ in range(12):
+        told(briefing, None)
+    assert briefing.remark() == ""
 
 
 def test_one_slow_look_is_no_broken_limit() -> None:

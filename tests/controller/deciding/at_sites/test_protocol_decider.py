@@ -63,6 +63,7 @@ class TestPeers:
     def __init__(self) -> None:
         self.coming: list[tuple[int, Data]] = []
         self.sent: list[tuple[int, Data]] = []
+        self.gone: list[int] = []
 
     def poll(self) -> Sequence[tuple[int, Data]]:
         coming, self.coming = self.coming, []
@@ -73,6 +74,9 @@ class TestPeers:
 
     def ask(self, site: int, request: Data) -> None:
         self.sent.append((site, request))
+
+    def out_of_reach(self) -> Sequence[int]:
+        return self.gone
 
     def answers(self, site: int) -> list[Data]:
         return [message for to, message in self.sent if to == site and isinstance(message, Answer)]
@@ -113,6 +117,18 @@ def test_sites_are_told_what_flows_and_what_they_can_use() -> None:
     assert MeasuredCapacity(1.0) in told
     assert MeasuredFlows(0, (1000.0, 100.0), 0.1) in told
     assert (made.moves, made.reason) == ((), NOTHING_PROPOSED)
+
+
+def test_where_nothing_is_proposed_agents_that_cannot_be_reached_are_named() -> None:
+    decider, peers, _ = deciding()
+    found = []
+    for gone in ([1], [0, 2]):
+        peers.gone = gone
+        found.append(decider.decide(picture(AT_C)).reason)
+    assert found == [
+        f"{NOTHING_PROPOSED}; the agent of b cannot be reached",
+        f"{NOTHING_PROPOSED}; agents of a, c cannot be reached",
+    ]
 
 
 def test_what_is_accepted_is_kept_before_it_is_ordered_and_its_end_is_told() -> None:
