@@ -3,7 +3,8 @@
 A site measures the others in turn and keeps its coordinate by Vivaldi (`known_sites.py`). Every few rounds
 it reconsiders each fragment that runs there (`reviews.py`). Where another site is better by enough and keeps
 room for it (`residence.py`), the move is proposed to the mover (`moving.py`, `proposer.py`), who alone says
-whether it is made; that it was made is heard as whereabouts.
+whether it is made; that it was made is heard as whereabouts. A site that has become too full lets something
+go as well, wherever there is room.
 
 Fragments are reconsidered one by one. Two that would only gain by moving together stay where they are;
 planning anew from the running placement finds such moves.
@@ -79,7 +80,7 @@ class Optimiser:
     ) -> None:
         self.site, self._params, self._generator = site, params, generator
         self._mover = mover_of(sites)
-        self.residence = Residence(site, capacity_cores, specs)
+        self.residence = Residence(site, capacity_cores, specs, params.fill)
         self.proposer = Proposer(site, sites)
         self._known = KnownSites(site, sites, generator, params.vivaldi, params.load_ms)
         self._reviews = Reviews(generator, params, self._known, self.residence, self.proposer.next_id)
@@ -141,6 +142,7 @@ class Optimiser:
         if self._round % (self._params.patience * self._params.rounds_per_review) == 0:
             effects.append(Send(self._mover, LookUp()))  # what it told may have been lost
             effects += self._ask_for_fragments()
+        self._reviews.watch_room()
         for spec in self.residence.running:
             effects += self._reviews.begin(spec, self.rates(spec.fragment), self._round)
         return effects

@@ -24,13 +24,22 @@ class OptimiserParams:
     """Weight of a measured rate against what was known before."""
     load_ms: float = 0.0
     """Milliseconds of the load axis per unit of load (section 3.1.1)."""
+    fill: float = 1.0
+    """Share of a site's cores up to which it takes fragments in: what is left is for rates to grow into."""
+    full: float = 1.0
+    """Share of its cores beyond which a site lets a fragment go although that saves no network usage."""
+    watched: int = 3
+    """Reviews in a row at which it has to be so full."""
     migration: MigrationParams = field(default_factory=MigrationParams)
     vivaldi: VivaldiParams = field(default_factory=lambda: VivaldiParams(dimensions=2))
 
     def __post_init__(self) -> None:
+        if not 0.0 < self.fill <= self.full:
+            raise InputError(f"found {self}, expected 0 < fill <= full", field="optimiser")
         if not 0.0 < self.period_ms < float("inf") or self.rounds_per_review < 1 or self.candidates < 1:
             raise InputError(f"found {self}, expected positive numbers", field="optimiser")
 
 
-AGENTS = OptimiserParams(period_ms=1000.0, rounds_per_review=5)
-"""For agents of a run that is looked at every five seconds."""
+AGENTS = OptimiserParams(period_ms=1000.0, rounds_per_review=5, fill=0.8, full=0.9)
+"""For agents of a run that is looked at every five seconds, and where rates should be able to grow by a
+quarter."""

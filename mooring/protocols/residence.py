@@ -17,11 +17,16 @@ from mooring.protocols.optimiser_messages import FragmentSpec, HeldRoom
 
 
 class Residence:
-    def __init__(self, site: int, capacity_cores: float, specs: Sequence[FragmentSpec]) -> None:
-        self.site, self.capacity_cores = site, capacity_cores
+    def __init__(
+        self, site: int, capacity_cores: float, specs: Sequence[FragmentSpec], fill: float = 1.0
+    ) -> None:
+        """fill: share of the cores up to which something may come."""
+        self.site, self.capacity_cores, self._fill = site, capacity_cores, fill
         self.specs: dict[int, FragmentSpec] = {}
         self.take(specs)
         self.where: dict[int, StartedAt] = {}
+        self._here: set[int] = set()
+        """Those of them that run here: every ping asks for what is left beside them."""
         self.measured_cores: dict[int, float] = {}
         """Of fragments that run here."""
         self.held: dict[ProposalId, HeldRoom] = {}
@@ -39,6 +44,7 @@ class Residence:
             known = self.where.get(place.fragment)
             if place.newer_than(known):
                 self.where[place.fragment] = place
+                (self._here.add if place.site == self.site else self._here.discard)(place.fragment)
                 if self.site in (place.site, NOWHERE if known is None else known.site):
                     concerned.append(place.fragment)
         return concerned
@@ -52,8 +58,7 @@ class Residence:
 
     @property
     def running(self) -> tuple[FragmentSpec, ...]:
-        here = sorted(place.fragment for place in self.where.values() if place.site == self.site)
-        return tuple(self.specs[fragment] for fragment in here if fragment in self.specs)
+        return tuple(self.specs[fragment] for fragment in sorted(self._here) if fragment in self.specs)
 
     @property
     def used_cores(self) -> float:
@@ -64,7 +69,8 @@ class Residence:
 
     @property
     def spare_cores(self) -> float:
-        return self.capacity_cores - self.used_cores
+        """Below zero where more runs here than should."""
+        return self._fill * self.capacity_cores - self.used_cores
 
     def cores(self, fragment: int) -> float:
         return self.measured_cores.get(fragment, self.specs[fragment].cores)

@@ -39,6 +39,8 @@ class Review:
     """Chosen, and asked to keep room."""
     id: ProposalId | None = None
     """Under which room is kept."""
+    relieves: bool = False
+    """It has to leave because its site is too full."""
 
     def usage(self, latency_ms: Sequence[float]) -> float:
         """Bytes in flight on the fragment's links, times a thousand, at a site so far from its neighbours."""

@@ -4,6 +4,10 @@ Springs between the neighbours' coordinates say where a fragment should be; if t
 near it are probed (how far are you from its neighbours, have you room?), and the best is chosen if it saves
 enough. It is asked to keep room, and once it does, the move can be proposed. One at a time: a site has one
 proposal open.
+
+In the paper a loaded site is far away in the cost space (section 3.1.1), so what runs there would rather be
+elsewhere. Here a site that has been too full for some reviews lets one fragment go to the best site that has
+room, whatever that does to network usage. Which one changes from review to review: not each fits elsewhere.
 """
 
 from __future__ import annotations
@@ -47,6 +51,10 @@ class Reviews:
         """Fragment -> its place when sites were last probed for it, and how many reviews ago."""
         self._incarnation, self._attempts = 0, 0
         self._around: tuple[int, Neighbourhood] | None = None
+        self._full_for = 0
+        """Reviews in a row at which the site was too full."""
+        self._leaving: int | None = None
+        """The fragment that should go because it is."""
 
     def start(self, incarnation: int) -> None:
         self._incarnation = incarnation
@@ -63,10 +71,27 @@ class Reviews:
         self._open.pop(fragment, None)
         self._looked_up.pop(fragment, None)
 
+    def watch_room(self) -> None:
+        """Once a review: what should leave a site that is too full, if anything. One that makes enough room
+        by itself comes first, the smallest of those. A site without any capacity is lost or kept empty, and
+        others see to it.
+        """
+        residence, params = self._residence, self._params
+        too_full = residence.used_cores > params.full * residence.capacity_cores + 1e-9
+        self._full_for = self._full_for + 1 if too_full and residence.capacity_cores > 0.0 else 0
+        short = -residence.spare_cores
+        cores = {spec.fragment: residence.cores(spec.fragment) for spec in residence.running if spec.movable}
+        ranked = sorted(cores, key=lambda f: (cores[f] < short, abs(cores[f] - short), f))
+        turn = self._full_for - params.watched
+        self._leaving = ranked[turn % len(ranked)] if turn >= 0 and ranked else None
+
     def begin(self, spec: FragmentSpec, rates: Sequence[float], round_now: int) -> Sequence[Effect]:
-        """Probe the sites near the place where the fragment should be, if that place is a new one."""
+        """Probe the sites near the place where the fragment should be, if that place is a new one. While
+        something has to leave, nothing else is looked at."""
         where, here = self._residence.where, self._residence.where.get(spec.fragment)
         if not spec.movable or spec.fragment in self._open or here is None:
+            return ()
+        if self._leaving not in (None, spec.fragment):
             return ()
         ends = tuple(
             link.site if link.fragment < 0 else self._residence.site_of(link.fragment) for link in spec.links
@@ -102,6 +127,8 @@ class Reviews:
 
     def _looks_up(self, fragment: int, place: Coordinate) -> bool:
         before, reviews = self._looked_up.get(fragment, (None, 0))
+        if fragment == self._leaving:
+            before = None
         if before is not None and not self._params.migration.looks_up(place.latency_ms(before), reviews + 1):
             self._looked_up[fragment] = (before, reviews + 1)
             return False
@@ -135,6 +162,7 @@ class Reviews:
     def _conclude(self, fragment: int, review: Review, *, free: bool) -> Sequence[Effect]:
         """Not if a proposal is open (`free` is false): then it is for another time."""
         asking = any(other.target is not None for other in self._open.values())
+        review.relieves = fragment == self._leaving
         review.target = self._best(review) if free and not asking else None
         if review.target is None:
             del self._open[fragment]
@@ -143,16 +171,21 @@ class Reviews:
         return (Send(review.target, HoldRoom(review.id, fragment, self._residence.cores(fragment))),)
 
     def _best(self, review: Review) -> int | None:
-        """The site with the least usage; None if there is none, or too little would be saved."""
+        """The site with the least usage; None if there is none, or too little would be saved where that
+        counts.
+        """
         own = self._known.latencies_ms(review.ends)
         if not review.answers or min(own) < 0.0:
             return None
         usage = {site: review.usage(answer.latency_ms) for site, answer in review.answers.items()}
         target = min(usage, key=lambda site: (usage[site], site))
-        return target if self._params.migration.worth_it(review.usage(own), usage[target]) else None
+        saves = self._params.migration.worth_it(review.usage(own), usage[target])
+        return target if saves or review.relieves else None
 
-    def room_held(self, sender: int, message: RoomHeld) -> tuple[MovePlan, Lease, Promise] | None:
-        """What can be proposed now, under the id of the answer; None if that is not, or no longer, wanted."""
+    def room_held(self, sender: int, message: RoomHeld) -> tuple[MovePlan, Lease, Promise, bool] | None:
+        """What can be proposed now, under the id of the answer, and whether it relieves a site that is too
+        full; None if nothing is, or is no longer, wanted.
+        """
         asked = (message.id, sender)
         found = next((f for f, review in self._open.items() if (review.id, review.target) == asked), None)
         if found is None:
@@ -170,4 +203,4 @@ class Reviews:
                 (target, answer.used_cores + cores),
             ),
         )
-        return MovePlan((move,), review.made_from), Lease((target,)), promise
+        return MovePlan((move,), review.made_from), Lease((target,)), promise, review.relieves

@@ -15,7 +15,7 @@ from mooring.placement.relaxation.migration import MigrationParams
 from mooring.protocols.mover import MoverMachine
 from mooring.protocols.moving import Inquiry, Proposed, Refused, StartedAt, Whereabouts
 from mooring.protocols.optimiser import Optimiser, optimiser_machines
-from mooring.protocols.optimiser_messages import FragmentLink, FragmentSpec, MeasuredFlows
+from mooring.protocols.optimiser_messages import FragmentLink, FragmentSpec, MeasuredCapacity, MeasuredFlows
 from mooring.protocols.optimiser_params import OptimiserParams
 from mooring.protocols.proposer import Proposer
 from mooring.protocols.protocol import Asked, Effect, Received, Send
@@ -207,6 +207,38 @@ def test_what_may_not_move_stays() -> None:
 def test_a_saving_below_the_threshold_moves_nothing() -> None:
     calm = replace(PARAMS, migration=MigrationParams(displacement_ms=1.0, least_saving=0.99, look_again=4))
     assert home_of(run_line(one_fragment(home=5, params=calm), 6_000.0)) == (5, 0)
+
+
+def two_fragments(cores: float, params: OptimiserParams) -> RunSubject:
+    """Both are at site 0, where their streams and queries are too."""
+
+    def layout(sites: int) -> tuple[list[FragmentSpec], list[float]]:
+        here = (FragmentLink(-1, 0, 100.0), FragmentLink(-1, 0, 10.0))
+        return [FragmentSpec(0, cores, here), FragmentSpec(1, cores, here)], [1.0] * sites
+
+    machines = optimiser_machines(layout, params)
+    return RunSubject(machines, optimiser_checkers, homes=lambda sites: [0, 0], judge=lambda proposed: None)
+
+
+@pytest.mark.parametrize(
+    ("cores", "fill", "full", "moves"),
+    [(0.44, 0.8, 0.9, 0), (0.46, 0.8, 0.9, 1), (0.6, 1.0, 1.0, 1), (0.85, 0.8, 0.9, 0)],
+    ids=["it is not too full", "it is", "more than it has", "nobody has room"],
+)
+def test_a_site_that_is_too_full_lets_one_go_where_there_is_room(
+    cores: float, fill: float, full: float, moves: int
+) -> None:
+    """It costs network usage, and nothing goes back while both together would be too much."""
+    harness = run_line(two_fragments(cores, replace(PARAMS, fill=fill, full=full)), 12_000.0)
+    ground: Ground = harness.machine(6).ground
+    assert sum(ground.epochs) == moves
+    assert sorted(ground.committing(f)[0] for f in (0, 1)) == [0, 1 if moves else 0]
+
+
+def test_what_is_at_a_lost_site_is_left_to_others() -> None:
+    lost = Request(0.0, 0, MeasuredCapacity(0.0))
+    harness = run_line(two_fragments(0.3, PARAMS), 6_000.0, (lost,))
+    assert sum(harness.machine(6).ground.epochs) == 0
 
 
 # A single machine.

@@ -95,6 +95,8 @@ class Proposal:
     every move is a plan of its own."""
     violation: bool = False
     """It mends what is broken, a query's limit or a site that is too full, and does not just improve."""
+    sure: bool = False
+    """Its decider has told what has changed from what only varies."""
 
     @property
     def predicted(self) -> Prediction:

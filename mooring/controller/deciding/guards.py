@@ -194,6 +194,13 @@ class Guards:
                 f"it would save {max(saved, 0.0) / max(before, 1e-300):.1%} of the tuples under way, "
                 f"less than {self.options.least_gain:.0%}",
             )
+        watched = proposal.violation or proposal.sure
+        if not watched and self._may_be_noise(proposal, picture):
+            return Verdict(
+                None,
+                f"it would save {saved / before:.1%} of the tuples under way, but less than "
+                f"{self.options.least_gain:.0%} if the rates are as low as they may be",
+            )
         waited = sum(_waited(picture, each.move, times) for each in proposal.moves)
         if saved * HORIZON_S < self.options.worth * waited:
             return Verdict(
@@ -202,6 +209,17 @@ class Guards:
                 "waiting for the moves",
             )
         return Verdict(proposal, proposal.reason)
+
+    def _may_be_noise(self, proposal: Proposal, picture: Picture) -> bool:
+        """Close to its edge a site's queue grows with every tuple, so rates that only vary may make moves
+        look worth it.
+        """
+        low, sites, index = picture.at_low_rates, picture.sites.copy(), picture.problem.site_index
+        rows = {name: f for f, name in enumerate(picture.problem.fragment_names)}
+        for each in proposal.moves:
+            sites[rows[each.move.fragment]] = index[each.move.to_site]
+        before = low.tuples_under_way(picture.sites)
+        return before - low.tuples_under_way(sites) < self.options.least_gain * before
 
 
 def _waited(picture: Picture, move: Move, times: MoveTimes) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -52,10 +52,11 @@ class HeadroomDecider:
 
     def decide(self, picture: Picture) -> Proposal:
         """Nothing as long as there may be room enough, by how much the rates vary from look to look."""
-        if picture.low_headroom(picture.sites) >= self._options.enough:
+        may_be = picture.low_headroom(picture.sites)
+        if may_be >= self._options.enough:
             now = picture.predict(picture.sites, in_full=True)
-            return Proposal(now, (), _reason(now, (), self._options))
-        return propose(picture, self._options)
+            return Proposal(now, (), _enough(now, may_be, self._options))
+        return replace(propose(picture, self._options), sure=True)
 
 
 def propose(picture: Picture, options: HeadroomOptions | None = None) -> Proposal:
@@ -88,6 +89,15 @@ def _next_steps(
             leaving, coming = pair
             return [(leaving, int(sites[coming])), (coming, int(sites[leaving]))]
     return []
+
+
+def _enough(now: Prediction, may_be: float, options: HeadroomOptions) -> str:
+    if now.headroom >= options.enough:
+        return _reason(now, (), options)
+    return (
+        f"the headroom at the measured rates is x {now.headroom:.2f}, at {now.bottleneck}, but these vary so "
+        f"much that it may be x {may_be:.2f}, which is enough (x {options.enough:g})"
+    )
 
 
 def _reason(now: Prediction, moves: Sequence[ProposedMove], options: HeadroomOptions) -> str:

@@ -61,13 +61,15 @@ class Picture:
     sites: Ints
     """Per fragment: where it is, or belongs."""
     low_rates: Floats
-    """Per stream: the least that its mean rate is likely to be, by how much its rate varies."""
+    """Per stream: the least that its mean rate is likely to be, by all that was seen of how it varies."""
     running: Bools
     """Per fragment."""
     lost: Bools
     """Per site."""
     held: Bools | None = None
     """Per fragment: not to be moved now, whatever it may be otherwise; None: none."""
+    rate_errors: Floats | None = None
+    """Per stream: how far the rate may be off, as the median of few looks; None: it is exact."""
     trigger_s: float = 0.0
     """Between the micro-batches that are reckoned with; 0: queues are."""
     statistics: str = "as the problem states them"
@@ -100,6 +102,12 @@ class Picture:
     def placement(self) -> Placement:
         return Placement(self.problem, self.sites)
 
+    @property
+    def at_low_rates(self) -> Picture:
+        """The same, were the rates as low as they may be."""
+        present = self.model.variable_values(self.low_rates)
+        return replace(self, model=replace(self.model, present=present))
+
     def low_headroom(self, sites: Ints) -> float:
         """Of a placement, were the rates as low as they may be."""
         return growth_of_all(self.model, sites, self.low_rates).factor
@@ -123,7 +131,8 @@ class Picture:
         far_s = None if latency_ms is None else latency_ms[ends] / 1e3
         total = 0.0
         for flows in self._flows:
-            total += 0.0 if far_s is None else float(flows.arc_rates @ far_s)
+            # Not `@`: on a busy machine, threads of a dot product wait for each other longer than it takes.
+            total += 0.0 if far_s is None else float((flows.arc_rates * far_s).sum())
             total += self._in_queues(sites, ends, flows)
         return total / len(self._flows)
 

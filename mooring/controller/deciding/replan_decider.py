@@ -17,9 +17,12 @@ import numpy as np
 from mooring.arrays import Bools, Floats, Ints
 from mooring.controller.deciding.decider import Proposal, ProposedMove
 from mooring.controller.deciding.picture import ROOM, Picture
+from mooring.controller.deciding.swaps import site_factors
 from mooring.deployment.moves import Move
 from mooring.errors import MooringError
 from mooring.run import plan
+
+_ROUNDS = 2
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,9 @@ class ReplanOptions:
     """A rate that differs by this share from what the last plan was made for counts as changed, unless its
     looks differ as much among themselves; so does a capacity or a latency."""
     max_moves: int = 3
-    """In one proposal."""
+    """In one proposal; where there are many sites, one for every ten of them."""
     most_tried: int = 32
-    """Moves looked at for each that is proposed, those of the largest load first."""
+    """Moves looked at in one round, those away from the fullest sites first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +55,7 @@ class SeenWorld:
         latency_ms = picture.problem.network.latency_ms
         return cls(
             picture.rates.copy(),
-            picture.rates - picture.low_rates,
+            np.zeros_like(picture.rates) if picture.rate_errors is None else picture.rate_errors,
             picture.problem.capacity_cores,
             np.zeros(0) if latency_ms is None else latency_ms,
             picture.running,
@@ -100,7 +103,7 @@ class ReplanDecider:
             return Proposal(now, (), f"no move towards the plan of {self._options.policy} would help")
         what = ", ".join(f"{each.move.fragment} to {each.move.to_site}" for each in moves)
         reason = f"{self._options.policy} plans anew for what has changed: {what}"
-        return Proposal(now, tuple(moves), reason)
+        return Proposal(now, tuple(moves), reason, sure=True)
 
     def _plan(self, picture: Picture) -> Ints | None:
         options, self._failure = self._options, ""
@@ -118,24 +121,34 @@ class ReplanDecider:
         return made.placement.site_of_fragment
 
     def _moves_to(self, goal: Ints, picture: Picture, under_way: float) -> list[ProposedMove]:
-        """The moves that help most, one after the other."""
+        """In rounds: moves are ranked by what each leads to alone, and made in that order while they help. A
+        round may make the room that the next one needs.
+        """
         sites, moves, problem = picture.sites.copy(), list[ProposedMove](), picture.problem
         left = np.flatnonzero((sites != goal) & picture.movable & ~picture.lost[goal])
-        left = left[np.argsort(-picture.loads_cores[left], kind="stable")]
-        while len(left) and len(moves) < self._options.max_moves:
-            tried = [(_after(picture, sites, f, goal), f) for f in left[: self._options.most_tried].tolist()]
-            least, fragment = min(tried)
-            if least >= under_way:
+        most = max(self._options.max_moves, len(problem.sites) // 10)
+        for _ in range(_ROUNDS):
+            tried = _fullest_first(picture, sites, left)[: self._options.most_tried].tolist()
+            ranked = sorted((_after(picture, sites, f, goal), f) for f in tried)
+            helping = [f for least, f in ranked if least < under_way]
+            for fragment in helping:
+                least = _after(picture, sites, fragment, goal)
+                if least >= under_way or len(moves) >= most:
+                    continue
+                ends = problem.sites[sites[fragment]].name, problem.sites[goal[fragment]].name
+                sites[fragment], under_way = goal[fragment], least
+                left = left[left != fragment]
+                after = picture.predict(sites, in_full=True)
+                moves.append(ProposedMove(Move(problem.fragment_names[fragment], *ends), after))
+            if not helping or len(moves) >= most:
                 break
-            move = Move(
-                problem.fragment_names[fragment],
-                problem.sites[sites[fragment]].name,
-                problem.sites[goal[fragment]].name,
-            )
-            sites[fragment], under_way = goal[fragment], least
-            moves.append(ProposedMove(move, picture.predict(sites, in_full=True)))
-            left = left[left != fragment]
         return moves
+
+
+def _fullest_first(picture: Picture, sites: Ints, fragments: Ints) -> Ints:
+    """What leaves the fullest sites first, and of one site the largest load."""
+    room = site_factors(picture, sites)[sites[fragments]]
+    return fragments[np.lexsort((-picture.loads_cores[fragments], room))]
 
 
 def _after(picture: Picture, sites: Ints, fragment: int, goal: Ints) -> float:

@@ -4,6 +4,8 @@ A single look at a rate says little: it is the mean over a few seconds. The rate
 median of the last looks, and how far it may be below that follows from how much a look usually differs from
 the one before. So a passing burst changes nothing, and a lasting one counts once it fills half of the window;
 a step that stands out from all that the rate varied so far counts as soon as a few looks in a row show it.
+What has been so for longer is known better: where no step was seen, the least that a rate is likely to be
+goes by all looks that are remembered, if that tells more.
 
 A site counts with the capacity that was observed, and with its own measured load where that was seen: no mean
 over sites is ever taken. One that was saturated for some looks has no more capacity than what it got done,
@@ -89,7 +91,7 @@ class Surveyor:
         rates = self._rates()
         if isinstance(rates, str):
             return rates
-        likely, low = rates
+        likely, low, errors = rates
         lost = np.array([site.name in observation.lost_sites for site in self._problem.sites])
         capacity = np.where(lost, NOTHING_CORES, self._capacities())
         known = self.calibration
@@ -105,6 +107,7 @@ class Surveyor:
             low,
             running,
             lost,
+            rate_errors=errors,
             statistics=self._in_words(),
         )
 
@@ -177,21 +180,30 @@ class Surveyor:
                 return f"{what}: {why}"
         return np.array([name in known for name in self._problem.fragment_names])
 
-    def _rates(self) -> tuple[Floats, Floats] | str:
+    def _rates(self) -> tuple[Floats, Floats, Floats] | str:
+        """As they likely are, at least are, and how far the first may be off."""
         if missing := [name for name, seen in self._seen.items() if not seen]:
             return f"the rate of the stream {missing[0]} was not measured"
-        likely, low = [], []
+        likely, low, errors = [], [], []
         for seen in self._seen.values():
             if len(seen) < self._options.fewest:
                 return f"the run was looked at {len(seen)} times, and {self._options.fewest} are needed"
             # A step is one difference among many, so the median of differences is that of the noise alone.
-            deviation = 1.48 * float(np.median(np.abs(np.diff(np.array(seen))))) / np.sqrt(2.0)
-            values = self._recent(np.array(seen), deviation)
-            middle = float(np.median(values))
-            error = 1.25 * deviation / np.sqrt(len(values))  # of a median of so many
+            every = np.array(seen)
+            deviation = 1.48 * float(np.median(np.abs(np.diff(every)))) / np.sqrt(2.0)
+            values = self._recent(every, deviation)
+            middle, least = self._bounded(values, deviation)
             likely.append(middle)
-            low.append(max(0.0, middle - self._options.sure * error))
-        return np.array(likely), np.array(low)
+            errors.append(middle - least)
+            if len(values) == self._options.looks:  # no step: the others tell the same rate
+                least = min(middle, max(least, self._bounded(every, deviation)[1]))
+            low.append(max(0.0, least))
+        return np.array(likely), np.array(low), np.array(errors)
+
+    def _bounded(self, values: Floats, deviation: float) -> tuple[float, float]:
+        """The median, and what the mean is at least, by the error of a median of so many."""
+        middle = float(np.median(values))
+        return middle, middle - self._options.sure * 1.25 * deviation / np.sqrt(len(values))
 
     def _recent(self, seen: Floats, deviation: float) -> Floats:
         """The looks that tell the rate now: those since a step, if there was one."""

@@ -88,6 +88,23 @@ def test_a_plan_is_accepted_whole_or_refused_whole(
     assert why in verdict.why
 
 
+@pytest.mark.parametrize(
+    ("low", "told", "accepted"),
+    [(1.0, {}, True), (0.3, {}, False), (0.3, {"sure": True}, True), (0.3, {"violation": True}, True)],
+    ids=["it is so in any case", "it may be noise", "its decider is sure", "something is broken"],
+)
+def test_what_is_worth_it_only_if_rates_are_not_lower_is_refused(
+    low: float, told: dict[str, Any], accepted: bool
+) -> None:
+    seen = picture()
+    seen = replace(seen, low_rates=low * seen.rates)
+    verdict = Guards(GuardOptions(looks=1, least_gain=0.3)).judge(
+        replace(proposal(seen), **told), seen, 0.0, MoveTimes()
+    )
+    assert (verdict.accepted is not None) == accepted
+    assert accepted or "as low as they may be" in verdict.why
+
+
 def test_one_look_without_moves_begins_the_count_anew() -> None:
     guards, seen = Guards(GuardOptions(looks=2)), picture()
     judged(guards, seen)

@@ -116,6 +116,27 @@ def test_noise_alone_rarely_brings_the_low_rate_above_the_true_one() -> None:
     assert above <= 7
 
 
+def test_what_has_lasted_is_known_better_until_a_step_changes_it() -> None:
+    surveyor, rng = Surveyor(PROBLEM), np.random.default_rng(3)
+    lows = []
+    for rate in rng.normal(100.0, 10.0, 30):
+        seen = surveyor.survey(look({"x": float(rate), "y": 1.0}))
+        lows += [seen.low_rates[0]] if isinstance(seen, Picture) else []
+    assert np.mean(100.0 - np.array(lows[-6:])) < 0.7 * np.mean(100.0 - np.array(lows[:6]))
+    for rate in (40.0, 41.0, 39.0):
+        seen = surveyor.survey(look({"x": rate, "y": 1.0}))
+    assert isinstance(seen, Picture)
+    assert seen.low_rates[0] <= seen.rates[0] == 40.0
+
+
+def test_a_rate_that_falls_is_never_taken_to_be_at_least_what_it_was() -> None:
+    surveyor = Surveyor(PROBLEM)
+    for k in range(40):
+        seen = surveyor.survey(look({"x": 200.0 - 4.0 * k + (-1.0) ** k, "y": 1.0}))
+        if isinstance(seen, Picture):
+            assert seen.low_rates[0] <= seen.rates[0]
+
+
 def full(share: float, *, saturated: bool = True, capacity: float | None = 1.0) -> Observation:
     """Site a at a share of its capacity, though it got done all that it could."""
     reports = {"a": SiteReport(share, None, capacity, saturated=saturated)}
