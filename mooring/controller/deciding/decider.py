@@ -99,6 +99,11 @@ class Proposal:
     """Its decider has told what has changed from what only varies."""
 
     @property
+    def needed(self) -> bool:
+        """It answers something that is broken or has changed, and is not just better than what is."""
+        return self.violation or self.sure
+
+    @property
     def predicted(self) -> Prediction:
         """With all moves made."""
         return self.moves[-1].after if self.moves else self.now

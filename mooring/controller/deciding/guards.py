@@ -29,6 +29,8 @@ class GuardOptions:
     """What every decider is held to. The defaults suit sites that are looked at every five seconds."""
 
     moves_per_hour: int = 12
+    reserved_share: float = 0.25
+    """Of the moves per hour that are kept for what has to be moved: what only improves does not use them."""
     moves_of_one_per_hour: int = 2
     """Of one and the same fragment."""
     most_share: float = 0.5
@@ -42,6 +44,9 @@ class GuardOptions:
     """The same for what mends a violation: a limit is seen to be broken over some looks already."""
     least_gain: float = 0.05
     """The share of the tuples under way that the moves have to save."""
+    hysteresis: float = 1.5
+    """So many times `least_gain` what only improves has to save once as little was refused, until something
+    is moved: of many tries one passes by luck, where rates vary or a decider draws."""
     worth: float = 2.0
     """Tuple-seconds saved per tuple-second waited for the moves."""
     bar_s: float = 1800.0
@@ -55,8 +60,11 @@ class GuardOptions:
         counts = self.moves_per_hour, self.moves_of_one_per_hour, self.looks - 1, self.looks_violated - 1
         if min(counts) < 0:
             raise InputError(f"found {self}, expected counts, and one look at least", field="guards")
-        if not (0.0 < self.most_share <= 1.0 and 0.0 <= self.least_gain < 1.0 and self.worth >= 0.0):
+        shares = self.most_share, self.reserved_share, self.least_gain
+        if not (min(shares) >= 0.0 and max(shares) <= 1.0 and self.most_share > 0.0 and self.worth >= 0.0):
             raise InputError(f"found {self}, expected shares between 0 and 1", field="guards")
+        if self.hysteresis < 1.0:
+            raise InputError(f"found {self}, expected a hysteresis of at least 1", field="guards")
         if self.pause_s < 0.0 or self.bar_s < 0.0:
             raise InputError(f"found {self}, expected seconds that are not negative", field="guards")
 
@@ -80,6 +88,8 @@ class Guards:
     _quiet_until_s: float = float("-inf")
     _barred: dict[str, float] = field(default_factory=dict)
     _in_a_row: int = 0
+    _too_little: bool = False
+    """What only improves was refused because it saves too little, and nothing was moved since."""
 
     # What happened
 
@@ -87,12 +97,12 @@ class Guards:
         """A list was carried out, whoever asked for it."""
         self._made += [(at_s, fragment) for fragment in fragments]
         self._quiet_until_s = max(self._quiet_until_s, at_s + self.options.pause_s)
-        self._in_a_row = 0
+        self._in_a_row, self._too_little = 0, False
 
     def recovered(self, at_s: float) -> None:
         """Recovery started something somewhere."""
         self._quiet_until_s = max(self._quiet_until_s, at_s + self.options.pause_s)
-        self._in_a_row = 0
+        self._in_a_row, self._too_little = 0, False
 
     def bar(self, fragment: str, at_s: float) -> None:
         """A move of it made things worse."""
@@ -145,9 +155,15 @@ class Guards:
 
     def _cut(self, proposal: Proposal, picture: Picture, at_s: float) -> Proposal | str:
         """As many of its first plans as the budget and the sites' shares allow; why not even one."""
-        budget = self.options.moves_per_hour - len([1 for made, _ in self._made if made > at_s - HOUR_S])
+        made = len([1 for made, _ in self._made if made > at_s - HOUR_S])
+        most = self.options.moves_per_hour
+        if not proposal.needed:
+            most -= int(self.options.reserved_share * most)
+        budget = most - made
         if budget <= 0:
-            return f"{self.options.moves_per_hour} moves were made within an hour"
+            kept = self.options.moves_per_hour - most
+            more = f", and {kept} are kept for what has to be moved" if made < most + kept else ""
+            return f"{made} moves were made within an hour{more}"
         ends = [end for end in proposal.plan_ends if end <= budget]
         if not ends:
             return f"it has {proposal.plan_ends[0]} moves, and {budget} more may be made within the hour"
@@ -187,19 +203,20 @@ class Guards:
         before, after = proposal.now.tuples_under_way, proposal.predicted.tuples_under_way
         if before is None or after is None:
             return Verdict(None, "what it would save was not worked out")
-        saved = before - after
-        if saved < self.options.least_gain * before:
+        saved, least = before - after, self._least_gain(proposal)
+        if saved < least * before:
+            self._too_little = self._too_little or not proposal.needed
             return Verdict(
                 None,
                 f"it would save {max(saved, 0.0) / max(before, 1e-300):.1%} of the tuples under way, "
-                f"less than {self.options.least_gain:.0%}",
+                f"less than {100.0 * least:g}%",
             )
-        watched = proposal.violation or proposal.sure
-        if not watched and self._may_be_noise(proposal, picture):
+        if not proposal.needed and self._may_be_noise(proposal, picture, least):
+            self._too_little = True
             return Verdict(
                 None,
                 f"it would save {saved / before:.1%} of the tuples under way, but less than "
-                f"{self.options.least_gain:.0%} if the rates are as low as they may be",
+                f"{100.0 * least:g}% if the rates are as low as they may be",
             )
         waited = sum(_waited(picture, each.move, times) for each in proposal.moves)
         if saved * HORIZON_S < self.options.worth * waited:
@@ -210,7 +227,11 @@ class Guards:
             )
         return Verdict(proposal, proposal.reason)
 
-    def _may_be_noise(self, proposal: Proposal, picture: Picture) -> bool:
+    def _least_gain(self, proposal: Proposal) -> float:
+        tried = self._too_little and not proposal.needed
+        return self.options.least_gain * (self.options.hysteresis if tried else 1.0)
+
+    def _may_be_noise(self, proposal: Proposal, picture: Picture, least: float) -> bool:
         """Close to its edge a site's queue grows with every tuple, so rates that only vary may make moves
         look worth it.
         """
@@ -219,7 +240,7 @@ class Guards:
         for each in proposal.moves:
             sites[rows[each.move.fragment]] = index[each.move.to_site]
         before = low.tuples_under_way(picture.sites)
-        return before - low.tuples_under_way(sites) < self.options.least_gain * before
+        return before - low.tuples_under_way(sites) < least * before
 
 
 def _waited(picture: Picture, move: Move, times: MoveTimes) -> float:

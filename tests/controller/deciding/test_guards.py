@@ -164,6 +164,46 @@ def test_what_saves_next_to_nothing_is_refused() -> None:
     assert "of the tuples under way, less than 99%" in judged(guards, seen).why
 
 
+def test_what_was_refused_as_too_little_does_not_pass_by_luck() -> None:
+    """A tenth would do, had nothing less been tried; what has to be moved is not asked for more."""
+    seen = picture(rate=45.0)
+    now, made = proposal(seen).now, proposal(seen)
+    before = 1000.0
+
+    def saving(tuples: float, **more: bool) -> Proposal:
+        after = [
+            replace(each, after=replace(each.after, tuples_under_way=before - tuples)) for each in made.moves
+        ]
+        return replace(made, now=replace(now, tuples_under_way=before), moves=tuple(after), **more)
+
+    def passes(guards: Guards, *saved: Proposal) -> list[bool]:
+        return [guards.judge(each, seen, 0.0, MoveTimes()).accepted is not None for each in saved]
+
+    options = GuardOptions(looks=1, least_gain=0.08, hysteresis=1.5, worth=0.0, most_share=1.0)
+    assert passes(Guards(options), saving(96.0)) == [True]
+    guards = Guards(options)
+    assert passes(guards, saving(0.0), saving(96.0), saving(96.0, sure=True), saving(130.0)) == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    guards.moved(["f1"], -100.0)
+    assert passes(guards, saving(96.0)) == [True]
+
+
+def test_what_only_improves_leaves_moves_for_what_has_to_be_moved() -> None:
+    options = GuardOptions(looks=1, moves_per_hour=4, reserved_share=0.5, pause_s=0.0, most_share=1.0)
+    guards, seen = Guards(options), picture()
+    guards.moved(["f1", "f2"], 0.0)
+    assert judged(guards, seen, 10.0).why == (
+        "2 moves were made within an hour, and 2 are kept for what has to be moved"
+    )
+    needed = guards.judge(replace(proposal(seen), violation=True), seen, 10.0, MoveTimes()).accepted
+    assert needed is not None
+    assert len(needed.moves) == 2
+
+
 def test_a_fragment_that_was_moved_often_or_to_no_good_is_held() -> None:
     guards = Guards(GuardOptions(moves_of_one_per_hour=2, bar_s=100.0, untouched=frozenset({"f0"})))
     guards.moved(["f1"], 0.0)
@@ -175,7 +215,15 @@ def test_a_fragment_that_was_moved_often_or_to_no_good_is_held() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"looks": 0}, {"looks_violated": 0}, {"most_share": 0.0}, {"pause_s": -1.0}, {"moves_per_hour": -1}],
+    [
+        {"looks": 0},
+        {"looks_violated": 0},
+        {"most_share": 0.0},
+        {"pause_s": -1.0},
+        {"moves_per_hour": -1},
+        {"hysteresis": 0.5},
+        {"reserved_share": 1.5},
+    ],
 )
 def test_guards_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="guards"):
