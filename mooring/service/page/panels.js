@@ -1,6 +1,6 @@
 // The rest of the page, part by part: what is said in figures and words.
 
-import { bar, bytes, counted, drawn, element, figure, moment, percent, seconds, show, table, times, tone, worded } from "./words.js";
+import { bar, bytes, counted, drawn, element, figure, moment, percent, room, seconds, show, table, times, tone, worded } from "./words.js";
 
 export function head(picture) {
   document.title = `${picture.pipeline} · Mooring`;
@@ -21,7 +21,7 @@ export function tiles(picture) {
   const late = limited.filter((q) => q.latency_s > q.limit_s).toSorted((a, b) => b.latency_s / b.limit_s - a.latency_s / a.limit_s);
   const down = picture.sites.filter((s) => picture.troubles?.[s.name]), troubled = Object.keys(picture.troubles ?? {}).length;
   show("tiles",
-    tile(factor < 1 ? "Rates must fall to" : "All rates can still grow", times(factor),
+    tile(room(factor), times(factor),
       factor == null ? "ok" : factor < 1.1 ? "bad" : factor < 1.25 ? "warn" : "ok", ...wording(factor, site)),
     tile("Rows per second", figure(streams.reduce((sum, s) => sum + s.rate, 0)), "", besidePlan(streams)),
     limited.length ? tile("Limits met", `${limited.length - late.length} of ${limited.length}`, late.length ? "bad" : "ok",

@@ -34,6 +34,9 @@ export function moment(at_s) {
   return element("time", { datetime: at.toISOString(), title: at.toString() }, day + clock(at_s));
 }
 
+// What a headroom means; none at all, and rates may be any.
+export const room = (factor) => (factor != null && factor < 1 ? "Rates must fall to" : "All rates can still grow");
+
 export const times = (x) => (x == null ? "any" : `× ${x < 10 ? x.toFixed(2) : figure(Math.round(x))}`);
 
 // Names that differ at their ends stay apart.

@@ -155,6 +155,8 @@ WORDS = {
     "times(1.066)": "\u00d7 1.07",
     "times(40.2)": "\u00d7 40",
     "times(null)": "any",
+    "room(0.9)": "Rates must fall to",
+    "room(null)": "All rates can still grow",
     "counted(1, 'file')": "1 file",
     "counted(1.5, 'core')": "1.5 cores",
     "shortened('operator_7_of_many', 11)": "opera…_many",
