@@ -85,7 +85,7 @@ class AntsDecider:
                 now, (), f"no scout found a way by which a chain would be {beta:g} times as quick"
             )
         what = ", ".join(f"{each.move.fragment} to {each.move.to_site}" for each in moves)
-        return Proposal(now, tuple(moves), f"scouts found quicker ways: {what}")
+        return Proposal(now, tuple(moves), f"scouts found quicker ways: {what}", drawn=True)
 
     def _look(self, picture: Picture, problem: Problem, rows: Ints, sites: Ints) -> list[ChainChange]:
         model = picture.model if problem is picture.problem else build_load_model(problem)

@@ -97,6 +97,8 @@ class Proposal:
     """It mends what is broken, a query's limit or a site that is too full, and does not just improve."""
     sure: bool = False
     """Its decider has told what has changed from what only varies."""
+    drawn: bool = False
+    """It was found by chance: the next look may find something else, as good or not."""
 
     @property
     def needed(self) -> bool:

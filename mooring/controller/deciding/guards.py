@@ -45,8 +45,8 @@ class GuardOptions:
     least_gain: float = 0.05
     """The share of the tuples under way that the moves have to save."""
     hysteresis: float = 1.5
-    """So many times `least_gain` what only improves has to save once as little was refused, until something
-    is moved: of many tries one passes by luck, where rates vary or a decider draws."""
+    """So many times `least_gain` what was found by chance has to save once as little was refused, until
+    something is moved: of many draws one passes by luck."""
     worth: float = 2.0
     """Tuple-seconds saved per tuple-second waited for the moves."""
     bar_s: float = 1800.0
@@ -89,7 +89,7 @@ class Guards:
     _barred: dict[str, float] = field(default_factory=dict)
     _in_a_row: int = 0
     _too_little: bool = False
-    """What only improves was refused because it saves too little, and nothing was moved since."""
+    """What was found by chance was refused because it saves too little, and nothing was moved since."""
 
     # What happened
 
@@ -205,14 +205,14 @@ class Guards:
             return Verdict(None, "what it would save was not worked out")
         saved, least = before - after, self._least_gain(proposal)
         if saved < least * before:
-            self._too_little = self._too_little or not proposal.needed
+            self._too_little |= proposal.drawn
             return Verdict(
                 None,
                 f"it would save {max(saved, 0.0) / max(before, 1e-300):.1%} of the tuples under way, "
                 f"less than {100.0 * least:g}%",
             )
         if not proposal.needed and self._may_be_noise(proposal, picture, least):
-            self._too_little = True
+            self._too_little |= proposal.drawn
             return Verdict(
                 None,
                 f"it would save {saved / before:.1%} of the tuples under way, but less than "
@@ -228,7 +228,7 @@ class Guards:
         return Verdict(proposal, proposal.reason)
 
     def _least_gain(self, proposal: Proposal) -> float:
-        tried = self._too_little and not proposal.needed
+        tried = self._too_little and proposal.drawn
         return self.options.least_gain * (self.options.hysteresis if tried else 1.0)
 
     def _may_be_noise(self, proposal: Proposal, picture: Picture, least: float) -> bool:

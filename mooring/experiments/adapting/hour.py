@@ -5,8 +5,9 @@ its first ten minutes; latencies follow PlanetLab's measurements. Deciders see w
 seconds. Who foresees replans every ten minutes for the mean of the rates to come, and its moves cost nothing.
 
 All begin with the same plan, which spreads load and does not look at the network. Deciders that do have good
-reasons to move at first, whatever the rates: before noise begins they are given time to settle, and only
-moves after that are held against them.
+reasons to move at first, whatever the rates. So before noise begins each of them settles: it has half an hour
+of steady rates, in which guards let everything pass. The half hour of noise begins from where that leads to,
+with the guards as they are.
 
 By `relaxation` the optimisers of all sites decide by messages, in virtual time too. For the machines of
 `overlay` and `ants` the decider stands in that sees all observations: an hour of the messages of a hundred
@@ -32,6 +33,7 @@ from mooring.experiments.summary import Shown, Summary
 from mooring.experiments.trials import Row, run_trials
 from mooring.network.shipped import planetlab_series
 from mooring.placement.judging.network_metrics import query_latencies_ms
+from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.changes.change import Change, Changes, LatencyChange, RateReplay
 from mooring.problem.generate import GraphParameters, generate_problem
 from mooring.problem.places import Places
@@ -56,9 +58,17 @@ WAYS = (*DECIDERS, FORESEEING)
 BY_MESSAGES = ("relaxation",)
 NOTABLE = 0.25
 """The share by which a latency has to change, and by ten milliseconds at least, to count as a change."""
-SETTLED_S = 1800.0
-"""When noise begins, or in a shorter run after two thirds of it: guards let lists pass some minutes apart,
-and after ten minutes at one and the same rate `relaxation` still has some to make."""
+LENIENT = GuardOptions(
+    moves_per_hour=10**6,
+    moves_of_one_per_hour=10**6,
+    most_share=1.0,
+    pause_s=0.0,
+    looks=1,
+    least_gain=0.0,
+    hysteresis=1.0,
+    worth=0.0,
+)
+"""While deciders settle: how far they would go is not a matter of how long guards make them wait."""
 SLOWER = 40.0
 """Every tuple stands for so many: costs are higher by this, and rates lower."""
 
@@ -74,17 +84,22 @@ class Case:
 
 def hour(case: Case) -> list[Row]:
     """One way through one hour."""
-    scenario = circumstances(case)
+    scenario, settling = circumstances(case), 0
+    if case.kind == "noise":
+        scenario, settling = _settled(case, scenario)
     course = run_adapted(scenario, _way(case.way, scenario))
-    begins_s = _noise_begins_s(case) if case.kind == "noise" else 0.0
-    later = replace(course, moves=tuple(move for move in course.moves if move.at_s >= begins_s))
-    figures = later.summary() | {"settling_moves": float(len(course.moves) - len(later.moves))}
+    figures = course.summary() | {"settling_moves": float(settling)}
     known = {name: float("nan") if value is None else value for name, value in figures.items()}
     return [{"rates": case.kind, "way": case.way, "number": case.number, **known}]
 
 
-def _noise_begins_s(case: Case) -> float:
-    return min(SETTLED_S, case.seconds * 2.0 / 3.0)
+def _settled(case: Case, scenario: Circumstances) -> tuple[Circumstances, int]:
+    """The same, begun where the way leads to in as much time at steady rates; how many moves that took."""
+    calm = replace(circumstances(replace(case, kind="steady")), guards=LENIENT)
+    moves = run_adapted(calm, _way(case.way, calm)).moves
+    at = dict(scenario.start.by_fragment()) | {move.fragment: move.to_site for move in moves}
+    start = Placement.from_fragments(scenario.problem, FragmentSites(at))
+    return replace(scenario, start=start), len(moves)
 
 
 def circumstances(case: Case) -> Circumstances:
@@ -141,12 +156,11 @@ def _changes(problem: Problem, rng: np.random.Generator, case: Case) -> Changes:
 
 
 def _rates(stream: Stream, rng: np.random.Generator, case: Case, week: Floats) -> RateReplay:
-    """An hour of the World Cup's week, or the same rate with noise around it from some time on."""
+    """An hour of the World Cup's week, or the same rate all the time, with noise around it or not."""
     minutes = int(case.seconds // 60)
-    if case.kind == "noise":
-        shape = rng.lognormal(0.0, 0.1, 6 * minutes)
-        shape[: int(_noise_begins_s(case) // 10)] = 1.0
-        return _replay(stream, 10.0, shape)
+    if case.kind != "changing":
+        deviation = 0.1 if case.kind == "noise" else 0.0
+        return _replay(stream, 10.0, rng.lognormal(0.0, deviation, 6 * minutes))
     begin = int(rng.integers(0, len(week) - minutes))
     own = week[begin : begin + minutes]
     shape = own / max(float(own[:10].mean()), 1e-9)
@@ -176,8 +190,8 @@ def _latencies(problem: Problem, seconds: float) -> list[Change]:
 def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
     numbers, seconds = 1, 900.0 if quick else SECONDS
     cases = [
-        Case(way, kind, number, seed, seconds)
-        for kind in ("changing", "noise")
+        Case(way, kind, number, seed, seconds * share)
+        for kind, share in (("changing", 1.0), ("noise", 0.5))
         for number in range(numbers)
         for way in WAYS
         if kind == "changing" or way != FORESEEING
@@ -214,7 +228,7 @@ def conclude(rows: Sequence[Row]) -> list[str]:
     moved = sum(float(row["moves"]) for row in quiet)
     most = max(float(row["most_moves_of_one"]) for row in rows if row["way"] != FORESEEING)
     return [
-        f"From when rates had noise alone, {moved:.0f} moves were made in {len(quiet)} runs.",
+        f"While rates had noise alone, {moved:.0f} moves were made in {len(quiet)} runs.",
         f"No decider moved a fragment more than {most:.0f} times.",
     ]
 
@@ -234,10 +248,10 @@ ADAPTING_HOUR = Experiment(
         "mean_latency_ms": "of all tuples that arrived",
         "p99_latency_ms": "of all tuples that arrived",
         "mean_busiest": "utilisation of the busiest site, mean over the looks",
-        "moves": "moves made; with noise, since it began",
+        "moves": "moves made",
         "most_moves_of_one": "most moves of one and the same fragment",
         "pauses_s": "seconds that fragments stood still in these moves, all together",
-        "settling_moves": "moves made before noise began",
+        "settling_moves": "moves made before, at steady rates and with guards that let all pass",
     },
     summaries=(
         Summary(

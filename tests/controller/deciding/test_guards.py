@@ -165,16 +165,16 @@ def test_what_saves_next_to_nothing_is_refused() -> None:
 
 
 def test_what_was_refused_as_too_little_does_not_pass_by_luck() -> None:
-    """A tenth would do, had nothing less been tried; what has to be moved is not asked for more."""
+    """A tenth would do, had nothing less been tried; what is not drawn is not asked for more."""
     seen = picture(rate=45.0)
     now, made = proposal(seen).now, proposal(seen)
     before = 1000.0
 
-    def saving(tuples: float, **more: bool) -> Proposal:
+    def saving(tuples: float, *, drawn: bool = True) -> Proposal:
         after = [
             replace(each, after=replace(each.after, tuples_under_way=before - tuples)) for each in made.moves
         ]
-        return replace(made, now=replace(now, tuples_under_way=before), moves=tuple(after), **more)
+        return replace(made, now=replace(now, tuples_under_way=before), moves=tuple(after), drawn=drawn)
 
     def passes(guards: Guards, *saved: Proposal) -> list[bool]:
         return [guards.judge(each, seen, 0.0, MoveTimes()).accepted is not None for each in saved]
@@ -182,7 +182,7 @@ def test_what_was_refused_as_too_little_does_not_pass_by_luck() -> None:
     options = GuardOptions(looks=1, least_gain=0.08, hysteresis=1.5, worth=0.0, most_share=1.0)
     assert passes(Guards(options), saving(96.0)) == [True]
     guards = Guards(options)
-    assert passes(guards, saving(0.0), saving(96.0), saving(96.0, sure=True), saving(130.0)) == [
+    assert passes(guards, saving(0.0), saving(96.0), saving(96.0, drawn=False), saving(130.0)) == [
         False,
         False,
         True,

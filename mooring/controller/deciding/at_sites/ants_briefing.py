@@ -31,6 +31,8 @@ LOST_CORES = 1e-9
 
 
 class AntsBriefing:
+    draws = True
+
     def __init__(self, problem: Problem, stand_in: AntsDecider) -> None:
         rng = np.random.default_rng(stand_in.seed)
         self._neighbours = neighbours_of(problem.network, len(problem.sites), rng)

@@ -31,6 +31,11 @@ class Briefing(Protocol):
         """Between the micro-batches that proposals are weighed with; 0: with queues."""
         ...
 
+    @property
+    def draws(self) -> bool:
+        """Whether machines find by chance what they propose."""
+        ...
+
     def answers(self, site: int, question: Data) -> Sequence[Data] | None:
         """What a machine that has just begun asks for; None: it is no question to a briefing, but something
         for the mover.

@@ -29,6 +29,7 @@ SENT_AGAIN = 0.01
 
 class OptimiserBriefing:
     trigger_s = 0.0
+    draws = False
 
     def __init__(self, problem: Problem, states_latency: bool = False) -> None:
         """`states_latency`: the sites go by the problem's latencies, not by what they measure."""

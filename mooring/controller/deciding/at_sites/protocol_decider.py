@@ -173,7 +173,8 @@ class ProtocolDecider:
         if not count:
             reason = refusals[0]
         plans = tuple(len(proposed.plan.moves) for proposed in self._chosen)
-        return Proposal(now, tuple(moves), reason, plans=plans, violation=violation)
+        drawn = self._briefing.draws
+        return Proposal(now, tuple(moves), reason, plans=plans, violation=violation, drawn=drawn)
 
     def _why_nothing(self) -> str:
         silent = [self._problem.sites[site].name for site in self._peers.out_of_reach()]
