@@ -49,7 +49,7 @@ class KnownLatencies:
         self._latency_ms = latency_ms
 
     def between_ms(self, starts: Ints, ends: Ints) -> Floats:
-        return self._latency_ms[np.ix_(starts, ends)]
+        return self._latency_ms[starts[:, None], ends]
 
 
 def delivery_ahead(own: SharedOperator, sites: Ints, latencies: Latencies) -> dict[int, Floats]:

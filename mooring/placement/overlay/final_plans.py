@@ -50,6 +50,9 @@ def finalised(
     for query, (site, ms) in rest_ms.items():
         after[query] = table.latency_ms + latencies.between_ms(last, np.array([site]))[:, 0] + ms
     after |= {query: ms for query, ms in table.settled_ms.items() if query not in after}
+    queries = tuple(query for query in sorted(after) if query in current_ms)
+    changes_ms = np.array([after[query] - current_ms[query] for query in queries]).T.tolist()
+    bandwidth_changes = (table.cost - current_cost).tolist()
     found: list[FinalPlan] = []
     for row, sites in enumerate(table.sites.tolist()):
         moves = tuple(
@@ -59,12 +62,8 @@ def finalised(
         )
         if not moves:
             continue
-        changes = tuple(
-            (query, float(ms[row] - current_ms[query]))
-            for query, ms in sorted(after.items())
-            if query in current_ms
-        )
-        found.append(FinalPlan(moves, float(table.cost[row] - current_cost), changes))
+        changes = tuple(zip(queries, changes_ms[row], strict=True)) if queries else ()
+        found.append(FinalPlan(moves, bandwidth_changes[row], changes))
     return found
 
 
