@@ -22,6 +22,18 @@ from mooring.problem.problem import Problem
 
 HOUR_S = 3600.0
 DAY_S = 86_400.0
+_LEAST: Mapping[str, float] = {
+    "moves_per_hour": 0,
+    "moves_of_one_per_hour": 0,
+    "pause_s": 0,
+    "looks": 1,
+    "looks_violated": 1,
+    "hysteresis": 1,
+    "worth": 0,
+    "bar_s": 0,
+}
+"""What options have to be at least."""
+_SHARES = ("reserved_share", "most_share", "least_gain")
 
 
 @dataclass(frozen=True)
@@ -57,16 +69,18 @@ class GuardOptions:
     """When nothing is moved: from and to, in seconds of the day (UTC); past midnight if `to` is smaller."""
 
     def __post_init__(self) -> None:
-        counts = self.moves_per_hour, self.moves_of_one_per_hour, self.looks - 1, self.looks_violated - 1
-        if min(counts) < 0:
-            raise InputError(f"found {self}, expected counts, and one look at least", field="guards")
-        shares = self.most_share, self.reserved_share, self.least_gain
-        if not (min(shares) >= 0.0 and max(shares) <= 1.0 and self.most_share > 0.0 and self.worth >= 0.0):
-            raise InputError(f"found {self}, expected shares between 0 and 1", field="guards")
-        if self.hysteresis < 1.0:
-            raise InputError(f"found {self}, expected a hysteresis of at least 1", field="guards")
-        if self.pause_s < 0.0 or self.bar_s < 0.0:
-            raise InputError(f"found {self}, expected seconds that are not negative", field="guards")
+        for name, least in _LEAST.items():
+            if not getattr(self, name) >= least:
+                raise InputError(
+                    f"found {getattr(self, name):g}, expected at least {least:g}", field=f"guards.{name}"
+                )
+        for name in _SHARES:
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise InputError(
+                    f"found {getattr(self, name):g}, expected a share from 0 to 1", field=f"guards.{name}"
+                )
+        if self.most_share == 0.0:
+            raise InputError("found 0, expected a share above 0", field="guards.most_share")
 
 
 @dataclass(frozen=True)

@@ -223,8 +223,10 @@ def test_a_fragment_that_was_moved_often_or_to_no_good_is_held() -> None:
         {"moves_per_hour": -1},
         {"hysteresis": 0.5},
         {"reserved_share": 1.5},
+        {"least_gain": float("nan")},
     ],
 )
-def test_guards_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="guards"):
+def test_guards_that_make_no_sense_are_refused_by_name(wrong: dict[str, Any]) -> None:
+    (name,) = wrong
+    with pytest.raises(InputError, match=f"guards.{name}: found"):
         GuardOptions(**wrong)
