@@ -23,6 +23,9 @@ from mooring.errors import MooringError
 from mooring.run import plan
 
 _ROUNDS = 2
+UNSURE = 3.0
+"""Times the errors of two rates by which they have to differ: dozens of streams are compared at every look,
+and one in ten thousand comparisons must not pass by chance."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class SeenWorld:
         """Whether the other is another world and not this one seen again."""
         if not np.array_equal(self.running, other.running):
             return True
-        unsure = 2.0 * (self.errors + other.errors)
+        unsure = UNSURE * (self.errors + other.errors)
         if np.any(np.abs(self.rates - other.rates) > np.maximum(share * self.rates, unsure) + 1e-9):
             return True
         return _apart(self.capacity_cores, other.capacity_cores, share) or _apart(
