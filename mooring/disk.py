@@ -1,0 +1,324 @@
+"""The disk as the storage uses it: one small set of calls, and nothing beside it.
+
+Everything that outlives a run (channels, checkpoints, notes, journal, owner, views, sessions) is read and
+written through a `Disk`. So a simulated disk can stand in for the real one: it stops at any call, loses or
+tears what was not synced, and refuses like a full or a broken disk.
+
+The calls come in two groups. Object stores have the first one: read with tag, list, look, create, replace
+with tag, copy and delete. Only file systems have the second: append, overwrite, move, folders, links, sync, lock.
+The second group is used where a fence or an owner rests upon it (`fencing.py`, `owned_folder.py`, `owner.py`)
+and for the journal. A backend for object stores replaces those modules and keeps the rest
+(docs/decisions/0082-one-interface-to-the-disk.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from mooring.whole_files import sync_folder, write_whole
+
+Kind = Literal["file", "folder", "link"]
+Tag = tuple[int, ...]
+"""Differs whenever the content of a file may differ. Its parts mean nothing to anybody but the disk."""
+
+NO_HARD_LINKS = frozenset(
+    {errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+)
+
+
+@dataclass(frozen=True)
+class DiskEntry:
+    name: str
+    kind: Kind
+    size: int
+    modified_s: float
+    """By the clock of whoever wrote it, in seconds since 1970."""
+    tag: Tag
+
+
+@dataclass(frozen=True)
+class Content:
+    data: bytes
+    tag: Tag
+
+
+class StaleTagError(OSError):
+    """The file is no longer what the caller has read."""
+
+
+class HeldLock(Protocol):
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class Disk(Protocol):
+    # What object stores have too
+
+    def read(self, path: Path, start: int = 0) -> Content:
+        """A file's content from a byte on. `FileNotFoundError` if there is none."""
+        ...
+
+    def list(self, folder: Path) -> list[str]:
+        """Names in a folder, sorted; none if there is no such folder."""
+        ...
+
+    def look(self, path: Path, *, follow: bool = True) -> DiskEntry | None:
+        """What lies there, without reading it; None if nothing does. With `follow` a link is its target."""
+        ...
+
+    def create(self, path: Path, data: bytes) -> None:
+        """Write a file that is not there yet, durably. `FileExistsError` if it is."""
+        ...
+
+    def replace(
+        self,
+        path: Path,
+        data: bytes,
+        *,
+        tag: Tag | None = None,
+        through: Path | None = None,
+        durable: bool = True,
+        mode: int | None = None,
+    ) -> None:
+        """Write a file all or nothing, whatever was there; with `tag` only over that (`StaleTagError`).
+
+        `through`: a folder whose owner alone may write: once it is gone, so is the right to replace anything.
+        """
+        ...
+
+    def copy(self, old: Path, new: Path) -> None:
+        """A second name for a file that never changes, or a copy where there are no such names."""
+        ...
+
+    def delete(self, path: Path) -> None:
+        """A file, a link, or a folder with all it holds; nothing if it is not there."""
+        ...
+
+    # What only file systems have
+
+    def append(self, path: Path, data: bytes, *, at: int | None = None) -> int:
+        """Add to the end of a file, which is made if need be, durably; returns its length. `at`: cut it to so
+        many bytes first.
+        """
+        ...
+
+    def overwrite(self, path: Path, data: bytes) -> None:
+        """Over the beginning of a file that is there, in place: needs no room."""
+        ...
+
+    def move(self, old: Path, new: Path) -> None:
+        """One step, whatever is under way: whoever looks finds it under the one name or the other."""
+        ...
+
+    def make_folder(self, folder: Path, *, parents: bool = False, exist_ok: bool = False) -> None: ...
+
+    def link(self, path: Path, target: str) -> None:
+        """Make a symbolic link."""
+        ...
+
+    def target(self, path: Path) -> str | None:
+        """Where a symbolic link points; None if it is none."""
+        ...
+
+    def real(self, path: Path) -> Path:
+        """The same place by a path without links."""
+        ...
+
+    def sync(self, paths: Iterable[Path]) -> None:
+        """Files with their content and folders with their names survive a power cut from now on."""
+        ...
+
+    def lock(self, path: Path) -> HeldLock | None:
+        """Hold a file, made for that, until it is closed or this process ends; None where there are no locks.
+        `BlockingIOError` if another process holds it.
+        """
+        ...
+
+    def is_locked(self, path: Path) -> bool:
+        """Whether a process holds it; True where that cannot be told."""
+        ...
+
+    def free_bytes(self, path: Path) -> int: ...
+
+
+class RealDisk:
+    """The machine's own file systems."""
+
+    def read(self, path: Path, start: int = 0) -> Content:
+        with path.open("rb") as file:
+            tag = _tag(os.fstat(file.fileno()))
+            file.seek(start)
+            return Content(file.read(), tag)
+
+    def list(self, folder: Path) -> list[str]:
+        try:
+            return sorted(os.listdir(folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def look(self, path: Path, *, follow: bool = True) -> DiskEntry | None:
+        try:
+            found = os.stat(path, follow_symlinks=follow)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        kind: Kind = (
+            "folder" if stat.S_ISDIR(found.st_mode) else "link" if stat.S_ISLNK(found.st_mode) else "file"
+        )
+        return DiskEntry(path.name, kind, found.st_size, found.st_mtime, _tag(found))
+
+    def create(self, path: Path, data: bytes) -> None:
+        hidden = path.with_name(f".{secrets.token_hex(8)}.new")
+        try:
+            write_whole(hidden, data, on_disk=True)
+            try:
+                os.link(hidden, path)
+            except OSError as refused:
+                if refused.errno not in NO_HARD_LINKS:
+                    raise
+                with path.open("xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+        finally:
+            hidden.unlink(missing_ok=True)
+        sync_folder(path.parent)
+
+    def replace(
+        self,
+        path: Path,
+        data: bytes,
+        *,
+        tag: Tag | None = None,
+        through: Path | None = None,
+        durable: bool = True,
+        mode: int | None = None,
+    ) -> None:
+        if tag is not None and ((found := self.look(path)) is None or found.tag != tag):
+            raise StaleTagError(errno.ESTALE, "it was changed by somebody else", str(path))
+        write_whole(path, data, on_disk=durable, through=through, mode=mode)
+
+    def copy(self, old: Path, new: Path) -> None:
+        try:
+            os.link(old, new, follow_symlinks=False)
+            return
+        except OSError as refused:
+            if refused.errno not in NO_HARD_LINKS:
+                raise
+        shutil.copy2(old, new, follow_symlinks=False)
+        with new.open("rb") as copied:
+            os.fsync(copied.fileno())
+
+    def delete(self, path: Path) -> None:
+        try:
+            if stat.S_ISDIR(os.lstat(path).st_mode):
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        except FileNotFoundError:
+            if os.path.lexists(path):
+                raise
+
+    def append(self, path: Path, data: bytes, *, at: int | None = None) -> int:
+        made = not path.exists()
+        with path.open("ab") as file:
+            if at is not None:
+                file.truncate(at)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            length = file.seek(0, os.SEEK_END)
+        if made:
+            sync_folder(path.parent)
+        return length
+
+    def overwrite(self, path: Path, data: bytes) -> None:
+        with path.open("r+b", buffering=0) as file:
+            file.write(data)
+
+    def move(self, old: Path, new: Path) -> None:
+        os.rename(old, new)
+
+    def make_folder(self, folder: Path, *, parents: bool = False, exist_ok: bool = False) -> None:
+        folder.mkdir(parents=parents, exist_ok=exist_ok)
+
+    def link(self, path: Path, target: str) -> None:
+        path.symlink_to(target, target_is_directory=True)
+
+    def target(self, path: Path) -> str | None:
+        try:
+            return os.readlink(path)
+        except OSError:
+            return None
+
+    def real(self, path: Path) -> Path:
+        return Path(os.path.realpath(path))
+
+    def sync(self, paths: Iterable[Path]) -> None:
+        for path in dict.fromkeys(paths):
+            if path.is_dir():
+                sync_folder(path)
+                continue
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+
+    def lock(self, path: Path) -> HeldLock | None:
+        file = path.open("ab")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise
+        except OSError:
+            file.close()
+            return None
+        return file
+
+    def is_locked(self, path: Path) -> bool:
+        try:
+            with path.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return False
+
+    def free_bytes(self, path: Path) -> int:
+        return shutil.disk_usage(path).free
+
+
+DISK = RealDisk()
+"""It has no state, so one serves everybody."""
+
+
+def _tag(found: os.stat_result) -> Tag:
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def is_folder(disk: Disk, path: Path) -> bool:
+    """Or a link to one."""
+    found = disk.look(path)
+    return found is not None and found.kind == "folder"
+
+
+def is_file(disk: Disk, path: Path) -> bool:
+    """Or a link to one."""
+    found = disk.look(path)
+    return found is not None and found.kind == "file"
+
+
+def read_if_there(disk: Disk, path: Path) -> bytes | None:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        return disk.read(path).data
+    return None
