@@ -5,9 +5,9 @@ written through a `Disk`. So a simulated disk can stand in for the real one: it 
 tears what was not synced, and refuses like a full or a broken disk.
 
 The calls come in two groups. Object stores have the first one: read with tag, list, look, create, replace
-with tag, copy and delete. Only file systems have the second: append, overwrite, move, folders, links, sync, lock.
-The second group is used where a fence or an owner rests upon it (`fencing.py`, `owned_folder.py`, `owner.py`)
-and for the journal. A backend for object stores replaces those modules and keeps the rest
+with tag, copy and delete. Only file systems have the second: append, overwrite, move, folders, links, sync
+and lock. Fences and owners rest upon the second group (`fencing.py`, `owned_folder.py`, `owner.py`), and so
+does the journal. A backend for object stores replaces those modules and keeps the rest
 (docs/decisions/0082-one-interface-to-the-disk.md).
 """
 
