@@ -12,8 +12,11 @@ from typing import TextIO
 
 import msgspec
 
+from mooring.disk import DISK, Disk
+from mooring.errors import EngineError
 from mooring.protocols.protocol import Data
 from mooring.runtime.agent_clock import AgentClock
+from mooring.runtime.bounded_log import BoundedLog
 from mooring.runtime.durable_state import DurableState
 from mooring.runtime.hosted_protocol import HostedProtocol
 from mooring.runtime.machine_host import HostParts, MachineHost
@@ -39,6 +42,8 @@ class AgentSettings:
     back_off: BackOff = field(default_factory=BackOff)
     on_disk: bool = True
     """Whether what machines persist has to survive a power failure."""
+    disk: Disk = DISK
+    """Where they persist it."""
 
     @property
     def folder(self) -> Path:
@@ -60,7 +65,7 @@ class AgentStatus(msgspec.Struct, frozen=True):
 class Agent:
     def __init__(self, settings: AgentSettings, protocols: Sequence[HostedProtocol], log: TextIO) -> None:
         self._settings = settings
-        self._state = DurableState(settings.folder, protocols, on_disk=settings.on_disk)
+        self._state = DurableState(settings.folder, protocols, on_disk=settings.on_disk, disk=settings.disk)
         try:
             self.incarnation = self._state.begin()
             self.endpoint = MemberEndpoint(
@@ -72,6 +77,12 @@ class Agent:
                 back_off=settings.back_off,
             )
             self._trace = TraceFile(settings.folder / "trace.jsonl")
+        except OSError as error:
+            self._state.close()
+            raise EngineError(
+                f"the agent cannot write its state in {settings.folder}: {error.strerror or error}",
+                remedy="free space there, or repair the disk",
+            ) from error
         except BaseException:
             self._state.close()
             raise
@@ -84,7 +95,7 @@ class Agent:
             state=self._state,
             trace=self._trace,
             counts=self.endpoint.counts,
-            log=log,
+            log=BoundedLog(log),
             send=self._send,
             put_out=self._put_out,
         )
@@ -133,6 +144,9 @@ class Agent:
         own = self._settings.members.number(self._settings.site)
         if to == own:  # not at once: a machine handles one event after the other
             asyncio.get_running_loop().call_soon(self._hosts[protocol].received, own, message)
+            return
+        if not 0 <= to < len(self._settings.members.names):
+            self.endpoint.counts["dropped: for no member"] += 1
             return
         self.endpoint.send(self._settings.members.names[to], "message", protocol, message)
 

@@ -1,17 +1,18 @@
 """Runs one state machine with a real clock and a disk, and keeps the promises of `protocols/protocol.py`.
 
 A machine that raises is treated like one that crashed: a new incarnation begins from what was persisted,
-which is what every protocol is tested to survive.
+which is what every protocol is tested to survive. So is a machine whose state cannot be written, because the
+disk is full or broken: its memory is ahead of the disk, and whatever it said from there on could be
+forgotten. Nothing that follows from that state is sent, and the next incarnation begins once the disk takes
+its number.
 """
 
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TextIO
 
 import numpy as np
 
@@ -29,12 +30,14 @@ from mooring.protocols.protocol import (
     TimerDue,
 )
 from mooring.runtime.agent_clock import AgentClock
+from mooring.runtime.bounded_log import BoundedLog
 from mooring.runtime.durable_state import DurableState
 from mooring.runtime.hosted_protocol import HostedProtocol
 from mooring.runtime.trace_file import TraceFile, TraceLine
 
 RESTART_S = 1.0
-"""Before a machine that raised begins anew; meanwhile it hears nothing, as if its site were down."""
+"""Before a machine that raised, or could not write its state, begins anew, and between two tries. Meanwhile
+it receives nothing, as if its site were down."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class HostParts:
     state: DurableState
     trace: TraceFile
     counts: Counter[str]
-    log: TextIO
+    log: BoundedLog
     send: Callable[[str, int, Data], None]
     """Protocol, receiver, message."""
     put_out: Callable[[HostedProtocol, Data], None]
@@ -88,26 +91,28 @@ class MachineHost:
             effects = tuple(self._machine.handle(event, now_ms))
             due_ms = self._machine.next_timer()
             took_ms = parts.clock.now_ms() - now_ms
-        except Exception:
-            self._failed(event)
-            return
-        self._number += 1
-        parts.trace.write(
-            TraceLine(
-                now_ms,
-                self.protocol.name,
-                parts.sites,
-                parts.seed,
-                parts.site,
-                self._incarnation,
-                self._number,
-                event,
-                effects,
-                took_ms,
+            self._number += 1
+            parts.trace.write(
+                TraceLine(
+                    now_ms,
+                    self.protocol.name,
+                    parts.sites,
+                    parts.seed,
+                    parts.site,
+                    self._incarnation,
+                    self._number,
+                    event,
+                    effects,
+                    took_ms,
+                )
             )
-        )
-        self._carry_out(effects)
-        self._wake_at(due_ms)
+            self._carry_out(effects)
+        except _NotWritten as failure:
+            self._fell_silent(failure)
+        except Exception as error:
+            self._failed(event, error)
+        else:
+            self._wake_at(due_ms)
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
         """In their order. What is sent leaves the process only after this, so it is never ahead of the
@@ -116,7 +121,10 @@ class MachineHost:
         for effect in effects:
             match effect:
                 case Persist(state=state):
-                    self._parts.state.persist(self.protocol.name, state)
+                    try:
+                        self._parts.state.persist(self.protocol.name, state)
+                    except OSError as error:
+                        raise _NotWritten from error
                 case Send(to=to, message=message):
                     self._parts.send(self.protocol.name, to, message)
                 case Output(value=value):
@@ -136,13 +144,36 @@ class MachineHost:
         else:
             self._step(TimerDue())
 
-    def _failed(self, event: Event) -> None:
+    def _failed(self, event: Event, error: Exception) -> None:
         self._parts.counts["machine failed"] += 1
         said = f"{self.protocol.name} failed at {type(event).__name__} and begins anew"
-        self._parts.log.write(f"{said}:\n{traceback.format_exc(limit=-3)}\n")
-        self._parts.log.flush()
+        self._parts.log.failure(said, error)
+        self._begin_later()
+
+    def _fell_silent(self, failure: _NotWritten) -> None:
+        self._parts.counts["state not written"] += 1
+        said = f"{self.protocol.name} says nothing until its state can be written"
+        self._parts.log.line(f"{said}: {failure.__cause__}")
+        self._begin_later()
+
+    def _begin_later(self) -> None:
         self.stop()
         self._timer = asyncio.get_running_loop().call_later(RESTART_S, self._begin_anew)
 
     def _begin_anew(self) -> None:
-        self.start(self._parts.state.begin())
+        try:
+            incarnation = self._parts.state.begin()
+        except OSError as error:
+            self._fell_silent(_caused_by(error))
+            return
+        self.start(incarnation)
+
+
+class _NotWritten(Exception):
+    """A state that the disk did not take; the cause says why."""
+
+
+def _caused_by(error: OSError) -> _NotWritten:
+    failure = _NotWritten()
+    failure.__cause__ = error
+    return failure

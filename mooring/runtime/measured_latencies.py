@@ -34,8 +34,8 @@ class KeptSurvey(msgspec.Struct, frozen=True):
 def keep_survey(members: Members, keeper: str, figures: NetworkFigures) -> None:
     kept = KeptSurvey(time.time() * 1000.0, members.sites, figures)
     folder = members.own_folder(keeper)
-    folder.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(OSError):  # a full disk costs the file, never the agent
+        folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / SURVEY_FILE_NAME, msgspec.json.encode(kept))
 
 

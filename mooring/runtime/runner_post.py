@@ -103,6 +103,9 @@ class RunnerPost:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
+        except OSError as error:
+            said = f"the runner's end of the agents' network cannot write: {error.strerror or error}"
+            self._failure = EngineError(said, remedy="free space, or repair the disk")
         except BaseException as failure:
             self._failure = failure
         finally:

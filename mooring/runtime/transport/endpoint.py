@@ -65,7 +65,11 @@ class MemberEndpoint:
 
     def send(self, to: str, kind: Kind, protocol: str, content: Data) -> None:
         """Never waits and never fails: what cannot go out is counted and lost."""
-        frame = encode_envelope(next(self._numbers), kind, protocol, content)
+        try:
+            frame = encode_envelope(next(self._numbers), kind, protocol, content)
+        except (OverflowError, UnicodeEncodeError):
+            self.counts["dropped: cannot be sent"] += 1  # no number or text that a peer would take
+            return
         if len(frame) > MOST_FRAME_BYTES:
             self.counts["dropped: too large to send"] += 1
         else:
@@ -81,11 +85,12 @@ class MemberEndpoint:
         address = AgentAddress(*listening.getsockname()[:2])
         tasks = [asyncio.ensure_future(self._listener.run(listening))]
         tasks += [asyncio.ensure_future(link.run()) for link in self._links.values()]
-        self.members.announce(self.name, address)
         try:
+            self.members.announce(self.name, address)
             yield address
         finally:
-            self.members.withdraw(self.name)
+            with contextlib.suppress(OSError):  # whoever dials an address that is gone tries again
+                self.members.withdraw(self.name)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,24 +1,26 @@
 """Deciding at the sites of a run: agents host the machines, the run session carries out what they propose.
 
-What the mover has answered is kept in the work folder before anything is sent, so that a runner that comes
-back says the same, and says how what it had accepted has ended: by what runs where.
+What the mover has answered is on disk in the work folder, with a checksum, before anything is sent, so that a
+runner that comes back says the same, and says how what it had accepted has ended: by what runs where.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from mooring.controller.deciding.at_sites.protocol_decider import ProtocolDecider
 from mooring.controller.deciding.decider import Decider
+from mooring.disk import DISK
 from mooring.errors import InputError
 from mooring.problem.problem import Problem
 from mooring.protocols.mover import MoverMemory
 from mooring.protocols.protocol import Data
 from mooring.runtime.runner_post import RunnerPost
-from mooring.whole_files import write_whole
 
 MEMORY_FILE_NAME = "mover.json"
 
@@ -58,26 +60,43 @@ def decided_at_sites(
     sites = [site.name for site in problem.sites]
     file = folder / MEMORY_FILE_NAME
 
-    def keep(memory: MoverMemory) -> None:
-        write_whole(file, msgspec.json.encode(memory))
-
     return ProtocolDecider(
         protocol,
         problem,
         AgentPeers(post, sites, protocol),
-        keep,
-        _kept(file),
+        partial(keep_memory, file),
+        kept_memory(file),
         stand_in,
         states_latency=states_latency,
     )
 
 
-def _kept(file: Path) -> MoverMemory | None:
+class _KeptMemory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    memory: msgspec.Raw
+    sum: str
+
+
+def _sum(raw: bytes | msgspec.Raw) -> str:
+    return hashlib.sha256(bytes(raw)).hexdigest()[:16]
+
+
+def keep_memory(file: Path, memory: MoverMemory) -> None:
+    raw = msgspec.json.encode(memory)
+    DISK.replace(file, msgspec.json.encode(_KeptMemory(msgspec.Raw(raw), _sum(raw))))
+
+
+def kept_memory(file: Path) -> MoverMemory | None:
     try:
-        return msgspec.json.decode(file.read_bytes(), type=MoverMemory)
+        raw = DISK.read(file).data
+        if b'"sum"' in raw[-40:]:  # earlier versions kept the memory alone
+            kept = msgspec.json.decode(raw, type=_KeptMemory)
+            if kept.sum != _sum(kept.memory):
+                raise ValueError("its checksum does not match")
+            raw = bytes(kept.memory)
+        return msgspec.json.decode(raw, type=MoverMemory)
     except FileNotFoundError:
         return None
-    except msgspec.DecodeError as error:
+    except (OSError, msgspec.DecodeError, ValueError) as error:
         raise InputError(
             f"cannot be read: {error}",
             file=file,

@@ -69,6 +69,9 @@ class ProtocolDecider:
         """
         self.name = name
         self._problem, self._peers, self._keep = problem, peers, keep
+        self._kept = kept
+        """What is known to be durable of the mover's memory."""
+        self._not_kept: str | None = None
         self._brief: Callable[[Problem], Briefing] = lambda problem: BRIEFINGS[name](
             problem, stand_in, states_latency
         )
@@ -179,7 +182,7 @@ class ProtocolDecider:
     def _why_nothing(self) -> str:
         silent = [self._problem.sites[site].name for site in self._peers.out_of_reach()]
         agents = f"{'the agent' if len(silent) == 1 else 'agents'} of {', '.join(silent)} cannot be reached"
-        reasons = [NOTHING_PROPOSED, self._briefing.remark(), agents if silent else None]
+        reasons = [NOTHING_PROPOSED, self._not_kept, self._briefing.remark(), agents if silent else None]
         return "; ".join(reason for reason in reasons if reason)
 
     def _steps(self, picture: Picture, sites: Ints, proposed: Proposed) -> list[ProposedMove]:
@@ -204,9 +207,24 @@ class ProtocolDecider:
         self._chosen, self._verdicts = [], {}
 
     def _feed(self, event: Event) -> None:
+        """What cannot be kept was not answered: nothing of it is sent, and the mover begins anew from what is
+        kept. Proposals and questions come again.
+        """
         for effect in self.mover.handle(event, 0.0):
             match effect:
                 case Persist(state=MoverMemory() as memory):
-                    self._keep(memory)
+                    try:
+                        self._keep(memory)
+                    except OSError as error:
+                        self._not_kept = f"answers to sites cannot be written: {error.strerror or error}"
+                        self._begin_anew()
+                        return
+                    self._kept, self._not_kept = memory, None
                 case Send(to=to, message=message):
                     self._peers.send(to, message)
+
+    def _begin_anew(self) -> None:
+        where = Whereabouts(tuple(self.mover.where.values()))
+        self.mover = MoverMachine(len(self._problem.sites), self._judge, judge_every_ms=0.0)
+        self.mover.handle(Started(0, self._kept), 0.0)
+        self.mover.handle(Asked(where), 0.0)

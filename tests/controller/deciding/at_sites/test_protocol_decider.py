@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
+import msgspec
 import numpy as np
+import pytest
 from msgspec.structs import replace as replace_struct
 
 from mooring.controller.deciding.at_sites.briefing import NO_GAIN
+from mooring.controller.deciding.at_sites.hosting import keep_memory, kept_memory
 from mooring.controller.deciding.at_sites.protocol_decider import NOTHING_PROPOSED, ProtocolDecider
 from mooring.controller.deciding.decider import Observation, Proposal
 from mooring.controller.deciding.guards import GuardOptions, Guards
 from mooring.controller.deciding.picture import Picture, picture_of
 from mooring.deployment.engine import FragmentReport, Measurement
 from mooring.deployment.move_times import MoveTimes
+from mooring.errors import InputError
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
 from mooring.protocols.mover import MoverMemory
@@ -154,6 +160,45 @@ def test_a_runner_that_comes_back_says_how_it_ended() -> None:
     again = ProtocolDecider("relaxation", PROBLEM, peers, kept=kept[-1])
     again.observe(observed(AT_C, {"f": 6, "g": 4}), busy=False)
     assert isinstance(peers.answers(2)[-1], Failed)
+
+
+def test_an_answer_that_cannot_be_kept_is_not_given_and_comes_once_it_can() -> None:
+    full, kept = [True], list[MoverMemory]()
+
+    def keep(memory: MoverMemory) -> None:
+        if full[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        kept.append(memory)
+
+    peers = TestPeers()
+    decider = ProtocolDecider("relaxation", PROBLEM, peers, keep=keep)
+
+    def look() -> Proposal:
+        peers.coming = [(2, proposal(0, 0))]
+        decider.observe(observed(AT_C, {"f": 4, "g": 4}), busy=False)
+        return decider.decide(picture(AT_C))
+
+    assert decider.accepted(look()) is None
+    assert peers.answers(2) == []
+    decider.observe(observed(AT_C, {"f": 4, "g": 4}), busy=False)
+    assert "No space left" in decider.decide(picture(AT_C)).reason
+    assert not decider.mover.memory.accepted
+    full[0] = False
+    made = look()
+    assert decider.accepted(made) == made
+    assert peers.answers(2) == [Accepted((2, 0, 1))]
+
+
+def test_what_was_answered_is_kept_with_a_checksum(tmp_path: Path) -> None:
+    memory = MoverMemory(answers=(Refused((2, 0, 1), "no"),))
+    file = tmp_path / "mover.json"
+    keep_memory(file, memory)
+    assert kept_memory(file) == memory
+    file.write_bytes(file.read_bytes().replace(b'"no"', b'"on"'))
+    with pytest.raises(InputError, match="checksum"):
+        kept_memory(file)
+    file.write_bytes(msgspec.json.encode(memory))  # as earlier versions wrote it
+    assert kept_memory(file) == memory
 
 
 def test_refusals_carry_the_reason_of_the_guards() -> None:
