@@ -40,9 +40,17 @@ class QueuedLatencies:
     """Per site, of what its fixed load leaves."""
 
 
+@dataclass(frozen=True)
+class LatencyParts(QueuedLatencies):
+    way_s: Floats
+    """Per query, the part of `query_s` that network, channels and transfers take: a mean over the same
+    results.
+    """
+
+
 def queued_latencies(
     problem: Problem, site_of_operator: Sequence[int], form: Form = "corrected"
-) -> QueuedLatencies:
+) -> LatencyParts:
     """Of every query at the present rates.
 
     >>> problem = Problem.from_dict({
@@ -62,8 +70,8 @@ def queued_latencies(
     sites, links = variabilities.sites(), variabilities.links()
     waits = sites.wait_s(form)
     on_links = dict(zip(variabilities.link_names, links.wait_s(form).tolist(), strict=True))
-    found = _Ages(steps, messages, speed, waits, on_links, form).of_queries(len(problem.queries))
-    return QueuedLatencies(found, waits, sites.utilisation)
+    ages_s, ways_s = _Ages(steps, messages, speed, waits, on_links, form).of_queries(len(problem.queries))
+    return LatencyParts(ages_s, waits, sites.utilisation, ways_s)
 
 
 def _fixed_cores(problem: Problem, site_of_operator: Sequence[int]) -> Floats:
@@ -189,24 +197,32 @@ class _Ages:
             return 0.0
         return core_seconds / float(self.speed[site]) if self.speed[site] > 0.0 else float("inf")
 
-    def of_queries(self, count: int) -> Floats:
-        summed, rates = np.zeros(len(self.steps.sites)), np.zeros(len(self.steps.sites))
-        sums, delivered = np.zeros(count), np.zeros(count)
+    def of_queries(self, count: int) -> tuple[Floats, Floats]:
+        """Per query, mean age of its results, and how much of it was the way."""
+        nodes = len(self.steps.sites)
+        summed, way_summed, rates = np.zeros(nodes), np.zeros(nodes), np.zeros(nodes)
+        sums, way_sums, delivered = np.zeros(count), np.zeros(count), np.zeros(count)
         for node in self.steps.order:
-            born_s = summed[node] / rates[node] if rates[node] > 0.0 else 0.0
+            flows = rates[node] > 0.0
+            born_s = summed[node] / rates[node] if flows else 0.0
+            travelled_s = way_summed[node] / rates[node] if flows else 0.0
             for a in self.steps.out[node]:
                 arc = self.steps.arcs[a]
                 if arc.rate <= 0.0:
                     continue
                 age_s = born_s + self._until_passed_on(a, arc)
+                way_s = travelled_s + arc.latency_s + arc.transfer_s
                 if arc.query is not None:
                     sums[arc.query] += arc.rate * age_s
+                    way_sums[arc.query] += arc.rate * way_s
                     delivered[arc.query] += arc.rate
                 elif arc.reader is not None and (rate := arc.rate * arc.outputs.mean) > 0.0:
                     age_s += self._until_served(a, arc)
                     rates[arc.reader] += rate
                     summed[arc.reader] += rate * age_s
-        return np.where(delivered > 0.0, sums / np.where(delivered > 0.0, delivered, 1.0), 0.0)
+                    way_summed[arc.reader] += rate * way_s
+        each = np.where(delivered > 0.0, delivered, 1.0)
+        return sums / each, way_sums / each
 
     def _until_passed_on(self, a: int, arc: StepArc) -> float:
         """From when the producer has made a tuple: what else its message has done first, and the way."""

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mooring.load.queued.latencies import QueuedLatencies, queued_latencies
+from mooring.load.queued.latencies import LatencyParts, queued_latencies
 from mooring.placement.judging.headroom_sentence import headroom_sentences
-from mooring.placement.judging.network_metrics import query_latencies_ms
 from mooring.placement.placement import Placement
 from mooring.placement.shared import as_shared
 from mooring.problem.problem import Problem
@@ -21,7 +20,7 @@ class LatencyExplanation:
     mean_ms: float
     """Of all queries, queues included; infinite where a site or link on the way of one is full."""
     way_ms: float
-    """The part of it that is network and channels."""
+    """The part of it that network, channels and transfers take."""
     slowest: int
     """A query, by number."""
     busiest: int
@@ -33,7 +32,7 @@ def explain_latency(placement: Placement, metrics: Mapping[str, object]) -> Late
     problem = placement.problem
     found = queued_latencies(problem, placement.site_of_operator.tolist())
     total_ms = 1e3 * found.query_s
-    ways_ms = np.array(query_latencies_ms(placement, channel_ms=problem.network.channel_ms))
+    ways_ms = 1e3 * found.way_s
     slowest, busiest = int(np.argmax(total_ms)), int(np.argmax(found.site_wait_s))
     sentences = [
         _mean(total_ms, ways_ms),
@@ -52,7 +51,7 @@ def _mean(total_ms: np.ndarray, ways_ms: np.ndarray) -> str:
     if endless:
         verb = "waits" if endless == 1 else "wait"
         return f"{endless} of {len(total_ms)} queries {verb} without end: a site or link on the way is full."
-    queued_ms = max(float(total_ms.mean() - ways_ms.mean()), 0.0)
+    queued_ms = float(total_ms.mean() - ways_ms.mean())
     return (
         f"Queries wait {total_ms.mean():.4g} ms for their results on average, {queued_ms:.4g} ms of it in "
         "queues and at work, the rest on the way."
@@ -66,7 +65,7 @@ def _slowest(problem: Problem, q: int, total_ms: np.ndarray, ways_ms: np.ndarray
     return [f"Query {name} is the slowest: {total_ms[q]:.4g} ms, {ways_ms[q]:.4g} ms of it on the way."]
 
 
-def _busiest(problem: Problem, site: int, found: QueuedLatencies) -> list[str]:
+def _busiest(problem: Problem, site: int, found: LatencyParts) -> list[str]:
     wait_ms, used = 1e3 * float(found.site_wait_s[site]), float(found.site_utilisation[site])
     if wait_ms <= 0.0:
         return []
