@@ -12,6 +12,7 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ import pyspark
 
 from mooring.errors import EngineError, InputError
 from mooring.spark.connectors.wanted_jars import WantedJars, jar_name
-from mooring.spark.sites.java import Java
+from mooring.spark.sites.java import Java, argument_file
 from mooring.spark.sites.kept_files import kept_folder
 from mooring.whole_files import write_whole
 
@@ -122,7 +123,14 @@ def _resolve(wanted: WantedJars, java: Java, folder: Path) -> list[Path]:
         *(wanted.ivy_folder or str(folder / "ivy"), wanted.ivy_settings),
     ]
     flags = ["-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-cp", str(classes)]
-    command = [str(java.path), *flags, _COMPILER, str(_RESOLVER), "mooring.ResolvePackages", *order]
+    # By a file of our own: the address of a repository may hold a password.
+    with tempfile.NamedTemporaryFile("w", prefix="mooring-packages-") as asked:
+        asked.write(argument_file([*flags, _COMPILER, str(_RESOLVER), "mooring.ResolvePackages", *order]))
+        asked.flush()
+        return _asked([str(java.path), f"@{asked.name}"], wanted)
+
+
+def _asked(command: list[str], wanted: WantedJars) -> list[Path]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_RESOLVING_S, check=True)
     except subprocess.CalledProcessError as failure:

@@ -6,7 +6,8 @@ already has them as it has them, and is asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -23,13 +24,45 @@ _LEFT_TO_MOORING = (
 )
 """What says where a site runs and how it is reached; of a whole family where it ends in a dot."""
 
+_GUARDS = (
+    *("spark.authenticate", "spark.authenticate.", "spark.connect.authenticate."),
+    *("spark.connect.grpc.binding.", "spark.connect.grpc.interceptor."),
+)
+"""What keeps others away from an embedded site. Not even a spec that means well can change it."""
+_HIDDEN = re.compile(r"(?i)secret|password|token|credential|access[.]?key|account[.]?key|sas\b")
+"""Names whose values nobody is shown; Spark's own `spark.redaction.regex` is the first half of them."""
+
+
+def shown_value(name: str, value: str) -> str:
+    """
+    >>> shown_value("spark.hadoop.fs.s3a.secret.key", "x"), shown_value("spark.sql.shuffle.partitions", "2")
+    ('a value that is not shown', "'2'")
+    """
+    return "a value that is not shown" if _HIDDEN.search(name) else repr(value)
+
 
 def is_left_to_mooring(name: str) -> bool:
-    return any(name == own or (own.endswith(".") and name.startswith(own)) for own in _LEFT_TO_MOORING)
+    return _is_one_of(name, _LEFT_TO_MOORING)
 
 
-def launch_settings(spec: PipelineSpec) -> dict[str, str]:
-    """What embedded sites are started with."""
+def _is_one_of(name: str, names: Sequence[str]) -> bool:
+    return any(name == own or (own.endswith(".") and name.startswith(own)) for own in names)
+
+
+def launch_settings(spec: PipelineSpec, spec_file: Path) -> dict[str, str]:
+    """What embedded sites are started with; `InputError` for what guards them."""
+    gather = Gathered()
+    for name in spec.configuration:
+        if _is_one_of(name, _GUARDS):
+            gather.note(
+                InputError(
+                    "found a setting that keeps others away from a site, which Mooring makes safe by itself",
+                    file=spec_file,
+                    field=f"configuration.{name}",
+                    remedy="leave it out; an endpoint that you start yourself has its own (docs/security.md)",
+                )
+            )
+    gather.raise_any()
     return {
         name: value
         for name, value in spec.configuration.items()
@@ -41,11 +74,11 @@ def use_settings(session: SparkSession, spec: PipelineSpec, spec_file: Path, sit
     """Set what the spec says for this session; `InputError` for what the site cannot take any more."""
     gather = Gathered()
     for name, has in refused_settings(session, spec.configuration).items():
-        shown = "does not have" if has is None else f"has as {has!r}"
+        shown = "does not have" if has is None else f"has as {shown_value(name, has)}"
         gather.note(
             InputError(
-                f"found {spec.configuration[name]!r}, which the site {site!r} {shown}: Spark takes it only "
-                "when it starts",
+                f"found {shown_value(name, spec.configuration[name])}, which the site {site!r} {shown}: "
+                "Spark takes it only when it starts",
                 file=spec_file,
                 field=f"configuration.{name}",
                 remedy="start that endpoint with it, leave it out, or let Mooring start the site (no "

@@ -24,7 +24,7 @@ def site_options(project: Project, options: EmbeddedOptions | None = None) -> Em
     return replace(
         base,
         jars=fetched_jars(project_jars(project), java),
-        settings={**launch_settings(project.spec), **base.settings},
+        settings={**launch_settings(project.spec, project.spec_file), **base.settings},
         working_folder=project.run_from,
     )
 

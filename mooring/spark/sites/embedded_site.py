@@ -7,11 +7,14 @@ one folder.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import math
 import os
 import re
 import secrets
+import shutil
 import subprocess
 import sys
 import time
@@ -25,8 +28,9 @@ from mooring.errors import EngineError
 from mooring.spark.sites import keeper, local_files
 from mooring.spark.sites.cpu_quota import CpuQuota
 from mooring.spark.sites.endpoint import Endpoint
-from mooring.spark.sites.java import Java
+from mooring.spark.sites.java import Java, argument_file
 from mooring.spark.sites.process_tree import TreeUsage, tree_usage
+from mooring.whole_files import write_whole
 
 _READY = re.compile(rb"Spark Connect server started at: \S*?:(\d+)")
 _MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -99,6 +103,8 @@ class EmbeddedSite:
         self._server_pid: int | None = None
         self._held_pid: int | None = None
         self._port: int | None = None
+        self._given: Path | None = None
+        """Settings that others must not read, until the server has them."""
         whole_machine = capacity >= (os.cpu_count() or 1)
         self._quota = None if whole_machine else CpuQuota(name, capacity)
 
@@ -120,17 +126,32 @@ class EmbeddedSite:
 
     def start(self) -> None:
         """Spawn the server and return at once, so that several sites start side by side."""
-        scratch = self.folder / "scratch"
-        scratch.mkdir(parents=True, exist_ok=True)
-        begins = self._options.working_folder or scratch
-        if not begins.is_dir():
+        begins = self._options.working_folder
+        if begins is not None and not begins.is_dir():
             raise EngineError(
                 f"site {self.name} cannot start in {begins}, where relative paths of data begin: it is gone",
                 remedy="make the folder again, or run the command in another one",
             )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # Spark's files, and what Java writes of itself when it crashes, are for this user alone.
+        self.folder.chmod(0o700)
+        _sweep_scratch(self.folder)
+        scratch, hold = _new_scratch(self.folder)
+        try:
+            self._keeper = self._spawn(scratch, hold, begins or scratch)
+        finally:
+            os.close(hold)
+        assert self._keeper.stdout is not None
+        answer = self._keeper.stdout.readline().strip()
+        if not answer.isdigit():
+            self.stop()
+            raise EngineError(f"site {self.name}: could not start {self._java.path}; see {self.log_file}")
+        self._server_pid = int(answer)
+
+    def _spawn(self, scratch: Path, hold: int, begins: Path) -> subprocess.Popen[str]:
         if self.log_file.exists():
             self.log_file.replace(self.folder / "server.log.1")
-        self.log_file.touch()
+        self.log_file.touch(0o600)
         (self.folder / "log4j2.properties").write_text(_LOG4J)
         order = {
             "command": self._command(scratch),
@@ -139,7 +160,7 @@ class EmbeddedSite:
             "cgroups": [] if self._quota is None else [str(group) for group in self._quota.groups],
             "grace_s": self._options.grace_s,
         }
-        self._keeper = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-I", keeper.__file__, json.dumps(order)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -147,13 +168,8 @@ class EmbeddedSite:
             start_new_session=True,
             cwd=begins,
             env=self._environment(),
+            pass_fds=[hold],
         )
-        assert self._keeper.stdout is not None
-        answer = self._keeper.stdout.readline().strip()
-        if not answer.isdigit():
-            self.stop()
-            raise EngineError(f"site {self.name}: could not start {self._java.path}; see {self.log_file}")
-        self._server_pid = int(answer)
 
     def wait_ready(self) -> Endpoint:
         """Wait until it listens; a server that ends or stays silent is an error with its last words."""
@@ -165,6 +181,8 @@ class EmbeddedSite:
                 raise self._failed_start(f"did not start within {self._options.start_timeout_s:g} s")
             time.sleep(0.05)
         self._port = int(match[1])
+        if self._given is not None:  # Spark has read it
+            self._given.unlink(missing_ok=True)
         return self.endpoint
 
     def hold_to_capacity(self) -> None:
@@ -241,6 +259,7 @@ class EmbeddedSite:
         # What a collection frees goes back to the machine, which several sites share.
         flags += ["-XX:MinHeapFreeRatio=20", "-XX:MaxHeapFreeRatio=40"]
         flags += ["-XX:-UsePerfData", f"-Djava.io.tmpdir={scratch}", *self._java.module_options()]
+        flags += [f"-XX:ErrorFile={self.folder / 'crash-%p.log'}"]  # repeats all settings
         if options.class_archive is not None and options.class_archive.exists():
             name = "-XX:AOTCache" if self._java.major >= 24 else "-XX:SharedArchiveFile"
             flags += [f"{name}={options.class_archive}"]
@@ -254,9 +273,18 @@ class EmbeddedSite:
         classes = os.pathsep.join([classes, *map(str, options.jars)])
         if options.jars and not _MAKES_ITS_SECRET.fullmatch(settings["spark.master"]):
             settings["spark.jars"] = ",".join(map(str, options.jars))  # executors elsewhere need them too
-        flags += [f"-D{name}={value}" for name, value in settings.items()]
+        flags += [f"-D{name}={value}" for name, value in settings.items() if name not in options.settings]
+        if options.settings:
+            flags.append(f"@{self._hand_over(scratch)}")
         flags += [f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}", *options.jvm_flags]
         return [str(self._java.path), *flags, "-cp", classes, _MAIN_CLASS]
+
+    def _hand_over(self, scratch: Path) -> Path:
+        """What others have set (a store's keys, say) goes by a file: all users can read a command line."""
+        self._given = scratch / "settings"
+        flags = [f"-D{name}={value}" for name, value in self._options.settings.items()]
+        write_whole(self._given, argument_file(flags), mode=0o600)
+        return self._given
 
     def _local_files(self, settings: dict[str, str]) -> Path | None:
         """Our own class for local files, unless another was asked for or executors elsewhere lack it."""
@@ -269,6 +297,30 @@ class EmbeddedSite:
             why = getattr(failure, "stderr", None) or str(failure)
             self._notes["files"] = f"a process per file, at a third of its CPU ({why.strip()})"
             return None
+
+
+def _new_scratch(folder: Path) -> tuple[Path, int]:
+    """A folder for the temporary files of one start, and a handle that holds it locked. The keeper inherits
+    it: a run that was killed and started again has two of them for a while, each with a folder of its own.
+    """
+    scratch = folder / f"scratch-{secrets.token_hex(4)}"
+    scratch.mkdir(mode=0o700)
+    handle = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY)
+    with contextlib.suppress(OSError):  # a file system without locks: its keeper removes it all the same
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return scratch, handle
+
+
+def _sweep_scratch(folder: Path) -> None:
+    """What keepers left that were killed themselves; whoever is still at work holds his."""
+    for scratch in folder.glob("scratch*"):
+        with contextlib.suppress(OSError):
+            handle = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(scratch, ignore_errors=True)
+            finally:
+                os.close(handle)
 
 
 _PACKAGE_ROOT = Path(mooring.__file__).resolve().parent.parent

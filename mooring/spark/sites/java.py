@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +51,20 @@ class Java:
         if self.major >= 24:
             options += ["--sun-misc-unsafe-memory-access=allow", "--enable-native-access=ALL-UNNAMED"]
         return options
+
+
+def argument_file(arguments: Sequence[str]) -> str:
+    """The text of a file that Java, given `@FILE`, takes for so many arguments. The command line, which every
+    user of the machine can read, then names the file only.
+
+    >>> print(argument_file(["-Da=b c", 'say "so"']), end="")
+    "-Da=b c"
+    "say \\"so\\""
+    """
+    return "".join(f'"{argument.translate(_IN_QUOTES)}"\n' for argument in arguments)
+
+
+_IN_QUOTES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"})
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:

@@ -16,6 +16,7 @@ import os
 import select
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -61,11 +62,23 @@ def keep_short(log: str, most_bytes: int = MOST_LOG_BYTES) -> bool:
         if os.path.getsize(log) <= most_bytes:
             return False
         with contextlib.suppress(OSError):  # on a full disk the old lines go
-            shutil.copyfile(log, f"{log}.1")
+            _copy_for_the_same(log, f"{log}.1")
         os.truncate(log, 0)
     except OSError:
         return False
     return True
+
+
+def _copy_for_the_same(log: str, kept: str) -> None:
+    """Nobody can read the copy who cannot read the log, which may hold a token; not even for a moment."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(kept)
+    with open(log, "rb") as lines:
+        mode = stat.S_IMODE(os.fstat(lines.fileno()).st_mode)
+        handle = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+        with open(handle, "wb") as copy:
+            os.fchmod(handle, mode)
+            shutil.copyfileobj(lines, copy)
 
 
 def _clean_up(scratch: str, cgroups: list[str]) -> None:

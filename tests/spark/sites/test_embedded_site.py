@@ -177,7 +177,7 @@ def test_neither_kill_nine_nor_the_keepers_death_leaves_a_server_behind(tmp_path
         starter.kill()
         starter.communicate()
         if victim == "mooring":
-            assert not (folder / "scratch").exists()
+            assert not list(folder.glob("scratch*"))
         assert (folder / "server.log").exists()
 
 
@@ -190,6 +190,58 @@ def test_a_failed_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match=r"(?s)ended while starting.*nonsense"):
         site.wait_ready()
     wait_gone(server)
+
+
+def idle_java(folder: Path) -> Java:
+    """Takes any command line, and does nothing until it is ended."""
+    script = folder / "java"
+    script.write_text("#!/bin/sh\nexec sleep 600\n")
+    script.chmod(0o755)
+    return Java(script, 17, "test")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="command lines are read from /proc")
+def test_a_setting_is_on_no_command_line_and_in_no_file_that_others_can_read(tmp_path: Path) -> None:
+    """A store's key among them."""
+    settings = {"spark.hadoop.fs.s3a.secret.key": "hush"} | local_files.HADOOPS_FILES
+    options = EmbeddedOptions(settings=settings)
+    site = EmbeddedSite("s", tmp_path / "s", idle_java(tmp_path), options=options)
+    site.start()
+    try:
+        assert site._server_pid is not None
+        assert site._keeper is not None
+        for pid in (site._server_pid, site._keeper.pid):
+            assert b"hush" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert site.folder.stat().st_mode & 0o077 == 0
+        assert site.log_file.stat().st_mode & 0o077 == 0
+        (given,) = [
+            file for file in site.folder.rglob("*") if file.is_file() and b"hush" in file.read_bytes()
+        ]
+        assert given.stat().st_mode & 0o077 == 0
+    finally:
+        site.stop()
+    assert not given.exists()
+
+
+def test_a_site_that_is_started_again_at_once_keeps_its_scratch_folder(tmp_path: Path) -> None:
+    """The keeper of the run before is still ending its server, and then clears away what was its own."""
+    (tmp_path / "scratch-left").mkdir()  # by a keeper that was killed too
+    options = EmbeddedOptions(settings=local_files.HADOOPS_FILES)
+    first, second = (EmbeddedSite("s", tmp_path, idle_java(tmp_path), options=options) for _ in range(2))
+    first.start()
+    second.start()
+    try:
+        assert first._keeper is not None
+        held = set(tmp_path.glob("scratch*"))
+        assert len(held) == 2
+        first.stop()
+        (kept,) = tmp_path.glob("scratch*")
+        assert kept in held
+        assert second.is_alive()
+    finally:
+        first.stop()
+        second.stop()
+    assert not list(tmp_path.glob("scratch*"))
 
 
 def test_a_java_that_cannot_be_run_is_an_engine_error(tmp_path: Path) -> None:

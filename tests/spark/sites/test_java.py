@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import EngineError
 from mooring.spark.sites import java
-from mooring.spark.sites.java import find_java
+from mooring.spark.sites.java import argument_file, find_java
 
 
 def fake_java(folder: Path, version: str) -> Path:
@@ -42,3 +43,12 @@ def test_an_old_java_is_passed_over_and_named_if_there_is_no_other(
 def test_newer_javas_get_the_options_they_need() -> None:
     assert "--sun-misc-unsafe-memory-access=allow" in java.Java(Path("j"), 25, "x").module_options()
     assert "--sun-misc-unsafe-memory-access=allow" not in java.Java(Path("j"), 17, "x").module_options()
+
+
+def test_java_takes_arguments_from_a_file_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "arguments"
+    file.write_text(argument_file(['-Dodd=a "b" \\c #d\'\te', "-Dat=@x", "-Dlines=one\ntwo"]))
+    flags = ["-XX:TieredStopAtLevel=1", f"@{file}", "-XshowSettings:properties", "-version"]
+    told = subprocess.run([find_java().path, *flags], capture_output=True, text=True, check=True).stderr
+    shown = [line.removeprefix("    ") for line in told.splitlines()]
+    assert {'odd = a "b" \\c #d\'\te', "at = @x", "lines = one"} <= set(shown)

@@ -35,6 +35,21 @@ def test_a_log_that_is_too_long_is_begun_anew_under_whoever_writes_to_it(tmp_pat
     assert (tmp_path / "server.log.1").read_bytes() == b"old\n" * 10
 
 
+def test_what_a_log_held_is_kept_for_those_who_may_read_the_log(tmp_path: Path) -> None:
+    """It may hold a token: the log of a run has the address of its page."""
+    log, kept, elsewhere = (tmp_path / name for name in ("run.log", "run.log.1", "elsewhere"))
+    log.write_text("page: http://localhost:1/#token=secret\n")
+    log.chmod(0o600)
+    kept.symlink_to(elsewhere)
+    for _ in range(2):  # the second time over one that was there
+        assert keep_short(str(log), most_bytes=10)
+        assert kept.stat().st_mode & 0o777 == 0o600
+        assert not kept.is_symlink()
+        log.write_text("another line\n")
+    assert kept.read_text() == "another line\n"
+    assert not elsewhere.exists()
+
+
 def test_a_log_that_is_not_there_is_short(tmp_path: Path) -> None:
     assert not keep_short(str(tmp_path / "server.log"))
 

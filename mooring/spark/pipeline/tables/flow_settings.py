@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from mooring.errors import InputError
+from mooring.spark.defining.session_settings import shown_value
 
 
 @contextmanager
@@ -35,7 +36,8 @@ def _set(session: SparkSession, name: str, value: str, flow: str, place: str) ->
     except PySparkException as refused:
         why = str(refused).split(" SQLSTATE")[0].strip().splitlines()[0]
         raise InputError(
-            f"the flow {flow!r} asks for {name}={value}, which a session cannot have: {why}",
+            f"the flow {flow!r} asks for {name}={shown_value(name, value)}, which a session cannot have: "
+            f"{why}",
             file=place,
             remedy="take it out of the flow's spark_conf; what holds for a whole server goes into the "
             "`configuration` of the pipeline spec",
