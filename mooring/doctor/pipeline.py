@@ -10,7 +10,7 @@ from mooring.doctor.stored_parts import StoredParts
 from mooring.errors import EngineError
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, PipelineRecord, read_record
-from mooring.spark.storage.storage_root import FORMAT, format_of
+from mooring.spark.storage.storage_root import RECORDED, format_of
 
 PART = "pipeline"
 _FROM_A_COPY = "put it back from a copy, or start the pipeline over with --fresh"
@@ -46,7 +46,7 @@ def look_at_record(parts: StoredParts) -> Iterator[Diagnosis]:
 def _without_record(parts: StoredParts, form: int) -> Iterator[Diagnosis]:
     if not any(parts.checkpoint(name).is_dir() for name in parts.fragments()):
         return
-    if form < FORMAT:
+    if form < RECORDED:
         what = f"the storage is of format {form}, as an earlier Mooring wrote it"
         yield Diagnosis(PART, "format", "pending", what, "the next run brings it up to date")
     else:

@@ -21,7 +21,7 @@ from mooring.spark.pipeline.path_notes import changed_path_notes, relative_paths
 from mooring.spark.pipeline.tables.table_schema import as_ddl, stored_columns
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, FlowRecord, PipelineRecord, Unfinished
-from mooring.spark.storage.storage_root import FORMAT, format_of
+from mooring.spark.storage.storage_root import RECORDED, format_of
 from mooring.spark.storage.views.versions import ViewVersion
 
 
@@ -281,7 +281,7 @@ def _refuse_unrecorded(layout: Layout) -> None:
     ran = {path.name for path in layout.owned.checkpoints.glob(".*.fragment.json")}
     if not ran:
         return
-    if format_of(layout.root) == FORMAT:
+    if format_of(layout.root) >= RECORDED:
         raise EngineError(
             f"{layout.root / RECORD_FILE_NAME} is missing, which says what the checkpoints there belong to",
             remedy="put it back from a copy, or start the pipeline over with --fresh",

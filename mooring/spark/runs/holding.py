@@ -10,6 +10,7 @@ import contextlib
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from mooring.deployment.clock import Clock
@@ -22,7 +23,7 @@ from mooring.spark.pipeline.project import Project
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.storage.owned_folder import OwnedFolder
-from mooring.spark.storage.storage_root import format_of
+from mooring.spark.storage.storage_root import RECORDED, format_of, stamp_format
 
 STANDBY_LOG = "standby.log"
 """What a standby in the background prints; the run it waits for may be of the same folder."""
@@ -80,6 +81,8 @@ def held_project(project: Project, files: RunFiles, options: HoldOptions | None 
             raise GivenUpError("stopped while waiting for the project; nothing was started")
         stack.callback(own.release)
         stack.callback(files.let_go)
+        # Before anything else is written: an older Mooring refuses it from now on.
+        stamp_format(root.folder, partial(own.owned.replace, on_disk=True), since=RECORDED)
         # One that was overtaken may still be there, frozen, with its sites: they keep their folder.
         alone = files.hold()
         sites = project.work_folder / ("sites" if alone else f"sites-{own.generation:06d}")

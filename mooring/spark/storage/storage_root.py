@@ -26,10 +26,12 @@ from mooring.errors import EngineError, InputError
 from mooring.spark.sites.endpoint import first_line
 from mooring.whole_files import write_whole
 
-FORMAT = 2
+FORMAT = 3
 """Of the storage that this Mooring writes. Before 2 there was no record of the pipeline (pipeline_record.py),
-and no number.
+and no number. From 3 on a checkpoint may begin at the batch number of its sink's log (checkpoint_parts.py).
 """
+RECORDED = 2
+"""From this format on a storage has a record of its pipeline."""
 _MARK = "mooring-storage.json"
 _LINK = "/storage"
 
@@ -160,10 +162,10 @@ def format_of(root: Path) -> int:
     return _unmarked(root) if mark is None else int(str(mark.get("format", 1)))
 
 
-def stamp_format(root: Path, replace: Callable[[Path, str], None]) -> None:
-    """The storage is of the present format from now on."""
+def stamp_format(root: Path, replace: Callable[[Path, str], None], *, since: int = 1) -> None:
+    """The storage is of the present format from now on, if it is of format `since` or a later one."""
     mark = _read_mark(root)
-    if mark is not None and mark.get("format") != FORMAT:
+    if mark is not None and int(str(mark.get("format", 1))) in range(since, FORMAT):
         replace(root / _MARK, json.dumps({**mark, "format": FORMAT}))
 
 

@@ -16,6 +16,7 @@ from mooring.spark.pipeline.project_edits import AcceptedEdits, project_edits
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.fencing import newest_number
 from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, read_record
+from mooring.spark.storage.storage_root import FORMAT
 from tests.spark.pipeline.written_storage import Flow, WrittenStorage
 
 if TYPE_CHECKING:
@@ -249,8 +250,9 @@ def test_a_channel_that_was_trimmed_without_regard_to_a_reader_is_refused(storag
 
 def test_storage_of_a_newer_format_is_refused_by_name(storage: WrittenStorage) -> None:
     mark = storage.run(ALL).root / MARK
-    mark.write_text(json.dumps({**json.loads(mark.read_text()), "format": 3}))
-    with pytest.raises(InputError, match="found storage of format 3, expected at most 2"):
+    mark.write_text(json.dumps({**json.loads(mark.read_text()), "format": FORMAT + 1}))
+    said = f"found storage of format {FORMAT + 1}, expected at most {FORMAT}"
+    with pytest.raises(InputError, match=said):
         storage.begin(ALL)
 
 
@@ -265,7 +267,7 @@ def test_storage_of_format_1_is_brought_to_the_present_one_unless_the_project_wa
     with pytest.raises(InputError, match=r"format 1, which an older Mooring wrote.*large"):
         storage.begin((PACKETS, SMALL))
     upgraded = storage.begin(ALL)
-    assert json.loads((layout.root / MARK).read_text())["format"] == 2
+    assert json.loads((layout.root / MARK).read_text())["format"] == FORMAT
     record = read_record(upgraded.root)
     assert record is not None
     assert set(record.fragments) == {"packets", "small", "large"}
