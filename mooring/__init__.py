@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 from mooring.errors import EngineError, InfeasibleError, InputError, MooringError, UnsupportedError
 
 if TYPE_CHECKING:
+    from mooring.controller.deciding.decider import Decider
+    from mooring.placement.deadline import Deadline
     from mooring.placement.placement import Placement
+    from mooring.placement.policy import Context, Policy
     from mooring.problem.problem import Problem
     from mooring.run import Plan, compare, evaluate, headroom, plan
     from mooring.simulator.data_plane.simulate import simulate
@@ -18,12 +21,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Context",
+    "Deadline",
+    "Decider",
     "EngineError",
     "InfeasibleError",
     "InputError",
     "MooringError",
     "Placement",
     "Plan",
+    "Policy",
     "Problem",
     "UnsupportedError",
     "compare",
@@ -34,7 +41,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Context": "mooring.placement.policy",
+    "Deadline": "mooring.placement.deadline",
+    "Decider": "mooring.controller.deciding.decider",
     "Placement": "mooring.placement.placement",
+    "Policy": "mooring.placement.policy",
     "Problem": "mooring.problem.problem",
     "Plan": "mooring.run",
     "compare": "mooring.run",

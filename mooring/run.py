@@ -26,6 +26,7 @@ from mooring.placement.judging.explanation import Explanation, explain
 from mooring.placement.judging.network_explanation import NetworkExplanation
 from mooring.placement.limited_moves import hold_immovable, limit_moves
 from mooring.placement.placement import Placement
+from mooring.placement.placement_file import SomePlacement, SomeProblem, placement_of, problem_of
 from mooring.placement.policy import Context, Policy, Subject
 from mooring.placement.signatures import shared_operators
 from mooring.policies.catalogue import make_policy
@@ -34,7 +35,7 @@ from mooring.problem.problem import Problem
 from mooring.progress import Report, silent
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """A placement, and the reasons to believe in it, which are worked out when they are asked for."""
 
@@ -44,6 +45,10 @@ class Plan:
     placement: Placement
     model: LoadModel = field(repr=False)
     seed: int = 0
+
+    def __repr__(self) -> str:
+        problem = self.placement.problem
+        return f"Plan({self.policy}: {len(problem.operators)} operators on {len(problem.sites)} sites)"
 
     @cached_property
     def metrics(self) -> dict[str, object]:
@@ -105,15 +110,15 @@ class Plan:
 
 
 def plan(
-    problem: Problem,
+    problem: SomeProblem,
     policy: str | Policy = "rod",
     *,
     seed: int = 0,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, object] | None = None,
     steps: int | None = None,
     deadline: Deadline = NO_DEADLINE,
     progress: Report = silent,
-    current: Placement | None = None,
+    current: SomePlacement | None = None,
     max_moves: int | None = None,
 ) -> Plan:
     """Place a problem's operators and judge the result.
@@ -129,6 +134,8 @@ def plan(
     >>> round(plan(problem, "rod").metrics["feasible_ratio"], 3)
     1.0
     """
+    problem = problem_of(problem)
+    current = None if current is None else placement_of(current, problem)
     chosen = make_policy(policy, settings or {}) if isinstance(policy, str) else policy
     reason = chosen.unsupported(problem)
     if reason is not None:
@@ -158,21 +165,27 @@ def plan(
 
 
 def evaluate(
-    problem: Problem, placement: Placement, *, points: int | None = None, seed: int = 0
+    problem: SomeProblem, placement: SomePlacement, *, points: int | None = None, seed: int = 0
 ) -> dict[str, object]:
-    """The metrics of any placement of the problem; where it leaves out queries, of the rest."""
+    """The metrics of any placement of the problem; where it leaves out queries, of the rest.
+
+    `points`: how many combinations of rates are looked at.
+    """
+    problem = problem_of(problem)
+    placement = placement_of(placement, problem)
     judged = placement.problem if placement.rejected else problem
     return evaluate_placement(build_load_model(judged), placement, points=points, seed=seed)
 
 
 def compare(
-    problem: Problem,
+    problem: SomeProblem,
     policies: Sequence[str],
     *,
     seed: int = 0,
     progress: Report = silent,
 ) -> dict[str, Plan | str]:
     """Several policies on one problem; a policy that refuses or finds nothing is reported in words."""
+    problem = problem_of(problem)
     results: dict[str, Plan | str] = {}
     for done, name in enumerate(policies):
         progress(done / len(policies), name)
@@ -184,7 +197,9 @@ def compare(
     return results
 
 
-def headroom(problem: Problem, placement: Placement) -> dict[str, object]:
+def headroom(problem: SomeProblem, placement: SomePlacement) -> dict[str, object]:
     """By what factor all rates, and each stream's alone, can grow before which site saturates."""
+    problem = problem_of(problem)
+    placement = placement_of(placement, problem)
     judged = placement.problem if placement.rejected else problem
     return headroom_metric(build_load_model(judged), placement)

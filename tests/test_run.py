@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,3 +72,37 @@ def test_headroom_is_the_factor_to_the_first_full_site() -> None:
     room = mooring.headroom(problem, placement)
     assert room["factor"] == pytest.approx(1 / (100 * 300e-6))
     assert room["site"] == "a"
+
+
+def test_every_function_takes_objects_plain_data_and_file_names(tmp_path: Path) -> None:
+    problem_file, plan_file = tmp_path / "problem.json", tmp_path / "plan.json"
+    problem_file.write_text(json.dumps(SMALL))
+    made = mooring.plan(small(), seed=1)
+    plan_file.write_text(json.dumps(made.document(0.0)))
+    sites = dict(made.placement.as_dict())
+    for problem in (small(), SMALL, problem_file, str(problem_file)):
+        assert mooring.plan(problem, seed=1).placement == made.placement
+        assert mooring.compare(problem, ["rod"], seed=1).keys() == {"rod"}
+        for placement in (made, made.placement, sites, plan_file, str(plan_file)):
+            assert mooring.evaluate(problem, placement) == mooring.evaluate(small(), made.placement)
+            assert mooring.headroom(problem, placement) == mooring.headroom(small(), made.placement)
+            assert mooring.plan(problem, current=placement, max_moves=0).placement == made.placement
+            report = mooring.simulate(problem, placement, seconds=0.2)
+            assert report.as_json() == mooring.simulate(small(), made.placement, seconds=0.2).as_json()
+
+
+def test_settings_are_python_values_or_words() -> None:
+    for settings in ({"balanced": False}, {"balanced": "false"}):
+        assert mooring.plan(small(), "random", settings=settings) is not None
+    with pytest.raises(mooring.InputError, match="expected true or false"):
+        mooring.plan(small(), "random", settings={"balanced": 3})
+    with pytest.raises(mooring.InputError, match="balanced"):
+        mooring.plan(small(), "random", settings={"balanecd": True})
+
+
+def test_what_is_shown_of_a_plan_fits_on_a_line() -> None:
+    problem = generate_problem(GraphParameters(operators=50), np.random.default_rng(3))
+    made = mooring.plan(problem)
+    assert repr(made) == "Plan(rod: 50 operators on 10 sites)"
+    assert repr(problem).startswith("Problem(50 operators, ")
+    assert repr(made.placement).endswith(", and 42 more)")

@@ -20,8 +20,11 @@ FragmentSites = NewType("FragmentSites", Mapping[str, str])
 being started or has failed, the fragments that run nowhere are missing.
 """
 
+_SHOWN = 8
+"""Fragments that a placement names where it is shown in one line."""
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Placement:
     problem: Problem
     site_of_fragment: Ints
@@ -35,6 +38,11 @@ class Placement:
             raise ValueError(f"{sites.shape} sites for {len(self.problem.fragments)} fragments")
         sites.flags.writeable = False
         object.__setattr__(self, "site_of_fragment", sites)
+
+    def __repr__(self) -> str:
+        shown = [f"{name}: {site}" for name, site in list(self.by_fragment().items())[:_SHOWN]]
+        more = len(self.site_of_fragment) - len(shown)
+        return f"Placement({', '.join(shown)}{f', and {more} more' if more else ''})"
 
     def __eq__(self, other: object) -> bool:
         return (

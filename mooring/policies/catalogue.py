@@ -40,11 +40,11 @@ POLICIES = {
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
-def make_policy(name: str, settings: Mapping[str, str] | None = None) -> Policy:
-    """The policy of that name; settings are values in words, as `--set NAME=VALUE` gives them.
+def make_policy(name: str, settings: Mapping[str, object] | None = None) -> Policy:
+    """The policy of that name; settings are Python values, or in words as `--set NAME=VALUE` gives them.
 
-    >>> make_policy("random", {"balanced": "false"})
-    Random(balanced=False)
+    >>> make_policy("random", {"balanced": False}), make_policy("random", {"balanced": "false"})
+    (Random(balanced=False), Random(balanced=False))
     """
     if name not in POLICIES:
         refuse_reference(name, POLICIES, "policy", "a policy")
@@ -52,9 +52,10 @@ def make_policy(name: str, settings: Mapping[str, str] | None = None) -> Policy:
     hints = get_type_hints(kind)
     known = [field.name for field in dataclasses.fields(kind)]
     values: dict[str, object] = {}
-    for setting, text in (settings or {}).items():
+    for setting, given in (settings or {}).items():
         if setting not in known:
             refuse_reference(setting, known, f"{name}.{setting}", f"a setting of policy {name}")
+        text = "none" if given is None else str(given)
         values[setting] = parse_setting(text, hints[setting], f"{name}.{setting}")
     policy: Policy = kind(**values)
     return policy

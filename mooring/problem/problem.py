@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mooring.problem.history import RateHistory
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Problem:
     """Immutable. Build one with `Problem.load`, `Problem.from_dict` or a generator, all of which validate."""
 
@@ -39,6 +39,10 @@ class Problem:
     """Past rates of the streams that have any, sampled together."""
     changes: Changes = ()
     """What happens while it runs. Plans are made for what is now."""
+
+    def __repr__(self) -> str:
+        parts = (self.operators, "operators"), (self.streams, "streams"), (self.queries, "queries")
+        return f"Problem({', '.join(f'{len(of)} {what}' for of, what in parts)} on {len(self.sites)} sites)"
 
     @staticmethod
     def load(path: str | Path) -> Problem:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mooring.cli.input.files import read_placement
 from mooring.cli.input.parsing import Parser
 from mooring.cli.output.terminal import Terminal
 from mooring.placement.placement import Placement
+from mooring.placement.placement_file import read_placement
 from mooring.problem.problem import Problem
 from mooring.run import plan
 

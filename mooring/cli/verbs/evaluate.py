@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from mooring.cli.input.files import read_placement
 from mooring.cli.input.parsing import Parser, add_problem
 from mooring.cli.input.problem_source import add_measured, load_problem
 from mooring.cli.output.tables import latency_table, metric_lines, rejections, site_table
@@ -16,6 +15,7 @@ from mooring.errors import InfeasibleError
 from mooring.load.build import build_load_model
 from mooring.load.limits import require_some_capacity
 from mooring.placement.checker import violations
+from mooring.placement.placement_file import read_placement
 from mooring.problem.fingerprint import fingerprint
 from mooring.run import evaluate
 

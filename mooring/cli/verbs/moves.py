@@ -10,7 +10,6 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from mooring.cli.input.files import read_placement
 from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.input.site_leaving import known_problem, leave_or_return, step_line
 from mooring.cli.output.terminal import Terminal
@@ -20,6 +19,7 @@ from mooring.deployment.moves import Effect, MoveList
 from mooring.errors import EngineError, InputError, MooringError
 from mooring.placement.admission import require_all_queries
 from mooring.placement.placement import FragmentSites
+from mooring.placement.placement_file import read_placement
 from mooring.quantity import quantity
 from mooring.spark.runs.asker import this_asker
 from mooring.spark.runs.found_run import find_run

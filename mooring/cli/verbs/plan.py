@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from mooring.cli.input.clock import Timed, deadline_in
-from mooring.cli.input.files import read_placement, write_text
+from mooring.cli.input.files import write_text
 from mooring.cli.input.parsing import Parser, add_problem, count, seconds, settings
 from mooring.cli.input.problem_source import (
     left_sites,
@@ -28,6 +28,7 @@ from mooring.cli.output.terminal import Terminal, as_json_text
 from mooring.controller.placing import plan_around
 from mooring.controller.replacement import closed_problem
 from mooring.errors import InputError
+from mooring.placement.placement_file import read_placement
 from mooring.policies.catalogue import make_policy
 from mooring.run import plan
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from rich.markup import escape
 
 from mooring.cli.input.background import start_in_background
-from mooring.cli.input.files import read_placement
 from mooring.cli.input.given_guards import add_guards, given_guards
 from mooring.cli.input.page_beside import add_tls, page_beside, require_service
 from mooring.cli.input.parsing import Parser, add_project, duration, names, settings
@@ -27,6 +26,7 @@ from mooring.controller.spark_run import SparkRun
 from mooring.controller.updates.update import UPDATE_PACE, Update
 from mooring.errors import EngineError, InputError
 from mooring.load.build import build_load_model
+from mooring.placement.placement_file import read_placement
 from mooring.plain_json import plain
 from mooring.service.on_demand import check_page
 from mooring.service.view.frozen_page import frozen_page

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from mooring.deployment.carry_out import carry_out
 from mooring.errors import InputError
-from mooring.placement.placement import Placement
-from mooring.problem.problem import Problem
+from mooring.placement.placement_file import SomePlacement, SomeProblem, placement_of, problem_of
 from mooring.progress import Report, silent
 from mooring.simulator.data_plane.arrivals import Arrivals
 from mooring.simulator.data_plane.binding import Behaviour
@@ -20,8 +19,8 @@ from mooring.simulator.data_plane.workload import TraceChoice, workload
 
 
 def simulate(
-    problem: Problem,
-    placement: Placement | Mapping[str, str],
+    problem: SomeProblem,
+    placement: SomePlacement,
     *,
     seconds: float = 60.0,
     warm_up_s: float = 0.0,
@@ -39,11 +38,11 @@ def simulate(
 
     The same problem, placement, options and seed give the same report, to the last bit.
 
-    >>> problem = Problem.from_dict({
+    >>> problem = {
     ...     "sites": {"a": {"capacity": 1}},
     ...     "streams": {"packets": {"rate": 500}},
     ...     "operators": {"count": {"inputs": ["packets"], "cost_us": 1000}},
-    ... })
+    ... }
     >>> report = simulate(problem, {"count": "a"}, seconds=30)
     >>> report.overloaded, round(report.sites["a"].utilisation, 1)
     (False, 0.5)
@@ -53,8 +52,8 @@ def simulate(
             f"found seconds={seconds}, warm_up_s={warm_up_s}, batch={batch}, bins={bins}",
             remedy="seconds must be > 0, warm_up_s >= 0, batch and bins >= 1",
         )
-    if not isinstance(placement, Placement):
-        placement = Placement.from_dict(problem, placement)
+    problem = problem_of(problem)
+    placement = placement_of(placement, problem)
     if isinstance(arrivals, str):
         arrivals = workload(problem, arrivals=arrivals, trace=trace, multiplier=multiplier, seed=seed)
     engine = SimulatedEngine(
