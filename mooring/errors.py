@@ -6,8 +6,13 @@ The command line turns them into one message and an exit code; nothing else in t
 from __future__ import annotations
 
 import contextlib
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+_MOST_SHOWN = 300
+"""Characters of a message that nobody here has written."""
 
 
 class MooringError(Exception):
@@ -135,3 +140,28 @@ class OvertakenError(MooringError):
     """Another process has taken over what this one ran; whatever it does from now on fails in storage."""
 
     exit_code = EngineError.exit_code
+
+
+def described(failure: BaseException) -> str:
+    """For those who read of it in a log: what Mooring raises on purpose, and what the system says of files,
+    speak for themselves; of anything else the type, the message, and where it was raised.
+    """
+    if isinstance(failure, MooringError | OSError) and str(failure):
+        return str(failure)
+    message = " ".join(str(failure).split())[:_MOST_SHOWN]
+    said = type(failure).__name__ + (f": {message}" if message else "")
+    return f"{said} ({where})" if (where := _raised_at(failure)) else said
+
+
+def _raised_at(failure: BaseException) -> str:
+    """File and line; where that is not ours, also the line of ours that called it."""
+    frames = [(Path(each.filename), each.lineno) for each in traceback.extract_tb(failure.__traceback__)]
+    if not frames:
+        return ""
+    inner = _shown(*frames[-1])
+    ours = [_shown(*frame) for frame in frames if frame[0].is_relative_to(_PACKAGE)]
+    return inner if not ours or ours[-1] == inner else f"{inner}, called at {ours[-1]}"
+
+
+def _shown(file: Path, line: int | None) -> str:
+    return f"{'/'.join(file.parts[-3:])}:{line}"

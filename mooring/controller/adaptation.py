@@ -21,6 +21,7 @@ from mooring.controller.deciding.picture import Picture
 from mooring.controller.deciding.surveyor import SurveyOptions, Surveyor
 from mooring.controller.ledger import Ledger, LedgerEntry
 from mooring.controller.move_desk import MoveDesk
+from mooring.controller.parts import Parts
 from mooring.deployment.move_times import MoveTimes
 from mooring.deployment.moves import Move
 from mooring.problem.problem import Problem
@@ -61,6 +62,9 @@ class Adaptation:
     note: Callable[[LedgerEntry], None] = lambda entry: None
     """Called with every list whose promise was held against what came."""
 
+    parts: Parts = field(default_factory=Parts)
+    """Of the run: a ledger that fails keeps nobody from deciding."""
+
     def __post_init__(self) -> None:
         self.guards = Guards(self.options)
         self.surveyor = Surveyor(self.problem, self.survey)
@@ -77,7 +81,7 @@ class Adaptation:
 
     def consider(self, observation: Observation, busy: str = "") -> Considered:
         """`busy`: what is under way that nothing else may interfere with, in words."""
-        self.ledger.take(observation)
+        self.parts.do("advice", "keeping the ledger", lambda: self.ledger.take(observation))
         answering = self.decider if isinstance(self.decider, AnsweringDecider) else None
         if answering is not None:
             answering.observe(observation, busy=self.desk.busy)
@@ -119,7 +123,8 @@ class Adaptation:
                 answering.not_begun(refusal)
             return Considered(proposal, (), refusal), False
         loads_at = partial(_loads_at, picture, moves)
-        self.ledger.promise(allowed, self.decider.name, observation.at_s, loads_at)
+        promise = partial(self.ledger.promise, allowed, self.decider.name, observation.at_s, loads_at)
+        self.parts.do("advice", "keeping the ledger", promise)
         return Considered(proposal, moves, verdict.why), False
 
     def asked_for(self, moves: Sequence[Move], asked_by: str, at_s: float) -> None:

@@ -19,7 +19,7 @@ from mooring.controller.journal import FORWARD, Journal
 from mooring.deployment.engine import Engine, MoveReport
 from mooring.deployment.move_stages import Stage
 from mooring.deployment.moves import Move
-from mooring.errors import EngineError, MooringError
+from mooring.errors import EngineError, MooringError, described
 from mooring.placement.placement import FragmentSites
 
 Progress = Callable[[int, Move, str, MoveReport | None], None]
@@ -49,11 +49,14 @@ class MoveListRun:
         progress: Progress = quiet,
         asked_by: str = "",
     ) -> None:
-        self.engine, self.journal, self.moves, self.progress = engine, journal, tuple(moves), progress
+        self.engine, self.journal, self.moves = engine, journal, tuple(moves)
+        self._tell = progress
         self.name = journal.begin_list(old, moves, asked_by)
         self.reports: list[MoveReport] = []
         self.failure: MooringError | None = None
         """Why the list was taken back, or what of it could not be."""
+        self.unshown = ""
+        """Why it could not be shown how far the list is."""
         self.owed: Literal["", "done", "rolled back"] = ""
         """The record that ends the list, while it could not be written."""
         self._course: Course = "onward"
@@ -94,8 +97,8 @@ class MoveListRun:
                 self.reports.append(self._carry_out(step, move))
             except MooringError as failure:
                 return self._turned_back(step, failure)
-            except OSError as failure:  # a full disk, say, in whatever the engine writes
-                return self._turned_back(step, EngineError(str(failure)))
+            except Exception as failure:  # a full disk, say, or a mistake of ours: the move was not done
+                return self._turned_back(step, EngineError(described(failure)))
         with self._lock:
             self._finished = self._course != "back"
         if not self._finished:
@@ -110,7 +113,7 @@ class MoveListRun:
         def reached(stage: Stage) -> None:
             self._keep_course(stage)
             self.journal.append("step", list=self.name, step=step, stage=stage)
-            self.progress(step, move, stage, None)
+            self._progress(step, move, stage, None)
 
         reached("begin")
         at = self.engine.homes().get(move.fragment)
@@ -122,7 +125,7 @@ class MoveListRun:
         figures = {"pause_s": report.pause_s, "state_bytes": report.state_bytes}
         # It is done, written or not: should the journal have no room, the next step finds out.
         self._noted("step", step=step, stage="done", **figures)
-        self.progress(step, move, "done", report)
+        self._progress(step, move, "done", report)
         return report
 
     def _keep_course(self, stage: Stage) -> None:
@@ -173,10 +176,10 @@ class MoveListRun:
                 continue
             try:
                 self.engine.move(name, move.from_site)
-            except (MooringError, OSError) as failure:
-                barred[name] = (home, f"{name} stays at {home}: {failure}")
+            except Exception as failure:
+                barred[name] = (home, f"{name} stays at {home}: {described(failure)}")
             else:
-                self.progress(at, move, "taken back", None)
+                self._progress(at, move, "taken back", None)
         return barred
 
     def _left(self) -> Ending:
@@ -185,6 +188,13 @@ class MoveListRun:
             remedy="the next `mooring run` finishes the list or takes it back, and says so",
         )
         return "left"
+
+    def _progress(self, step: int, move: Move, reached: str, report: MoveReport | None) -> None:
+        """Showing how far a list is breaks off no move."""
+        try:
+            self._tell(step, move, reached, report)
+        except Exception as failure:
+            self.unshown = described(failure)
 
     # The journal
 

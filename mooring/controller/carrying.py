@@ -20,12 +20,16 @@ class Carrier(Protocol):
 
 
 class AtOnce:
-    """It is over when `begin` returns; what it raises comes out of it."""
+    """It is over when `begin` returns."""
 
     def begin(self, work: Callable[[], None]) -> Future[None]:
         over: Future[None] = Future()
-        work()
-        over.set_result(None)
+        try:
+            work()
+        except Exception as failure:
+            over.set_exception(failure)
+        else:
+            over.set_result(None)
         return over
 
 

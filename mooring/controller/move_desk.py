@@ -17,6 +17,7 @@ from typing import Any
 from mooring.controller.apply import Ending, MoveListRun, inverse_of_last
 from mooring.controller.carrying import AtOnce, Carrier
 from mooring.controller.journal import Journal
+from mooring.controller.parts import Parts
 from mooring.deployment.engine import Engine, MoveReport
 from mooring.deployment.moves import Move, check_moves
 from mooring.deployment.requests import (
@@ -25,12 +26,13 @@ from mooring.deployment.requests import (
     LeaveRequest,
     Mailbox,
     MoveRequest,
+    Request,
     ReturnRequest,
     SiteRequest,
     StopNotice,
     shown_asker,
 )
-from mooring.errors import MooringError
+from mooring.errors import MooringError, OvertakenError, described
 from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
 
@@ -93,6 +95,8 @@ class MoveDesk:
     """Called with requests not to be proposed some moves."""
     on_site: Callable[[SiteRequest], None] = field(default=lambda request: None)
     """Called with requests to empty a site, or to use one again."""
+    parts: Parts = field(default_factory=Parts)
+    """Of the run: where what goes wrong beside the moves themselves is reported."""
     stopped_by: str = ""
     """Who said that the run is about to be ended."""
     _ending: bool = False
@@ -103,24 +107,35 @@ class MoveDesk:
     def serve(self) -> bool:
         """Serve what is asked for; whether anything may have moved since the last call."""
         self._write_what_is_owed()
-        moved = self._look_after_list()
+        moved, served = self._look_after_list(), False
         for _ in range(_MOST_AT_ONCE):
             if (request := self.mailbox.take()) is None:
                 break
-            self.mailbox.sweep()
-            match request:
-                case MoveRequest():
-                    self._begin(request, self.engine.homes())
-                case AbortRequest():
-                    self._abort(request)
-                case LeaveRequest() | ReturnRequest():
-                    self.on_site(request)
-                case DismissRequest():
-                    self.on_dismiss(request)
-                case StopNotice():
-                    self.stopped_by = shown_asker(request.asked_by)
+            served = True
+            try:
+                self._serve_one(request)
+            except OvertakenError:
+                raise
+            except Exception as failure:  # it is taken out of the box, so nobody else answers it
+                self._refuse(request.id, f"it cannot be carried out: {described(failure)}")
+                self.parts.failed("data plane", "carrying out a request", failure)
             moved |= self._look_after_list()
+        if served:
+            self.parts.do("publishing", "removing old answers", self.mailbox.sweep)
         return moved
+
+    def _serve_one(self, request: Request) -> None:
+        match request:
+            case MoveRequest():
+                self._begin(request, self.engine.homes())
+            case AbortRequest():
+                self._abort(request)
+            case LeaveRequest() | ReturnRequest():
+                self.on_site(request)
+            case DismissRequest():
+                self.on_dismiss(request)
+            case StopNotice():
+                self.stopped_by = shown_asker(request.asked_by)
 
     @property
     def busy(self) -> bool:
@@ -201,8 +216,12 @@ class MoveDesk:
 
         self._under_way = listed
         if request.id != _FROM_WITHIN:
-            self.begun(moves, asked_by)
-        listed.over = self.carrier.begin(carry_out)
+            self.parts.do("advice", "keeping the ledger", lambda: self.begun(moves, asked_by))
+        try:
+            listed.over = self.carrier.begin(carry_out)
+        except Exception as failure:  # no thread to be had, say
+            listed.over = Future()
+            listed.over.set_exception(failure)
         return None
 
     def _reply(self, name: str, answer: Mapping[str, Any]) -> None:
@@ -233,24 +252,27 @@ class MoveDesk:
         self._under_way = None
         run = listed.run
         assert run is not None
-        try:
-            listed.over.result()
-        finally:
-            self.moved(self.engine.homes())
+        why = "" if run.failure is None else str(run.failure)
+        if (raised := listed.over.exception()) is not None:
+            why = f"it broke off, and the next run decides by the journal: {described(raised)}"
+            self.parts.failed("data plane", "carrying out a list of moves", raised)
+        elif run.unshown:
+            self.parts.failed("publishing", "answering how far a list is", run.unshown)
         self._unwritten = run if run.owed else None
+        self.moved(self.engine.homes())
         if listed.ending == "done":
             self.done(run.reports, listed.asked_by)
-        if listed.ended is not None:
-            listed.ended(listed.ending)
+        if (ended := listed.ended) is not None:
+            self.parts.do("data plane", "ending a list of moves", lambda: ended(listed.ending))
         where = {"placement": dict(self.engine.homes()), "steps": listed.steps}
-        why = "" if run.failure is None else str(run.failure)
         if listed.aborts and listed.ending == "aborted":
             why += f" (asked for by {shown_asker(listed.aborts[0].asked_by) or 'somebody'})"
         state = {"done": "done", "aborted": "aborted"}.get(listed.ending, "failed")
         answers = {listed.request.id: state, **dict.fromkeys((a.id for a in listed.aborts), state)}
         for name, said in answers.items():
+            answer = {"state": said, **where, **({"why": why} if why else {})}
             with contextlib.suppress(OSError):
-                self._reply(name, {"state": said, **where, **({"why": why} if why else {})})
+                self._reply(name, answer)
         return True
 
     def _write_what_is_owed(self) -> None:

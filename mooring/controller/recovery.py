@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mooring.errors import MooringError
+from mooring.errors import OvertakenError, described
 from mooring.placement.placement import FragmentSites
 
 State = Literal["running", "waiting", "held", "given up", "idle"]
@@ -242,8 +242,10 @@ class Recovery:
             return
         try:
             chosen = self.choose(self.placement, {*self.lost, *self.left})
-        except MooringError as failure:
-            self.note(now_s, f"{', '.join(stranded)} wait for their site: {failure}")
+        except OvertakenError:
+            raise
+        except Exception as failure:  # a policy may raise anything; what runs goes on
+            self.note(now_s, f"{', '.join(stranded)} wait for their site: {described(failure)}")
             return
         for name in stranded:
             fragment = self._fragments[name]

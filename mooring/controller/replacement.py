@@ -15,7 +15,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from mooring.errors import InfeasibleError, MooringError
+from mooring.errors import InfeasibleError
 from mooring.load.build import build_load_model
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.operator import Operator
@@ -40,7 +40,7 @@ def replace_lost(
     reduced = _reduced(problem, sites, lost, waiting)
     try:
         chosen = plan(reduced).by_fragment()
-    except MooringError:  # such as: their fixed load alone is more than the sites left can take
+    except Exception:  # such as: their fixed load alone is more than the sites left can take
         chosen = FragmentSites({})
     result = dict(sites)
     for name in orphans:

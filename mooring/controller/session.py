@@ -4,18 +4,21 @@ It is made from a problem, an engine, a clock and a mailbox, and cannot tell Spa
 It owns what a run needs beside: the journal of what was done, the recovery from faults, the desk that
 answers requests for moves, and the decider whose proposals it publishes. Who shows or steers a run (the
 command line, a web page, a test) does it through this object.
+
+Whatever is done in a turn is a part of the run that fails by itself (`parts.py`): advice, measurement and
+publishing end neither the run nor a turn of its data plane.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from mooring.controller.adaptation import Act, Adaptation
+from mooring.controller.adaptation import Act, Adaptation, Considered
 from mooring.controller.carrying import AtOnce, Carrier
 from mooring.controller.deciding.decider import Decider, Observation
-from mooring.controller.deciding.evaluation import Evaluator
+from mooring.controller.deciding.evaluation import Evaluation, Evaluator
 from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.deciding.surveyor import SurveyOptions
@@ -24,15 +27,16 @@ from mooring.controller.ledger import LedgerEntry
 from mooring.controller.left_sites import LeftSites
 from mooring.controller.looks import Book, Look
 from mooring.controller.move_desk import MoveDesk
+from mooring.controller.parts import Parts
 from mooring.controller.recovery import Incident, Recovery, RecoveryOptions
 from mooring.controller.replacement import replace_lost
 from mooring.controller.supervision import Reviver, Supervisor
 from mooring.deployment.carry_out import carry_out
 from mooring.deployment.clock import Clock
-from mooring.deployment.engine import LOOK_S, FallibleEngine, MoveReport
+from mooring.deployment.engine import LOOK_S, FallibleEngine, Measurement, MoveReport
 from mooring.deployment.moves import Move
 from mooring.deployment.requests import DismissRequest, Mailbox, shown_asker
-from mooring.errors import EngineError
+from mooring.errors import EngineError, MooringError, OvertakenError, described
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
 
@@ -80,6 +84,8 @@ class RunSession:
         """
         self.problem, self.engine, self.clock = problem, engine, clock
         self.journal, self.book = journal, book
+        self._reviver, self._replan, self._alive = reviver, replan, alive
+        self.parts = Parts(self.note, clock.monotonic_s, alive)
         self.desk = MoveDesk(
             engine,
             problem,
@@ -87,8 +93,9 @@ class RunSession:
             mailbox,
             carrier or AtOnce(),
             now_s=clock.now_s,
-            moved=book.placed,
+            moved=self._publish_placement,
             done=self._moved,
+            parts=self.parts,
             whole=self.placement,
             lost_sites=lambda: {**self.left_sites.reasons, **self.supervisor.recovery.lost},
             begun=lambda moves, asked_by: self.adaptation.asked_for(moves, asked_by, clock.now_s()),
@@ -105,6 +112,7 @@ class RunSession:
             past_moves=journal.past_moves,
             tell=self.note,
             note=self._note_entry,
+            parts=self.parts,
         )
         self.left_sites = LeftSites(
             problem,
@@ -113,7 +121,7 @@ class RunSession:
             picture=lambda: self.adaptation.picture,
             where=self.placement,
             lost=lambda: self.supervisor.recovery.lost,
-            replan=replan,
+            replan=self._planned,
             stand_still=self._stand_still,
             tell=self.note,
         )
@@ -124,13 +132,16 @@ class RunSession:
         """What else is done with every turn, by what it is called where it fails."""
         self._evaluator = Evaluator(problem)
         self._options = options or SessionOptions()
-        self._reviver, self._replan, self._alive = reviver, replan, alive
         self._supervisor: Supervisor | None = None
         self._resting: set[str] = set()
         self._unnoted: dict[str, str] = {}
         """Fragments that were started elsewhere, while the journal does not know."""
         self._first_at: dict[str, str] = {}
         """Fragments that have not been started yet -> where the journal has them."""
+        self._unknown: set[str] = set()
+        """What could not be measured at the last look."""
+        self._untold = ""
+        """Why the last thing that happened could not be reported."""
         self._list_shown: Mapping[str, object] | None = None
         self._made_s = clock.monotonic_s()  # what happens is dated from here on, as the engine's looks are
         self._began_s = self._next_look_s = self._next_trim_s = self._made_s
@@ -156,7 +167,12 @@ class RunSession:
             left=left,
         )
         self._supervisor = Supervisor(
-            self.engine, recovery, self._reviver, changed=self._recovered, noticed=self._noticed
+            self.engine,
+            recovery,
+            self._reviver,
+            changed=self._recovered,
+            noticed=self._noticed,
+            parts=self.parts,
         )
 
     def run(self, over: Callable[[float], bool]) -> None:
@@ -168,41 +184,48 @@ class RunSession:
             self.turn()
             self.clock.sleep(self._options.tick_s)
         self._leave_list()
-        self._chore("looking at the run", self.look)
+        self._look()
 
     # The loop
 
     def turn(self) -> None:
         """Apply what is asked for and what faults call for; look and trim when it is time to."""
-        self._alive()
-        self._chore("answering requests", self._serve)
+        self._sign()
+        self._data_plane("answering requests", self._serve)
         self._show_list()
         now_s = self.clock.monotonic_s()
-        self._chore("keeping the run alive", lambda: self.supervisor.tick(now_s))
+        self._data_plane("keeping the run alive", lambda: self.supervisor.tick(now_s))
         if self._unnoted:
-            self._chore("writing the journal", self._note_placement)
+            self._data_plane("writing the journal", self._note_placement)
         for what, do in self.chores.items():
-            self._chore(what, do)
+            self._data_plane(what, do)
         if now_s >= self._next_look_s:
-            self._chore("looking after the run", lambda: self.supervisor.look(now_s))
-            self._chore("looking at the run", self.look)
+            self._data_plane("looking after the run", lambda: self.supervisor.look(now_s))
+            self._look()
             self._next_look_s = now_s + self._options.look_s
         if now_s >= self._next_trim_s:
-            self._chore("trimming the channels", self.engine.trim)
+            self._data_plane("trimming the channels", self.engine.trim)
             self._next_trim_s = now_s + self._options.trim_s
 
     def look(self) -> Look:
         """Collect, evaluate, decide, act where that is allowed, and tell everybody."""
         began_s = self.clock.monotonic_s()
         observation = self.collect()
-        evaluation = self._evaluator.evaluate(observation)
-        considered = self.adaptation.consider(observation, self._busy())
+        evaluation = self.parts.do(
+            "advice", "evaluating the rates", lambda: self._evaluator.evaluate(observation)
+        )
+        considered = self.parts.do(
+            "advice", "deciding", lambda: self.adaptation.consider(observation, self._busy())
+        ) or Considered(None, (), f"deciding failed: {self.troubles().get('advice: deciding', '')}")
+        adapting = self.parts.do(
+            "publishing", "showing what is proposed", lambda: self.adaptation.as_json(considered)
+        )
         look = Look(
             observation,
-            evaluation,
+            evaluation or Evaluation({}),
             considered,
             self.desk.under_way(),
-            self.adaptation.as_json(considered),
+            adapting or {},
             dict(self.left_sites.left),
             self.clock.monotonic_s() - began_s,
             self.edit,
@@ -211,22 +234,30 @@ class RunSession:
         return look
 
     def collect(self) -> Observation:
-        measured, resting = self.engine.measure(), frozenset(self._resting)
+        """Where nothing could be measured, nothing is known: that is not the same as figures of zero."""
+        measured = self.parts.do("measurement", "measuring the run", self.engine.measure)
+        if measured is not None:
+            for what, why in measured.unknown.items():
+                self.parts.failed("measurement", what, why)
+            for what in self._unknown - measured.unknown.keys():
+                self.parts.works("measurement", what)
+            self._unknown = set(measured.unknown)
         return Observation(
             self.clock.now_s(),
             self.engine.homes(),
-            measured,
+            measured or Measurement(at_s=self.clock.now_s(), seconds=0.0),
             self.troubles(),
             self.placement(),
             frozenset({*self.supervisor.recovery.lost, *self.left_sites.left}),
-            resting,
+            frozenset(self._resting),
         )
 
     def apply(self, look: Look) -> None:
         """Publish what was found."""
-        self.book.write(look.observation.troubles, look.remarks())
-        for watcher in self.watchers:
-            watcher(look)
+        troubles = {**look.observation.troubles, **self.parts.troubles()}
+        self._publish("writing the status", lambda: self.book.write(troubles, look.remarks()))
+        for number, watcher in enumerate(self.watchers, start=1):
+            self._publish(f"showing the run ({number})", partial(watcher, look))
 
     # What else there is to know
 
@@ -238,6 +269,8 @@ class RunSession:
     def troubles(self) -> dict[str, str]:
         """What is not as it should be, by the fragment, site or channel concerned."""
         found = self.supervisor.troubles()
+        if self._untold:
+            found["publishing: reporting what happens"] = self._untold
         return {what: why for what, why in found.items() if what not in self._resting}
 
     def placement(self) -> FragmentSites:
@@ -258,8 +291,15 @@ class RunSession:
             self.supervisor.expect(site)
 
     def note(self, what: str) -> None:
-        """Something that happened, for the report."""
-        self._tell(Incident(self.clock.monotonic_s(), what))
+        """Something that happened, for the report; what is not shown is lost, and everything else goes on."""
+        try:
+            self.book.incident(self.clock.monotonic_s() - self._made_s, what)
+        except OvertakenError:
+            raise
+        except Exception as failure:
+            self._untold = described(failure)
+        else:
+            self._untold = ""
 
     # Fragments that nobody needs
 
@@ -279,15 +319,40 @@ class RunSession:
 
     # Inside
 
-    def _chore(self, what: str, do: Callable[[], object]) -> None:
-        try:
-            do()
-        except (OSError, EngineError) as failure:
-            self._alive()  # nothing works for one that was overtaken, and that is all there is to say
-            self.supervisor.failed(what, failure, self.clock.monotonic_s())
+    def _data_plane(self, what: str, do: Callable[[], object]) -> None:
+        self.parts.do("data plane", what, do)
+
+    def _publish(self, what: str, do: Callable[[], object]) -> None:
+        self.parts.do("publishing", what, do)
+
+    def _sign(self) -> None:
+        """A sign of life for the lease. Whether it can be looked up is one matter, whether the run has lost
+        its storage another.
+        """
+        self._data_plane("keeping the lease", self._alive)
+
+    def _look(self) -> None:
+        self.parts.do("measurement", "looking at the run", self.look)
 
     def _replaced(self, sites: FragmentSites, lost: Collection[str]) -> FragmentSites:
-        return replace_lost(self.adaptation.as_seen, sites, lost, self._replan)
+        seen = self.parts.do("advice", "going by the measured rates", lambda: self.adaptation.as_seen)
+        try:
+            return replace_lost(seen or self.problem, sites, lost, self._planned)
+        except (MooringError, OvertakenError):
+            raise
+        except Exception as failure:  # what was measured fits no load model: go by what the problem states
+            self.parts.failed("advice", "going by the measured rates", failure)
+            return replace_lost(self.problem, sites, lost, self._planned)
+
+    def _planned(self, problem: Problem) -> Placement:
+        """By the policy; one that raises what it should not is reported, and taken for one without a plan."""
+        try:
+            return self._replan(problem)
+        except MooringError:
+            raise
+        except Exception as failure:
+            self.parts.failed("advice", "placing what has no site", failure)
+            raise EngineError(f"the policy failed: {described(failure)}") from failure
 
     def _stand_still(self, site: str, fragments: Collection[str]) -> None:
         """Stop what may run nowhere else; it waits until its site is used again."""
@@ -298,12 +363,12 @@ class RunSession:
 
     def _recovered(self, started: FragmentSites) -> None:
         """All that was due has been started."""
-        self.adaptation.recovered(self.clock.now_s())
         self._unnoted |= {name: at for name, at in started.items() if self._first_at.pop(name, None) != at}
-        self.engine.settled()
-        self.book.placed(self.placement())
         if self._unnoted:
-            self._note_placement()
+            self._data_plane("writing the journal", self._note_placement)
+        self._data_plane("holding sites to their capacity", self.engine.settled)
+        self._advise(lambda: self.adaptation.recovered(self.clock.now_s()))
+        self._publish_placement(self.placement())
 
     def _note_placement(self) -> None:
         """A full disk keeps the journal behind; it is written as soon as there is room."""
@@ -311,9 +376,27 @@ class RunSession:
         self._unnoted = {}
 
     def _moved(self, reports: Sequence[MoveReport], asked_by: str) -> None:
-        self.engine.settled()  # a site that joined or came back gets no more than its capacity from now on
-        self.adaptation.moved([report.fragment for report in reports], self.clock.now_s())
-        self.book.moved(self.clock.monotonic_s() - self._made_s, reports, asked_by)
+        # A site that joined or came back gets no more than its capacity from now on.
+        self._data_plane("holding sites to their capacity", self.engine.settled)
+        self._advise(
+            lambda: self.adaptation.moved([report.fragment for report in reports], self.clock.now_s())
+        )
+        at_s = self.clock.monotonic_s() - self._made_s
+        self._publish("writing the report", lambda: self.book.moved(at_s, reports, asked_by))
+
+    def _advise(self, do: Callable[[], object]) -> None:
+        """Tell the advisers of something that happened. They must not miss it because they failed before."""
+        try:
+            do()
+        except OvertakenError:
+            raise
+        except Exception as failure:
+            self.parts.failed("advice", "following what happened", failure)
+        else:
+            self.parts.works("advice", "following what happened")
+
+    def _publish_placement(self, sites: FragmentSites) -> None:
+        self._publish("showing the placement", lambda: self.book.placed(sites))
 
     def _dismissed(self, request: DismissRequest) -> None:
         asked_by = shown_asker(request.asked_by)
@@ -324,8 +407,7 @@ class RunSession:
 
     def _note_entry(self, entry: LedgerEntry) -> None:
         """What a list promised and what came of it. A journal without room is no reason to stop."""
-        with contextlib.suppress(EngineError):
-            self.journal.append("ledger", **entry.as_json())
+        self._data_plane("writing the ledger", lambda: self.journal.append("ledger", **entry.as_json()))
 
     def _busy(self) -> str:
         """What nothing else may interfere with: a list of moves, or a fault that recovery is answering."""
@@ -347,16 +429,16 @@ class RunSession:
         """How far the list under way is, as soon as that changes."""
         if (now := self.desk.under_way()) != self._list_shown:
             self._list_shown = now
-            self._chore("writing the status", self._noticed)
+            self._noticed()
 
     def _leave_list(self) -> None:
         """The run ends: see the move that is under way to its end, in bounded time."""
         self.desk.halt()
-        self._chore("answering requests", self._serve)
+        self._data_plane("answering requests", self._serve)
         until_s = self.clock.monotonic_s() + self._options.list_patience_s
         while self.desk.busy and self.clock.monotonic_s() < until_s:
-            self._alive()
-            self._chore("answering requests", self._serve)
+            self._sign()
+            self._data_plane("answering requests", self._serve)
             self._show_list()
             self.clock.sleep(self._options.tick_s)
         if (left := self.desk.under_way()) is not None:
@@ -365,8 +447,11 @@ class RunSession:
             self._tell(Incident(self.clock.monotonic_s(), f"{what}: the next run decides by the journal"))
 
     def _noticed(self) -> None:
-        self.book.noticed(self.engine.homes(), self.troubles(), self.desk.under_way())
+        self._publish(
+            "amending the status",
+            lambda: self.book.noticed(self.engine.homes(), self.troubles(), self.desk.under_way()),
+        )
 
     def _tell(self, incident: Incident) -> None:
         """Dated now: the turn may have begun long ago, where a site did not answer."""
-        self.book.incident(self.clock.monotonic_s() - self._made_s, incident.what)
+        self.note(incident.what)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
+from mooring.controller.parts import Parts
 from mooring.controller.recovery import JOINS, Recovery, Start
 from mooring.deployment.engine import FallibleEngine
-from mooring.errors import EngineError, MooringError, SiteLostError
+from mooring.errors import EngineError, OvertakenError, SiteLostError, described
 from mooring.placement.placement import FragmentSites
 
 _PASSING = ("No space left on device", "Disk quota exceeded", "Too many open files", "Read-only file system")
@@ -38,19 +40,23 @@ class Supervisor:
     """Called before and after each start that is due. A start takes seconds, and those who look on meanwhile
     should learn why.
     """
+    parts: Parts = field(default_factory=Parts)
+    """Of the run."""
     _batches_at_start: dict[str, int] = field(default_factory=dict)
     _lost_channels: dict[str, str] = field(default_factory=dict)
-    _chores: dict[str, str] = field(default_factory=dict)
     _losses_s: dict[str, list[float]] = field(default_factory=dict)
     _held_back: dict[str, float] = field(default_factory=dict)
     """Site that flaps -> when it is used again."""
 
     def tick(self, now_s: float) -> None:
         """Often: sites that died or came back, and fragments that are due. Asks no site that runs well."""
-        for trouble in self.engine.dead_sites():
+        for trouble in self.parts.do("data plane", "looking for dead sites", self.engine.dead_sites) or ():
             self._lose_site(trouble.site, trouble.failure, now_s)
         for site in self.reviver.returned():
-            self.engine.clear_leftovers(site)
+            # Fenced off, and ended only to save the site its work: it is used either way.
+            self.parts.do(
+                "data plane", f"ending leftovers at {site}", partial(self.engine.clear_leftovers, site)
+            )
             self._returned(site, now_s)
         for site in [site for site, until_s in self._held_back.items() if until_s <= now_s]:
             del self._held_back[site]
@@ -70,10 +76,17 @@ class Supervisor:
     def look(self, now_s: float) -> None:
         """Every few seconds: ask every fragment how it is."""
         self._compare_notes(now_s)
-        self._check_channels(now_s)
+        self.parts.do("data plane", "checking the channels", lambda: self._check_channels(now_s))
+        self.parts.do("measurement", "counting batches", self._count_batches)
+        self.parts.do("data plane", "inspecting the fragments", lambda: self._inspect(now_s))
+        self.tick(now_s)
+
+    def _count_batches(self) -> None:
         for fragment, count in self.engine.batches().items():
             if count > self._batches_at_start.get(fragment, 0):
                 self.recovery.progressed(fragment)
+
+    def _inspect(self, now_s: float) -> None:
         for trouble in self.engine.inspect():
             if trouble.fragment is None:
                 self._lose_site(trouble.site, trouble.failure, now_s)
@@ -82,19 +95,11 @@ class Supervisor:
             ):
                 self.engine.forget(trouble.fragment)
                 self._failed(trouble.fragment, trouble.failure, now_s)
-        self.tick(now_s)
 
     def expect(self, site: str) -> None:
         """A site joins the run: it is used once it is up."""
         self.recovery.lost[site] = JOINS
         self.reviver.look_after(site)
-
-    def failed(self, what: str, failure: Exception, now_s: float) -> None:
-        """A chore of the run failed (a full disk, say); said once until it works again."""
-        said = f"{what} failed: {failure}"
-        if self._chores.get(what) != said:
-            self._chores[what] = said
-            self.recovery.note(now_s, said)
 
     def troubles(self) -> dict[str, str]:
         """What is not as it should be, by the fragment, site or channel concerned."""
@@ -102,7 +107,7 @@ class Supervisor:
         for name, said in self.reviver.refusals().items():
             sites[f"site {name}"] = f"lost: {said}"
         channels = {f"channel {name}": why for name, why in self._lost_channels.items()}
-        return {**sites, **channels, **self.recovery.troubles()}
+        return {**sites, **channels, **self.recovery.troubles(), **self.parts.troubles()}
 
     def _compare_notes(self, now_s: float) -> None:
         """A failed move may leave a fragment idle."""
@@ -157,17 +162,22 @@ class Supervisor:
             self.engine.start(order.fragment, order.site)
         except SiteLostError as failure:
             self._lose_site(order.site, failure, now_s)
-        except MooringError as failure:
+        except OvertakenError:
+            raise
+        except (
+            Exception
+        ) as failure:  # whatever it was: the fragment is in trouble, and everything else goes on
             self._failed(order.fragment, failure, now_s)
         else:
-            self._batches_at_start[order.fragment] = self.engine.batches().get(order.fragment, 0)
+            if (counts := self.parts.do("measurement", "counting batches", self.engine.batches)) is not None:
+                self._batches_at_start[order.fragment] = counts.get(order.fragment, 0)
             self.recovery.started(order.fragment, order.site)
             return True
         return False
 
-    def _failed(self, fragment: str, failure: MooringError, now_s: float) -> None:
+    def _failed(self, fragment: str, failure: Exception, now_s: float) -> None:
         passing = any(sign in str(failure) for sign in _PASSING)
-        self.recovery.failed(fragment, str(failure), now_s, passing=passing)
+        self.recovery.failed(fragment, described(failure), now_s, passing=passing)
 
     def _check_channels(self, now_s: float) -> None:
         """Stop who writes or reads a channel that lost files, before rows are silently left out."""

@@ -79,6 +79,10 @@ class Measurement:
     queries: Mapping[str, QueryReport] = field(default_factory=dict)
     latency_ms: Floats | None = None
     """One-way between sites in the problem's order, as they measure it to each other; None: nobody does."""
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    """What could not be measured this time, such as "measuring join", and why. Its figures are missing above,
+    and nothing else is.
+    """
 
 
 @dataclass(frozen=True)

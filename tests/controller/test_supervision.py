@@ -229,13 +229,6 @@ def test_recovery_follows_a_move_and_starts_what_a_failed_one_left_idle() -> Non
     assert engine.running == {"ingest": "a", "count": "b"}
 
 
-def test_a_chore_that_fails_is_said_once() -> None:
-    _, _, supervisor, told = supervised()
-    for now in range(5):
-        supervisor.failed("trimming the channels", OSError("disk full"), float(now))
-    assert told == ["trimming the channels failed: disk full"]
-
-
 def test_a_site_that_flaps_is_held_back_longer_each_time_and_its_leftovers_are_still_ended() -> None:
     engine, revival, supervisor, told = supervised()
     used_again_s = []
