@@ -21,9 +21,9 @@ from mooring.controller.deciding.picture import Picture
 from mooring.controller.deciding.surveyor import SurveyOptions, Surveyor
 from mooring.controller.ledger import Ledger, LedgerEntry
 from mooring.controller.move_desk import MoveDesk
-from mooring.controller.parts import Parts
 from mooring.deployment.move_times import MoveTimes
 from mooring.deployment.moves import Move
+from mooring.deployment.parts import Parts
 from mooring.problem.problem import Problem
 
 Act = Literal["propose", "apply"]

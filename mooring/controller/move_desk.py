@@ -17,9 +17,9 @@ from typing import Any
 from mooring.controller.apply import Ending, MoveListRun, inverse_of_last
 from mooring.controller.carrying import AtOnce, Carrier
 from mooring.controller.journal import Journal
-from mooring.controller.parts import Parts
 from mooring.deployment.engine import Engine, MoveReport
 from mooring.deployment.moves import Move, check_moves
+from mooring.deployment.parts import Parts
 from mooring.deployment.requests import (
     AbortRequest,
     DismissRequest,

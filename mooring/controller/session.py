@@ -27,7 +27,6 @@ from mooring.controller.ledger import LedgerEntry
 from mooring.controller.left_sites import LeftSites
 from mooring.controller.looks import Book, Look
 from mooring.controller.move_desk import MoveDesk
-from mooring.controller.parts import Parts
 from mooring.controller.recovery import Incident, Recovery, RecoveryOptions
 from mooring.controller.replacement import replace_lost
 from mooring.controller.supervision import Reviver, Supervisor
@@ -35,6 +34,7 @@ from mooring.deployment.carry_out import carry_out
 from mooring.deployment.clock import Clock
 from mooring.deployment.engine import LOOK_S, FallibleEngine, Measurement, MoveReport
 from mooring.deployment.moves import Move
+from mooring.deployment.parts import Parts
 from mooring.deployment.requests import DismissRequest, Mailbox, shown_asker
 from mooring.errors import EngineError, MooringError, OvertakenError, described
 from mooring.placement.placement import FragmentSites, Placement

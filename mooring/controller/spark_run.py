@@ -18,6 +18,7 @@ from mooring.controller.joining import Joining
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Beginning, Wish, begin
 from mooring.controller.session import RunSession, SessionOptions
+from mooring.deployment.parts import Parts
 from mooring.deployment.update_order import UpdateOrder
 from mooring.errors import EngineError, MooringError, OvertakenError
 from mooring.problem.problem import Problem
@@ -124,6 +125,8 @@ class SparkRun:
                     carrier=InBackground(),
                     alive=prepared.hold.pulse.sign,
                 )
+                book.parts = session.parts
+                session.chores["keeping the lease alive"] = prepared.hold.pulse.check
                 if update is None:
                     joining = Joining(
                         prepared.layout,
@@ -144,7 +147,7 @@ class SparkRun:
                 self.stopped_by = session.desk.stopped_by
                 revival.close()
                 engine.stop_all(patience_s=2 * project.settings.trigger_s + 5)
-                engine.trim()
+                session.parts.do("data plane", "trimming the channels", engine.trim)
         except OvertakenError:  # the report, like everything else, is somebody else's
             raise
         except MooringError as failure:
@@ -209,10 +212,16 @@ class SparkRun:
             yield post
 
     def end(self, how: str) -> None:
-        """Write the report; `how` says why it ended."""
+        """Write the report; `how` says why it ended. The run is over, and a report that cannot be drawn or
+        written does not make it a failure.
+        """
         self.record.ended = how
         with contextlib.suppress(EngineError):  # the report says it too
             self.journal.append("stop", why=how, asked_by=self.stopped_by)
-        with contextlib.suppress(MooringError, OSError):  # the report is worth writing without it
+        with contextlib.suppress(Exception):  # the report is worth writing without it
             self.record.tables = [table.as_json() for table in find_tables(self.prepared.project.spec_file)]
-        write_report(self.record, self.prepared.project.work_folder, self.frame)
+        folder, parts = self.prepared.project.work_folder, Parts(self.note)
+        if not parts.do(
+            "publishing", "drawing the report", lambda: write_report(self.record, folder, self.frame)
+        ):
+            parts.do("publishing", "writing the report", lambda: write_report(self.record, folder))

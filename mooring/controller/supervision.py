@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from mooring.controller.parts import Parts
 from mooring.controller.recovery import JOINS, Recovery, Start
 from mooring.deployment.engine import FallibleEngine
+from mooring.deployment.parts import Parts
 from mooring.errors import EngineError, OvertakenError, SiteLostError, described
 from mooring.placement.placement import FragmentSites
 
@@ -87,7 +87,16 @@ class Supervisor:
                 self.recovery.progressed(fragment)
 
     def _inspect(self, now_s: float) -> None:
-        for trouble in self.engine.inspect():
+        found = self.engine.inspect()
+        odd = {trouble.fragment: str(trouble.failure) for trouble in found if trouble.unknown}
+        for fragment in self.recovery.placement:
+            if fragment in odd:
+                self.parts.failed("measurement", f"inspecting {fragment}", odd[fragment])
+            else:
+                self.parts.works("measurement", f"inspecting {fragment}")
+        for trouble in found:
+            if trouble.unknown:
+                continue
             if trouble.fragment is None:
                 self._lose_site(trouble.site, trouble.failure, now_s)
             elif self.recovery.state_of(trouble.fragment) == "running" and not self.engine.in_move(

@@ -104,6 +104,8 @@ class Trouble:
     fragment: str | None
     """None: the site itself."""
     failure: EngineError
+    unknown: bool = False
+    """How the fragment is could not be found out, so that nothing is done about it."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from mooring.errors import described
 from mooring.runtime.hosted_by_name import HOSTED
 from mooring.runtime.hosted_protocol import HostedProtocol
 from mooring.runtime.project_members import ProjectMembers
@@ -56,7 +57,9 @@ def embedded_agents(
     make_certificates(found.certificates, found.members.names)
     for site in sites:
         _log_of(found, site).unlink(missing_ok=True)
-    agents = [_EmbeddedAgent(partial(_start, project, found, site, hosts)) for site in sites]
+    agents = [
+        _EmbeddedAgent(partial(_start, project, found, site, hosts), _log_of(found, site)) for site in sites
+    ]
     over = threading.Event()
     again = again or StartingAgain()
     watching = threading.Thread(target=_watch, args=(agents, over, again), name="agents", daemon=True)
@@ -73,9 +76,10 @@ def embedded_agents(
 
 
 class _EmbeddedAgent:
-    def __init__(self, start: Callable[[], subprocess.Popen[bytes]]) -> None:
-        self._start, self._child = start, start()
+    def __init__(self, start: Callable[[], subprocess.Popen[bytes]], log_file: Path) -> None:
+        self._start, self._child, self._log_file = start, start(), log_file
         self._began_s, self._pause_s = time.monotonic(), 0.0
+        self._said = ""
 
     def keep_up(self, again: StartingAgain) -> None:
         """Start it again if it has ended, not too soon after the last time."""
@@ -90,9 +94,17 @@ class _EmbeddedAgent:
         self._pause_s = min(max(2.0 * self._pause_s, again.first_pause_s), again.longest_pause_s)
         self._child, self._began_s = self._start(), time.monotonic()
 
+    def failed(self, failure: Exception) -> None:
+        """It could not be started again: said once in its log, where there is room for that."""
+        if self._said != (said := described(failure)):
+            self._said = said
+            with contextlib.suppress(OSError), self._log_file.open("a") as log:
+                log.write(f"the agent cannot be started again: {said}\n")
+
     def tell_to_end(self) -> None:
         assert self._child.stdin is not None
-        self._child.stdin.close()
+        with contextlib.suppress(OSError):
+            self._child.stdin.close()
 
     def end(self) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -104,8 +116,10 @@ class _EmbeddedAgent:
 def _watch(agents: Sequence[_EmbeddedAgent], over: threading.Event, again: StartingAgain) -> None:
     while not over.wait(again.first_pause_s):
         for agent in agents:
-            with contextlib.suppress(OSError):  # no room for another process now
+            try:
                 agent.keep_up(again)
+            except Exception as failure:  # no room for another process now, say: tried again after a pause
+                agent.failed(failure)
 
 
 def _start(project: Path, found: ProjectMembers, site: str, hosts: Sequence[str]) -> subprocess.Popen[bytes]:

@@ -8,12 +8,13 @@ the oldest first, and counted.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mooring.errors import EngineError
+from mooring.errors import EngineError, described
 from mooring.protocols.protocol import Data
 from mooring.runtime.durable_state import DurableState
 from mooring.runtime.hosted_protocol import HostedProtocol
@@ -26,6 +27,7 @@ from mooring.runtime.transport.wire import Envelope, Kind
 
 MOST_LETTERS = 10_000
 _START_S = 30.0
+_ENDED = "the runner's end of the agents' network has ended, and is there again with the next run: {why}"
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ class RunnerPost:
         return self._endpoint.reached
 
     def poll(self) -> list[Letter]:
-        """What has come since the last time, oldest first."""
+        """What has come since the last time, oldest first; `EngineError` if nothing can come any more."""
+        self._refuse_ended()
         letters = []
         while self._letters:
             letters.append(self._letters.popleft())
@@ -93,12 +96,21 @@ class RunnerPost:
         self._later(site, "request", protocol, request)
 
     def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
+        with contextlib.suppress(RuntimeError):  # it has ended by itself
+            self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
         self._state.close()
 
     def _later(self, site: str, kind: Kind, protocol: str, content: Data) -> None:
-        self._loop.call_soon_threadsafe(self._endpoint.send, site, kind, protocol, content)
+        self._refuse_ended()
+        try:
+            self._loop.call_soon_threadsafe(self._endpoint.send, site, kind, protocol, content)
+        except RuntimeError as ended:
+            raise EngineError(_ENDED.format(why=ended)) from ended
+
+    def _refuse_ended(self) -> None:
+        if self._failure is not None:
+            raise EngineError(_ENDED.format(why=described(self._failure))) from self._failure
 
     def _run(self) -> None:
         try:

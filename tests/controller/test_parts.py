@@ -1,4 +1,4 @@
-"""Advice, measurement and publishing fail by themselves: the data plane goes on, and the failure is reported."""
+"""Advice, measurement and publishing fail by themselves: the data plane goes on, and the failure is said."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 
 from mooring.controller.deciding.decider import Proposal
 from mooring.controller.deciding.picture import Picture
-from mooring.controller.parts import Parts
 from mooring.controller.placing import Wish
 from mooring.controller.scenario.simulated_run import MemoryBook, SimulatedRun, simulated_run
 from mooring.controller.session import SessionOptions
 from mooring.deployment.engine import MoveReport
 from mooring.deployment.move_stages import Reached, ignored
 from mooring.deployment.moves import Move
+from mooring.deployment.parts import Parts
 from mooring.errors import OvertakenError, described
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem

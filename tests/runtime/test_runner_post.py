@@ -105,3 +105,14 @@ def test_there_is_one_runner_at_a_time(project: ProjectMembers) -> None:
     with RunnerPost(project, [CLERK]), pytest.raises(EngineError, match="already runs"):
         RunnerPost(project, [CLERK])
     RunnerPost(project, [CLERK]).close()
+
+
+def test_a_post_that_has_ended_by_itself_says_so_and_can_still_be_closed(project: ProjectMembers) -> None:
+    with RunnerPost(project, [CLERK]) as post:
+        loop = post._loop
+        loop.call_soon_threadsafe(lambda: [task.cancel() for task in asyncio.all_tasks(loop)])
+        post._thread.join(PATIENCE_S)
+        with pytest.raises(EngineError, match=r"has ended.*CancelledError"):
+            post.poll()
+        with pytest.raises(EngineError, match="has ended"):
+            post.send("berlin", "clerk", "hello")

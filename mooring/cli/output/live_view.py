@@ -58,7 +58,7 @@ def _queries(snapshot: Snapshot) -> Table:
             f"{query.rows_per_s:.1f}",
             str(query.rows),
             "" if query.latency_s is None else f"{query.latency_s:.1f} s",
-            str(query.files_behind),
+            "?" if query.files_behind is None else str(query.files_behind),
         )
     return table
 

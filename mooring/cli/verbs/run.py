@@ -24,6 +24,7 @@ from mooring.controller.journal import Journal
 from mooring.controller.placing import Wish
 from mooring.controller.spark_run import SparkRun
 from mooring.controller.updates.update import UPDATE_PACE, Update
+from mooring.deployment.parts import is_aside
 from mooring.errors import EngineError, InputError
 from mooring.load.build import build_load_model
 from mooring.placement.placement_file import read_placement
@@ -346,7 +347,7 @@ def _reported(terminal: Terminal, project: Project, record: RunRecord) -> int:
         troubles |= {name: each["why"] for name, each in fragments.items() if each["state"] != "done"}
     for name, what in troubles.items():
         terminal.note(f"at the end, {name}: {what}")
-    return EngineError.exit_code if troubles else 0
+    return EngineError.exit_code if any(not is_aside(name) for name in troubles) else 0
 
 
 def _where(project: Project) -> str:

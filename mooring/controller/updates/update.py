@@ -34,6 +34,7 @@ class Update:
     _waits_since_s: dict[str, float] = field(default_factory=dict)
     _next_ask_s: float = 0.0
     _stuck: bool = False
+    _fails_since_s: float | None = None
 
     def __post_init__(self) -> None:
         """The fragments that nothing is waited for have been started by the session."""
@@ -42,7 +43,17 @@ class Update:
         self.session.chores["carrying on the update"] = self.step
 
     def step(self) -> None:
-        """Take in what has ended, and let begin what may."""
+        """Take in what has ended, and let begin what may. An update that can do neither for long is over."""
+        try:
+            self._step()
+        except Exception:
+            now_s = self._now_s()
+            self._fails_since_s = now_s if self._fails_since_s is None else self._fails_since_s
+            self._stuck |= now_s - self._fails_since_s >= PATIENCE_S
+            raise
+        self._fails_since_s = None
+
+    def _step(self) -> None:
         asked_s = self._now_s()
         if asked_s < self._next_ask_s:
             return

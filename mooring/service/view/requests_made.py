@@ -11,7 +11,7 @@ from typing import Any
 
 from mooring.controller.asking import Step
 from mooring.deployment.moves import Move, MoveList
-from mooring.errors import InputError, MooringError
+from mooring.errors import InputError, described
 from mooring.service.view.errors import BusyError, ChangedError, NotYetError
 from mooring.service.view.run_view import RunView
 
@@ -127,8 +127,8 @@ class RequestsMade:
         try:
             answer = ask(told)
             state, why = str(answer["state"]), str(answer.get("why", ""))
-        except MooringError as failure:
-            state, why = "failed", str(failure)
+        except Exception as failure:  # or it would be under way for good, and take one of the places
+            state, why = "failed", described(failure)
         with self._lock:
             made.update(state=state, why=why)
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from mooring.deployment.clock import Clock
-from mooring.errors import EngineError, OvertakenError
+from mooring.errors import EngineError, OvertakenError, described
 from mooring.spark.ownership.owner import Ownership
 
 PATIENCE_S = 300.0
@@ -34,6 +34,7 @@ class Pulse:
         self._own, self._clock, self._patience_s, self._also = own, clock, patience_s, also
         self._sign_s = self._beat_s = clock.monotonic_s()
         self._overtaken: OvertakenError | None = None
+        self._failure = ""
         self._over = threading.Event()
 
     def sign(self) -> None:
@@ -46,6 +47,11 @@ class Pulse:
             raise self._overtaken
         if self._sign_s - self._beat_s > self._own.record.lease_s / 2:
             self._own.check()
+
+    def check(self) -> None:
+        """`EngineError` with the reason while the lease cannot be kept alive: others may take over then."""
+        if self._failure:
+            raise EngineError(self._failure)
 
     @property
     def overtaken(self) -> bool:
@@ -61,8 +67,10 @@ class Pulse:
             self._also()
         except OvertakenError as overtaken:
             self._overtaken = overtaken
-        except (EngineError, OSError):  # the storage is away or full: tried again with the next beat
+        except Exception as failure:  # the storage is away or full, say: tried again with the next beat
+            self._failure = described(failure)
             return False
+        self._failure = ""
         return not self.overtaken
 
     @contextlib.contextmanager

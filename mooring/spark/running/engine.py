@@ -23,7 +23,7 @@ from mooring.deployment.engine import (
     Trouble,
 )
 from mooring.deployment.move_stages import Reached, ignored
-from mooring.errors import EngineError
+from mooring.errors import EngineError, described
 from mooring.placement.placement import FragmentSites
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.running.channel_readers import ChannelReaders
@@ -36,7 +36,7 @@ from mooring.spark.running.progress import Progress
 from mooring.spark.running.roster import Roster
 from mooring.spark.running.run_meters import RunMeters
 from mooring.spark.running.site_clocks import SiteClocks
-from mooring.spark.running.snapshot import SiteSnapshot, Snapshot
+from mooring.spark.running.snapshot import FragmentSnapshot, SiteSnapshot, Snapshot
 from mooring.spark.running.warming import Warmth
 from mooring.spark.sites.site_calls import SiteCalls
 from mooring.spark.sites.sites import SiteHandles
@@ -213,16 +213,20 @@ class SparkEngine:
 
     def snapshot(self) -> Snapshot:
         """What happened since the last call."""
+        odd = {}
         for running in self.roster.running():
-            self.progress.ask(running)
+            try:
+                self.progress.ask(running)
+            except Exception as failure:  # one fragment's answer costs no other its figures
+                odd[running.name] = described(failure)
         with self._fencing:
-            self._seen = self._meters.snapshot(time.time())
+            self._seen = self._meters.snapshot(time.time(), {**self.progress.odd, **odd})
         return self._seen
 
     @property
     def last_snapshot(self) -> Snapshot:
-        """As the last look found it."""
-        return self._seen or self.snapshot()
+        """As the last look found it; without figures where nothing could be measured yet."""
+        return self._seen or Snapshot(time.time(), 0.0)
 
     def _is_saturated(self, site: SiteSnapshot) -> bool:
         """Whether it got done all that it could: its control group held it back all the time, or, where that
@@ -238,6 +242,13 @@ class SparkEngine:
         """The same in the words all engines share; a load that cannot be told is left out."""
         before_s = self._meters.began_s if self._seen is None else self._seen.at_s
         seen = self.snapshot()
+        unknown = dict(seen.unknown)
+        fragments = {}
+        for name, each in seen.fragments.items():
+            try:
+                fragments[name] = self._fragment_report(name, each)
+            except Exception as failure:
+                unknown[f"measuring {name}"] = described(failure)
         return Measurement(
             at_s=seen.at_s,
             seconds=seen.at_s - before_s,
@@ -251,22 +262,23 @@ class SparkEngine:
                 )
                 for name, site in seen.sites.items()
             },
-            fragments={
-                name: FragmentReport(
-                    each.site,
-                    True,
-                    each.rows_in_per_s,
-                    each.rows_out_per_s,
-                    self._meters.busy_cores(name),
-                    cores_estimated=True,
-                    epoch=newest_number(self.layout.checkpoints(name)),
-                )
-                for name, each in seen.fragments.items()
-            },
+            fragments=fragments,
             queries={
                 name: QueryReport(
                     each.rows_per_s, None if each.latency_s is None else 1000.0 * each.latency_s, None
                 )
                 for name, each in seen.queries.items()
             },
+            unknown=unknown,
+        )
+
+    def _fragment_report(self, name: str, seen: FragmentSnapshot) -> FragmentReport:
+        return FragmentReport(
+            seen.site,
+            True,
+            seen.rows_in_per_s,
+            seen.rows_out_per_s,
+            self._meters.busy_cores(name),
+            cores_estimated=True,
+            epoch=newest_number(self.layout.checkpoints(name)),
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.errors import PySparkException
 
 from mooring.deployment.engine import Trouble
-from mooring.errors import EngineError, SiteLostError
+from mooring.errors import EngineError, OvertakenError, SiteLostError, described
 from mooring.spark.pipeline.cut_changes import interrupted
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.running.fragment_query import RunningFragment, flow_failure
@@ -68,6 +68,10 @@ class Health:
             return Trouble(site, None, lost)
         except PySparkException as unanswered:
             return _unanswered(name, self.sites[site], unanswered)
+        except OvertakenError:
+            raise
+        except Exception as odd:  # a mistake of ours says nothing about the fragment, which runs
+            return Trouble(site, name, EngineError(f"it cannot be inspected: {described(odd)}"), unknown=True)
         if failure is not None:
             return Trouble(
                 site, name, self._full_disk(name) or flow_failure(self.layout, name, site, str(failure))

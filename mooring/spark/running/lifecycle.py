@@ -153,7 +153,7 @@ class Lifecycle:
 
         try:
             self.calls.ask(stopped.site, close)
-        except (PySparkException, SiteLostError):
+        except Exception:  # whatever it was: it has stopped or is behind the fence, and is ended later
             self.roster.leave_behind(stopped)
 
     def released_at_end(self, fragment: RunningFragment) -> bool:

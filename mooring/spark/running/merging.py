@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 
-from mooring.errors import EngineError
+from mooring.errors import EngineError, described
 from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.merged_file import write_merged
 from mooring.spark.storage.merges import MergePlan
@@ -73,6 +73,6 @@ class Merging:
             raise job.failure  # a disk may have room again
         self._turns.remove(job.channel)
         raise EngineError(
-            f"small files of the channel {job.channel!r} stay as they are: {job.failure}",
+            f"small files of the channel {job.channel!r} stay as they are: {described(job.failure)}",
             remedy="nothing was changed; say `merge: false` for the table in mooring.yml if that is meant",
         ) from job.failure

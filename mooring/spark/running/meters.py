@@ -94,14 +94,20 @@ class FragmentMeter:
     """When it was last heard of to have nothing to do."""
 
     def take(self, progress: Iterable[Mapping[str, Any]], ahead_s: float = 0.0) -> None:
-        """Add reports not seen before; Spark repeats recent ones, and idle ones that carry no batch."""
+        """Add reports not seen before; Spark repeats recent ones, and idle ones that carry no batch. Reports
+        that cannot be read are left out, and the first of them is raised as it failed once all others are in.
+        """
         last = self.batches[-1].number if self.batches else -1
-        self.fresh = []
+        self.fresh, odd = [], list[Exception]()
         for report in progress:
-            if "addBatch" not in (report.get("durationMs") or {}):
-                self.idle_s = max(self.idle_s, _begin_s(report, ahead_s))
+            try:
+                if "addBatch" not in (report.get("durationMs") or {}):
+                    self.idle_s = max(self.idle_s, _begin_s(report, ahead_s))
+                    continue
+                batch = batch_of(report, ahead_s)
+            except (KeyError, ValueError, TypeError, AttributeError) as failure:
+                odd.append(failure)
                 continue
-            batch = batch_of(report, ahead_s)
             if batch.number > last:
                 last = batch.number
                 self.fresh.append(batch)
@@ -111,6 +117,8 @@ class FragmentMeter:
             self.count += 1
             self.busy_s += batch.end_s - batch.begin_s
         self.batches = (self.batches + self.fresh)[-_KEPT:]
+        if odd:
+            raise odd[0]
 
     def rows_per_s(self, now_s: float, window_s: float) -> tuple[float, float]:
         """Rows read, and written as far as the sink tells, over the batches that ended in the last

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 
 from mooring.deployment.engine import MoveReport
 from mooring.deployment.move_stages import Reached, Stages, ignored
-from mooring.errors import EngineError, MooringError, SiteLostError
+from mooring.errors import EngineError, MooringError, SiteLostError, described
 from mooring.spark.running.fragment_query import (
     PreparedFragment,
     RunningFragment,
@@ -61,12 +61,17 @@ class Mover:
                 run.roster.add(self._started(prepared, stages))
             except MooringError as failure:
                 self._failed(stages, prepared, old, failure)
-            except OSError as failure:
-                self._failed(stages, prepared, old, EngineError(str(failure)))
+            except Exception as failure:  # whatever it was, the fragment runs again where it was
+                self._failed(stages, prepared, old, EngineError(described(failure)))
             pause_s = time.monotonic() - stopped_s
+            # It is done: nothing from here on may say that it is not.
             run.let_go(old)
-            run.warmth.note(to_site, handle.endpoint, stateful=stateful)
-            state_bytes = run.progress.state_bytes(name) if stateful else 0.0
+            state_bytes: float | None = 0.0
+            try:
+                run.warmth.note(to_site, handle.endpoint, stateful=stateful)
+                state_bytes = run.progress.state_bytes(name) if stateful else 0.0
+            except Exception:
+                state_bytes = None
             return MoveReport(name, old.site, to_site, pause_s, state_bytes)
 
     def _started(self, prepared: PreparedFragment, stages: Stages) -> RunningFragment:
@@ -104,6 +109,8 @@ class Mover:
             pass
         except EngineError:  # the run is over, and this is the last that is asked of the site
             prepared.discard()
+        except Exception:  # its query is behind the fence, and its session ends with the site or this run
+            pass
         if stages.on_failure == "changes nothing":
             raise failure
         run.let_go(old)

@@ -32,7 +32,8 @@ class FragmentSnapshot:
     batches: int
     batch_s: float | None
     state_rows: int
-    files_waiting: int
+    files_waiting: int | None
+    """None: a channel it reads could not be looked at."""
     state_bytes: int = 0
     rows_behind: int | None = None
     """Of the topics it reads, as its last batch found them; None where it reads none."""
@@ -44,7 +45,7 @@ class QuerySnapshot:
     rows: int
     latency_s: float | None
     """From entering the pipeline to delivery, without what windows hold back."""
-    files_behind: int
+    files_behind: int | None
     """Files appended on the way to this query that their readers have not committed."""
 
 
@@ -93,6 +94,8 @@ class Snapshot:
     """Of materialized views that have a version."""
     troubles: Mapping[str, str] = field(default_factory=dict)
     """What is not as it should be, by the fragment, site or channel concerned."""
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    """What could not be measured, and why: its figures are missing."""
 
     def rows_in_per_s(self) -> dict[str, float]:
         """Per fragment that runs."""
@@ -113,4 +116,5 @@ def snapshot_from_json(data: Mapping[str, Any]) -> Snapshot:
         {name: ChannelSnapshot(**fields) for name, fields in data["channels"].items()},
         {name: ViewSnapshot(**fields) for name, fields in (data.get("views") or {}).items()},
         dict(data.get("troubles") or {}),
+        dict(data.get("unknown") or {}),
     )

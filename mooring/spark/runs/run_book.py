@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from mooring.deployment.engine import MoveReport
+from mooring.deployment.parts import Parts
 from mooring.placement.placement import FragmentSites, operators_at
 from mooring.problem.problem import Problem
 from mooring.spark.running.engine import SparkEngine
@@ -32,23 +34,30 @@ class RunBook:
     """As of the last look."""
     update: Callable[[], dict[str, Any]] | None = None
     """Says how far an update is, where the run is one."""
+    parts: Parts = field(default_factory=Parts)
+    """Of the run."""
     _told: set[str] = field(default_factory=set)
 
     def write(self, troubles: Mapping[str, str], remarks: Mapping[str, object]) -> None:
         """The engine's last look, with what else belongs into the status file."""
-        self.snapshot = replace(self.engine.last_snapshot, troubles=dict(troubles))
-        self.record.add(self.snapshot)
-        if self.update is not None:
-            self.record.update = self.update()
-        self._tell_clocks(self.snapshot)
-        keep_short(str(self.files.log))
+        parts, troubles = self.parts, dict(troubles)
+        seen = self.engine.last_snapshot
+        self.snapshot = replace(seen, troubles=troubles)
+        parts.do("publishing", "adding to the report", partial(self.record.add, self.snapshot))
+        if (update := self.update) is not None:
+            self.record.update = parts.do("publishing", "showing the update", update) or self.record.update
+        parts.do("publishing", "comparing clocks", partial(self._tell_clocks, self.snapshot))
+        parts.do("publishing", "keeping the log short", lambda: keep_short(str(self.files.log)))
+        statistics = parts.do(
+            "publishing", "noting statistics", lambda: self.files.note_statistics(self.record)
+        )
         self.files.write_status(
             {
                 "version": 1,
                 "pipeline": self.record.pipeline,
                 "policy": self.record.policy,
                 "placement": dict(self.record.placement),
-                "statistics": self.files.note_statistics(self.record),
+                "statistics": statistics or {},
                 "update": self.record.update,
                 **self.snapshot.as_json(),
                 **remarks,

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mooring.errors import EngineError
+from mooring.errors import EngineError, described
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
 
@@ -66,15 +66,15 @@ class SiteRevival:
         while not self._over.is_set():
             try:
                 handle = self._attempt(self._sites[site])
-            except Exception as failure:  # whatever it was, the site is tried again
-                with self._lock:
-                    self._refusals[site] = str(failure) or type(failure).__name__
-            else:
                 with self._lock:
                     self._sites.replace(handle)
                     self._at_work.discard(site)
                     self._refusals.pop(site, None)
                     self._back.append(site)
+            except Exception as failure:  # whatever it was, the site is tried again
+                with self._lock:
+                    self._refusals[site] = described(failure)
+            else:
                 return
             self._over.wait(pause_s)
             pause_s = min(2 * pause_s, self._options.longest_pause_s)

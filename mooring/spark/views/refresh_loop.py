@@ -19,6 +19,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 
+from mooring.errors import EngineError, MooringError, described
 from mooring.spark.storage.views.versions import ViewVersion
 from mooring.spark.views.refresh import Refresher
 from mooring.spark.views.schedule import ViewSchedule
@@ -89,9 +90,15 @@ class RefreshLoop:
                 over = over or self._stopping.wait(_POLL_S)
         except Exception as failure:
             if not self._stopping.is_set() and not self._refresher.is_overtaken:
-                self._failure = failure
+                self._failure = self._told(failure)
         finally:
             self._schedule.end(self._view, self)
+
+    def _told(self, failure: Exception) -> Exception:
+        """What others show by its words alone; those of a mistake of ours say too little."""
+        if isinstance(failure, PySparkException | MooringError | OSError):
+            return failure
+        return EngineError(f"refreshing {self._view} failed: {described(failure)}")
 
     def _refresh(self) -> None:
         with self._schedule.turn(self._view, self._site):

@@ -328,3 +328,22 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
     (own.owned.folder / "owner.json").write_text(json.dumps({"host": 3}))
     with pytest.raises(EngineError, match="cannot be read"):
         look(tmp_path)
+
+
+def test_a_beat_that_raises_anything_is_reported_and_the_next_one_keeps_the_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread would end otherwise, and the run would go on without a lease until somebody took over."""
+    own = take(tmp_path, look(tmp_path), tmp_path)
+    pulse = Pulse(own, StillClock())
+
+    def odd() -> None:
+        raise ZeroDivisionError("float division by zero")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(own, "beat", odd)
+        assert not pulse.beat()
+    with pytest.raises(EngineError, match="ZeroDivisionError: float division by zero"):
+        pulse.check()
+    assert pulse.beat()
+    pulse.check()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +20,7 @@ from mooring.placement.placement import Placement
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.engine import SparkEngine
+from mooring.spark.running.meters import FragmentMeter
 from mooring.spark.runs.project_run import read_layout
 from mooring.spark.runs.results import read_stored
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
@@ -74,7 +75,9 @@ def engine(make_project: ProjectMaker, site: EmbeddedSite) -> Iterator[SparkEngi
     made.close()
 
 
-def test_a_moved_fragment_goes_on_with_its_state_and_its_place_in_the_channel(engine: SparkEngine) -> None:
+def test_a_moved_fragment_goes_on_with_its_state_and_its_place_in_the_channel(
+    engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = engine.layout.project.folder
     engine.start("numbers", "a")
     engine.start("counted", "a")
@@ -105,6 +108,21 @@ def test_a_moved_fragment_goes_on_with_its_state_and_its_place_in_the_channel(en
     measured = engine.measure()
     assert measured.fragments["counted"].site == "b"
     assert measured.stream_rates.keys() == {"numbers"}
+    # From now on the reports of one fragment lack a field: only its own figures are missing.
+    take = FragmentMeter.take
+
+    def odd(meter: FragmentMeter, reports: Iterable[Mapping[str, Any]], ahead_s: float = 0.0) -> None:
+        if meter is engine.progress.meters["counted"]:
+            raise KeyError("timestamp")
+        take(meter, reports, ahead_s)
+
+    monkeypatch.setattr(FragmentMeter, "take", odd)
+    measured = engine.measure()
+    assert measured.fragments.keys() == {"numbers"}
+    assert measured.stream_rates.keys() == {"numbers"}
+    assert "KeyError: 'timestamp'" in measured.unknown["measuring counted"]
+    engine.move("counted", "a")
+    assert engine.homes()["counted"] == "a"
 
 
 def test_it_is_an_engine_that_placements_are_carried_out_on(engine: SparkEngine) -> None:

@@ -15,6 +15,8 @@ from mooring.spark.running.meters import (
     hop_latency_s,
     path_latencies_s,
 )
+from mooring.spark.running.run_meters import each_known, lag_of
+from mooring.spark.running.snapshot import ChannelSnapshot
 from mooring.spark.storage.stream_logs import LogEntry
 
 
@@ -98,3 +100,28 @@ def test_a_channels_rows_are_counted_off_its_files(tmp_path: Path) -> None:
     meter.take([LogEntry(tmp_path / "x", 100, -1, 50.0), LogEntry(tmp_path / "trimmed", 30, -1, 51.0)])
     assert (meter.end, meter.rows, meter.bytes) == (5, 7, 130)
     assert meter.rates_per_s(now_s=55.0, window_s=10.0, since_s=0.0) == (0.7, 13.0)
+
+
+def test_a_report_without_a_field_is_left_out_and_all_others_count() -> None:
+    meter = FragmentMeter()
+    odd = {"batchId": 1, "durationMs": {"addBatch": 3}}  # no timestamp
+    with pytest.raises(KeyError, match="timestamp"):
+        meter.take([report(0, 1.0, 10, 5), odd, report(2, 9.0, 20, 6)])
+    assert (meter.count, meter.rows_in) == (2, 30)
+
+
+def test_what_cannot_be_measured_of_one_costs_no_other_its_figures() -> None:
+    unknown: dict[str, str] = {}
+
+    def look(name: str) -> int | None:
+        return {"a": 1, "b": None}[name]
+
+    assert each_known(["a", "x", "b"], "the site", look, unknown) == {"a": 1}
+    assert unknown.keys() == {"measuring the site x"}
+    assert unknown["measuring the site x"].startswith("KeyError: 'x' (")
+
+
+def test_files_waiting_in_a_channel_that_cannot_be_read_are_unknown_and_not_none_at_all() -> None:
+    seen = {"in": ChannelSnapshot(0.0, 0, 0, {"join": 2}, [])}
+    assert lag_of(seen, "join", ["in"]) == 2
+    assert lag_of(seen, "join", ["in", "damaged"]) is None

@@ -46,7 +46,9 @@ def test_a_site_keeps_its_files_in_its_own_folder_whatever_its_name(tmp_path: Pa
     assert file_name("a/b") != file_name("a_b") != file_name("a.b")
 
 
-def test_a_site_that_is_back_but_not_fit_for_use_is_tried_again_until_it_is(site: EmbeddedSite) -> None:
+def test_a_site_that_is_back_but_not_fit_for_use_is_tried_again_until_it_is(
+    site: EmbeddedSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It answers before its storage is mounted; and whatever else goes wrong, somebody goes on trying."""
     failures: list[Exception] = [RuntimeError("a bug"), EngineError("does not see the storage root")]
 
@@ -55,6 +57,16 @@ def test_a_site_that_is_back_but_not_fit_for_use_is_tried_again_until_it_is(site
             raise failures.pop(0)
 
     sites = SiteHandles([SiteHandle("there", 1.0, site.endpoint, None)])
+    replace = sites.replace
+
+    def replaced(handle: SiteHandle) -> None:
+        if len(raised) == 0:
+            raised.append("once")
+            raise KeyError(handle.name)
+        replace(handle)
+
+    raised: list[str] = []
+    monkeypatch.setattr(sites, "replace", replaced)
     revival = SiteRevival(sites, RevivalOptions(first_pause_s=0.01), check)
     revival.look_after("there")
     back: list[str] = []

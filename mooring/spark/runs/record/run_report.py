@@ -152,7 +152,12 @@ def _tables(record: RunRecord, last: Snapshot) -> list[str]:
         for note in [record.sites.get(name, "")]
     ]
     queries = [
-        (name, str(q.rows), "" if q.latency_s is None else f"{q.latency_s:.2f}", str(q.files_behind))
+        (
+            name,
+            str(q.rows),
+            "" if q.latency_s is None else f"{q.latency_s:.2f}",
+            "?" if q.files_behind is None else str(q.files_behind),
+        )
         for name, q in last.queries.items()
     ]
     fragments = [

@@ -18,6 +18,8 @@ from mooring.errors import OvertakenError, described
 
 T = TypeVar("T")
 Kind = Literal["data plane", "advice", "measurement", "publishing"]
+ASIDE: tuple[Kind, ...] = ("advice", "measurement", "publishing")
+"""Rows arrive without them."""
 FIRST_PAUSE_S = 5.0
 """Before a part outside the data plane is tried again; it doubles up to ..."""
 LONGEST_PAUSE_S = 300.0
@@ -37,6 +39,15 @@ class _Part:
     quiet_s: float = QUIET_S
     next_s: float = float("-inf")
     trouble: str = ""
+
+
+def is_aside(trouble: str) -> bool:
+    """Whether a trouble, by its name, concerns only what rows arrive without.
+
+    >>> is_aside("advice: deciding"), is_aside("data plane: trimming the channels"), is_aside("site a")
+    (True, False, False)
+    """
+    return trouble.split(": ")[0] in ASIDE
 
 
 class Parts:
