@@ -15,6 +15,8 @@ from pathlib import Path
 _NAME_KEPT = 40
 """Characters of the file's name in the hidden one: enough to know it by after a crash, and not too long."""
 
+_MOST_SECRET_BYTES = 65536
+
 
 def write_whole(
     path: Path,
@@ -66,6 +68,23 @@ def _permissions(path: Path) -> int | None:
     except FileNotFoundError:
         return None
     return stat.S_IMODE(found.st_mode) if stat.S_ISREG(found.st_mode) else None
+
+
+def read_private(path: Path, *, placed: bool = False) -> bytes | None:
+    """A secret, if it is one: a plain file of this user or root that nobody else can change or read. None if
+    it is not, as after a clone of a repository. `OSError` if it cannot be read.
+
+    One that somebody has `placed` there may be behind a link and readable by its group, which is how clusters
+    hand out secrets.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if placed else os.O_NOFOLLOW))
+    try:
+        found = os.fstat(handle)
+        barred = stat.S_IRWXO | stat.S_IWGRP | (0 if placed else stat.S_IRWXG)
+        mine = stat.S_ISREG(found.st_mode) and found.st_uid in (0, os.geteuid())
+        return os.read(handle, _MOST_SECRET_BYTES) if mine and not found.st_mode & barred else None
+    finally:
+        os.close(handle)
 
 
 def sync_folder(folder: Path) -> None:

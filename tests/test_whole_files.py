@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.whole_files import write_whole
+from mooring.whole_files import read_private, write_whole
 
 
 def mode_of(file: Path) -> int:
@@ -132,3 +132,16 @@ def test_the_longest_name_a_file_may_have_is_written(tmp_path: Path) -> None:
     file = tmp_path / ("n" * 255)
     write_whole(file, "x")
     assert file.read_text() == "x"
+
+
+def test_a_secret_is_one_only_while_nobody_else_could_have_it(tmp_path: Path) -> None:
+    secret, link = tmp_path / "key", tmp_path / "link"
+    secret.write_text("hush")
+    link.symlink_to(secret)
+    for mode, alone, placed in ((0o600, True, True), (0o640, False, True), (0o644, False, False)):
+        secret.chmod(mode)
+        assert (read_private(secret) is not None) == alone
+        assert (read_private(link, placed=True) is not None) == placed
+    with pytest.raises(OSError, match="symbolic links"):
+        read_private(link)
+    assert read_private(tmp_path) is None

@@ -17,6 +17,7 @@ from mooring.spark.runs.asker import this_asker
 from mooring.spark.runs.found_run import find_run
 from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.system_clock import SystemClock
+from mooring.spark.sites.process_tree import is_alive
 
 DESCRIPTION = "Ends a running pipeline cleanly."
 PATIENCE_S = 120.0
@@ -40,6 +41,12 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     finally:
         if notice is not None:
             mailbox.withdraw(notice)
+    if not stopped and found.pid is not None and is_alive(found.pid):
+        raise EngineError(
+            f"the storage is owned by process {found.pid}, whose folder does not say so: it was not "
+            "signalled",
+            remedy="`mooring stop` it in the folder that it was started for",
+        )
     terminal.document({"version": 1, "stopped": stopped})
     terminal.print("stopped" if stopped else "does not run")
     return 0

@@ -19,7 +19,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from mooring.errors import EngineError, InputError
-from mooring.whole_files import write_whole
+from mooring.whole_files import read_private, write_whole
 
 AUTHORITY_DAYS = 3650
 MEMBER_DAYS = 825
@@ -65,6 +65,8 @@ def make_certificates(folder: CertificateFolder, names: Sequence[str], days: int
             remedy="make them where authority.key is kept, or remove the folder to begin a new authority",
         )
     folder.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if folder.authority_key.is_file():
+        _check_key(folder.authority_key)
     with tempfile.TemporaryDirectory(dir=folder.folder, prefix=".making-") as made_in:
         scratch = Path(made_in)
         if not folder.authority.is_file():
@@ -116,6 +118,21 @@ def _make(
     return key.read_bytes(), certificate
 
 
+def _check_key(key: Path) -> None:
+    """One that others have read is nobody's any more, as after a clone of a repository."""
+    try:
+        secret = read_private(key, placed=True)
+    except OSError as failure:
+        raise InputError(f"cannot be read: {failure.strerror}", file=key) from None
+    if secret is None:
+        raise InputError(
+            "is a key that others can read or change, or no plain file of yours",
+            file=key,
+            remedy="if nobody else had it, make it yours and `chmod 600` it; else remove it with its "
+            "certificate and make both again (a new authority if it is authority.key)",
+        )
+
+
 def _openssl(*words: str) -> bytes:
     command = shutil.which("openssl")
     if command is None:
@@ -142,6 +159,7 @@ def tls_context(folder: CertificateFolder, name: str, *, serving: bool) -> ssl.S
                 file=needed,
                 remedy="`mooring agent PROJECT --make-certificates` makes them; copy a site's three to it",
             )
+    _check_key(folder.key(name))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if serving else ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # the certificate's own name counts (`peer_name`)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import secrets
 import socket
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ from mooring.errors import EngineError
 from mooring.service.web.guard import Guard, Rules
 from mooring.service.web.listening_place import ListeningPlace
 from mooring.service.web.tls import Tls, TlsFiles, load_tls
-from mooring.whole_files import write_whole
+from mooring.whole_files import read_private, write_whole
 
 TOKEN_FILE_NAME = "token"
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
@@ -36,20 +35,17 @@ def rules_for(address: ListeningPlace, token: str, names: Sequence[str] = ()) ->
 
 
 def project_token(folder: Path) -> str:
-    """The token of a project, made when it is first asked for: only its user can read it."""
+    """The token of a project, made when it is first asked for. One that others could read, or that is a link,
+    may be known to whoever made the folder (it came with a repository, say), so another is made.
+    """
     path = folder / TOKEN_FILE_NAME
     with contextlib.suppress(OSError):
-        known = path.read_text().strip()
+        known = (read_private(path) or b"").decode(errors="replace").strip()
         if len(known) >= 32:
             return known
     folder.mkdir(parents=True, exist_ok=True)
     token = secrets.token_urlsafe(32)
-    old = os.umask(0o077)
-    try:
-        write_whole(path, token)
-    finally:
-        os.umask(old)
-    path.chmod(0o600)
+    write_whole(path, token, mode=0o600)
     return token
 
 

@@ -150,6 +150,12 @@ def look(root: Path) -> Standing:
     return Standing("here" if _is_locked(folder / _LOCK) else "gone", generation, record, counter)
 
 
+def owner_lock(root: Path) -> Path | None:
+    """The file that the root's owner holds locked; None if nobody ever owned it."""
+    lock = current_epoch(root / OWNED) / _LOCK
+    return lock if lock.is_file() else None
+
+
 def take(root: Path, seen: Standing, project: Path, lease_s: float = LEASE_S) -> Ownership:
     """Own the root from now on, given how it was last seen. `OSError` if somebody else was quicker.
 

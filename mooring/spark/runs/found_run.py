@@ -58,7 +58,11 @@ def find_run(project: Path, clock: Clock) -> FoundRun:
         return FoundRun(files, record, files.running_pid())
     if standing.state == "here":
         there = RunFiles(Path(standing.record.project) / files.folder.name)
-        return FoundRun(there, record, standing.record.pid)
+        if (
+            there.storage() == root
+        ):  # its folder says so too: what lies in a storage is not to be taken for it
+            return FoundRun(there, record, there.running_pid() or standing.record.pid)
+        return FoundRun(files, record, files.running_pid() or standing.record.pid)
     watch, silent_s = LeaseWatch(), 0.0
     while not watch.moved and silent_s < _LISTENED_SHARE * standing.record.lease_s:
         before_s = clock.monotonic_s()

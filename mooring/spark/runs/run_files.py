@@ -19,10 +19,10 @@ from typing import Any, TextIO
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
 from mooring.spark.defining.pipeline_spec import STORAGE_NOTE
-from mooring.spark.ownership.owner import OwnerRecord, look
+from mooring.spark.ownership.owner import OwnerRecord, look, owner_lock
 from mooring.spark.pipeline.statistics.last_figures import read_last_figures, write_last_figures
 from mooring.spark.runs.record.run_report import RunRecord
-from mooring.spark.sites.process_tree import is_alive
+from mooring.spark.sites.process_tree import holds_lock, is_alive, process_handle
 from mooring.whole_files import write_whole
 
 
@@ -85,20 +85,34 @@ class RunFiles:
             return None
 
     def running_pid(self) -> int | None:
-        """The process that runs the project from this folder now, or None."""
+        """The process that runs the project from this folder now, or None. Of those that are written down,
+        one that holds a lock of the run comes first.
+        """
+        noted = self._noted_pids()
+        return next((pid for pid in noted if self._holds(pid)), next(iter(noted), None))
+
+    def _noted_pids(self) -> list[int]:
+        noted = []
         if (root := self.storage()) is not None:
             owner = look(root)
             if owner.state == "here" and owner.record is not None and self._is_of(owner.record):
-                return owner.record.pid
-        try:
-            with self._lock.open("r") as lock:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    return self._owner()
-        except FileNotFoundError:
-            return None
-        return None
+                noted.append(owner.record.pid)
+        with contextlib.suppress(FileNotFoundError), self._lock.open("r") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if (pid := self._owner()) is not None:
+                    noted.append(pid)
+        return noted
+
+    def _locks(self) -> list[Path]:
+        """What only the process that runs the project holds."""
+        root = self.storage()
+        own = None if root is None else owner_lock(root)
+        return [self._lock] if own is None else [self._lock, own]
+
+    def _holds(self, pid: int) -> bool:
+        return any(holds_lock(pid, lock) for lock in self._locks())
 
     def stop_runner(
         self, patience_s: float, waiting: Callable[[Mapping[str, Any]], None] = lambda under_way: None
@@ -109,7 +123,8 @@ class RunFiles:
         pid = self.running_pid()
         if pid is None:
             return False
-        os.kill(pid, signal.SIGTERM)
+        if not self._end(pid):
+            return False
         deadline = time.monotonic() + patience_s
         while self.running_pid() == pid or is_alive(pid):
             if time.monotonic() > deadline:
@@ -120,6 +135,23 @@ class RunFiles:
             if under_way := (self.read_status() or {}).get("list"):
                 waiting(under_way)
             time.sleep(0.1)
+        return True
+
+    def _end(self, pid: int) -> bool:
+        """Ask a process to end, if it is the run; False if there is no such process any more."""
+        try:
+            with process_handle(pid) as send:
+                if not self._holds(pid):
+                    locks = " and ".join(map(str, self._locks()))
+                    raise EngineError(
+                        f"process {pid} is written down as the one that runs the project, but does not hold "
+                        f"{locks}: it was not signalled",
+                        remedy="see what process that is and who wrote its number there; the run itself ends "
+                        "on SIGTERM",
+                    )
+                send(signal.SIGTERM)
+        except ProcessLookupError:
+            return False
         return True
 
     def copy_status_to(self, folder: Path) -> None:

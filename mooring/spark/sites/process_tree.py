@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +59,43 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def holds_lock(pid: int, file: Path) -> bool:
+    """Whether that process has a file open and locked; True where that cannot be seen at all.
+
+    A number in a file says little: whoever can write there can write another one, and numbers are given out
+    again. What a process has locked the kernel says.
+    """
+    if not can_see_processes():
+        return True
+    try:
+        wanted = os.stat(file)
+        handles = os.listdir(_PROC / str(pid) / "fd")
+    except OSError:
+        return False
+    for handle in handles:
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(_PROC / str(pid) / "fd" / handle), wanted):
+                told = (_PROC / str(pid) / "fdinfo" / handle).read_text()
+                if any(line.startswith("lock:") for line in told.splitlines()):
+                    return True
+    return False
+
+
+@contextlib.contextmanager
+def process_handle(pid: int) -> Iterator[Callable[[int], None]]:
+    """What sends a signal to that very process: not to another one that has its number by then.
+    `ProcessLookupError` if there is none.
+    """
+    if not hasattr(os, "pidfd_open"):
+        yield lambda sent: os.kill(pid, sent)
+        return
+    handle = os.pidfd_open(pid)
+    try:
+        yield lambda sent: signal.pidfd_send_signal(handle, sent)
+    finally:
+        os.close(handle)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,18 @@ def test_a_site_without_its_files_is_told_how_to_get_them(tmp_path: Path) -> Non
         tls_context(CertificateFolder(tmp_path), "athens", serving=True)
 
 
+def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    """As it lies there after a clone: whoever else has the repository is that member too."""
+    folder = CertificateFolder(tmp_path)
+    make_certificates(folder, ["one"])
+    folder.key("one").chmod(0o644)
+    with pytest.raises(InputError, match="others can read"):
+        tls_context(folder, "one", serving=False)
+    folder.authority_key.chmod(0o604)
+    with pytest.raises(InputError, match="others can read"):
+        make_certificates(folder, ["two"])
+
+
 def test_only_a_name_of_ours_is_one() -> None:
     ours, other = ("URI", "mooring:member/x"), ("URI", "spiffe://x")
     assert peer_name({"subjectAltName": (other, ours)}) == "x"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from mooring.service.web.guard import Rules
 from mooring.service.web.listening_place import ListeningPlace
-from mooring.service.web.server import called, rules_for
+from mooring.service.web.server import called, project_token, rules_for
 
 RULES = Rules("t" * 40, ["desk.example", "localhost", "*.ours.example"], reading_is_open=False)
 
@@ -42,3 +44,21 @@ def test_the_address_that_is_shown_is_one_it_answers_to(host: str, names: tuple[
     headers = {"host": f"{shown}:8443", "authorization": f"Bearer {rules.token}"}
     assert rules.refuse("GET", "/api/v1/status", headers) is None
     assert not address.is_everywhere or shown not in ("0.0.0.0", "[::]")
+
+
+def test_a_token_that_others_may_have_read_is_not_taken(tmp_path: Path) -> None:
+    """As one that came with a repository, or a link to some other file."""
+    first = project_token(tmp_path)
+    assert project_token(tmp_path) == first
+    file = tmp_path / "token"
+    file.chmod(0o644)
+    second = project_token(tmp_path)
+    assert second != first
+    assert file.stat().st_mode & 0o777 == 0o600
+    other = tmp_path / "other"
+    other.write_text("x" * 40)
+    other.chmod(0o600)
+    file.unlink()
+    file.symlink_to(other)
+    assert project_token(tmp_path) not in (first, second, "x" * 40)
+    assert other.read_text() == "x" * 40

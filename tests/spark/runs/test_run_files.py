@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,17 +18,71 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
-from mooring.spark.pipeline.project import load_project
+from mooring.spark.ownership.owner import look, take
+from mooring.spark.pipeline.project import load_project, work_folder_of
+from mooring.spark.runs.found_run import find_run
 from mooring.spark.runs.left_sessions import LeftSessions
 from mooring.spark.runs.project_run import prepared_on
 from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.sites.endpoint import close_session, open_session
+from mooring.spark.sites.process_tree import can_see_processes
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
 from mooring.spark.storage.owned_folder import newest_owned
 
 if TYPE_CHECKING:
     from mooring.spark.sites.embedded_site import EmbeddedSite
     from tests.spark.conftest import ProjectMaker
+
+
+@pytest.fixture
+def bystander() -> Iterator[int]:
+    """A process that has nothing to do with any of this."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        yield process.pid
+        assert process.poll() is None, "it was signalled"
+        process.kill()
+
+
+@pytest.mark.skipif(not can_see_processes(), reason="who holds a lock is read from /proc")
+def test_a_process_that_does_not_hold_the_run_is_not_signalled(tmp_path: Path, bystander: int) -> None:
+    files, root = RunFiles(tmp_path / "project" / ".mooring"), tmp_path / "storage"
+    with files.held():
+        (files.folder / "lock").write_text(str(bystander))
+        with pytest.raises(EngineError, match=f"process {bystander} is written down .* was not signalled"):
+            RunFiles(files.folder).stop_runner(1.0)
+    own = take(root, look(root), tmp_path / "project")
+    files.note_storage(root)
+    record = own.owned.folder / "owner.json"
+    record.write_text(record.read_text().replace(f'"pid":{os.getpid()}', f'"pid":{bystander}'))
+    assert look(root).state == "here"
+    with pytest.raises(EngineError, match=f"process {bystander} is written down .* was not signalled"):
+        files.stop_runner(1.0)
+    with files.held():  # the folder still knows who runs
+        assert RunFiles(files.folder).running_pid() == os.getpid()
+    own.release()
+
+
+@pytest.mark.skipif(not can_see_processes(), reason="who holds a lock is read from /proc")
+def test_a_storage_does_not_say_which_other_project_is_to_be_stopped(
+    tmp_path: Path, make_project: ProjectMaker
+) -> None:
+    """Its owner's record names the folder of another run, which has a storage of its own."""
+    mine = make_project("sites: {a: {capacity: 1}}")
+    other = RunFiles(tmp_path / "other" / ".mooring")
+    other.folder.mkdir(parents=True)
+    root = work_folder_of(mine) / "storage"
+    own = take(root, look(root), other.folder.parent)
+    command = [sys.executable, "-c", RUNNER, str(other.folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as runner:
+        assert runner.stdout is not None
+        assert runner.stdout.readline() == b"runs\n"
+        found = find_run(mine, SystemClock())
+        assert found.pid == os.getpid()
+        assert not found.files.stop_runner(1.0)
+        assert runner.poll() is None
+        runner.kill()
+    own.release()
 
 
 def test_a_project_is_held_by_one_process_and_free_again_afterwards(tmp_path: Path) -> None:
