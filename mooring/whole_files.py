@@ -7,6 +7,7 @@ hidden name cannot be guessed and is never a link that someone else put there.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -16,6 +17,10 @@ _NAME_KEPT = 40
 """Characters of the file's name in the hidden one: enough to know it by after a crash, and not too long."""
 
 _MOST_SECRET_BYTES = 65536
+
+_NO_FOLDERS_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF})
+"""Answers of file systems, mostly over a network, that sync no folders: a name is then as safe as they make
+it. The handle is a good one, so EBADF means the same."""
 
 
 def write_whole(
@@ -88,11 +93,12 @@ def read_private(path: Path, *, placed: bool = False) -> bytes | None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder survive a power failure."""
+    """Have the names in a folder survive a power failure. A disk that fails raises `OSError`."""
     handle = os.open(folder, os.O_RDONLY)
     try:
-        # Some network file systems refuse this for a folder; the name is then as safe as they make it.
-        with contextlib.suppress(OSError):
-            os.fsync(handle)
+        os.fsync(handle)
+    except OSError as refused:
+        if refused.errno not in _NO_FOLDERS_SYNCED:
+            raise
     finally:
         os.close(handle)

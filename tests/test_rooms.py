@@ -15,6 +15,7 @@ ROOMS = [
     "quantity",
     "whole_files",
     "disk",
+    "checksum",
     "plain_json",
     "progress",
     "problem/reading",

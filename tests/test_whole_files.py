@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -145,3 +146,32 @@ def test_a_secret_is_one_only_while_nobody_else_could_have_it(tmp_path: Path) ->
     with pytest.raises(OSError, match="symbolic links"):
         read_private(link)
     assert read_private(tmp_path) is None
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.ESTALE, errno.EDQUOT, errno.EACCES])
+def test_a_disk_that_fails_to_keep_a_name_is_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    refuse_folders(monkeypatch, number)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        write_whole(tmp_path / "plan.json", "new", on_disk=True)
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF])
+def test_file_systems_that_sync_no_folders_are_used_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    refuse_folders(monkeypatch, number)
+    write_whole(tmp_path / "plan.json", "new", on_disk=True)
+    assert (tmp_path / "plan.json").read_text() == "new"
+
+
+def refuse_folders(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    real = os.fsync
+
+    def sync(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(number, os.strerror(number))
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", sync)
