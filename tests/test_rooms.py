@@ -180,7 +180,8 @@ def test_a_room_imports_only_from_rooms_above_it() -> None:
 def test_the_tests_mirror_the_rooms() -> None:
     tests = Path(__file__).parent
     folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
-    assert not [str(folder) for folder in folders if not (ROOT / folder).is_dir()]
+    homes = {folder: ROOT.parent if folder.parts[:1] == ("lab",) else ROOT for folder in folders}
+    assert not [str(folder) for folder, home in homes.items() if not (home / folder).is_dir()]
 
 
 def test_heavy_imports_stay_in_their_homes() -> None:
@@ -249,6 +250,24 @@ def test_the_command_line_imports_inside_a_function_only_to_load_a_verb() -> Non
     main = (ROOT / "cli" / "main.py").read_text().splitlines()
     (loading,) = [number for number, line in enumerate(main, 1) if "import_module(" in line]
     assert set(inside) == {f"cli/main.py line {loading}"}
+
+
+def test_the_product_imports_nothing_that_tries_it_out() -> None:
+    outside = {"lab", "tests", "benchmarks", "examples"}
+    found = {
+        str(path.relative_to(ROOT))
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+        if name.split(".")[0] in outside
+    }
+    assert not found
 
 
 def test_no_module_is_named_after_nothing() -> None:
