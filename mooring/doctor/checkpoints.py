@@ -87,7 +87,7 @@ def _sources_lost(checkpoint: Path) -> str | None:
     """Logs of the files that sources have read, as far as batches were committed."""
     for number, batch in enumerate(stream_logs.committed_source_batches(checkpoint)):
         log = checkpoint / "sources" / str(number)
-        if batch < 0:
+        if batch is None or batch < 0:
             continue
         if stream_logs.last_batch(log) < batch:
             return f"{log} ends at batch {stream_logs.last_batch(log)}, its query has committed {batch}"

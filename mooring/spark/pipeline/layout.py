@@ -242,12 +242,18 @@ class Layout:
         folder = self.root / "channels" / file_name(dataset) / file_name(flow)
         link = self.root / "links" / file_name(flow)
         if (versions := self.views.get(dataset)) is not None:
-            return VersionChannel(flow, folder, link, self.checkpoint, self.owned, versions, self.address)
+            return VersionChannel(
+                flow, folder, link, self.checkpoint, self.owned, versions, self.address, self._inputs
+            )
         keep, results = self.keep_of(dataset), results_reader(dataset)
         table = self.pipeline.datasets.get(dataset)
         if table is not None and not table.arguments.mergeable:
             keep = replace(keep, merge=False)
-        return FileChannel(flow, folder, link, self.checkpoint, self.owned, keep, results)
+        return FileChannel(flow, folder, link, self.checkpoint, self.owned, keep, results, self._inputs)
+
+    def _inputs(self, fragment: str) -> int | None:
+        """How many channels a fragment reads; None if the pipeline has none of that name."""
+        return len(self.reads_of(fragment)) if fragment in self.fragments else None
 
 
 def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:

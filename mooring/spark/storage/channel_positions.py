@@ -49,15 +49,24 @@ class _Source:
 
 class ChannelPositions:
     def __init__(
-        self, sink_log: Path, folders: Collection[Path], checkpoint_of: Callable[[str], Path]
+        self,
+        sink_log: Path,
+        folders: Collection[Path],
+        checkpoint_of: Callable[[str], Path],
+        inputs_of: Callable[[str], int | None] = lambda reader: None,
     ) -> None:
-        """`folders`: the paths under which logs know the channel's folder."""
+        """`folders`: the paths under which logs know the channel's folder. `inputs_of`: how many channels a
+        reader reads; None if that is not known.
+        """
         self._sink_log = sink_log
+        self._inputs_of = inputs_of
         self._folders = frozenset(folders)
         self._checkpoint_of = checkpoint_of
         self._prefixes: dict[str, str | None] = {}
         """How the files of a folder are called, by its address: None where it is none of the channel's. A log
         names few, and each many times."""
+        self._unread: dict[str, int] = {}
+        """Reader -> how many of its sources have not committed any file of any channel."""
         self._clear(0, frozenset())
 
     def _clear(self, start: int, gone: frozenset[str]) -> None:
@@ -90,8 +99,17 @@ class ChannelPositions:
         self._gone = hidden
 
     def committed(self, reader: str) -> int:
-        """The position up to which every source of the reader has committed; `start` if there is none."""
+        """The position up to which every source of the reader has committed; `start` if there is none.
+
+        A query that reads a channel twice may have committed a batch in which one side has read nothing yet.
+        Its log names no file, so nothing tells which channel that side reads. It counts as this one's, unless
+        the reader has no more sources than channels, and so one for each.
+        """
         sources = [source for (name, _), source in self._sources.items() if name == reader]
+        number = len(sources) + self._unread.get(reader, 0)
+        known = sum(source.here is not None for source in sources)
+        if known < number != self._inputs_of(reader):
+            return self.start
         return min((source.position for source in sources if source.here), default=self.start)
 
     def entries_from(self, position: int) -> list[LogEntry] | None:
@@ -106,13 +124,15 @@ class ChannelPositions:
 
     def _committed_batches(self, readers: Iterable[str]) -> dict[tuple[str, Path], int]:
         """Of the sources that have committed anything from files."""
-        return {
-            (reader, checkpoint / "sources" / str(number)): batch
-            for reader in readers
-            for checkpoint in [self._checkpoint_of(reader)]
-            for number, batch in enumerate(committed_source_batches(checkpoint))
-            if batch >= 0
-        }
+        found, self._unread = dict[tuple[str, Path], int](), {}
+        for reader in readers:
+            checkpoint = self._checkpoint_of(reader)
+            for number, batch in enumerate(committed_source_batches(checkpoint)):
+                if batch == -1:
+                    self._unread[reader] = self._unread.get(reader, 0) + 1
+                elif batch is not None:
+                    found[reader, checkpoint / "sources" / str(number)] = batch
+        return found
 
     def _read_on(self, committed: dict[tuple[str, Path], int]) -> bool:
         """False if anything but longer logs was found; what is known is then of no use any more."""

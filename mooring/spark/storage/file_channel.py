@@ -68,8 +68,11 @@ class FileChannel(ChannelLog):
         owned: OwnedFolder,
         keep: Keep = ALL,
         results: str = "results",
+        inputs_of: Callable[[str], int | None] = lambda reader: None,
     ) -> None:
-        """`results`: the reader that stands for those outside, for whom rows are kept as `keep` says."""
+        """`results`: the reader that stands for those outside, for whom rows are kept as `keep` says.
+        `inputs_of`: how many channels a reader reads; None if that is not known.
+        """
         self.name = name
         self.folder = folder
         self.link = link
@@ -78,7 +81,7 @@ class FileChannel(ChannelLog):
         self._owned = owned
         self._keep, self._results = keep, results
         self._note_file = owned.channel_note(folder.name)
-        self._positions = ChannelPositions(self.sink_log, (folder, link), checkpoint_of)
+        self._positions = ChannelPositions(self.sink_log, (folder, link), checkpoint_of, inputs_of)
         self.merges = Merges(folder, self.sink_log, owned, self._write_note)
         self._entries_when_planned = 0
         self.holds = Holds()
@@ -317,7 +320,7 @@ class FileChannel(ChannelLog):
         for reader in note["readers"]:
             checkpoint = self._checkpoint_of(reader)
             for number, batch in enumerate(stream_logs.committed_source_batches(checkpoint)):
-                if batch >= 0:  # else it has read no files, and may be a source that keeps no log of them
+                if batch is not None and batch >= 0:  # else there is no log, or nothing in it
                     logs[f"{number} of {reader}"] = checkpoint / "sources" / str(number)
         for name, log in logs.items():
             doubtful = note["doubtful"].setdefault(name, [])

@@ -31,6 +31,8 @@ _USUAL_INTERVAL = 10
 """Spark's default; the first compacted file of a log is at most so far in."""
 _LISTINGS = 20
 """How often a log is listed that lacks a file."""
+_NOTHING_READ = "-"
+"""What an offsets file says of a source that has read nothing."""
 _NUMBERED = re.compile(r"(\d+)(\.compact)?")
 
 
@@ -102,8 +104,10 @@ def source_entries(log: Path, upto_batch: int) -> list[LogEntry]:
     return [entry for entry in _entries(log) if entry.batch <= upto_batch]
 
 
-def committed_source_batches(checkpoint: Path) -> list[int]:
-    """For each source of a query, the last batch of its log that the query has committed (-1: none)."""
+def committed_source_batches(checkpoint: Path) -> list[int | None]:
+    """For each source of a query, the last batch of its log that the query has committed (-1: it has read
+    nothing). None for those without a log of files (`rate`, sockets).
+    """
     committed = _last_number(checkpoint / "commits")
     if committed is None:
         return []
@@ -114,13 +118,15 @@ def committed_source_batches(checkpoint: Path) -> list[int]:
     return [_log_offset(line) for line in lines[2:]]
 
 
-def _log_offset(line: str) -> int:
-    """Of one source in an offsets file; those without a log of files (`rate`, sockets) write other things."""
+def _log_offset(line: str) -> int | None:
+    """Of one source in an offsets file."""
+    if line.strip() == _NOTHING_READ:
+        return -1
     try:
         offset = json.loads(line)
     except ValueError:
-        return -1
-    return int(offset.get("logOffset", -1)) if isinstance(offset, dict) else -1
+        return None
+    return int(offset["logOffset"]) if isinstance(offset, dict) and "logOffset" in offset else None
 
 
 def last_committed_batch(checkpoint: Path) -> int | None:

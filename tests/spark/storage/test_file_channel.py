@@ -115,25 +115,31 @@ def test_no_file_is_lost_told_twice_or_kept_for_ever(
     assert len(sink_entries(spark.log)) <= 3
 
 
-def _channel(folder: Path) -> FileChannel:
+def _channel(folder: Path, inputs: int | None = None) -> FileChannel:
+    """`inputs`: how many channels every reader reads."""
     return FileChannel(
         "c",
         folder / "channel",
         folder / "link",
         lambda reader: next(folder.glob(f"{reader}*"), folder / reader),
         unowned(folder),
+        inputs_of=lambda reader: inputs,
     )
 
 
-def commit(reader: Path, batch: int, sources: list[list[str]]) -> None:
-    """Write a reader's logs for one batch, with the files that each of its sources took in."""
+def commit(reader: Path, batch: int, sources: list[list[str] | None]) -> None:
+    """Write a reader's logs for one batch, with the files that each of its sources took in; None for one that
+    has read nothing so far.
+    """
     for number, paths in enumerate(sources):
+        if paths is None:
+            continue
         (reader / "sources" / str(number)).mkdir(parents=True, exist_ok=True)
         lines = [json.dumps({"path": path, "timestamp": 0, "batchId": batch}) for path in paths]
         (reader / "sources" / str(number) / str(batch)).write_text("\n".join(["v1", *lines]))
     for part in ("offsets", "commits"):
         (reader / part).mkdir(parents=True, exist_ok=True)
-    offsets = [json.dumps({"logOffset": batch}) for _ in sources]
+    offsets = ["-" if paths is None else json.dumps({"logOffset": batch}) for paths in sources]
     (reader / "offsets" / str(batch)).write_text("\n".join(["v1", "{}", *offsets]))
     (reader / "commits" / str(batch)).write_text("v1\n{}")
 
@@ -153,6 +159,32 @@ def test_a_query_that_reads_a_channel_twice_has_read_what_both_its_sources_have(
     assert Path(second).exists()
     commit(spark.reader, 1, [[second], []])
     assert channel.state().committed["reader"] == 2
+
+
+def test_a_side_of_a_self_join_that_has_read_nothing_yet_has_not_read_what_the_other_has(
+    tmp_path: Path,
+) -> None:
+    """The file came between the two listings of the query's first batch."""
+    spark, channel = FakeSpark(tmp_path), _channel(tmp_path, inputs=1)
+    channel.create()
+    channel.register("reader")
+    spark.append()
+    first = str(sink_entries(spark.log)[0].path)
+    commit(spark.reader, 0, [[first], None])
+    assert channel.state().committed["reader"] == 0
+    assert channel.trim().items == 0
+    commit(spark.reader, 1, [[], [first]])
+    assert channel.state().committed["reader"] == 1
+
+
+def test_a_channel_is_trimmed_though_another_one_of_its_reader_has_no_rows_yet(tmp_path: Path) -> None:
+    """A reader with as many sources as channels has one for each."""
+    spark, channel = FakeSpark(tmp_path), _channel(tmp_path, inputs=2)
+    channel.create()
+    channel.register("reader")
+    spark.append()
+    commit(spark.reader, 0, [[str(sink_entries(spark.log)[0].path)], None])
+    assert channel.trim().items == 1
 
 
 def test_a_source_of_another_channel_neither_holds_this_one_back_nor_counts_for_it(tmp_path: Path) -> None:
@@ -341,4 +373,4 @@ def test_sources_that_keep_no_log_of_files_stand_beside_those_that_do(tmp_path: 
     lines = ["v1", "{}", '{"logOffset": 7}', "42", "-", "not json", '{"other": 1}']
     (tmp_path / "offsets" / "3").write_text("\n".join(lines))
     (tmp_path / "commits" / "3").write_text("v1\n{}")
-    assert committed_source_batches(tmp_path) == [7, -1, -1, -1, -1]
+    assert committed_source_batches(tmp_path) == [7, None, -1, None, None]

@@ -47,9 +47,10 @@ class VersionChannel(FileChannel):
         owned: OwnedFolder,
         versions: ViewVersions,
         address: Callable[[Path], str],
+        inputs_of: Callable[[str], int | None] = lambda reader: None,
     ) -> None:
         """`address`: what sites call a path under the storage root."""
-        super().__init__(name, folder, link, checkpoint_of, owned, READ)
+        super().__init__(name, folder, link, checkpoint_of, owned, READ, inputs_of=inputs_of)
         self._versions, self._address = versions, address
 
     def create(self) -> None:
