@@ -69,6 +69,13 @@ def view_forecasts(layout: Layout, problem: Problem, placement: Placement) -> di
     return {name: each.as_json() for name, each in found.items()}
 
 
+def power_cut_notes(layout: Layout) -> dict[str, str]:
+    """What survives a power cut, by site."""
+    from mooring.spark.pipeline import site_options
+
+    return site_options.power_cut_notes(layout.project)
+
+
 def project_notes(layout: Layout) -> list[str]:
     """What a reader of `mooring check` should know before a run, in words."""
     from mooring.spark.connectors.formats import delivery_note

@@ -16,7 +16,7 @@ from mooring.load.limits import require_some_capacity
 from mooring.load.model import LoadModel
 from mooring.problem.fingerprint import fingerprint
 from mooring.problem.problem import Problem
-from mooring.spark.on_demand import draw_graph, project_notes
+from mooring.spark.on_demand import draw_graph, power_cut_notes, project_notes
 
 DESCRIPTION = "Validates a problem file, names field and remedy where it is wrong, and shows a summary."
 
@@ -33,6 +33,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     reason = infeasibility(model)
     warnings, notes = find_warnings(problem, model), source_notes(layout)
     warnings += [] if layout is None else project_notes(layout)
+    survives = {} if layout is None else power_cut_notes(layout)
     terminal.document(
         {
             "version": 1,
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             "left_out": left_out,
             "feasible": reason is None,
             "warnings": [*([reason] if reason else []), *warnings],
-            **({} if layout is None else {"statistics": notes}),
+            **({} if layout is None else {"statistics": notes, "power_cut": survives}),
         }
     )
     terminal.print(f"[bold]{escape(str(args.problem))}[/bold]: " + _sentence(counts))
@@ -53,6 +54,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         terminal.print(f"[yellow]note:[/yellow] {escape(stream)} loads nothing, so its rate does not matter")
     for note in notes:
         terminal.print(f"[yellow]statistics:[/yellow] {escape(note)}")
+    for what in dict.fromkeys(survives.values()):
+        sites = ", ".join(site for site, own in survives.items() if own == what)
+        terminal.print(f"power cut: {escape(what)} ({escape(sites)})")
     for warning in warnings:
         terminal.print(f"[yellow]note:[/yellow] {escape(warning)}")
     if reason is not None:

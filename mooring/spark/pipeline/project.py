@@ -50,6 +50,7 @@ MEASURED = "measured"
 """In place of latencies: what agents have measured."""
 ASSUMED_RATE = 100.0
 """Rows per second of a stream whose rate nobody stated or measured; a plan made with it says so."""
+DURABLE, FAST = "durable", "fast"
 SETTINGS_FILE_NAMES = ("mooring.yml", "mooring.yaml", "mooring.json")
 
 _PROBLEM_SECTIONS = ("version", "sites", "latency_ms", "network", "streams", "queries")
@@ -66,6 +67,12 @@ def _path_or_mapping(value: object, path: str) -> object:
     return mapping(value, path) if isinstance(value, Mapping) else name(value, path)
 
 
+def _durability(value: object, path: str) -> str:
+    if value not in (DURABLE, FAST):
+        fail(path, f"{DURABLE} or {FAST}", value)
+    return str(value)
+
+
 _OWN: dict[str, Check] = {
     "statistics": mapping,
     "pins": mapping,
@@ -80,6 +87,7 @@ _OWN: dict[str, Check] = {
     "packages": names,
     "policy": name,
     "register": boolean,
+    "durability": _durability,
     "agents": mapping,
 }
 
@@ -115,6 +123,8 @@ class ProjectSettings:
     refresh_s: float = 60.0
     """Seconds between two refreshes of a materialized view, at least. Each computes all of it."""
     policy: str = "rod"
+    durability: str = DURABLE
+    """`durable`: what is committed survives a power cut; `fast`: nothing of Spark's is synced to disk."""
     register: bool = False
     """Tables are registered in the catalogs of existing endpoints."""
     jars: tuple[str, ...] = ()

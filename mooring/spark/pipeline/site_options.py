@@ -1,5 +1,5 @@
 """How the embedded sites of a project are made: with the jars that it brings along, its spec's settings, and
-the folder of the command for relative paths.
+the folder of the command for relative paths. And what of each site survives a power cut.
 """
 
 from __future__ import annotations
@@ -9,10 +9,21 @@ from dataclasses import replace
 from mooring.spark.connectors.fetched_jars import fetched_jars
 from mooring.spark.connectors.wanted_jars import WantedJars, wanted_jars
 from mooring.spark.defining.session_settings import launch_settings
-from mooring.spark.pipeline.project import Project
+from mooring.spark.pipeline.project import FAST, Project
 from mooring.spark.sites.class_archive import usable_archive
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.java import find_java
+from mooring.spark.sites.local_files import SETTINGS
+
+_SYNCED = "what is committed survives"
+_SYNCED_LATER = (
+    "rows survive, and the batches of the last seconds are computed again; Spark does not sync its files "
+    "there, so Mooring does before it deletes what they were made from"
+)
+_FAST = (
+    "with `durability: fast` only what the disk has written by itself survives, and the run may have to "
+    "start over with --fresh"
+)
 
 
 def site_options(project: Project, options: EmbeddedOptions | None = None) -> EmbeddedOptions | None:
@@ -26,6 +37,7 @@ def site_options(project: Project, options: EmbeddedOptions | None = None) -> Em
         jars=fetched_jars(project_jars(project), java),
         settings={**launch_settings(project.spec, project.spec_file), **base.settings},
         working_folder=project.run_from,
+        durable=project.settings.durability != FAST,
     )
 
 
@@ -51,3 +63,17 @@ def jar_notes(project: Project) -> list[str]:
         f"the project's jars reach embedded sites only; the existing endpoint(s) {sites} must have "
         f"{', '.join(wanted.names)} from their own start (spark.jars or spark.jars.packages there)"
     ]
+
+
+def power_cut_notes(project: Project) -> dict[str, str]:
+    """What survives a power cut, by site."""
+    own = launch_settings(project.spec, project.spec_file)
+    hadoops = bool(own.keys() & SETTINGS.keys())
+    return {
+        site.name: _FAST
+        if project.settings.durability == FAST
+        else _SYNCED_LATER
+        if site.connect or hadoops
+        else _SYNCED
+        for site in project.settings.sites
+    }

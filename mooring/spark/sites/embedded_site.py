@@ -73,6 +73,8 @@ class EmbeddedOptions:
     """Behind Spark's own on the class path: where both have a class, Spark's is used."""
     working_folder: Path | None = None
     """Where the server takes relative paths to start; None: in its own scratch folder."""
+    durable: bool = True
+    """What Spark has committed survives a power cut: its files are synced as they are written."""
 
     def __post_init__(self) -> None:
         if self.heap_mb < 450:
@@ -103,6 +105,7 @@ class EmbeddedSite:
         self._server_pid: int | None = None
         self._held_pid: int | None = None
         self._port: int | None = None
+        self._durable = False
         self._given: Path | None = None
         """Settings that others must not read, until the server has them."""
         whole_machine = capacity >= (os.cpu_count() or 1)
@@ -112,6 +115,11 @@ class EmbeddedSite:
     def note(self) -> str:
         """How it is run, for the report."""
         return ", ".join(self._notes.values())
+
+    @property
+    def durable(self) -> bool:
+        """Whether what Spark commits there survives a power cut by itself; not known before it is started."""
+        return self._durable
 
     @property
     def log_file(self) -> Path:
@@ -269,7 +277,10 @@ class EmbeddedSite:
         classes = f"{spark_home()}/jars/*"
         if (jar := self._local_files(settings)) is not None:
             settings |= local_files.SETTINGS
+            if not options.durable:
+                settings |= local_files.UNSYNCED
             classes += f"{os.pathsep}{jar}"
+        self._durable = jar is not None and options.durable
         classes = os.pathsep.join([classes, *map(str, options.jars)])
         if options.jars and not _MAKES_ITS_SECRET.fullmatch(settings["spark.master"]):
             settings["spark.jars"] = ",".join(map(str, options.jars))  # executors elsewhere need them too

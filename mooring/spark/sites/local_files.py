@@ -1,11 +1,14 @@
-"""Local files without a process for each: a small Java class for embedded sites.
+"""Local files without a process for each, and synced: a small Java class for embedded sites.
 
 Spark reaches local files through Hadoop, which starts a `chmod` for every file it makes and two `readlink`
 for every log entry it puts into place: a dozen processes per micro-batch, and a third of the CPU of a site
 with small batches (docs/decisions/0019-no-process-per-file.md). `classes/LocalFiles.java` does the same with
-calls to the system. It is compiled when a site first starts in a folder, by the compiler that Spark brings
-along for its own queries, so that a Java without one will do. Where that fails, sites use Hadoop's own,
-and their note in the report says why.
+calls to the system. Nor does Hadoop sync anything; this class does, so that what Spark has committed survives
+a power cut (docs/decisions/0083-durable-by-default.md).
+
+The class is compiled when a site first starts in a folder, by the compiler that Spark brings along for its
+own queries, so that a Java without one will do. Where that fails, sites use Hadoop's own, and their note in
+the report says why.
 """
 
 from __future__ import annotations
@@ -35,6 +38,8 @@ HADOOPS_FILES = {
 """The same without our class. Neither keeps a checksum file beside every small file, which halves the time of
 log commits."""
 CHECKED = "mooring.LocalFiles$Checked"
+UNSYNCED = {"mooring.durability": "fast"}
+"""A property of Java, by which our class leaves out every sync."""
 _CLASSES = Path(__file__).parent / "classes"
 _SOURCE = _CLASSES / "LocalFiles.java"
 _COMPILER = "org.codehaus.janino.SimpleCompiler"

@@ -34,6 +34,13 @@ class SiteHandle:
         """How the site is run, for the report."""
         return "existing endpoint; load estimated" if self.embedded is None else self.embedded.note
 
+    @property
+    def durable(self) -> bool:
+        """Whether what Spark commits there survives a power cut by itself. Elsewhere its files have to be
+        synced before anything goes that they were made from.
+        """
+        return self.embedded is not None and self.embedded.durable
+
     def usage(self) -> TreeUsage | None:
         """None where the site's processes cannot be seen; its load is then an estimate."""
         return None if self.embedded is None else self.embedded.usage()

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mooring.errors import InputError
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.pipeline.site_options import jar_notes, site_options
+from mooring.spark.pipeline.site_options import jar_notes, power_cut_notes, site_options
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 
 JARS = "jars: [lib/*.jar]\n"
@@ -56,3 +57,33 @@ def test_where_all_sites_are_embedded_or_no_jar_is_wanted_nothing_is_said(
     assert jar_notes(load_project(folder)) == []
     (folder / "mooring.yml").write_text(EXISTING)
     assert jar_notes(load_project(folder)) == []
+
+
+def test_a_power_cut_is_survived_unless_mooring_yml_says_that_nobody_cares(
+    make_project: Callable[..., Path],
+) -> None:
+    project = load_project(make_project(EMBEDDED))
+    options = site_options(project)
+    assert options is not None
+    assert options.durable
+    assert power_cut_notes(project) == {"here": "what is committed survives"}
+    project = load_project(make_project(EMBEDDED + "durability: fast\n"))
+    options = site_options(project)
+    assert options is not None
+    assert not options.durable
+    assert "`durability: fast`" in power_cut_notes(project)["here"]
+
+
+def test_where_spark_does_not_sync_its_files_check_says_that_mooring_does(
+    make_project: Callable[..., Path],
+) -> None:
+    assert "Mooring does" in power_cut_notes(load_project(make_project(EXISTING)))["there"]
+    folder = make_project(EMBEDDED)
+    with (folder / "spark-pipeline.yml").open("a") as spec:
+        spec.write("configuration:\n  spark.hadoop.fs.file.impl: org.apache.hadoop.fs.LocalFileSystem\n")
+    assert "Mooring does" in power_cut_notes(load_project(folder))["here"]
+
+
+def test_durability_is_one_of_two_words(make_project: Callable[..., Path]) -> None:
+    with pytest.raises(InputError, match="found 'quick', expected durable or fast"):
+        load_project(make_project(EMBEDDED + "durability: quick\n"))
