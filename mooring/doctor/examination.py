@@ -19,6 +19,7 @@ from mooring.doctor.views import look_at_views
 from mooring.errors import EngineError
 from mooring.spark.pipeline.project import Project, load_project
 from mooring.spark.runs.found_run import find_run
+from mooring.spark.runs.known_root import KnownRoot
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.storage.owned_folder import newest_owned
@@ -48,6 +49,10 @@ class Examination:
 def examine(folder: Path) -> Examination:
     """`EngineError` if the project runs: what it writes would look torn, and be whole a moment later."""
     project = load_project(folder)
+    root, known = project.settings.storage, KnownRoot(project.work_folder)
+    if (missing := known.missing(root)) is not None and RunFiles(project.work_folder).running_pid() is None:
+        findings = [*look_at_root(root, known.path(), missing), *_settings(project)]
+        return Examination(project.folder, root, tuple(findings))
     found = find_run(folder, SystemClock())
     if found.pid is not None or (found.elsewhere is not None and found.silent_s == 0.0):
         where = f"as process {found.pid}" if found.elsewhere is None else str(found.elsewhere)
@@ -55,9 +60,7 @@ def examine(folder: Path) -> Examination:
             f"the project runs, {where}, and looks after its storage itself",
             remedy="see `mooring status`; end it with `mooring stop` to have it looked at",
         )
-    root = project.settings.storage
-    last = RunFiles(project.work_folder).storage()
-    findings = [*look_at_root(root, last), *look_at_owner(root)]
+    findings = [*look_at_root(root, known.path()), *look_at_owner(root)]
     if (owned := newest_owned(root)) is not None and not is_earlier(root):
         parts = StoredParts(root, owned)
         sites = [site.name for site in project.settings.sites]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mooring.doctor.diagnosis import Diagnosis, some
+from mooring.errors import EngineError
 from mooring.quantity import quantity
 from mooring.spark.running.health import LEAST_FREE_BYTES
 
@@ -16,17 +17,18 @@ PART = "storage"
 MARK = "mooring-storage.json"
 
 
-def look_at_root(root: Path, last: Path | None) -> Iterator[Diagnosis]:
-    """`last`: the storage that the last run from this folder used."""
+def look_at_root(root: Path, last: Path | None, missing: EngineError | None = None) -> Iterator[Diagnosis]:
+    """`last`: the storage that the last run from this folder used. `missing`: why this is not the one that
+    the project stores in; then nothing else is looked at.
+    """
+    if missing is not None:
+        yield Diagnosis(PART, "root", "lost", missing.message, missing.remedy)
+        return
     if last is not None and last != root:
         what = f"the last run from here stored in {last}, which is not looked at"
         yield Diagnosis(PART, "root", "pending", what, "see that `storage` in mooring.yml is what you mean")
     if not root.exists():
-        if last == root:
-            what = f"{root} is not there, and the last run stored there"
-            yield Diagnosis(PART, "root", "lost", what, "mount it, or put it back from a copy")
-        else:
-            yield Diagnosis(PART, "root", "sound", f"{root} is not there: nothing was ever stored")
+        yield Diagnosis(PART, "root", "sound", f"{root} is not there: nothing was ever stored")
         return
     if not root.is_dir() or not os.access(root, os.R_OK | os.X_OK):
         yield Diagnosis(PART, "root", "lost", f"{root} cannot be read", "mount it, or mend its permissions")

@@ -253,13 +253,14 @@ def test_of_a_storage_that_a_newer_mooring_wrote_nothing_is_said(stored: StoredP
 
 def test_a_storage_that_was_used_and_is_away_is_a_loss_and_another_one_is_told(stored: StoredProject) -> None:
     files = RunFiles(stored.folder / ".mooring")
-    files.note_storage(stored.root)
+    files.known.remember(stored.root)
     assert pending(stored) == []
     away = stored.root.rename(stored.root.with_name("unmounted"))
     (lost,) = [f for f in examine(stored.folder).findings if f.state == "lost"]
-    assert "the last run stored there" in lost.what
+    assert lost.what == f"expected the storage mooring-0 in {stored.root}, found no folder"
     assert not stored.root.exists()
-    files.note_storage(away)
+    shutil.copytree(away, stored.root, symlinks=True)
+    files.known.remember(away)
     (said,) = pending(stored)
     assert "the last run from here stored in" in said
 

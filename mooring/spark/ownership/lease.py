@@ -51,17 +51,29 @@ class Claim:
     """Called with what is waited for, and with how it was come by."""
     given_up: Callable[[], bool] = lambda: False
     """Asked while waiting."""
+    absent: Callable[[], EngineError | None] = lambda: None
+    """Asked before the root is taken: why it is not there. A standby waits for it; others are refused."""
 
     def settle(self) -> Ownership | None:
         """The root is ours when this returns; None if it was given up, `EngineError` if it is somebody
         else's.
         """
         watch, told, attempts = LeaseWatch(), -1, 0
+        away = False
         while not self.given_up():
             before_s = self.clock.monotonic_s()
             standing = look(self.root)
             still_s = watch.stood_still_s(standing, before_s)
             if standing.record is None or not standing.is_taken or still_s >= standing.record.lease_s:
+                if (absence := self.absent()) is not None:
+                    if not self.standby:
+                        raise absence
+                    if not away:
+                        self.tell(f"{absence.message}; waiting until it is back")
+                    away = True
+                    self.clock.sleep(_LOOK_S)
+                    continue
+                away = False
                 try:
                     return self._taken(standing)
                 except OSError as failure:

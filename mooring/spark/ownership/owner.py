@@ -163,7 +163,8 @@ def take(root: Path, seen: Standing, project: Path, lease_s: float = LEASE_S) ->
     it open, so what it holds is carried into a fresh one (`fresh_folder.py`).
     """
     home = root / OWNED
-    home.mkdir(parents=True, exist_ok=True)
+    if seen.generation == 0:
+        home.mkdir(exist_ok=True)  # in a root that is there: an empty mount point gets none
     record = OwnerRecord(
         host=platform.node(),
         boot=_boot_id(),

@@ -48,10 +48,25 @@ class FoundRun:
             )
 
 
+def last_root(files: RunFiles, project: Path) -> Path:
+    """The storage root of the last run from here, wherever `mooring.yml` has it now. `EngineError` if it is
+    in neither place, unless the project runs from here on this machine.
+    """
+    last = files.known.path()
+    if last is None:
+        return load_project(project).settings.storage
+    if (missing := files.known.missing(last)) is None or files.running_pid() is not None:
+        return last
+    now = load_project(project).settings.storage
+    if now == last or files.known.missing(now) is not None:
+        raise missing
+    return now
+
+
 def find_run(project: Path, clock: Clock) -> FoundRun:
     """Changes nothing, and takes some seconds only if the project runs on another machine."""
     files = RunFiles(work_folder_of(project))
-    root = files.storage() or load_project(project).settings.storage
+    root = last_root(files, project)
     standing, owned = look(root), newest_owned(root)
     record = files.folder if owned is None else owned.folder
     if standing.record is None or not standing.is_taken:
@@ -59,7 +74,7 @@ def find_run(project: Path, clock: Clock) -> FoundRun:
     if standing.state == "here":
         there = RunFiles(Path(standing.record.project) / files.folder.name)
         if (
-            there.storage() == root
+            there.known.path() == root
         ):  # its folder says so too: what lies in a storage is not to be taken for it
             return FoundRun(there, record, there.running_pid() or standing.record.pid)
         return FoundRun(files, record, files.running_pid() or standing.record.pid)

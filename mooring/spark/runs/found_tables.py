@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mooring.spark.pipeline.project import load_project
+from mooring.spark.runs.found_run import last_root
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.storage.owned_folder import newest_owned
 from mooring.spark.storage.pipeline_record import read_record
@@ -18,7 +19,7 @@ def find_tables(folder: Path) -> list[StoredTable]:
     """Changes nothing but the manifests; empty if the project has stored nothing yet."""
     project = load_project(folder)
     files = RunFiles(project.work_folder)
-    root = files.storage() or project.settings.storage
+    root = last_root(files, folder)
     owned, record = newest_owned(root), read_record(root)
     if owned is None or record is None:
         return []

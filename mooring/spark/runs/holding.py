@@ -14,16 +14,17 @@ from functools import partial
 from pathlib import Path
 
 from mooring.deployment.clock import Clock
-from mooring.errors import MooringError
+from mooring.errors import EngineError, MooringError
 from mooring.spark.ownership.earlier_layout import adopt
 from mooring.spark.ownership.lease import Claim
 from mooring.spark.ownership.owner import LEASE_S
 from mooring.spark.ownership.pulse import PATIENCE_S, Pulse
 from mooring.spark.pipeline.project import Project
+from mooring.spark.runs.known_root import KnownRoot, was_used
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.storage.owned_folder import OwnedFolder
-from mooring.spark.storage.storage_root import RECORDED, format_of, stamp_format
+from mooring.spark.storage.storage_root import RECORDED, StorageRoot, format_of, identity_of, stamp_format
 
 STANDBY_LOG = "standby.log"
 """What a standby in the background prints; the run it waits for may be of the same folder."""
@@ -58,8 +59,12 @@ class Hold:
 
 
 @contextlib.contextmanager
-def held_project(project: Project, files: RunFiles, options: HoldOptions | None = None) -> Iterator[Hold]:
-    """Own the project for the length of the block; `EngineError` if somebody else does."""
+def held_project(
+    project: Project, files: RunFiles, options: HoldOptions | None = None, *, fresh: bool = False
+) -> Iterator[Hold]:
+    """Own the project for the length of the block; `EngineError` if somebody else does, or if the storage
+    root is not the one that the project stores in. One that has nothing in it may follow a `fresh` start.
+    """
     chosen = options or HoldOptions()
     root, clock = project.storage_root, chosen.clock
     with contextlib.ExitStack() as stack:
@@ -68,6 +73,8 @@ def held_project(project: Project, files: RunFiles, options: HoldOptions | None 
         else:
             stack.enter_context(files.held())
         format_of(root.folder)  # a newer one is refused before anything is touched
+        unused = not was_used(root.folder)
+        identity = _identity(root, files.known, fresh=fresh, standby=chosen.standby)
         own = Claim(
             root.folder,
             project.folder,
@@ -76,6 +83,7 @@ def held_project(project: Project, files: RunFiles, options: HoldOptions | None 
             standby=chosen.standby,
             tell=chosen.tell,
             given_up=chosen.given_up,
+            absent=partial(_absence, root.folder, identity),
         ).settle()
         if own is None:
             raise GivenUpError("stopped while waiting for the project; nothing was started")
@@ -88,7 +96,9 @@ def held_project(project: Project, files: RunFiles, options: HoldOptions | None 
         sites = project.work_folder / ("sites" if alone else f"sites-{own.generation:06d}")
         if not alone:
             stack.callback(shutil.rmtree, sites, ignore_errors=True)
-        files.note_storage(root.folder)
+        files.known.remember(root.folder)
+        if unused and own.generation == 1:
+            chosen.tell(f"{root.folder} is a new storage root, {identity}")
         files.copy_status_to(own.owned.folder)
         # The end of a run waits for two triggers until every fragment is between two batches.
         patience_s = PATIENCE_S + 4 * project.settings.trigger_s
@@ -97,3 +107,29 @@ def held_project(project: Project, files: RunFiles, options: HoldOptions | None 
         if carried := adopt(root.folder, own.owned, project.work_folder):
             chosen.tell(f"carried over from an earlier Mooring: {', '.join(carried)}")
         yield Hold(own.owned, pulse, sites)
+
+
+def _identity(root: StorageRoot, known: KnownRoot, *, fresh: bool, standby: bool) -> str:
+    """Of the root, which a first run makes and a standby never does."""
+    missing = known.missing(root.folder)
+    if missing is not None and not (fresh and missing.vacant):
+        raise missing
+    if not standby:
+        root.begin()
+    if (identity := identity_of(root.folder)) is None:
+        raise EngineError(
+            f"found no storage in {root.folder}, expected the one of the run that the standby follows",
+            remedy="mount it there, or start the first run without --standby",
+        )
+    return identity
+
+
+def _absence(root: Path, identity: str) -> EngineError | None:
+    """Why the root must not be taken: it was there, and may be mounted again."""
+    found = identity_of(root)
+    if found == identity:
+        return None
+    return EngineError(
+        f"the storage {identity} is no longer in {root}: found {'no mark' if found is None else found}",
+        remedy="mount it there again",
+    )

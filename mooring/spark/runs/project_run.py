@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 
@@ -35,6 +36,7 @@ from mooring.spark.running.draining import drain
 from mooring.spark.running.engine import EngineOptions, SparkEngine
 from mooring.spark.running.fragment_query import RunningFragment
 from mooring.spark.runs.holding import Hold, HoldOptions, held_project
+from mooring.spark.runs.known_root import KnownRoot
 from mooring.spark.runs.left_sessions import LeftSessions
 from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.run_files import RunFiles
@@ -47,7 +49,7 @@ from mooring.spark.sites.sites import SiteHandle, SiteHandles, joining_site, run
 from mooring.spark.storage.fencing import retire
 from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.pipeline_record import forget_record, read_record
-from mooring.spark.storage.storage_root import StorageRoot, forget_mark, format_of
+from mooring.spark.storage.storage_root import StorageRoot, format_of, renew_mark
 from mooring.spark.storage.views.versions import VIEWS
 from mooring.spark.tables.registration import register_tables
 
@@ -145,7 +147,7 @@ def prepared_run(
     up.
     """
     files = RunFiles(project.work_folder)
-    with held_project(project, files, holding) as hold:
+    with held_project(project, files, holding, fresh=fresh) as hold:
         empty = set(left(hold.owned.folder))
         wanted = [site for site in project.settings.sites if site.name not in empty]
         chosen = site_options(project, options)
@@ -160,7 +162,7 @@ def prepared_on(
 ) -> Iterator[PreparedRun]:
     """The same over sites that are up already, and stay up."""
     files = RunFiles(project.work_folder)
-    with held_project(project, files) as hold:
+    with held_project(project, files, fresh=fresh) as hold:
         yield from _prepared(project, sites, files, hold, accepted, fresh=fresh)
 
 
@@ -216,6 +218,7 @@ def refuse_unreached(sessions: LeftSessions) -> None:
 def read_layout(project: Project, site: SiteHandle) -> Layout:
     """The pipeline as Spark at `site` understands it, cut into fragments."""
     root = project.storage_root
+    KnownRoot(project.work_folder).require(root.folder)
     root.create()
     (root.folder / "empty").mkdir(exist_ok=True)
     with _session_at(site, root) as session:
@@ -356,7 +359,7 @@ def forget_everything(project: Project, owned: OwnedFolder) -> None:
         owned.forget_channels()
         for part in ("links", "channels", VIEWS):
             owned.remove(storage / part)
-        forget_mark(storage, owned.remove)
+        renew_mark(storage, partial(owned.replace, on_disk=True))
     except OSError as failure:
         raise EngineError(
             f"the storage {storage} cannot be cleared: {failure}",

@@ -18,9 +18,9 @@ from typing import Any, TextIO
 
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
-from mooring.spark.defining.pipeline_spec import STORAGE_NOTE
 from mooring.spark.ownership.owner import OwnerRecord, look, owner_lock
 from mooring.spark.pipeline.statistics.last_figures import read_last_figures, write_last_figures
+from mooring.spark.runs.known_root import KnownRoot
 from mooring.spark.runs.record.run_report import RunRecord
 from mooring.spark.sites.process_tree import holds_lock, is_alive, process_handle
 from mooring.whole_files import write_whole
@@ -33,7 +33,7 @@ class RunFiles:
         """What a run in the background prints."""
         self._lock = folder / "lock"
         self._status = folder / "status.json"
-        self._storage = folder / STORAGE_NOTE
+        self.known = KnownRoot(folder)
         self._held: TextIO | None = None
         self._status_copy: Path | None = None
 
@@ -73,17 +73,6 @@ class RunFiles:
             self._held.close()
             self._held = None
 
-    def note_storage(self, root: Path) -> None:
-        """Where this run keeps what outlives it, whatever `mooring.yml` says later."""
-        write_whole(self._storage, str(root))
-
-    def storage(self) -> Path | None:
-        """That of the last run from here; None if there was none."""
-        try:
-            return Path(self._storage.read_text())
-        except FileNotFoundError:
-            return None
-
     def running_pid(self) -> int | None:
         """The process that runs the project from this folder now, or None. Of those that are written down,
         one that holds a lock of the run comes first.
@@ -93,7 +82,7 @@ class RunFiles:
 
     def _noted_pids(self) -> list[int]:
         noted = []
-        if (root := self.storage()) is not None:
+        if (root := self.known.path()) is not None:
             owner = look(root)
             if owner.state == "here" and owner.record is not None and self._is_of(owner.record):
                 noted.append(owner.record.pid)
@@ -107,7 +96,7 @@ class RunFiles:
 
     def _locks(self) -> list[Path]:
         """What only the process that runs the project holds."""
-        root = self.storage()
+        root = self.known.path()
         own = None if root is None else owner_lock(root)
         return [self._lock] if own is None else [self._lock, own]
 

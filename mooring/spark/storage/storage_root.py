@@ -32,7 +32,7 @@ and no number. From 3 on a checkpoint may begin at the batch number of its sink'
 """
 RECORDED = 2
 """From this format on a storage has a record of its pipeline."""
-_MARK = "mooring-storage.json"
+MARK = "mooring-storage.json"
 _LINK = "/storage"
 
 
@@ -45,22 +45,21 @@ class StorageRoot:
     site_paths: Mapping[str, str] = field(default_factory=dict)
     """Site -> its own absolute path of the same folder."""
 
-    def create(self) -> None:
-        """Make the root and its mark; refuse a root whose logs name plain paths once sites differ."""
+    def begin(self) -> None:
+        """Make the root and its mark where there is none."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            if _read_mark(self.folder) is None:
+                mark = {"name": _new_name(), "viewfs": False, "format": _unmarked(self.folder)}
+                write_whole(self.folder / MARK, json.dumps(mark), on_disk=True)
         except OSError as failure:
             raise EngineError(f"the storage root {self.folder} cannot be made: {failure}") from failure
+
+    def create(self) -> None:
+        """Make the root and its mark; refuse a root whose logs name plain paths once sites differ."""
+        self.begin()
         mark = _read_mark(self.folder)
-        if mark is None:
-            mark = {
-                "name": f"mooring-{secrets.token_hex(6)}",
-                "viewfs": False,
-                "format": _unmarked(self.folder),
-            }
-        elif mark["viewfs"] or not self._differ:
-            return
-        if self._differ:
+        if mark is not None and self._differ and not mark["viewfs"]:
             if (self.folder / "channels").exists():
                 raise InputError(
                     f"found site paths, but the logs under {self.folder} were written while all sites saw it "
@@ -68,8 +67,7 @@ class StorageRoot:
                     field="storage.sites",
                     remedy="take the site paths away, or start the pipeline over with --fresh",
                 )
-            mark["viewfs"] = True
-        write_whole(self.folder / _MARK, json.dumps(mark), on_disk=True)
+            write_whole(self.folder / MARK, json.dumps({**mark, "viewfs": True}), on_disk=True)
 
     def address(self, path: Path) -> str:
         """What sites call a path under the root."""
@@ -94,9 +92,9 @@ class StorageRoot:
 
     def check_seen(self, session: SparkSession, site: str) -> None:
         """Read the mark through the site: a root that is not mounted there would look empty for ever."""
-        mark = (self.folder / _MARK).read_text()
+        mark = (self.folder / MARK).read_text()
         try:
-            seen = [row.value for row in session.read.text(self.address(self.folder / _MARK)).collect()]
+            seen = [row.value for row in session.read.text(self.address(self.folder / MARK)).collect()]
             found = "another folder" if seen != [mark] else None
         except PySparkException as failure:
             found = first_line(failure)
@@ -131,20 +129,22 @@ def _local_folder(address: str, log: Path) -> Path:
 @functools.lru_cache(maxsize=256)
 def _root_above(log: Path) -> Path:
     for folder in log.parents:
-        if (folder / _MARK).is_file():
+        if (folder / MARK).is_file():
             return folder
-    raise EngineError(f"{log} names files of a storage root, but no folder above it has a {_MARK}")
+    raise EngineError(f"{log} names files of a storage root, but no folder above it has a {MARK}")
 
 
 def _read_mark(root: Path) -> dict[str, object] | None:
     try:
-        mark: dict[str, object] = json.loads((root / _MARK).read_text())
+        mark: dict[str, object] = json.loads((root / MARK).read_text())
         found = mark.get("format", 1)
+        if not (isinstance(mark["name"], str) and isinstance(mark["viewfs"], bool)):
+            raise ValueError("no name of the storage")
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, AttributeError) as damage:
+    except (OSError, ValueError, AttributeError, KeyError) as damage:
         raise EngineError(
-            f"{root / _MARK} cannot be read: {damage}",
+            f"{root / MARK} cannot be read: {damage}",
             remedy="put it back from a copy; sites know the storage by it",
         ) from damage
     if found not in range(1, FORMAT + 1):
@@ -154,6 +154,16 @@ def _read_mark(root: Path) -> dict[str, object] | None:
             remedy="run the project with that one, or give it another `storage`",
         )
     return mark
+
+
+def _new_name() -> str:
+    return f"mooring-{secrets.token_hex(6)}"
+
+
+def identity_of(root: Path) -> str | None:
+    """Of a root, for as long as it is there; None where there is no mark."""
+    mark = _read_mark(root)
+    return None if mark is None else str(mark.get("id", mark["name"]))
 
 
 def format_of(root: Path) -> int:
@@ -166,15 +176,20 @@ def stamp_format(root: Path, replace: Callable[[Path, str], None], *, since: int
     """The storage is of the present format from now on, if it is of format `since` or a later one."""
     mark = _read_mark(root)
     if mark is not None and int(str(mark.get("format", 1))) in range(since, FORMAT):
-        replace(root / _MARK, json.dumps({**mark, "format": FORMAT}))
+        replace(root / MARK, json.dumps({**mark, "format": FORMAT}))
 
 
 def _unmarked(root: Path) -> int:
     return 1 if (root / "channels").exists() else FORMAT
 
 
-def forget_mark(root: Path, remove: Callable[[Path], None]) -> None:
-    """With everything the root held; the next run makes another."""
+def renew_mark(root: Path, replace: Callable[[Path, str], None]) -> None:
+    """The root stays the same one, and its mark forgets how sites called what it held: they call it by
+    another name from now on.
+    """
     _root_above.cache_clear()
     _local_folder.cache_clear()
-    remove(root / _MARK)
+    mark = {"name": _new_name(), "viewfs": False, "format": FORMAT}
+    if (identity := identity_of(root)) is not None:
+        mark["id"] = identity
+    replace(root / MARK, json.dumps(mark))

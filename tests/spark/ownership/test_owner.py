@@ -288,6 +288,7 @@ def test_everything_an_overtaken_owner_tries_fails_in_storage(
 
 def test_a_root_that_is_away_is_trouble_and_no_overtaking(tmp_path: Path) -> None:
     root = tmp_path / "root"
+    root.mkdir()
     own = take(root, look(root), tmp_path)
     root.rename(tmp_path / "away")
     with pytest.raises(EngineError, match="cannot be kept alive"):

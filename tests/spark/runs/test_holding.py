@@ -85,6 +85,7 @@ def test_a_run_on_another_machine_is_named_and_cannot_be_asked_from_here(
     make_project: ProjectMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = load_project(make_project())
+    project.storage_root.begin()
     with monkeypatch.context() as there:
         there.setattr(owner, "_boot_id", lambda: "another machine's")
         own = take(project.settings.storage, look(project.settings.storage), Path("/there/project"))

@@ -51,8 +51,9 @@ def test_a_process_that_does_not_hold_the_run_is_not_signalled(tmp_path: Path, b
         (files.folder / "lock").write_text(str(bystander))
         with pytest.raises(EngineError, match=f"process {bystander} is written down .* was not signalled"):
             RunFiles(files.folder).stop_runner(1.0)
+    root.mkdir()
     own = take(root, look(root), tmp_path / "project")
-    files.note_storage(root)
+    files.known.remember(root)
     record = own.owned.folder / "owner.json"
     record.write_text(record.read_text().replace(f'"pid":{os.getpid()}', f'"pid":{bystander}'))
     assert look(root).state == "here"
@@ -72,6 +73,7 @@ def test_a_storage_does_not_say_which_other_project_is_to_be_stopped(
     other = RunFiles(tmp_path / "other" / ".mooring")
     other.folder.mkdir(parents=True)
     root = work_folder_of(mine) / "storage"
+    root.mkdir(parents=True)
     own = take(root, look(root), other.folder.parent)
     command = [sys.executable, "-c", RUNNER, str(other.folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as runner:

@@ -1,0 +1,115 @@
+"""What a project remembers of its storage root, so that an empty mount point is not taken for a new one.
+
+Every root has a mark with an identity that is made once. A run notes that identity beside the project before
+it starts anything. From then on a root with another mark, or with none, is refused: whatever was stored is
+somewhere else, and to begin without it would read every source again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring.disk import DISK, read_if_there
+from mooring.errors import EngineError, MooringError
+from mooring.spark.defining.pipeline_spec import STORAGE_NOTE
+from mooring.spark.ownership.owner import look
+from mooring.spark.storage.storage_root import MARK, identity_of
+
+MARK_NOTE = "storage.mark"
+"""In `.mooring/`, beside the note of the root's path: the identity of the root."""
+_CONTENT = ("owned", "channels", "checkpoints")
+"""One of them is in every storage that was ever used, of whichever format."""
+
+
+class MissingRootError(EngineError):
+    """The root is not the one that the project stores in."""
+
+    def __init__(self, message: str, *, remedy: str, vacant: bool) -> None:
+        super().__init__(message, remedy=remedy)
+        self.vacant = vacant
+        """Nothing is stored there, so that `--fresh` gives up nothing of anybody else."""
+
+
+@dataclass(frozen=True)
+class KnownRoot:
+    work_folder: Path
+    """Of the project: `.mooring`."""
+
+    def path(self) -> Path | None:
+        """Where the last run from here stored; None if there was none."""
+        found = read_if_there(DISK, self.work_folder / STORAGE_NOTE)
+        return None if found is None else Path(found.decode(errors="surrogateescape"))
+
+    def identity(self) -> str | None:
+        """None where no run from here noted one: there was none, or it was an older Mooring's."""
+        note = self.work_folder / MARK_NOTE
+        found = read_if_there(DISK, note)
+        if found is None:
+            return None
+        if not (known := found.decode(errors="replace").strip()):
+            raise EngineError(
+                f"{note} is empty, expected the identity of the storage root",
+                remedy=f"copy the `name` (or `id`) of the root's {MARK} into it, or remove it if the root is "
+                "there",
+            )
+        return known
+
+    def remember(self, root: Path) -> None:
+        """From now on this root and no other, whatever becomes of its path."""
+        DISK.replace(self.work_folder / STORAGE_NOTE, str(root).encode(errors="surrogateescape"))
+        if (identity := identity_of(root)) is not None:
+            DISK.replace(self.work_folder / MARK_NOTE, identity.encode())
+
+    def missing(self, root: Path) -> MissingRootError | None:
+        """Why the root is not the one that the project stores in; None where it is, or nothing is known. What
+        is wrong with a mark that cannot be read is said where it is needed.
+        """
+        known = self.identity()
+        try:
+            found = identity_of(root)
+        except MooringError:
+            return None
+        if known is None:
+            if found is not None or was_used(root) or self.path() != root:
+                return None
+        elif found == known:
+            return None
+        name = "what the last run stored" if known is None else f"the storage {known}"
+        note = self.work_folder / MARK_NOTE
+        if found is not None:
+            by = look(root).record
+            return MissingRootError(
+                f"expected {name} in {root}, found the storage {found}"
+                + ("" if by is None else f", used by {by.project}"),
+                remedy="mount the right one there, or correct `storage` in mooring.yml; if this is the one, "
+                f"remove {note}",
+                vacant=False,
+            )
+        if vacant := not was_used(root):
+            what, mend = _vacancy(root), "mount it there, or put it back from a copy"
+        else:
+            what, mend = f"a storage without its {MARK}", f"put {MARK} back from a copy"
+        return MissingRootError(
+            f"expected {name} in {root}, found {what}",
+            remedy=f"{mend}; if it is gone for good, run with --fresh, which makes a new one and reads all "
+            "sources from their beginning",
+            vacant=vacant,
+        )
+
+    def require(self, root: Path) -> None:
+        """`MissingRootError` unless it is the root that the project stores in, as far as that is known."""
+        if (missing := self.missing(root)) is not None:
+            raise missing
+
+
+def was_used(root: Path) -> bool:
+    return any(DISK.look(root / part) for part in _CONTENT)
+
+
+def _vacancy(root: Path) -> str:
+    if (there := DISK.look(root)) is None:
+        return "no folder"
+    if there.kind != "folder":
+        return "no folder, but a file"
+    return "a folder without a storage" if DISK.list(root) else "an empty folder"
