@@ -203,7 +203,11 @@ class Supervisor:
                 if self.engine.in_move(fragment):  # at the next look, wherever it is then
                     continue
                 if self.recovery.state_of(fragment) == "running":
-                    self.engine.stop(fragment, patience_s=0.0)
+                    self.parts.do(
+                        "data plane",
+                        f"stopping {fragment}",
+                        partial(self.engine.stop, fragment, patience_s=0.0),
+                    )
                 self.recovery.hold(fragment, f"the channel of {name} is lost: {why}")
         healed = [name for name in self._lost_channels if name not in found]
         self._lost_channels = dict(found)

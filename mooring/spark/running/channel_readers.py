@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mooring.deployment.engine import Channel
+from mooring.errors import EngineError, OvertakenError, described
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.storage.keep import results_reader
 
@@ -29,13 +30,38 @@ class ChannelReaders:
         return [channel, *self.layout.readers_of(dataset)]
 
     def lost(self) -> dict[str, str]:
-        """Writing flow -> what is missing of its channel."""
-        whys = {name: channel.lost() for name, channel in self.layout.channels.items()}
-        return {name: why for name, why in whys.items() if why is not None}
+        """Writing flow -> what is missing of its channel, or damaged. A channel that cannot be looked at now
+        is not lost; `trim` says why it cannot.
+        """
+        found = {}
+        for name, channel in self.layout.channels.items():
+            try:
+                why = channel.lost()
+            except OvertakenError:
+                raise
+            except EngineError as damage:
+                why = damage.message
+            except Exception:
+                continue
+            if why is not None:
+                found[name] = why
+        return found
 
     def trim(self) -> int:
-        """Trim every channel behind its readers; returns the bytes freed."""
-        return sum(channel.trim().freed_bytes for channel in self.layout.channels.values())
+        """Trim every channel behind its readers; returns the bytes freed. One that cannot be trimmed keeps no
+        other from it: `EngineError` names all of those at the end.
+        """
+        freed, failures = 0, dict[str, str]()
+        for name, channel in self.layout.channels.items():
+            try:
+                freed += channel.trim().freed_bytes
+            except OvertakenError:
+                raise
+            except Exception as failure:
+                failures[name] = described(failure)
+        if failures:
+            raise EngineError("; ".join(f"the channel of {name}: {why}" for name, why in failures.items()))
+        return freed
 
     def _reader(self, channel: Channel) -> str | None:
         """How the producer's log knows the reader; None where there is no log, or nothing is kept for it.

@@ -178,9 +178,10 @@ class SparkEngine:
 
     def trim(self) -> int:
         with self._fencing:
-            freed = self._channels.trim()
-            self._merging.step()
-            return freed
+            try:
+                return self._channels.trim()
+            finally:
+                self._merging.step()
 
     # Watching
 

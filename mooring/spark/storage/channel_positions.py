@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
-from mooring.spark.storage.followed_log import FollowedLog
+from mooring.errors import EngineError, described
+from mooring.spark.storage.followed_log import FollowedLog, News
 from mooring.spark.storage.merged_name import items_of, read_name
 from mooring.spark.storage.storage_root import local_path
 from mooring.spark.storage.stream_logs import LogEntry, LogLine, committed_source_batches, entry_of
@@ -67,6 +68,8 @@ class ChannelPositions:
         names few, and each many times."""
         self._unread: dict[str, int] = {}
         """Reader -> how many of its sources have not committed any file of any channel."""
+        self.damaged: dict[str, str] = {}
+        """Readers whose logs cannot be read, and why. They count as having committed nothing."""
         self._clear(0, frozenset())
 
     def _clear(self, start: int, gone: frozenset[str]) -> None:
@@ -105,6 +108,8 @@ class ChannelPositions:
         Its log names no file, so nothing tells which channel that side reads. It counts as this one's, unless
         the reader has no more sources than channels, and so one for each.
         """
+        if reader in self.damaged:
+            return self.start
         sources = [source for (name, _), source in self._sources.items() if name == reader]
         number = len(sources) + self._unread.get(reader, 0)
         known = sum(source.here is not None for source in sources)
@@ -124,10 +129,15 @@ class ChannelPositions:
 
     def _committed_batches(self, readers: Iterable[str]) -> dict[tuple[str, Path], int]:
         """Of the sources that have committed anything from files."""
-        found, self._unread = dict[tuple[str, Path], int](), {}
+        found, self._unread, self.damaged = dict[tuple[str, Path], int](), {}, {}
         for reader in readers:
             checkpoint = self._checkpoint_of(reader)
-            for number, batch in enumerate(committed_source_batches(checkpoint)):
+            try:
+                batches = committed_source_batches(checkpoint)
+            except (EngineError, OSError) as damage:
+                self.damaged[reader] = described(damage)
+                continue
+            for number, batch in enumerate(batches):
                 if batch == -1:
                     self._unread[reader] = self._unread.get(reader, 0) + 1
                 elif batch is not None:
@@ -143,7 +153,9 @@ class ChannelPositions:
             return False
         self._append(sink.lines)
         for key, source in self._sources.items():
-            news = source.log.news()
+            news = self._news(key, source)
+            if news is None:
+                continue
             if news.anew or committed[key] < source.committed:
                 return False
             self._advance(source, news.lines, committed[key])
@@ -155,9 +167,21 @@ class ChannelPositions:
         stored = set(self._names)
         for key, batch in committed.items():
             source = self._sources[key] = _Source(FollowedLog(key[1]), self.start)
-            self._advance(source, source.log.news().lines, batch)
+            if (news := self._news(key, source)) is None:
+                continue
+            self._advance(source, news.lines, batch)
             source.ahead &= stored  # the rest was trimmed before
         self._let_go()
+
+    def _news(self, key: tuple[str, Path], source: _Source) -> News | None:
+        """None if the log cannot be read, which concerns its reader and nobody else. Once it can be, all of
+        it is news.
+        """
+        try:
+            return source.log.news()
+        except (EngineError, OSError) as damage:
+            self.damaged[key[0]] = described(damage)
+            return None
 
     def _append(self, lines: list[LogLine]) -> None:
         for line in lines:

@@ -17,6 +17,7 @@ files, takes them for deleted on purpose, and commits its batch without their ro
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -222,6 +223,9 @@ class FileChannel(ChannelLog):
                 aged["items"] += sum(entry.items for entry in doomed)
                 aged["bytes"] += sum(entry.size for entry in doomed)
             self._delete(note, [entry.path for entry in doomed])
+        if damaged := self._positions.damaged:
+            said = "; ".join(f"that of {reader}: {why}" for reader, why in damaged.items())
+            raise EngineError(f"nothing of it is removed, since a reader's log is damaged ({said})")
         return Trimmed(sum(entry.items for entry in doomed), sum(entry.size for entry in doomed))
 
     def merge_plan(self) -> MergePlan | None:
@@ -276,7 +280,8 @@ class FileChannel(ChannelLog):
         return stream_logs.last_batch(self.sink_log) > planned_batch
 
     def lost(self) -> str | None:
-        """What is missing of what the writer has committed; None if all is there.
+        """What is missing of what the writer has committed; None if all is there. `EngineError` if its log is
+        damaged.
 
         A sink notes a batch before the writer's checkpoint does, so its log is never behind the checkpoint
         unless somebody took it away.
@@ -287,6 +292,7 @@ class FileChannel(ChannelLog):
         if not self.folder.is_dir():
             return f"the folder {self.folder} is missing"
         if committed is None:
+            self._refreshed(self._note())  # raises if the log is damaged
             return None
         if not self.link.is_symlink() or self.link.resolve() != self.folder.resolve():
             return f"{self.link} is no link to {self.folder}"
@@ -319,15 +325,20 @@ class FileChannel(ChannelLog):
         logs = {_SINK_LOG: self.sink_log}
         for reader in note["readers"]:
             checkpoint = self._checkpoint_of(reader)
-            for number, batch in enumerate(stream_logs.committed_source_batches(checkpoint)):
-                if batch is not None and batch >= 0:  # else there is no log, or nothing in it
-                    logs[f"{number} of {reader}"] = checkpoint / "sources" / str(number)
+            with contextlib.suppress(EngineError):  # told where its position is looked up
+                for number, batch in enumerate(stream_logs.committed_source_batches(checkpoint)):
+                    if batch is not None and batch >= 0:  # else there is no log, or nothing in it
+                        logs[f"{number} of {reader}"] = checkpoint / "sources" / str(number)
         for name, log in logs.items():
             doubtful = note["doubtful"].setdefault(name, [])
             doubtful += [[stream_logs.last_batch(log), path] for path in note["trimming"]]
-            note["doubtful"][name] = stream_logs.settle_dropped(
-                log, doubtful, self._owned.replace, spare_newest=name != _SINK_LOG
-            )
+            try:
+                note["doubtful"][name] = stream_logs.settle_dropped(
+                    log, doubtful, self._owned.replace, spare_newest=name != _SINK_LOG
+                )
+            except EngineError:  # a reader's: its entries stay in doubt until it can be read
+                if name == _SINK_LOG:
+                    raise
             if name == _SINK_LOG:
                 for path in note["trimming"]:
                     self._refuse_outside(Path(path))

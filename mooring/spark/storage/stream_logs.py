@@ -31,6 +31,7 @@ _USUAL_INTERVAL = 10
 """Spark's default; the first compacted file of a log is at most so far in."""
 _LISTINGS = 20
 """How often a log is listed that lacks a file."""
+_FROM_A_COPY = "put it back as Spark wrote it, from a copy"
 _NOTHING_READ = "-"
 """What an offsets file says of a source that has read nothing."""
 _NUMBERED = re.compile(r"(\d+)(\.compact)?")
@@ -95,7 +96,7 @@ def noted_entries(log: Path) -> tuple[int, list[LogEntry]]:
             return (live[-1][0] if live else -1), [entry_of(line, log) for part in parts for line in part]
     raise EngineError(
         f"the log {log} has no batch {missing}" if missing is not None else f"{log} changes under every look",
-        remedy="put it back as Spark wrote it, from a copy",
+        remedy=_FROM_A_COPY,
     )
 
 
@@ -106,7 +107,7 @@ def source_entries(log: Path, upto_batch: int) -> list[LogEntry]:
 
 def committed_source_batches(checkpoint: Path) -> list[int | None]:
     """For each source of a query, the last batch of its log that the query has committed (-1: it has read
-    nothing). None for those without a log of files (`rate`, sockets).
+    nothing). None for those without a log of files (`rate`, sockets). `EngineError` if that cannot be told.
     """
     committed = _last_number(checkpoint / "commits")
     if committed is None:
@@ -115,6 +116,10 @@ def committed_source_batches(checkpoint: Path) -> list[int | None]:
         lines = (checkpoint / "offsets" / str(committed)).read_text().splitlines()
     except FileNotFoundError:  # retired between the two reads; the caller looks again later
         return []
+    if len(lines) < 2:
+        raise EngineError(
+            f"{checkpoint / 'offsets' / str(committed)} is empty or cut short", remedy=_FROM_A_COPY
+        )
     return [_log_offset(line) for line in lines[2:]]
 
 
@@ -277,14 +282,14 @@ def parse_lines(content: bytes, file: Path) -> list[LogLine]:
         found = "empty" if not version else f"of version {version.decode(errors='replace')!r}"
         raise EngineError(
             f"{file} is {found}, expected {VERSION.decode()!r}",
-            remedy="put it back as Spark wrote it, from a copy",
+            remedy=_FROM_A_COPY,
         )
     try:
         return _LINES.decode_lines(lines)
     except (msgspec.DecodeError, UnicodeDecodeError) as damage:
         raise EngineError(
             f"{file} has a line that names no file: {damage}",
-            remedy="put it back as Spark wrote it, from a copy",
+            remedy=_FROM_A_COPY,
         ) from damage
 
 
