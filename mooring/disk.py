@@ -20,7 +20,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -34,6 +34,8 @@ Tag = tuple[int, ...]
 NO_HARD_LINKS = frozenset(
     {errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 )
+_NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,8 @@ class Disk(Protocol):
         """What lies there, without reading it; None if nothing does. With `follow` a link is its target."""
         ...
 
-    def create(self, path: Path, data: bytes) -> None:
-        """Write a file that is not there yet, durably. `FileExistsError` if it is."""
+    def create(self, path: Path, data: bytes, *, durable: bool = True) -> None:
+        """Write a file that is not there yet. `FileExistsError` if anything is."""
         ...
 
     def replace(
@@ -97,8 +99,10 @@ class Disk(Protocol):
         """
         ...
 
-    def copy(self, old: Path, new: Path) -> None:
-        """A second name for a file that never changes, or a copy where there are no such names."""
+    def copy(self, old: Path, new: Path, *, apart: bool = False) -> None:
+        """A second name for a file that never changes, or a copy where there are no such names. `apart`: a
+        copy in any case, for a file that is written to in place.
+        """
         ...
 
     def delete(self, path: Path) -> None:
@@ -121,7 +125,11 @@ class Disk(Protocol):
         """One step, whatever is under way: whoever looks finds it under the one name or the other."""
         ...
 
-    def make_folder(self, folder: Path, *, parents: bool = False, exist_ok: bool = False) -> None: ...
+    def make_folder(
+        self, folder: Path, *, parents: bool = False, exist_ok: bool = False, like: Path | None = None
+    ) -> None:
+        """`like`: with the permissions of that folder, and its owner where this process may give it."""
+        ...
 
     def link(self, path: Path, target: str) -> None:
         """Make a symbolic link."""
@@ -170,17 +178,19 @@ class RealDisk:
     def look(self, path: Path, *, follow: bool = True) -> DiskEntry | None:
         try:
             found = os.stat(path, follow_symlinks=follow)
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError as refused:
+            if refused.errno not in _NOTHING_THERE:
+                raise
             return None
         kind: Kind = (
             "folder" if stat.S_ISDIR(found.st_mode) else "link" if stat.S_ISLNK(found.st_mode) else "file"
         )
         return DiskEntry(path.name, kind, found.st_size, found.st_mtime, _tag(found))
 
-    def create(self, path: Path, data: bytes) -> None:
+    def create(self, path: Path, data: bytes, *, durable: bool = True) -> None:
         hidden = path.with_name(f".{secrets.token_hex(8)}.new")
         try:
-            write_whole(hidden, data, on_disk=True)
+            write_whole(hidden, data, on_disk=durable)
             try:
                 os.link(hidden, path)
             except OSError as refused:
@@ -189,10 +199,12 @@ class RealDisk:
                 with path.open("xb") as file:
                     file.write(data)
                     file.flush()
-                    os.fsync(file.fileno())
+                    if durable:
+                        os.fsync(file.fileno())
         finally:
             hidden.unlink(missing_ok=True)
-        sync_folder(path.parent)
+        if durable:
+            sync_folder(path.parent)
 
     def replace(
         self,
@@ -208,26 +220,35 @@ class RealDisk:
             raise StaleTagError(errno.ESTALE, "it was changed by somebody else", str(path))
         write_whole(path, data, on_disk=durable, through=through, mode=mode)
 
-    def copy(self, old: Path, new: Path) -> None:
-        try:
-            os.link(old, new, follow_symlinks=False)
-            return
-        except OSError as refused:
-            if refused.errno not in NO_HARD_LINKS:
-                raise
+    def copy(self, old: Path, new: Path, *, apart: bool = False) -> None:
+        if not apart:
+            try:
+                os.link(old, new, follow_symlinks=False)
+                return
+            except OSError as refused:
+                if refused.errno not in NO_HARD_LINKS:
+                    raise
         shutil.copy2(old, new, follow_symlinks=False)
         with new.open("rb") as copied:
             os.fsync(copied.fileno())
 
     def delete(self, path: Path) -> None:
-        try:
-            if stat.S_ISDIR(os.lstat(path).st_mode):
+        for attempt in range(_ATTEMPTS):
+            try:
+                os.unlink(path)
+                return
+            except FileNotFoundError:
+                return
+            except (IsADirectoryError, PermissionError):  # the latter is what POSIX says of a folder
+                if not stat.S_ISDIR(os.lstat(path).st_mode):
+                    raise
+            try:
                 shutil.rmtree(path)
-            else:
-                path.unlink()
-        except FileNotFoundError:
-            if os.path.lexists(path):
-                raise
+                return
+            except OSError as refused:
+                # Somebody removes or adds a file in there at the same time.
+                if refused.errno not in (errno.ENOENT, errno.ENOTEMPTY) or attempt == _ATTEMPTS - 1:
+                    raise
 
     def append(self, path: Path, data: bytes, *, at: int | None = None) -> int:
         made = not path.exists()
@@ -249,8 +270,16 @@ class RealDisk:
     def move(self, old: Path, new: Path) -> None:
         os.rename(old, new)
 
-    def make_folder(self, folder: Path, *, parents: bool = False, exist_ok: bool = False) -> None:
+    def make_folder(
+        self, folder: Path, *, parents: bool = False, exist_ok: bool = False, like: Path | None = None
+    ) -> None:
         folder.mkdir(parents=parents, exist_ok=exist_ok)
+        if like is not None:
+            found = os.stat(like)
+            os.chmod(folder, found.st_mode & 0o7777)
+            if (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
+                with contextlib.suppress(PermissionError):
+                    os.chown(folder, found.st_uid, found.st_gid)
 
     def link(self, path: Path, target: str) -> None:
         path.symlink_to(target, target_is_directory=True)
@@ -258,7 +287,9 @@ class RealDisk:
     def target(self, path: Path) -> str | None:
         try:
             return os.readlink(path)
-        except OSError:
+        except OSError as refused:
+            if refused.errno not in (errno.EINVAL, *_NOTHING_THERE):
+                raise
             return None
 
     def real(self, path: Path) -> Path:
@@ -322,3 +353,16 @@ def read_if_there(disk: Disk, path: Path) -> bytes | None:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         return disk.read(path).data
     return None
+
+
+def is_link(disk: Disk, path: Path) -> bool:
+    return disk.target(path) is not None
+
+
+def everything_below(disk: Disk, folder: Path) -> Iterator[tuple[Path, DiskEntry]]:
+    """All in a folder and in those in it, but not behind links; a folder comes before what it holds."""
+    for path in (folder / name for name in disk.list(folder)):
+        if (found := disk.look(path, follow=False)) is not None:
+            yield path, found
+            if found.kind == "folder":
+                yield from everything_below(disk, path)

@@ -342,9 +342,9 @@ class SimulatedDisk:
         node = self.storage.node(number)
         return DiskEntry(path.name, node.kind, len(node.data), node.modified_s, self._tag(number))
 
-    def create(self, path: Path, data: bytes) -> None:
+    def create(self, path: Path, data: bytes, *, durable: bool = True) -> None:
         hidden = path.with_name(f".{path.name}.{self._token()}.new")
-        number = self._written(hidden, data, durable=True)
+        number = self._written(hidden, data, durable=durable)
         try:
             self._about_to("second name", path)
             folder = self.storage.folder_of(path)
@@ -353,7 +353,8 @@ class SimulatedDisk:
             self.storage.rename(self.process, (folder, path.name, number))
         finally:
             self._unlink(hidden)
-        self._sync_folder(path.parent)
+        if durable:
+            self._sync_folder(path.parent)
 
     def replace(
         self,
@@ -380,7 +381,10 @@ class SimulatedDisk:
         if durable:
             self._sync_folder(path.parent)
 
-    def copy(self, old: Path, new: Path) -> None:
+    def copy(self, old: Path, new: Path, *, apart: bool = False) -> None:
+        if apart:
+            self._written(new, self.storage.node(self._file(old)).data, durable=True)
+            return
         self._about_to("second name", new)
         number = self.storage.find(old, follow=False)
         if number is None:
@@ -446,7 +450,9 @@ class SimulatedDisk:
             return  # two names of one file: nothing happens
         self.storage.rename(self.process, (source, old.name, None), (target, new.name, number))
 
-    def make_folder(self, folder: Path, *, parents: bool = False, exist_ok: bool = False) -> None:
+    def make_folder(
+        self, folder: Path, *, parents: bool = False, exist_ok: bool = False, like: Path | None = None
+    ) -> None:
         self._about_to("make folder", folder)
         number = self.storage.find(folder)
         if number is not None:
