@@ -13,17 +13,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 from mooring.deployment.move import Move, apply_moves, moves_fingerprint
+from mooring.disk import DISK, Disk, is_folder, read_if_there
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
-from mooring.whole_files import write_whole
 
 Record = dict[str, Any]
 FILE_NAME = "journal.jsonl"
@@ -92,48 +91,93 @@ class Journal:
     """`now_s` is asked for each record's time. One process writes it, from any of its threads."""
 
     def __init__(
-        self, folder: Path, now_s: Callable[[], float], *, compact_at_bytes: int = COMPACT_AT_BYTES
+        self,
+        folder: Path,
+        now_s: Callable[[], float],
+        *,
+        compact_at_bytes: int = COMPACT_AT_BYTES,
+        disk: Disk = DISK,
     ) -> None:
         self.file = folder / FILE_NAME
-        self._now_s = now_s
+        self._now_s, self._disk = now_s, disk
         self._least_bytes = self._compact_at_bytes = compact_at_bytes
+        self._refused: tuple[int, bytes] | None = None
+        """A line whose writing failed, and where: what of it is there does not count."""
         self._lock = threading.RLock()
 
     def append(self, kind: str, **fields: object) -> None:
-        """On disk when this returns."""
+        """On disk when this returns. The folder is its owner's: it is never made here, where the storage may
+        be away.
+        """
         record = {"kind": kind, "at_s": self._now_s(), **fields}
         with self._lock:
             try:
-                self.file.parent.mkdir(parents=True, exist_ok=True)
-                with self.file.open("a+b") as out:
-                    out.truncate(_whole_length(out))  # what a crash tore off goes before anything follows it
-                    out.write(_line(record))
-                    out.flush()
-                    os.fsync(out.fileno())
-                    length = out.tell()
+                length = self._write(_line(record))
             except OSError as failure:
-                raise EngineError(
-                    f"the journal {self.file} cannot be written: {failure}",
-                    remedy="make room or mend the folder; nothing was changed",
-                ) from failure
+                raise self._unwritten(failure) from failure
             if length > self._compact_at_bytes:
                 self._compact(length)
+
+    def _write(self, line: bytes) -> int:
+        found = self._disk.look(self.file)
+        size = 0 if found is None else found.size
+        end = self._end(size)
+        try:
+            # What a crash tore off goes before anything follows it. Nothing else is ever cut.
+            length = self._disk.append(self.file, line, at=end if end < size else None)
+        except OSError:
+            self._refused = end, line
+            raise
+        self._refused = None
+        return length
+
+    def _end(self, size: int) -> int:
+        """Where the last complete line ends, found from the file's end: it may be long."""
+        if self._refused is not None and self._refused[0] < size:
+            at, line = self._refused
+            if line.startswith(self._disk.read(self.file, at).data):
+                return at
+        begin, tail = size, _TAIL_BYTES
+        while begin > 0:
+            begin, tail = max(0, begin - tail), 2 * tail
+            if (at := self._disk.read(self.file, begin).data.rfind(b"\n")) >= 0:
+                return begin + at + 1
+        return 0
+
+    def _unwritten(self, failure: OSError) -> EngineError:
+        with contextlib.suppress(OSError):
+            if not is_folder(self._disk, self.file.parent):
+                return EngineError(
+                    f"the journal {self.file} cannot be written: there is no folder {self.file.parent}",
+                    remedy="see that the storage root is there, mounted where it was; nothing was changed",
+                )
+        return EngineError(
+            f"the journal {self.file} cannot be written: {failure}",
+            remedy="make room or mend the folder; nothing was changed",
+        )
 
     def _compact(self, length: int) -> None:
         """A journal that cannot be compacted now (a full disk, damage that its next reader names) has still
         been written: it is left for later.
         """
         with contextlib.suppress(OSError, EngineError):
-            content = b"".join(map(_line, essential(self.records())))
-            write_whole(self.file, content, on_disk=True)
-            length = len(content)
+            if records := self.records():  # none are found where a network disk shows an old listing
+                content = b"".join(map(_line, essential(records)))
+                self._disk.replace(self.file, content)
+                length = len(content)
         self._compact_at_bytes = max(self._least_bytes, 2 * length)
 
     def records(self) -> list[Record]:
-        try:
-            content = self.file.read_bytes()
-        except FileNotFoundError:
-            return []
+        with self._lock:
+            try:
+                content = read_if_there(self._disk, self.file) or b""
+            except OSError as failure:
+                raise EngineError(
+                    f"the journal {self.file} cannot be read: {failure}",
+                    remedy="see that the storage root is there and readable",
+                ) from failure
+            if self._refused is not None and self._refused[1].startswith(content[self._refused[0] :]):
+                content = content[: self._refused[0]]
         lines = content.split(b"\n")[:-1]
         return [self._record(number, line) for number, line in enumerate(lines, start=1)]
 
@@ -293,15 +337,3 @@ def _line(record: Record) -> bytes:
 
 def _checksum(record: Record) -> str:
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _whole_length(file: IO[bytes]) -> int:
-    """Bytes up to the end of the last complete line, found from the file's end: it may be long."""
-    end = file.seek(0, os.SEEK_END)
-    while end > 0:
-        begin = max(0, end - _TAIL_BYTES)
-        file.seek(begin)
-        if (at := file.read(end - begin).rfind(b"\n")) >= 0:
-            return begin + at + 1
-        end = begin
-    return 0

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from mooring.controller import journal as journal_module
 from mooring.controller.apply import inverse_of_last, resume
 from mooring.controller.journal import MOST_LISTS, MOST_OTHERS, Journal
 from mooring.deployment.moves import Move
+from mooring.disk import RealDisk
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
 
@@ -144,7 +145,7 @@ def test_a_full_disk_puts_compacting_off_and_fails_no_append(
 
     journal = journal_in(tmp_path, compact_at_bytes=1_000)
     with monkeypatch.context() as patch:
-        patch.setattr(journal_module, "write_whole", full)
+        patch.setattr(RealDisk, "replace", full)
         write_lists(journal, 5)
     assert len(journal.records()) == 5 * 8
     write_lists(journal, 40)
@@ -167,6 +168,7 @@ def test_appending_reads_the_end_of_the_file_alone(tmp_path: Path) -> None:
 
 def test_fragments_that_went_on_elsewhere_meanwhile_stay_there_however_the_list_ends(tmp_path: Path) -> None:
     for ending, f_at in (("done", "b"), ("rolled back", "a")):
+        (tmp_path / ending).mkdir()
         journal = journal_in(tmp_path / ending)
         name = journal.begin_list(AT_A, [THERE])
         journal.note_relocated({"g": "c"}, FragmentSites({"f": "a", "g": "c"}), "started again after a fault")
@@ -177,3 +179,51 @@ def test_fragments_that_went_on_elsewhere_meanwhile_stay_there_however_the_list_
         assert journal.placement() == FragmentSites({"f": f_at, "g": "c"})
         journal.note_relocated({"g": "a"}, AT_A, "started again after a fault")
         assert journal.placement() == AT_A
+
+
+def test_a_journal_whose_folder_is_away_is_not_begun_in_a_new_one(tmp_path: Path) -> None:
+    """Under a storage root that is not mounted it would be another journal, which nobody finds again."""
+    root = tmp_path / "root"
+    (root / "owned" / "000001").mkdir(parents=True)
+    journal = journal_in(root / "owned" / "000001")
+    journal.append("stop", asked_by="first")
+    root.rename(tmp_path / "away")
+    with pytest.raises(EngineError, match=f"there is no folder {journal.file.parent}") as refused:
+        journal.append("stop", asked_by="second")
+    assert "mounted" in str(refused.value)
+    assert not root.exists()
+    (tmp_path / "away").rename(root)
+    journal.append("stop", asked_by="third")
+    assert [record["asked_by"] for record in journal.records()] == ["first", "third"]
+
+
+def test_a_record_whose_writing_failed_does_not_count(tmp_path: Path) -> None:
+    """It was written and could not be synced, say: whoever asked for it was told that nothing was changed."""
+
+    class Failing(RealDisk):
+        fails = False
+
+        def append(self, path: Path, data: bytes, *, at: int | None = None) -> int:
+            length = super().append(path, data, at=at)
+            if self.fails:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+            return length
+
+    disk = Failing()
+    journal = Journal(tmp_path, lambda: 0.0, disk=disk)
+    journal.note_placement(AT_A, "planned")
+    disk.fails = True
+    for _ in range(2):
+        with pytest.raises(EngineError, match="Input/output error"):
+            journal.begin_list(AT_A, [THERE])
+    assert journal.last_list() is None
+    disk.fails = False
+    journal.append("stop", asked_by="somebody")
+    assert [record["kind"] for record in journal_in(tmp_path).records()] == ["placement", "stop"]
+
+
+def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    journal = journal_in(tmp_path)
+    journal.file.mkdir()
+    with pytest.raises(EngineError, match=r"the journal .*journal.jsonl cannot be read"):
+        journal.records()

@@ -288,6 +288,7 @@ def test_how_the_last_owner_left_is_told(stored: StoredProject) -> None:
     own = take(stored.root, look(stored.root), stored.folder)
     with pytest.raises(EngineError, match=f"runs, as process {os.getpid()}"):
         examine(stored.folder)
+    assert own._lock is not None
     own._lock.close()  # as if it had died
     (said,) = pending(stored)
     assert "ended without a word" in said

@@ -19,22 +19,20 @@ so it does not matter whether the old owner is dead, frozen or only slow.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import platform
-import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 import msgspec
 
+from mooring.disk import DISK, Disk, HeldLock, is_file, is_folder
 from mooring.errors import EngineError, OvertakenError
 from mooring.spark.storage.fencing import current_epoch, newest_number, take_next
 from mooring.spark.storage.fresh_folder import carry_into
 from mooring.spark.storage.owned_folder import OWNED, OwnedFolder
-from mooring.whole_files import write_whole
 
 LEASE_S = 20.0
 """Seconds after which an owner that does not raise its counter may be overtaken, where nothing else is said:
@@ -84,9 +82,12 @@ class Standing:
 class Ownership:
     """A storage root that this process owns, until it lets go of it or is overtaken."""
 
-    def __init__(self, owned: OwnedFolder, record: OwnerRecord, lock: BinaryIO) -> None:
+    def __init__(
+        self, owned: OwnedFolder, record: OwnerRecord, lock: HeldLock | None, disk: Disk = DISK
+    ) -> None:
+        """`lock` is None where the file system has no locks."""
         self.owned, self.record = owned, record
-        self._lock, self._count = lock, 0
+        self._lock, self._disk, self._count = lock, disk, 0
 
     @property
     def generation(self) -> int:
@@ -99,8 +100,7 @@ class Ownership:
         """
         self._count += 1
         try:
-            with (self.owned.folder / _COUNTER).open("r+b", buffering=0) as counter:
-                counter.write(_digits(self._count))
+            self._disk.overwrite(self.owned.folder / _COUNTER, _digits(self._count))
         except OSError as failure:
             self.check()
             raise EngineError(
@@ -111,9 +111,17 @@ class Ownership:
     def check(self) -> None:
         """`OvertakenError` if the root belongs to somebody else by now."""
         home = self.owned.folder.parent
-        # Where not even the folder of generations is there, the storage is away, not somebody else's.
-        if newest_number(home) > self.generation or (home.is_dir() and not self.owned.folder.is_dir()):
-            by = look(home.parent).record
+        try:
+            # Where not even the folder of generations is there, the storage is away, not somebody else's.
+            lost = newest_number(home) > self.generation or (
+                is_folder(self._disk, home) and not is_folder(self._disk, self.owned.folder)
+            )
+        except OSError as failure:
+            raise _unreadable(home, failure) from failure
+        if lost:
+            by = None
+            with contextlib.suppress(EngineError):
+                by = look(home.parent, self._disk).record
             raise OvertakenError(
                 f"this run was overtaken: the storage {home.parent} now belongs to "
                 f"{'somebody else' if by is None else by}",
@@ -123,22 +131,32 @@ class Ownership:
     def release(self) -> None:
         """Let the next owner begin at once. Nothing happens if there is one already."""
         with contextlib.suppress(OSError):
-            _write_record(self.owned.folder, msgspec.structs.replace(self.record, released=True))
-        self._lock.close()
+            _write_record(self._disk, self.owned.folder, msgspec.structs.replace(self.record, released=True))
+        if self._lock is not None:
+            self._lock.close()
 
 
-def look(root: Path) -> Standing:
+def look(root: Path, disk: Disk = DISK) -> Standing:
     """Who owns the root now; changes nothing."""
+    try:
+        return _look(root, disk)
+    except OSError as failure:
+        raise _unreadable(root / OWNED, failure) from failure
+
+
+def _look(root: Path, disk: Disk) -> Standing:
     home = root / OWNED
     folder, generation = current_epoch(home), newest_number(home)
-    if not folder.is_dir():
+    if not is_folder(disk, folder):
         return Standing("free", generation)
     try:
-        record = msgspec.json.decode((folder / _RECORD).read_bytes(), type=OwnerRecord)
-        counter = (folder / _COUNTER).read_bytes()
+        content = disk.read(folder / _RECORD).data
+        counter = disk.read(folder / _COUNTER).data
     except FileNotFoundError:  # nobody's yet, or being taken over at this moment
         return Standing("free", generation)
-    except (msgspec.DecodeError, OSError) as damage:
+    try:
+        record = msgspec.json.decode(content, type=OwnerRecord)
+    except msgspec.DecodeError as damage:
         raise EngineError(
             f"{folder / _RECORD} cannot be read: {damage}",
             remedy="see that nothing runs on this storage, on any machine; then remove the file",
@@ -147,24 +165,32 @@ def look(root: Path) -> Standing:
         return Standing("free", generation, record, counter)
     if not record.boot or record.boot != _boot_id():
         return Standing("elsewhere", generation, record, counter)
-    return Standing("here" if _is_locked(folder / _LOCK) else "gone", generation, record, counter)
+    return Standing("here" if disk.is_locked(folder / _LOCK) else "gone", generation, record, counter)
 
 
-def owner_lock(root: Path) -> Path | None:
+def _unreadable(home: Path, failure: OSError) -> EngineError:
+    return EngineError(
+        f"who owns the storage {home.parent} cannot be read: {failure}",
+        remedy="see that the storage root is there and readable",
+    )
+
+
+def owner_lock(root: Path, disk: Disk = DISK) -> Path | None:
     """The file that the root's owner holds locked; None if nobody ever owned it."""
     lock = current_epoch(root / OWNED) / _LOCK
-    return lock if lock.is_file() else None
+    return lock if is_file(disk, lock) else None
 
 
-def take(root: Path, seen: Standing, project: Path, lease_s: float = LEASE_S) -> Ownership:
-    """Own the root from now on, given how it was last seen. `OSError` if somebody else was quicker.
+def take(root: Path, seen: Standing, project: Path, lease_s: float = LEASE_S, disk: Disk = DISK) -> Ownership:
+    """Own the root from now on, given how it was last seen. `OSError` if somebody else was quicker. A root is
+    made only where none was seen.
 
     An owner that ended is followed by giving its folder the next name. One that may still be there could have
     it open, so what it holds is carried into a fresh one (`fresh_folder.py`).
     """
     home = root / OWNED
     if seen.generation == 0:
-        home.mkdir(exist_ok=True)  # in a root that is there: an empty mount point gets none
+        disk.make_folder(home, exist_ok=True)  # in a root that is there: an empty mount point gets none
     record = OwnerRecord(
         host=platform.node(),
         boot=_boot_id(),
@@ -173,65 +199,52 @@ def take(root: Path, seen: Standing, project: Path, lease_s: float = LEASE_S) ->
         lease_s=lease_s,
         since=time.strftime("%Y-%m-%d %H:%M:%S %z"),
     )
-    locks: list[BinaryIO] = []
+    locks: list[HeldLock | None] = []
     # What was left by a take-over cut short might still be in somebody's hands.
     in_place = not seen.is_taken and current_epoch(home).name.isdigit()
 
     def finish(old: Path, making: Path) -> Path:
-        if not old.is_dir():
+        if not is_folder(disk, old):
             if seen.generation > 0:
                 raise FileExistsError(f"{home} is being taken over by somebody else")
-            making.mkdir()
+            disk.make_folder(making)
         elif in_place:
             making = old
         else:
             carry_into(old, making, copied=_WRITTEN_IN_PLACE, left_out=_OWN)
-        locks.append(_furnish(making, record))
+        locks.append(_furnish(disk, making, record))
         return making
 
     try:
         folder = take_next(home, finish, after=seen.generation)
-    except OSError:
-        for lock in locks:
-            lock.close()
-        raise
-    return Ownership(OwnedFolder(folder), record, locks[0])
-
-
-def _furnish(folder: Path, record: OwnerRecord) -> BinaryIO:
-    """Make anew what belongs to one owner. The lock is held before the folder has its name."""
-    shutil.rmtree(folder / "out", ignore_errors=True)
-    for name in _OWN:
-        if name != "out":
-            (folder / name).unlink(missing_ok=True)
-    OwnedFolder(folder).make_parts()
-    (folder / _COUNTER).write_bytes(_digits(0))
-    lock = (folder / _LOCK).open("xb")
-    try:
-        # Where a file system has no locks, nobody can be told to be gone: the lease alone decides.
-        with contextlib.suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _write_record(folder, record)
     except BaseException:
-        lock.close()
+        for lock in locks:
+            if lock is not None:
+                lock.close()
+        raise
+    return Ownership(OwnedFolder(folder), record, locks[0], disk)
+
+
+def _furnish(disk: Disk, folder: Path, record: OwnerRecord) -> HeldLock | None:
+    """Make anew what belongs to one owner. The lock is held before the folder has its name."""
+    for name in _OWN:
+        with contextlib.suppress(OSError) if name == "out" else contextlib.nullcontext():
+            disk.delete(folder / name)
+    OwnedFolder(folder).make_parts()
+    disk.replace(folder / _COUNTER, _digits(0), durable=False)
+    # Where a file system has no locks, nobody can be told to be gone: the lease alone decides.
+    lock = disk.lock(folder / _LOCK)
+    try:
+        _write_record(disk, folder, record)
+    except BaseException:
+        if lock is not None:
+            lock.close()
         raise
     return lock
 
 
-def _write_record(folder: Path, record: OwnerRecord) -> None:
-    write_whole(folder / _RECORD, msgspec.json.encode(record), on_disk=True)
-
-
-def _is_locked(file: Path) -> bool:
-    """Shared, so that those who only look are in nobody's way."""
-    try:
-        with file.open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
+def _write_record(disk: Disk, folder: Path, record: OwnerRecord) -> None:
+    disk.replace(folder / _RECORD, msgspec.json.encode(record))
 
 
 def _boot_id() -> str:

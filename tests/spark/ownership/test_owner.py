@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.controller.journal import Journal
+from mooring.disk import Content, DiskEntry, RealDisk
 from mooring.errors import EngineError, OvertakenError
 from mooring.spark.ownership import owner
 from mooring.spark.ownership.lease import Claim, LeaseWatch
@@ -205,12 +207,16 @@ def test_an_owner_elsewhere_that_is_alive_is_a_refusal_and_one_that_is_not_is_fo
     assert clock.at_s >= 105.0
 
 
-def test_a_watcher_that_was_held_up_itself_does_not_blame_the_owner() -> None:
+def test_a_watcher_that_was_held_up_itself_does_not_blame_the_owner(tmp_path: Path) -> None:
     watch = LeaseWatch()
     assert watch.stood_still_s(Standing("here", 1, None, b"1"), 10.0) == 0.0
     assert watch.stood_still_s(Standing("here", 1, None, b"2"), 90.0) == 0.0
     assert watch.stood_still_s(Standing("here", 1, None, b"2"), 93.0) == 3.0
     assert watch.stood_still_s(Standing("here", 2, None, b"2"), 99.0) == 0.0
+    record = take(tmp_path, look(tmp_path), tmp_path, lease_s=20.0).record
+    held_up = LeaseWatch()
+    assert held_up.stood_still_s(Standing("here", 1, record, b"1"), 10.0) == 0.0
+    assert held_up.stood_still_s(Standing("here", 1, record, b"1"), 90.0) == 5.0, "a look that took 80 s"
 
 
 def test_a_standby_that_is_told_to_end_ends_and_has_changed_nothing(
@@ -222,6 +228,108 @@ def test_a_standby_that_is_told_to_end_ends_and_has_changed_nothing(
     assert asked.settle() is None
     first.beat()
     assert look(tmp_path).generation == 1
+
+
+class FailingDisk(RealDisk):
+    """Fails with every look while `number` is set."""
+
+    number = 0
+
+    def list(self, folder: Path) -> list[str]:
+        self._fail(folder)
+        return super().list(folder)
+
+    def look(self, path: Path, *, follow: bool = True) -> DiskEntry | None:
+        self._fail(path)
+        return super().look(path, follow=follow)
+
+    def read(self, path: Path, start: int = 0) -> Content:
+        self._fail(path)
+        return super().read(path, start)
+
+    def _fail(self, path: Path) -> None:
+        if self.number:
+            raise OSError(self.number, os.strerror(self.number), str(path))
+
+
+@pytest.mark.parametrize("number", [errno.ESTALE, errno.EIO, errno.ETIMEDOUT, errno.EINTR, errno.EACCES])
+def test_a_standby_waits_on_while_the_disk_fails_and_says_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    first, disk, said = elsewhere(tmp_path, monkeypatch), FailingDisk(), list[str]()
+
+    def turn() -> None:
+        disk.number = number if 101.0 < clock.at_s < 104.0 else 0
+        if clock.at_s > 105.0 and not first_released:
+            first_released.append(True)
+            first.release()
+
+    first_released: list[bool] = []
+    clock = StillClock(turn)
+    own = owned_by(Claim(tmp_path, tmp_path, clock, standby=True, tell=said.append, disk=disk))
+    assert own.generation == 2
+    assert len(said) == 3, said
+    assert os.strerror(number) in said[1]
+    assert said[1].endswith("waiting until it can be used")
+    assert said[2].endswith("can be used again")
+
+
+def test_a_run_that_does_not_wait_names_the_disk_that_fails(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    disk.number = errno.ESTALE
+    with pytest.raises(EngineError, match=f"{tmp_path} cannot be read: .*Stale file handle"):
+        Claim(tmp_path, tmp_path, StillClock(), disk=disk).settle()
+
+
+def test_an_owner_is_not_overtaken_for_time_in_which_nobody_could_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What keeps a standby from the storage may keep its owner from it too: both get it back at once."""
+    first, disk = elsewhere(tmp_path, monkeypatch), FailingDisk()
+    beats = 0
+
+    def turn() -> None:
+        nonlocal beats
+        disk.number = errno.ESTALE if 101.0 < clock.at_s < 160.0 else 0
+        if 161.0 < clock.at_s < 200.0:
+            first.beat()
+            beats += 1
+
+    clock = StillClock(turn)
+    owned_by(Claim(tmp_path, tmp_path, clock, standby=True, disk=disk))
+    assert beats > 100
+    assert clock.at_s >= 205.0
+
+
+def test_a_standby_makes_no_root_and_waits_for_one_that_is_away(tmp_path: Path) -> None:
+    root, away, said = tmp_path / "root", tmp_path / "away", list[str]()
+    root.mkdir()
+    take(root, look(root), tmp_path).release()
+    root.rename(away)
+    root.mkdir()  # the empty folder under a mount
+
+    def turn() -> None:
+        assert list(root.iterdir()) == [] or clock.at_s > 130.0
+        if clock.at_s > 130.0 and away.exists():
+            root.rmdir()
+            away.rename(root)
+
+    clock = StillClock(turn)
+    own = owned_by(Claim(root, tmp_path, clock, standby=True, tell=said.append))
+    assert own.generation == 2
+    assert "no run has stored anything in" in said[0]
+    assert len(said) == 1, "and then it runs"
+
+
+def test_a_root_that_goes_away_before_it_is_taken_is_not_made_anew(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    take(root, look(root), tmp_path).release()
+    seen = look(root)
+    root.rename(tmp_path / "away")
+    with pytest.raises(OSError, match=r"owned|by now"):
+        take(root, seen, tmp_path)
+    assert not root.exists()
 
 
 def test_of_many_who_wait_one_takes_over(tmp_path: Path) -> None:
@@ -295,6 +403,16 @@ def test_a_root_that_is_away_is_trouble_and_no_overtaking(tmp_path: Path) -> Non
         own.beat()
     (tmp_path / "away").rename(root)
     own.beat()
+
+
+def test_an_owner_whose_successor_cannot_be_read_is_overtaken_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = elsewhere(tmp_path, monkeypatch)
+    new = take(tmp_path, look(tmp_path), tmp_path)
+    (new.owned.folder / "owner.json").write_text("")
+    with pytest.raises(OvertakenError, match="somebody else"):
+        old.beat()
 
 
 def test_a_loop_that_hangs_loses_its_lease_and_a_long_turn_does_not(tmp_path: Path) -> None:
