@@ -50,7 +50,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             layout = read_on_one_site(project)
     except InputError as error:
         wrong = error
-    write_whole(file, first_settings(project.spec.name, sites, layout, project.work_folder.name))
+    write_whole(
+        file, first_settings(project.spec.name, sites, layout, project.work_folder.name), on_disk=True
+    )
     if wrong is not None:
         terminal.note(f"wrote {file} with the sites alone, since the pipeline cannot be read yet:")
         raise wrong

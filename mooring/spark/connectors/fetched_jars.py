@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pyspark
 
+from mooring.disk import DISK
 from mooring.errors import EngineError, InputError
 from mooring.spark.connectors.wanted_jars import WantedJars, jar_name
 from mooring.spark.sites.java import Java, argument_file
@@ -64,7 +65,7 @@ def _download(address: str, folder: Path) -> Path:
     plain, _, expected = address.partition("#sha256=")
     home = folder / "downloads" / hashlib.sha256(address.encode()).hexdigest()[:16]
     jar = home / (jar_name(plain) or "download.jar")
-    if jar.is_file():
+    if _is_whole(jar):
         return jar
     try:
         with urllib.request.urlopen(plain, timeout=_SILENCE_S) as answer:
@@ -78,8 +79,13 @@ def _download(address: str, folder: Path) -> Path:
             remedy="correct the checksum in mooring.yml, or find out who changed the jar",
         )
     home.mkdir(parents=True, exist_ok=True)
-    write_whole(jar, content)
+    write_whole(jar, content, on_disk=True)
     return jar
+
+
+def _is_whole(jar: Path) -> bool:
+    """It is there, and no power cut left it empty."""
+    return jar.is_file() and jar.stat().st_size > 0
 
 
 def _resolved(wanted: WantedJars, java: Java, folder: Path) -> list[Path]:
@@ -96,7 +102,8 @@ def _resolved(wanted: WantedJars, java: Java, folder: Path) -> list[Path]:
     with _one_at_a_time(folder):
         if (known := _noted(note)) is None:
             known = _resolve(wanted, java, folder)
-            write_whole(note, json.dumps([str(path) for path in known]))
+            DISK.sync(known)
+            write_whole(note, json.dumps([str(path) for path in known]), on_disk=True)
     return known
 
 
@@ -104,7 +111,7 @@ def _noted(note: Path) -> list[Path] | None:
     """The jars as they were found before; None where one of them is gone."""
     with contextlib.suppress(OSError, ValueError):
         found = [Path(text) for text in json.loads(note.read_text())]
-        return found if all(path.is_file() for path in found) else None
+        return found if all(map(_is_whole, found)) else None
     return None
 
 

@@ -54,8 +54,8 @@ class Neighbours:
             spec = load_spec(spec_file)
         except InputError:  # somebody else's business
             return None
-        storage = Path(note.read_text())
-        if spec == self.spec or (record := read_record(storage)) is None:
+        storage = Path(root := note.read_text())
+        if not root or spec == self.spec or (record := read_record(storage)) is None:
             return None
         stored = {flow.dataset for flow in record.flows.values() if flow.kind in ("table", "materialized")}
         key = PipelineNames.of(spec).found(whole, stored)

@@ -37,9 +37,9 @@ class KnownRoot:
     """Of the project: `.mooring`."""
 
     def path(self) -> Path | None:
-        """Where the last run from here stored; None if there was none."""
+        """Where the last run from here stored; None if there was none, or its note is empty."""
         found = read_if_there(DISK, self.work_folder / STORAGE_NOTE)
-        return None if found is None else Path(found.decode(errors="surrogateescape"))
+        return None if not found else Path(found.decode(errors="surrogateescape"))
 
     def identity(self) -> str | None:
         """None where no run from here noted one: there was none, or it was an older Mooring's."""

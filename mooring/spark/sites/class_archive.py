@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyspark
 
+from mooring.disk import DISK
 from mooring.errors import EngineError
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite, spark_home
 from mooring.spark.sites.endpoint import close_session, open_session
@@ -38,7 +39,7 @@ def archive_path(java: Java) -> Path:
 
 def usable_archive(java: Java) -> Path | None:
     path = archive_path(java)
-    return path if path.is_file() else None
+    return path if path.is_file() and path.stat().st_size else None
 
 
 def build_archive(java: Java) -> Path:
@@ -61,6 +62,7 @@ def build_archive(java: Java) -> Path:
             site.stop()
         if not fresh.is_file():
             raise EngineError(f"Java {java.major} wrote no class archive", remedy=f"see {site.log_file}")
+        DISK.sync([fresh])
         os.replace(fresh, path)
     return path
 

@@ -56,8 +56,8 @@ def local_files_jar(java: Java, folder: Path) -> Path:
         raise OSError(f"{folder} has a {os.pathsep!r} in its name, which divides a class path")
     mark = hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:12]
     jar = folder / f"local-files-{mark}-spark-{pyspark.__version__}.jar"
-    if not jar.is_file():
-        write_whole(jar, _compiled(java))
+    if not zipfile.is_zipfile(jar):  # not there, or damaged
+        write_whole(jar, _compiled(java), on_disk=True)
     return jar
 
 

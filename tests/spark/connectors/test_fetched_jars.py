@@ -52,6 +52,16 @@ def test_a_download_is_kept_and_not_asked_for_again(served: tuple[str, bytes], t
     assert jar.read_bytes() == b"as it was kept"
 
 
+def test_a_jar_that_a_power_cut_left_empty_is_fetched_again(
+    served: tuple[str, bytes], tmp_path: Path
+) -> None:
+    wanted = WantedJars(downloads=(served[0],))
+    (jar,) = fetched_jars(wanted, NO_JAVA, tmp_path)
+    jar.write_bytes(b"")
+    assert fetched_jars(wanted, NO_JAVA, tmp_path) == (jar,)
+    assert jar.read_bytes() == served[1]
+
+
 def test_a_download_with_another_checksum_is_refused_and_not_kept(
     served: tuple[str, bytes], tmp_path: Path
 ) -> None:

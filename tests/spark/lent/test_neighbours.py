@@ -12,6 +12,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.errors import InputError
 from mooring.spark.defining.pipeline_spec import STORAGE_NOTE, load_spec, work_folder_of_spec
 from mooring.spark.lent.neighbours import Neighbours
+from mooring.spark.runs.known_root import KnownRoot
 from mooring.spark.storage.owned_folder import unowned
 from mooring.spark.storage.pipeline_record import FlowRecord, PipelineRecord, write_record
 
@@ -51,6 +52,20 @@ def test_tables_of_the_same_folder_and_of_those_beside_it_are_found_by_their_who
     assert other_database.key == "silver.clean"
     for written in ("orders", "totals", "lake.raw.orders", "raw.gone"):
         assert mart.find(written) is None, written
+
+
+def test_a_note_that_a_power_cut_left_empty_names_no_storage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the folder that the command runs in."""
+    mart = make_pipeline(tmp_path / "mart" / "spark-pipeline.yml")
+    raw = tmp_path / "raw" / "spark-pipeline.yml"
+    make_pipeline(raw, "raw", "orders")
+    work = work_folder_of_spec(raw)
+    monkeypatch.chdir(work / "storage")
+    (work / STORAGE_NOTE).write_text("")
+    assert mart.find("raw.orders") is None
+    assert KnownRoot(work).path() is None
 
 
 def test_a_table_whose_rows_go_as_they_are_read_is_not_lent(tmp_path: Path) -> None:

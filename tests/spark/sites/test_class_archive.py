@@ -38,6 +38,8 @@ def test_an_archive_is_used_once_it_is_there(tmp_path: Path) -> None:
     assert usable_archive(JAVA) is None
     archive_path(JAVA).parent.mkdir()
     archive_path(JAVA).touch()
+    assert usable_archive(JAVA) is None, "a power cut leaves files empty"
+    archive_path(JAVA).write_text("classes")
     assert usable_archive(JAVA) == archive_path(JAVA)
 
 

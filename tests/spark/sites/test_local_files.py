@@ -92,7 +92,7 @@ def test_every_file_is_synced_and_the_folder_of_rows_once_per_batch(
     entries = [file for file in stayed if file.parent not in (tmp_path / "in", tmp_path / "out")]
     assert len(rows) > BATCHES
     # Each file by itself; each entry of a log with its folder; rows with their folder once per batch, which
-    # the sink's log notes. What Spark renames when it writes the input, and folders that are made, come on top.
+    # the sink's log notes. What Spark renames for the input, and folders that are made, come on top.
     least = len(stayed) + len(entries) + len([*(tmp_path / "out" / "_spark_metadata").iterdir()])
     assert least <= counted <= least + 8 * BATCHES + 20
 
@@ -122,6 +122,15 @@ def test_the_same_source_gives_the_same_jar_without_compiling_it_for_every_site(
     names = {*local_files.SETTINGS.values(), local_files.CHECKED}
     assert {f"{name.replace('.', '/')}.class" for name in names} <= set(zipfile.ZipFile(made[0]).namelist())
     assert [file.name for file in made[0].parent.iterdir()] == [made[0].name]
+
+
+@pytest.mark.parametrize("left", [b"", b"\0" * 4096])
+def test_a_jar_that_a_power_cut_damaged_is_made_again(tmp_path: Path, left: bytes) -> None:
+    java = find_java()
+    jar = local_files.local_files_jar(java, tmp_path)
+    whole = jar.read_bytes()
+    jar.write_bytes(left)
+    assert local_files.local_files_jar(java, tmp_path).read_bytes() == whole
 
 
 @pytest.mark.parametrize("folder", ["not made", "a:b"])

@@ -137,8 +137,8 @@ def _read(data: object) -> MeasuredStatistics:
 
 
 def write_statistics(file: Path, statistics: MeasuredStatistics) -> None:
-    """All or nothing."""
-    write_whole(file, statistics_text(statistics))
+    """All or nothing, and on disk: measuring them again takes minutes."""
+    write_whole(file, statistics_text(statistics), on_disk=True)
 
 
 def statistics_text(statistics: MeasuredStatistics) -> str:
