@@ -63,7 +63,10 @@ def examine(folder: Path) -> Examination:
     findings = [*look_at_root(root, known.path()), *look_at_owner(root)]
     if (owned := newest_owned(root)) is not None and not is_earlier(root):
         parts = StoredParts(root, owned)
-        sites = [site.name for site in project.settings.sites]
+        sites = {
+            site.name: None if site.connect is None else str(site.connect.address)
+            for site in project.settings.sites
+        }
         findings += [*look_at_record(parts), *look_at_channels(parts), *look_at_checkpoints(parts)]
         findings += look_at_views(parts)
         findings += [*look_at_journal(parts), *look_at_sessions(parts, sites)]

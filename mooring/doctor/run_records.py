@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mooring.controller.journal import FORWARD, Journal
@@ -12,6 +11,7 @@ from mooring.doctor.epochs import look_at_epochs
 from mooring.doctor.stored_parts import StoredParts
 from mooring.errors import EngineError
 from mooring.spark.ownership.owner import look
+from mooring.spark.runs.left_sessions import place_of, read_entries
 from mooring.spark.storage.owned_folder import OWNED, newest_owned
 
 
@@ -72,11 +72,11 @@ def look_at_journal(parts: StoredParts) -> Iterator[Diagnosis]:
     yield Diagnosis("journal", journal.file.name, "sound", f"{len(records)} records, {known}")
 
 
-def look_at_sessions(parts: StoredParts, sites: Collection[str]) -> Iterator[Diagnosis]:
-    """`sites`: those of the project as it is now."""
+def look_at_sessions(parts: StoredParts, sites: Mapping[str, str | None]) -> Iterator[Diagnosis]:
+    """`sites`: those of the project as it is now, and where their endpoints are."""
     file = parts.sessions
     try:
-        noted = [(str(entry["site"]), str(entry["fragment"])) for entry in json.loads(file.read_text())]
+        noted = read_entries(file.read_bytes())
     except FileNotFoundError:
         return
     except (OSError, ValueError, KeyError, TypeError) as damage:
@@ -84,12 +84,13 @@ def look_at_sessions(parts: StoredParts, sites: Collection[str]) -> Iterator[Dia
         remedy = "end what earlier runs left at existing endpoints, then remove the file"
         yield Diagnosis("sessions", file.name, "lost", what, remedy)
         return
-    for site in sorted({site for site, _ in noted}):
-        fragments = sorted(fragment for at, fragment in noted if at == site)
+    for at in sorted({place_of(entry) for entry in noted}):
+        here = [entry for entry in noted if place_of(entry) == at]
+        fragments = sorted(entry["fragment"] for entry in here)
         what = f"queries of {some(fragments)} may still run there, behind their fence"
-        known = (
-            "the next run ends them" if site in sites else "put the site back into mooring.yml to end them"
-        )
-        yield Diagnosis("sessions", site, "pending", what, known)
+        known = here[0].get("endpoint")
+        listed = here[0]["site"] in sites if known is None else known in sites.values()
+        remedy = "the next run ends them" if listed else "put the endpoint back into mooring.yml to end them"
+        yield Diagnosis("sessions", at, "pending", what, remedy)
     if not noted:
         yield Diagnosis("sessions", file.name, "sound", "nothing was left running at existing endpoints")

@@ -213,7 +213,7 @@ def test_what_the_next_run_finishes_is_told(stored: StoredProject) -> None:
     for expected in (
         "1 files were being trimmed (the next run finishes it)",
         "may still run there, behind their fence (the next run ends them)",
-        "put the site back into mooring.yml",
+        "put the endpoint back into mooring.yml",
         "cut short after 0 (the next run goes back)",
         "1 left by writes or warm-ups",
     ):

@@ -7,7 +7,7 @@ project as it is now, which were not edited; only their division into fragments 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mooring.deployment.fragments import Fragment
@@ -15,6 +15,7 @@ from mooring.spark.pipeline.cut_changes import CutChange
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.running.fragment_query import RunningFragment, flow_failure, prepare_fragment
 from mooring.spark.running.lifecycle import START_PATIENCE_S
+from mooring.spark.running.roster import OpenSession
 from mooring.spark.sites.endpoint import close_session
 from mooring.spark.sites.site_calls import SiteCalls
 from mooring.spark.sites.sites import SiteHandles
@@ -23,10 +24,16 @@ _POLL_S = 0.1
 
 
 def drain(
-    layout: Layout, change: CutChange, sites: SiteHandles, calls: SiteCalls, alive: Callable[[], None]
+    layout: Layout,
+    change: CutChange,
+    sites: SiteHandles,
+    calls: SiteCalls,
+    alive: Callable[[], None],
+    note: Callable[[Sequence[OpenSession]], None] = lambda sessions: None,
 ) -> None:
     """Run the fragment as it was before the change until it has read what there is; `alive` is called now and
-    then, for it may take long.
+    then, for it may take long. `note` is called with the session before the query starts, and with none once
+    it has ended.
     """
     site = sites.of(change.site) if change.site is not None else next(iter(sites.values()))
     old = old_cut(layout)
@@ -35,6 +42,7 @@ def drain(
         fragment = old.fragments[change.fragment]
         prepared = prepare_fragment(old, fragment, site.name, site.endpoint)
         prepared.to_the_end = True
+        note([OpenSession(site.name, change.fragment, prepared.session_id)])
         return prepared.start()
 
     running = calls.ask(site.name, start, START_PATIENCE_S)
@@ -43,6 +51,7 @@ def drain(
         time.sleep(_POLL_S)
     failure = calls.ask(site.name, running.query.exception)
     calls.ask(site.name, lambda: close_session(running.session))
+    note([])
     if failure is not None:
         raise flow_failure(old, change.fragment, site.name, failure)
 

@@ -27,13 +27,12 @@ from mooring.errors import EngineError, described
 from mooring.placement.placement import FragmentSites
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.running.channel_readers import ChannelReaders
-from mooring.spark.running.fragment_query import RunningFragment
 from mooring.spark.running.health import Health
 from mooring.spark.running.lifecycle import Lifecycle
 from mooring.spark.running.merging import Merging
 from mooring.spark.running.moving import Mover
 from mooring.spark.running.progress import Progress
-from mooring.spark.running.roster import Roster
+from mooring.spark.running.roster import OpenSession, Roster
 from mooring.spark.running.run_meters import RunMeters
 from mooring.spark.running.site_clocks import SiteClocks
 from mooring.spark.running.snapshot import FragmentSnapshot, SiteSnapshot, Snapshot
@@ -67,10 +66,10 @@ class SparkEngine:
         sites: SiteHandles,
         queries: Mapping[str, str],
         options: EngineOptions | None = None,
-        note: Callable[[Sequence[RunningFragment]], None] = lambda running: None,
+        note: Callable[[Sequence[OpenSession]], None] = lambda sessions: None,
     ) -> None:
-        """`queries`: query -> the fragment whose output it consumes. `note` is called with what runs whenever
-        something was started, so that its sessions are known if this process is killed.
+        """`queries`: query -> the fragment whose output it consumes. `note` is called with the
+        sessions that are open before another query starts, so that they are known if this process is killed.
         """
         chosen = options or EngineOptions()
         layout.create()
@@ -145,6 +144,7 @@ class SparkEngine:
         """Stop whatever still runs, at once, and ask no site anything more."""
         self._move_calls.close()
         self.stop_all(patience_s=0.0)
+        self._lifecycle.clear_all_leftovers()
         self._merging.close()
         self.calls.close()
 

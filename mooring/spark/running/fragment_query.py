@@ -83,6 +83,8 @@ class PreparedFragment:
     """It ends by itself once it has read what there is."""
     starter: Callable[[PreparedFragment, Path], RunningQuery] | None = None
     """What runs in the place of a streaming query, given the checkpoint."""
+    closed: bool = False
+    """Its session was released, and whatever ran in it has ended."""
     _checkpoint: Path | None = None
 
     def start(self, reached: Callable[[str], None] = lambda stage: None) -> RunningFragment:
@@ -120,7 +122,7 @@ class PreparedFragment:
         return RunningFragment(name, self.site, self.session, self.session_id, query)
 
     def discard(self) -> None:
-        close_session(self.session)
+        self.closed = close_session(self.session)
 
 
 def _streaming_query(prepared: PreparedFragment, checkpoint: Path) -> RunningQuery:

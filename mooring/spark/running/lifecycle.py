@@ -18,16 +18,18 @@ from mooring.spark.pipeline.cut_changes import interrupted
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.running.fragment_query import PreparedFragment, RunningFragment, prepare_fragment
 from mooring.spark.running.progress import Progress
-from mooring.spark.running.roster import Roster
+from mooring.spark.running.roster import OpenSession, Roster
 from mooring.spark.running.view_refreshing import start_refreshing
 from mooring.spark.running.warming import Warmth
-from mooring.spark.sites.endpoint import close_session
+from mooring.spark.sites.endpoint import close_session, is_session_gone
 from mooring.spark.sites.site_calls import SiteCalls
 from mooring.spark.sites.sites import SiteHandles
 from mooring.spark.views.schedule import ViewSchedule
 
 START_PATIENCE_S = 120.0
 """A first query on a cold, busy site takes this long at worst."""
+LAST_PATIENCE_S = 5.0
+"""How long the end of a run waits for a site at which something was left behind."""
 _POLL_S = 0.05
 
 
@@ -100,12 +102,14 @@ class Lifecycle:
 
     def launch(self, prepared: PreparedFragment) -> RunningFragment:
         """Start a query, after the fence; one that starts too late is ended with its session."""
-        return self.calls.ask(
-            prepared.site,
-            prepared.launch,
-            START_PATIENCE_S,
-            late=lambda started: close_session(started.session),
-        )
+        fragment, session_id = prepared.fragment.name, prepared.session_id
+        self.roster.opened(OpenSession(prepared.site, fragment, session_id))
+        try:
+            return self.calls.ask(prepared.site, prepared.launch, START_PATIENCE_S, late=self._ended)
+        except Exception:
+            if prepared.closed:
+                self.roster.closed(session_id)
+            raise
 
     def stop_all(self, fragments: Sequence[str], patience_s: float) -> None:
         """End fragments, each as soon as it is between two micro-batches, or after `patience_s`."""
@@ -137,24 +141,30 @@ class Lifecycle:
             return True
 
         try:
-            return self.calls.ask(fragment.site, stop)
+            stopped = self.calls.ask(fragment.site, stop)
         except (PySparkException, SiteLostError):
             self.roster.leave_behind(fragment)
             return True
+        if stopped:
+            self.roster.closed(fragment.session_id)
+        return stopped
 
     def let_go(self, stopped: RunningFragment) -> None:
         """Read the last progress of a query that was stopped, and close its session; a site that does not
         answer is cleared later.
         """
 
-        def close() -> None:
+        def close() -> bool:
             self.progress.take(stopped)
-            close_session(stopped.session)
+            return close_session(stopped.session)
 
         try:
-            self.calls.ask(stopped.site, close)
+            if self.calls.ask(stopped.site, close):
+                self.roster.closed(stopped.session_id)
+                return
         except Exception:  # whatever it was: it has stopped or is behind the fence, and is ended later
-            self.roster.leave_behind(stopped)
+            pass
+        self.roster.leave_behind(stopped)
 
     def released_at_end(self, fragment: RunningFragment) -> bool:
         """Whether a fragment has ended by itself, as it should, and was let go of. How it is otherwise, or
@@ -175,6 +185,7 @@ class Lifecycle:
             return False
         if over:
             self.roster.remove(fragment.name)
+            self.roster.closed(fragment.session_id)
         return over
 
     def forget(self, fragment: str) -> None:
@@ -182,24 +193,40 @@ class Lifecycle:
         if (left := self.roster.remove_unless_moving(fragment)) is not None:
             self.roster.leave_behind(left)
 
-    def clear_leftovers(self, site: str) -> int:
-        """Stop what was left behind at a site that answers again; returns how much of it still ran."""
-        return sum(self._ended(left) for left in self.roster.take_leftovers(site))
+    def clear_leftovers(self, site: str, patience_s: float | None = None) -> int:
+        """Stop what was left behind at a site that answers again; returns how much of it still ran. What the
+        site does not answer for stays left behind.
+        """
+        ended, silent = 0, False
+        for left in self.roster.take_leftovers(site):
+            try:
+                if not silent:
+                    ended += self.calls.ask(site, partial(self._ended, left), patience_s)
+                    continue
+            except PySparkException as failure:
+                # An embedded site that answers is another server than the one that held the session.
+                if is_session_gone(failure) or self.sites.of(site).embedded is not None:
+                    self.roster.closed(left.session_id)
+                    continue
+            except SiteLostError:
+                silent = True
+            self.roster.leave_behind(left)
+        return ended
+
+    def clear_all_leftovers(self) -> None:
+        """At the end of a run: what cannot be ended now stays noted for the next one."""
+        for site in self.roster.sites_of_leftovers():
+            if self.sites.of(site).embedded is None:  # others end with the run
+                self.clear_leftovers(site, LAST_PATIENCE_S)
 
     def _ended(self, left: RunningFragment) -> bool:
-        """Whether a query that was left behind still ran, and has been stopped."""
-
-        def stop() -> bool:
-            active = bool(left.query.isActive)
-            if active:
-                left.query.stop()
-            close_session(left.session)
-            return active
-
-        try:
-            return self.calls.ask(left.site, stop)
-        except (PySparkException, SiteLostError):
-            return False
+        """Stop a query, and close its session; whether it still ran."""
+        active = bool(left.query.isActive)
+        if active:
+            left.query.stop()
+        if close_session(left.session) or active:
+            self.roster.closed(left.session_id)
+        return active
 
     def is_stateful(self, fragment: str) -> bool:
         flows = self.layout.pipeline.flows

@@ -111,6 +111,8 @@ class Mover:
             prepared.discard()
         except Exception:  # its query is behind the fence, and its session ends with the site or this run
             pass
+        if prepared.closed:
+            run.roster.closed(prepared.session_id)
         if stages.on_failure == "changes nothing":
             raise failure
         run.let_go(old)

@@ -8,16 +8,29 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
 from mooring.spark.running.fragment_query import RunningFragment
 
 
+@dataclass(frozen=True)
+class OpenSession:
+    """At a site, with a query of a fragment in it that is not known to have ended."""
+
+    site: str
+    fragment: str
+    session_id: str
+
+
 class Roster:
-    def __init__(self, note: Callable[[Sequence[RunningFragment]], None] = lambda running: None) -> None:
-        """`note` is called with what runs whenever something was added."""
+    def __init__(self, note: Callable[[Sequence[OpenSession]], None] = lambda sessions: None) -> None:
+        """`note` is called with all open sessions before a query starts in another one, and when one has
+        ended.
+        """
         self._note = note
+        self._open: dict[str, OpenSession] = {}
         self._lock = threading.Lock()  # fragments of different sites are started side by side
         self._noting = threading.Lock()  # so that what is noted last is the newest
         self._running: dict[str, RunningFragment] = {}
@@ -56,14 +69,6 @@ class Roster:
     def add(self, started: RunningFragment) -> None:
         with self._lock:
             self._running[started.name] = started
-        with self._noting:
-            try:
-                self._note(self.running())
-            except OSError as failure:
-                raise EngineError(
-                    f"the sessions that are open cannot be noted: {failure}",
-                    remedy="make room or mend the folder",
-                ) from failure
 
     def remove(self, fragment: str) -> RunningFragment | None:
         """Take a fragment off the list; None if it is not on it."""
@@ -74,6 +79,36 @@ class Roster:
         """The same, but what a move has in hand stays as it is, and None is returned."""
         with self._lock:
             return None if fragment in self._moving else self._running.pop(fragment, None)
+
+    # Sessions, whose queries outlive this process at sites that do
+
+    def opened(self, session: OpenSession) -> None:
+        """A query is about to start in it: from now on until it is known to have ended, it is noted."""
+        with self._lock:
+            self._open[session.session_id] = session
+        try:
+            self._note_open()
+        except OSError as failure:
+            with self._lock:
+                del self._open[session.session_id]
+            raise EngineError(
+                f"the sessions that are open cannot be noted: {failure}",
+                remedy="make room or mend the folder",
+            ) from failure
+
+    def closed(self, session_id: str) -> None:
+        """Nothing runs in it any more. Nothing happens if it was never opened."""
+        with self._lock:
+            known = self._open.pop(session_id, None)
+        if known is not None:
+            with contextlib.suppress(OSError):  # the next run finds that it has ended
+                self._note_open()
+
+    def _note_open(self) -> None:
+        with self._noting:
+            with self._lock:
+                sessions = list(self._open.values())
+            self._note(sessions)
 
     # What a move has in hand
 
@@ -113,6 +148,10 @@ class Roster:
         """Its site did not answer: the fence holds its query back, and it is ended when the site does."""
         with self._lock:
             self._left_behind.setdefault(unstopped.site, []).append(unstopped)
+
+    def sites_of_leftovers(self) -> list[str]:
+        with self._lock:
+            return list(self._left_behind)
 
     def take_leftovers(self, site: str) -> list[RunningFragment]:
         with self._lock:

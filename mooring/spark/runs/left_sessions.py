@@ -1,7 +1,8 @@
-"""Sessions at sites that outlive a run: noted while it runs, so that the next one can end what they left.
+"""Sessions at sites that outlive a run: noted before anything runs in them, until it is known to have ended.
 
 A query outlives the client that started it, and only a session with the same id finds it again. The note lies
-in the storage root, where whoever runs the project next, on whichever machine, sees it.
+in the storage root, where whoever runs the project next, on whichever machine, sees it. It says at which
+endpoint a session is, since the site of that name may be another one by then.
 """
 
 from __future__ import annotations
@@ -10,29 +11,42 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mooring.errors import EngineError
-from mooring.spark.running.fragment_query import RunningFragment
-from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
+from pyspark.errors import PySparkException
+
+from mooring.disk import DISK, read_if_there
+from mooring.errors import EngineError, SiteLostError
+from mooring.spark.running.roster import OpenSession
+from mooring.spark.sites.endpoint import Endpoint, close_session, is_session_gone, open_session
+from mooring.spark.sites.site_calls import FIRST_PATIENCE_S, SiteCalls
 from mooring.spark.sites.sites import SiteHandle
-from mooring.whole_files import write_whole
 
 FILE_NAME = "sessions.json"
+Entry = dict[str, str]
+"""With `site`, `fragment`, `session`, and `endpoint` unless an older Mooring wrote it."""
 
 
 class LeftSessions:
     def __init__(self, folder: Path) -> None:
         self.file = folder / FILE_NAME
-        self._unreached: list[dict[str, str]] = []
+        self._unreached: list[Entry] = []
         """Sessions of earlier runs whose site could not be asked."""
+        self._written: list[Entry] | None = None
 
-    def note(self, running: Sequence[RunningFragment], sites: Mapping[str, SiteHandle]) -> None:
-        """Remember sessions at sites that outlive us, so that the next run can end what they left running."""
-        lasting: list[dict[str, str]] = [
-            {"site": fragment.site, "fragment": fragment.name, "session": fragment.session_id}
-            for fragment in running
-            if sites[fragment.site].embedded is None
+    def note(self, sessions: Sequence[OpenSession], sites: Mapping[str, SiteHandle]) -> None:
+        """Remember those at sites that outlive us, beside what earlier runs have left, so that the next run
+        can end what is left of them.
+        """
+        lasting = [
+            {
+                "site": each.site,
+                "fragment": each.fragment,
+                "session": each.session_id,
+                "endpoint": sites[each.site].endpoint.shown,
+            }
+            for each in sessions
+            if sites[each.site].embedded is None
         ]
-        write_whole(self.file, json.dumps([*self._unreached, *lasting]), on_disk=True)
+        self._write([*self._unreached, *lasting])
 
     def end_all(self, sites: Mapping[str, SiteHandle]) -> list[str]:
         """Stop queries that a killed run left at existing sites; returns their fragments.
@@ -41,48 +55,83 @@ class LeftSessions:
         asked.
         """
         ended, left = [], []
+        calls = SiteCalls(FIRST_PATIENCE_S)
         for entry in self._noted():
-            site = sites.get(entry["site"])
-            outcome = None if site is None else _end_queries(site.endpoint, entry["session"])
+            outcome = _outcome(entry, sites, calls)
             if outcome is None:
                 left.append(entry)
             elif outcome:
                 ended.append(entry["fragment"])
+        calls.close()
         self._unreached = left
-        write_whole(self.file, json.dumps(left), on_disk=True)
+        self._write(left)
         return ended
 
-    def sites(self) -> list[str]:
-        """Sites at which queries of an earlier run may still be active."""
-        return sorted({entry["site"] for entry in self._noted()})
+    def left(self) -> list[str]:
+        """Where queries of an earlier run may still be active, in words, by endpoint."""
+        found: dict[str, list[str]] = {}
+        for entry in self._noted():
+            found.setdefault(place_of(entry), []).append(f"{entry['fragment']} (session {entry['session']})")
+        return [f"{', '.join(sorted(each))} at {at}" for at, each in sorted(found.items())]
 
-    def _noted(self) -> list[dict[str, str]]:
+    def _noted(self) -> list[Entry]:
+        found = read_if_there(DISK, self.file)
         try:
-            noted = json.loads(self.file.read_text())
-            return [{key: str(entry[key]) for key in ("site", "fragment", "session")} for entry in noted]
-        except FileNotFoundError:
-            return []
-        except (OSError, ValueError, KeyError, TypeError) as damage:
+            return [] if found is None else read_entries(found)
+        except (ValueError, KeyError, TypeError) as damage:
             raise EngineError(
                 f"{self.file} cannot be read: {damage}",
                 remedy="end what an earlier run left at existing endpoints, then remove the file",
             ) from damage
 
+    def _write(self, entries: list[Entry]) -> None:
+        if entries != self._written:
+            DISK.replace(self.file, json.dumps(entries).encode())
+            self._written = entries
 
-def _end_queries(endpoint: Endpoint, session_id: str) -> bool | None:
-    """Whether queries of that session still ran, and have been stopped; None if the site does not answer."""
-    try:
-        close_session(open_session(endpoint))
-    except EngineError:
+
+def read_entries(content: bytes) -> list[Entry]:
+    """`ValueError`, `KeyError` or `TypeError` where they are damaged."""
+    return [
+        {key: str(entry[key]) for key in ("site", "fragment", "session")}
+        | {key: str(entry[key]) for key in ("endpoint",) if key in entry}
+        for entry in json.loads(content)
+    ]
+
+
+def place_of(entry: Entry) -> str:
+    """Site and endpoint, in words."""
+    return entry["site"] + (f" ({entry['endpoint']})" if "endpoint" in entry else "")
+
+
+def _outcome(entry: Entry, sites: Mapping[str, SiteHandle], calls: SiteCalls) -> bool | None:
+    """Whether its queries still ran, and have been stopped; None if they cannot be asked about."""
+    if (at := entry.get("endpoint")) is None:
+        site = sites.get(entry["site"])
+    else:
+        site = next((s for s in sites.values() if s.embedded is None and s.endpoint.shown == at), None)
+    if site is None:
         return None
     try:
-        session = open_session(endpoint, session_id)
-    except EngineError:  # the server closed that session, and so its queries
-        return False
+        return calls.ask(site.name, lambda: _end_queries(site.endpoint, entry["session"]))
+    except SiteLostError:
+        return None
+
+
+def _end_queries(endpoint: Endpoint, session_id: str) -> bool:
+    """Whether queries of that session still ran, and have been stopped; `SiteLostError` if the site does not
+    answer.
+    """
     try:
-        active = session.streams.active
-        for query in active:
-            query.stop()
-        return bool(active)
-    finally:
-        close_session(session)
+        session = open_session(endpoint, session_id)
+        try:
+            active = session.streams.active
+            for query in active:
+                query.stop()
+            return bool(active)
+        finally:
+            close_session(session)
+    except (SiteLostError, PySparkException) as failure:
+        if is_session_gone(failure.__cause__ or failure):  # the server closed it, and so its queries
+            return False
+        raise SiteLostError(str(failure)) from failure

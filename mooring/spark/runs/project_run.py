@@ -34,7 +34,7 @@ from mooring.spark.pipeline.site_options import site_options
 from mooring.spark.pipeline.streams_used import unnamed_sinks
 from mooring.spark.running.draining import drain
 from mooring.spark.running.engine import EngineOptions, SparkEngine
-from mooring.spark.running.fragment_query import RunningFragment
+from mooring.spark.running.roster import OpenSession
 from mooring.spark.runs.holding import Hold, HoldOptions, held_project
 from mooring.spark.runs.known_root import KnownRoot
 from mooring.spark.runs.left_sessions import LeftSessions
@@ -92,7 +92,7 @@ class PreparedRun:
             self.sites,
             queries,
             options,
-            note=self._started,
+            note=self._note,
         )
         try:
             yield engine
@@ -110,15 +110,17 @@ class PreparedRun:
                 with _session_at(site, self.project.storage_root) as session:
                     self.unregistered.extend(register_tables(self.layout, site.name, session))
 
-    def _started(self, running: Sequence[RunningFragment]) -> None:
-        """Another fragment runs; starting all of them may take longer than a turn of the loop ever does."""
+    def _note(self, sessions: Sequence[OpenSession]) -> None:
+        """Another fragment starts; starting all of them may take longer than a turn of the loop ever does."""
         self.hold.pulse.sign()
-        self.sessions.note(running, self.sites)
+        self.sessions.note(sessions, self.sites)
 
     def _settle(self, options: EngineOptions) -> None:
         calls, alive = SiteCalls(options.silence_s), self.hold.pulse.sign
         try:
-            settle(self.edits, lambda change: drain(self.layout, change, self.sites, calls, alive))
+            settle(
+                self.edits, lambda change: drain(self.layout, change, self.sites, calls, alive, self._note)
+            )
         finally:
             calls.close()
 
@@ -191,7 +193,6 @@ def _prepared(
         prepared.bring_up(project, site)
         prepared.joining.append(site.name)
     yield prepared
-    sessions.note([], sites)
 
 
 def delivering(layout: Layout, problem: Problem) -> dict[str, str]:
@@ -208,10 +209,11 @@ def delivering(layout: Layout, problem: Problem) -> dict[str, str]:
 
 def refuse_unreached(sessions: LeftSessions) -> None:
     """Before something stored is given up: nobody may still write there."""
-    if left := sessions.sites():
+    if left := sessions.left():
         raise EngineError(
-            f"queries of an earlier run may still write at {', '.join(left)}, which cannot be asked",
-            remedy="bring the site back, or put it back into mooring.yml, and run this again",
+            f"queries of an earlier run may still write what this would give up: {'; '.join(left)}",
+            remedy="bring those endpoints back, with an entry in mooring.yml, and run this again, which ends "
+            f"the queries; for one whose server has ended for good, remove its entries from {sessions.file}",
         )
 
 

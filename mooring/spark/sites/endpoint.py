@@ -95,6 +95,11 @@ def open_session(endpoint: Endpoint, session_id: str | None = None) -> SparkSess
     return session
 
 
+def is_session_gone(failure: BaseException | None) -> bool:
+    """Whether a call failed since its session has ended at the server, and all that ran in it."""
+    return "INVALID_HANDLE" in str(failure)
+
+
 def site_lost(site: str, failure: PySparkException, endpoint: Endpoint) -> SiteLostError:
     """Why a call to a site came to nothing: it turned us away, or it did not answer."""
     said = endpoint.without_secrets(first_line(failure))

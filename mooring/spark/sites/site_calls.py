@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 from mooring.errors import EngineError, SiteLostError
 
 T = TypeVar("T")
+FIRST_PATIENCE_S = 20.0
+"""For an answer of a site before a run has begun."""
 
 
 class SiteSilentError(Exception):

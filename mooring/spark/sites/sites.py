@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from mooring.errors import EngineError, InputError
@@ -15,6 +16,7 @@ from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.sites.java import find_java
 from mooring.spark.sites.process_tree import TreeUsage
+from mooring.spark.sites.site_calls import FIRST_PATIENCE_S, SiteCalls
 
 _NOWHERE_YET = Endpoint("sc://localhost:1")
 """Of an embedded site that has not been started: it gets its own when it is up, and is lost until then."""
@@ -113,13 +115,15 @@ def running_sites(
                     made.start()
                     embedded[site.name] = made
         made_ready = []
+        calls = SiteCalls(FIRST_PATIENCE_S)
+        stack.callback(calls.close)
         for site in sites:
             if (own := embedded.get(site.name)) is not None:
                 endpoint = own.wait_ready()
             else:
                 endpoint = existing[site.name]
                 try:
-                    close_session(open_session(endpoint))
+                    calls.ask(site.name, partial(_try_out, endpoint))
                 except EngineError as failure:
                     message = f"site {site.name!r}: {failure.message}"
                     raise EngineError(message, remedy=failure.remedy) from failure
@@ -127,6 +131,10 @@ def running_sites(
         handles = SiteHandles(made_ready)
         stack.callback(lambda: _stop_all(each for each in handles.values() if each.name not in embedded))
         yield handles
+
+
+def _try_out(endpoint: Endpoint) -> None:
+    close_session(open_session(endpoint))
 
 
 def joining_site(site: Site, folder: Path, options: EmbeddedOptions | None) -> SiteHandle:

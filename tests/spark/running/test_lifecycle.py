@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -11,10 +13,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from pyspark.errors import PySparkException
+
 from mooring.errors import SiteLostError
 from mooring.spark.running import lifecycle
 from mooring.spark.running.lifecycle import Lifecycle
-from mooring.spark.running.roster import Roster
+from mooring.spark.running.roster import OpenSession, Roster
 from mooring.spark.sites.site_calls import SiteCalls
 
 
@@ -23,9 +27,12 @@ class Prepared:
     """A fragment at a site that answers only once it thaws."""
 
     thaw: threading.Event
-    closed: threading.Event = field(default_factory=threading.Event)
+    discarded: threading.Event = field(default_factory=threading.Event)
     frozen_at: str = ""
     site: str = "a"
+    session_id: str = "1"
+    closed: bool = False
+    fragment: Any = field(default_factory=lambda: SimpleNamespace(name="f"))
 
     def prepare(self, *args: object, **options: object) -> Prepared:
         self._freeze("prepare")
@@ -35,10 +42,12 @@ class Prepared:
 
     def launch(self) -> Any:
         self._freeze("launch")
-        return SimpleNamespace(name="f", site="a", session=self)
+        query = SimpleNamespace(isActive=True, stop=lambda: None)
+        return SimpleNamespace(name="f", site="a", session=self, session_id="1", query=query)
 
-    def discard(self) -> None:
-        self.closed.set()
+    def discard(self) -> bool:
+        self.discarded.set()
+        return True
 
     def _freeze(self, at: str) -> None:
         if at == self.frozen_at:
@@ -57,16 +66,68 @@ def test_the_session_of_a_start_that_came_too_late_is_closed(
     layout: Any = SimpleNamespace(fragments={"f": None}, pipeline=pipeline)
     sites: Any = SimpleNamespace(of=lambda site: SimpleNamespace(endpoint=None))
     nothing: Any = None
-    roster = Roster()
+    noted: list[list[str]] = []
+    roster = Roster(lambda sessions: noted.append([each.session_id for each in sessions]))
     run = Lifecycle(
         layout, sites, SiteCalls(5.0), roster, nothing, nothing, accept_edits=False, schedule=nothing
     )
     with pytest.raises(SiteLostError, match="did not answer within"):
         run.start("f", "a")
-    assert not prepared.closed.is_set()
+    assert not prepared.discarded.is_set()
     prepared.thaw.set()
-    assert prepared.closed.wait(60)
+    assert prepared.discarded.wait(60)
     assert roster.homes() == {}
+    until(lambda: noted == ([] if frozen_at == "prepare" else [["1"], []]))
+
+
+class Query:
+    """Of a site that does not answer for a while."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.failure, self.active = failure, True
+
+    @property
+    def isActive(self) -> bool:
+        if self.failure is not None:
+            raise self.failure
+        return self.active
+
+    def stop(self) -> None:
+        self.active = False
+
+
+def test_what_was_left_behind_is_noted_until_it_is_known_to_have_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However its fragment went on, and also if the site fails while it is being cleared."""
+    noted: list[str] = []
+    roster = Roster(lambda sessions: noted.__setitem__(slice(None), [each.session_id for each in sessions]))
+    monkeypatch.setattr(lifecycle, "close_session", lambda session: True)
+    nothing: Any = None
+    sites: Any = SimpleNamespace(of=lambda site: SimpleNamespace(embedded=None))
+    run = Lifecycle(
+        nothing, sites, SiteCalls(5.0), roster, nothing, nothing, accept_edits=False, schedule=nothing
+    )
+    queries = {"1": Query(), "2": Query(PySparkException("unavailable")), "3": Query()}
+    for session_id, query in queries.items():
+        left: Any = SimpleNamespace(name="f", site="a", session=None, session_id=session_id, query=query)
+        roster.opened(OpenSession("a", "f", session_id))
+        roster.add(left)
+        run.forget("f")
+    roster.opened(OpenSession("b", "f", "4"))
+    assert noted == ["1", "2", "3", "4"]
+    assert run.clear_leftovers("a") == 2
+    assert noted == ["2", "4"]
+    queries["2"].failure = PySparkException("[INVALID_HANDLE.SESSION_CLOSED] The handle is invalid")
+    run.clear_all_leftovers()
+    assert noted == ["4"]
+
+
+def until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60.0
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_what_a_move_has_in_hand_is_neither_idle_nor_forgotten() -> None:
