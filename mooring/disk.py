@@ -109,6 +109,10 @@ class Disk(Protocol):
         """A file, a link, or a folder with all it holds; nothing if it is not there."""
         ...
 
+    def __hash__(self) -> int:
+        """By identity: what was looked up is remembered by disk."""
+        ...
+
     # What only file systems have
 
     def append(self, path: Path, data: bytes, *, at: int | None = None) -> int:

@@ -74,17 +74,17 @@ def cut_changes(layout: Layout) -> tuple[tuple[CutChange, ...], list[str]]:
 def _change(layout: Layout, name: str, left: list[str], parts: list[str]) -> CutChange | str:
     """The change, or why its checkpoint cannot be carried over."""
     before, now = layout.before, layout.pipeline.flows
-    ran = read_fragment_note(layout.fragment_note(name))
+    ran = read_fragment_note(layout.fragment_note(name), layout.disk)
     if edited := [flow for flow in left if now[flow].fingerprint != ran.get(flow)]:
         if parts == [name]:
             return f"{edited[0]!r} reads other tables now: give it another name, and the old one up (--drop)"
         return f"{edited[0]!r} was edited too: undo that, run once, and edit it then"
-    found = source_count(layout.checkpoint(name))
+    found = source_count(layout.checkpoint(name), layout.disk)
     expected = len(before.reads[name]) + sum(now[flow].outside for flow in left)
     if found != expected:
         return f"its checkpoint has {found} sources where {expected} are known, so they cannot be told apart"
     keeps_state = any(before.flows[flow].stateful for flow in before.fragments[name])
-    if len(parts) > 1 and not keeps_state and has_state(layout.checkpoint(name)):
+    if len(parts) > 1 and not keeps_state and has_state(layout.checkpoint(name), layout.disk):
         return "its checkpoint has state, and which of its flows keeps it cannot be told"
     heads = [part for part in parts if _goes_on(layout, name, part)]
     if len(heads) > 1:
@@ -104,13 +104,14 @@ def _change(layout: Layout, name: str, left: list[str], parts: list[str]) -> Cut
 
 def has_begun(layout: Layout, fragment: str) -> bool:
     """Whether the fragment has ever planned a batch."""
-    return stream_logs.last_batch(layout.checkpoint(fragment) / "offsets") >= 0
+    return stream_logs.last_batch(layout.checkpoint(fragment) / "offsets", layout.disk) >= 0
 
 
 def interrupted(layout: Layout, fragment: str) -> bool:
     """Whether the fragment has planned a batch that it has not committed."""
-    checkpoint = layout.checkpoint(fragment)
-    return stream_logs.last_batch(checkpoint / "offsets") != stream_logs.last_batch(checkpoint / "commits")
+    checkpoint, disk = layout.checkpoint(fragment), layout.disk
+    planned = stream_logs.last_batch(checkpoint / "offsets", disk)
+    return planned != stream_logs.last_batch(checkpoint / "commits", disk)
 
 
 def unread(layout: Layout, fragment: str) -> list[str]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mooring.deployment.fragments import CutNode, Fragment, cut
+from mooring.disk import DISK, Disk, is_folder
 from mooring.errors import EngineError
 from mooring.spark.pipeline.definitions import sources_digest
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
@@ -19,6 +20,7 @@ from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.keep import ALL, READ, Keep, results_reader
 from mooring.spark.storage.owned_folder import OwnedFolder, unowned
 from mooring.spark.storage.pipeline_record import NOTHING_RECORDED, PipelineRecord, read_record
+from mooring.spark.storage.storage_root import StorageRoot
 from mooring.spark.storage.views.listed_version import ListedVersion
 from mooring.spark.storage.views.version_channel import VersionChannel
 from mooring.spark.storage.views.versions import VIEWS, ViewVersions
@@ -37,14 +39,20 @@ class Layout:
     """What the last run over this storage wrote down; empty where none did."""
     owner: OwnedFolder | None = None
     """That of the run, which owns the storage root; None where the root is nobody else's business."""
+    disk: Disk = DISK
+    """The owner's."""
 
     @cached_property
     def root(self) -> Path:
         return self.project.settings.storage
 
     @cached_property
+    def storage_root(self) -> StorageRoot:
+        return replace(self.project.storage_root, disk=self.disk)
+
+    @cached_property
     def owned(self) -> OwnedFolder:
-        return self.owner or unowned(self.root)
+        return self.owner or unowned(self.root, self.disk)
 
     @cached_property
     def home(self) -> dict[str, str]:
@@ -91,7 +99,7 @@ class Layout:
             self.listed(flow.dataset).follow()
 
     def versions_of(self, view: str) -> ViewVersions:
-        return ViewVersions(self.root / VIEWS / file_name(view))
+        return ViewVersions(self.root / VIEWS / file_name(view), self.disk)
 
     def inputs_of(self, fragment: Fragment) -> list[str]:
         """Datasets the fragment reads from channels."""
@@ -170,7 +178,7 @@ class Layout:
 
     def checkpoint(self, fragment: str) -> Path:
         """Where the fragment's newest start keeps its progress and state (see fencing.py)."""
-        return current_epoch(self.checkpoints(fragment))
+        return current_epoch(self.checkpoints(fragment), self.disk)
 
     def checkpoints(self, fragment: str) -> Path:
         """The folder with one epoch of the fragment's checkpoint per start."""
@@ -187,13 +195,15 @@ class Layout:
         return {name: why for name, why in whys.items() if why is not None}
 
     def lost_checkpoint(self, fragment: str) -> str | None:
-        if not self.fragment_note(fragment).exists() or self.checkpoint(fragment).is_dir():
+        if self.disk.look(self.fragment_note(fragment)) is None:
+            return None
+        if is_folder(self.disk, self.checkpoint(fragment)):
             return None
         return f"the checkpoint in {self.checkpoints(fragment)} is missing"
 
     def address(self, path: Path) -> str:
         """What every site calls a path under the storage root."""
-        return self.project.storage_root.address(path)
+        return self.storage_root.address(path)
 
     @property
     def empty(self) -> Path:
@@ -212,7 +222,7 @@ class Layout:
             ) from failure
 
     def _create(self) -> None:
-        self.empty.mkdir(parents=True, exist_ok=True)
+        self.disk.make_folder(self.empty, parents=True, exist_ok=True)
         self.owned.make_parts()
         for name, view in self.views.items():
             self.owned.make_folder(view.folder)
@@ -256,7 +266,7 @@ class Layout:
         return len(self.reads_of(fragment)) if fragment in self.fragments else None
 
 
-def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
+def cut_pipeline(project: Project, pipeline: Pipeline, disk: Disk = DISK) -> Layout:
     """Cut once, before any placement, at tables that are kept, fan-out, pins, user cuts and between stateful
     flows.
 
@@ -267,11 +277,12 @@ def cut_pipeline(project: Project, pipeline: Pipeline) -> Layout:
     """
     settings = project.settings
     check_settings(project, pipeline)
-    before = read_record(settings.storage) or NOTHING_RECORDED
+    before = read_record(settings.storage, disk) or NOTHING_RECORDED
     inside = {before.flows[name].dataset for name, home in before.home.items() if name != home}
     unsaid = pipeline.datasets.keys() - settings.tables.keys() - inside
     fragments = fragments_with(project, pipeline, before, asked_for(project, pipeline) | unsaid)
-    return Layout(project, pipeline, fragments, sources_digest(project.folder, project.spec), before)
+    digest = sources_digest(project.folder, project.spec)
+    return Layout(project, pipeline, fragments, digest, before, disk=disk)
 
 
 def asked_for(project: Project, pipeline: Pipeline) -> set[str]:

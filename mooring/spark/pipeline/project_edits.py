@@ -262,7 +262,7 @@ def _stored(layout: Layout, name: str) -> str:
     for version in [found for flow in flows if (found := _version(layout, flow)) is not None]:
         return f"a version with {version.rows} rows ({quantity(version.stored_bytes, 'B')})"
     logs = [layout.channel_of(flow, layout.before.flows[flow].dataset).sink_log for flow in flows]
-    files = [entry for log in logs for entry in stream_logs.sink_entries(log)]
+    files = [entry for log in logs for entry in stream_logs.sink_entries(log, layout.disk)]
     size = quantity(sum(entry.size for entry in files), "B")
     checkpoints = sum(flow in layout.before.fragments for flow in flows if flow not in layout.pipeline.flows)
     return f"{len(files)} files ({size})" + (" and a checkpoint" if checkpoints else "")
@@ -278,10 +278,11 @@ def _refuse_unrecorded(layout: Layout) -> None:
     """Where there is no record, nothing ever ran; or it ran before there were records, and what its notes say
     must be what the project says now.
     """
-    ran = {path.name for path in layout.owned.checkpoints.glob(".*.fragment.json")}
+    there = layout.disk.list(layout.owned.checkpoints)
+    ran = {name for name in there if name.startswith(".") and name.endswith(".fragment.json")}
     if not ran:
         return
-    if format_of(layout.root) >= RECORDED:
+    if format_of(layout.root, layout.disk) >= RECORDED:
         raise EngineError(
             f"{layout.root / RECORD_FILE_NAME} is missing, which says what the checkpoints there belong to",
             remedy="put it back from a copy, or start the pipeline over with --fresh",

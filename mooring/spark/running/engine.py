@@ -77,9 +77,9 @@ class SparkEngine:
         self._to_the_end = chosen.to_the_end
         self.calls = SiteCalls(chosen.silence_s)
         self.roster = Roster(note)
-        clocks = SiteClocks(sites, layout.owned.out)
+        clocks = SiteClocks(sites, layout.owned.out, layout.disk)
         self.progress = Progress(self.calls, clocks)
-        self.warmth = Warmth(layout.project.storage_root)
+        self.warmth = Warmth(layout.storage_root)
         self._lifecycle = Lifecycle(
             layout,
             sites,
@@ -98,7 +98,7 @@ class SparkEngine:
         self._mover = Mover(replace(self._lifecycle, calls=self._move_calls, fencing=self._fencing))
         self._health = Health(layout, sites, self.calls, self.roster, chosen.to_the_end)
         self._channels = ChannelReaders(layout)
-        self._merging = Merging(layout.channels)
+        self._merging = Merging(layout.channels, layout.disk)
         self._meters = RunMeters(
             layout, sites, queries, self.roster, self.progress.meters, time.time(), clocks
         )
@@ -281,5 +281,5 @@ class SparkEngine:
             seen.rows_out_per_s,
             self._meters.busy_cores(name),
             cores_estimated=True,
-            epoch=newest_number(self.layout.checkpoints(name)),
+            epoch=newest_number(self.layout.checkpoints(name), self.layout.disk),
         )

@@ -104,7 +104,7 @@ class PreparedFragment:
                 if (views := self.layout.version_channels.get(writer)) is not None:
                     views.begin(name)
             note = self.layout.fragment_note(name)
-            write_fragment_note(note, name, _fingerprints(self.layout, self.fragment))
+            write_fragment_note(note, name, _fingerprints(self.layout, self.fragment), self.layout.disk)
         except Exception:
             self.discard()
             raise
@@ -148,7 +148,7 @@ def prepare_fragment(
     session_id = str(uuid.uuid4())
     session = open_session(endpoint, session_id)
     try:
-        layout.project.storage_root.introduce(session, site)
+        layout.storage_root.introduce(session, site)
         use_settings(session, layout.project.spec, layout.project.spec_file, site)
         definitions = load_definitions(
             layout.project.folder, layout.project.spec, session, skip=layout.project.settings.skip
@@ -182,7 +182,8 @@ def analysed_frame(
         for name, value in layout.pipeline.flows[flow].spark_conf.items():
             session.conf.set(name, value)
     if any(layout.pipeline.flows[flow].stateful for flow in fragment.operators):
-        choose_store(session, layout.checkpoint(fragment.name), expected_state_bytes(layout, fragment))
+        checkpoint, expected_bytes = layout.checkpoint(fragment.name), expected_state_bytes(layout, fragment)
+        choose_store(session, checkpoint, expected_bytes, layout.disk)
     with active_session(session), looked_up(layout, fragment, session):
         for dataset in layout.inputs_of(fragment):
             rows = channel_stream(layout, dataset, session, bounded=not to_the_end)
@@ -196,10 +197,10 @@ def fence(layout: Layout, fragment: str) -> Path:
     """From now on no query of the fragment that was started before commits anything; returns the checkpoint
     for the next one.
     """
-    checkpoint = take_epoch(layout.checkpoints(fragment))
+    checkpoint = take_epoch(layout.checkpoints(fragment), layout.disk)
     if (channel := layout.channels.get(fragment)) is not None:
         try:
-            drop_unfinished(channel.sink_log, layout.owned.remove)
+            drop_unfinished(channel.sink_log, layout.owned.remove, layout.disk)
         except OSError as failure:
             raise EngineError(f"{channel.sink_log} cannot be fenced: {failure}") from failure
     return checkpoint
@@ -285,16 +286,17 @@ def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) 
     """Refuse to resume a checkpoint that another version of the flow made, unless told to."""
     checkpoint, note_file = layout.checkpoint(fragment.name), layout.fragment_note(fragment.name)
     channel = layout.channels.get(fragment.name)
-    last = stream_logs.last_committed_batch(checkpoint)
-    if channel is not None and channel.goes_beyond(stream_logs.last_batch(checkpoint / "offsets")):
+    last = stream_logs.last_committed_batch(checkpoint, layout.disk)
+    planned = stream_logs.last_batch(checkpoint / "offsets", layout.disk)
+    if channel is not None and channel.goes_beyond(planned):
         raise EngineError(
             f"the fragment {fragment.name!r} has written up to a batch that its checkpoint "
             f"{checkpoint} does not know; resuming would silently drop rows",
             remedy="put the checkpoint back, or start over with --fresh",
         )
-    if accept_edits or last is None or not note_file.exists():
+    if accept_edits or last is None or layout.disk.look(note_file) is None:
         return
-    before = read_fragment_note(note_file)
+    before = read_fragment_note(note_file, layout.disk)
     now = _fingerprints(layout, fragment)
     changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     if not changed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
@@ -83,7 +82,7 @@ class Health:
     def _full_disk(self, name: str) -> EngineError | None:
         """Spark says of many failures only that a task failed; that the disk is full is easy to see."""
         try:
-            left = shutil.disk_usage(self.layout.root).free
+            left = self.layout.disk.free_bytes(self.layout.root)
         except OSError:
             return None
         if left >= LEAST_FREE_BYTES:

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 
+from mooring.disk import DISK, Disk
 from mooring.errors import EngineError, described
 from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.merged_file import write_merged
@@ -22,23 +23,23 @@ _PATIENCE_S = 10.0
 
 
 class _Job(threading.Thread):
-    def __init__(self, channel: str, plan: MergePlan) -> None:
+    def __init__(self, channel: str, plan: MergePlan, disk: Disk) -> None:
         super().__init__(name=f"merging {channel}", daemon=True)
-        self.channel, self.plan = channel, plan
+        self.channel, self.plan, self._disk = channel, plan, disk
         self.count = 0
         """Files that were merged, once the thread has ended."""
         self.failure: Exception | None = None
 
     def run(self) -> None:
         try:
-            self.count = write_merged([entry.path for entry in self.plan.files], self.plan.hidden)
+            self.count = write_merged([entry.path for entry in self.plan.files], self.plan.hidden, self._disk)
         except Exception as failure:
             self.failure = failure
 
 
 class Merging:
-    def __init__(self, channels: Mapping[str, FileChannel]) -> None:
-        self._channels = channels
+    def __init__(self, channels: Mapping[str, FileChannel], disk: Disk = DISK) -> None:
+        self._channels, self._disk = channels, disk
         self._turns = deque(channels)
         """Channels whose files can be merged, the next one first."""
         self._job: _Job | None = None
@@ -54,7 +55,7 @@ class Merging:
             self._turns.rotate(-1)
             name = self._turns[-1]
             if (plan := self._channels[name].merge_plan()) is not None:
-                self._job = _Job(name, plan)
+                self._job = _Job(name, plan, self._disk)
                 self._job.start()
                 return
 
@@ -67,8 +68,8 @@ class Merging:
         if job.failure is None:
             self._channels[job.channel].adopt(job.plan, job.count)
             return
-        with contextlib.suppress(OSError):
-            job.plan.hidden.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # before the next merge is planned it is removed in any case
+            self._disk.delete(job.plan.hidden)
         if isinstance(job.failure, OSError):
             raise job.failure  # a disk may have room again
         self._turns.remove(job.channel)

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 
 from mooring.deployment.engine import MoveReport
 from mooring.deployment.move_stages import Reached, Stages, ignored
+from mooring.disk import DISK, Disk
 from mooring.errors import EngineError, MooringError, SiteLostError, described
 from mooring.spark.running.fragment_query import (
     PreparedFragment,
@@ -81,11 +82,11 @@ class Mover:
         run.fence(prepared)
         stages.reach("fenced")
         made = run.launch(prepared)
-        commits = run.layout.checkpoint(name) / "commits"
+        commits, disk = run.layout.checkpoint(name) / "commits", run.layout.disk
         try:
             failure = run.calls.ask(
                 prepared.site,
-                lambda: first_batch(made.query, commits, may_end=prepared.to_the_end),
+                lambda: first_batch(made.query, commits, disk=disk, may_end=prepared.to_the_end),
                 FIRST_BATCH_PATIENCE_S + run.calls.silence_s,
             )
         except SiteLostError:
@@ -132,7 +133,8 @@ class Mover:
 
         def halt_old() -> float:
             run.progress.take(old)  # what a stopped query may no longer tell
-            return halt(old.query, self.patience_s, run.layout.checkpoint(old.name) / "commits")
+            commits = run.layout.checkpoint(old.name) / "commits"
+            return halt(old.query, self.patience_s, commits, run.layout.disk)
 
         try:
             return run.calls.ask(old.site, halt_old, self.patience_s + run.calls.silence_s)
@@ -140,7 +142,7 @@ class Mover:
             return time.monotonic()
 
 
-def halt(query: RunningQuery, patience_s: float, commits: Path | None = None) -> float:
+def halt(query: RunningQuery, patience_s: float, commits: Path | None = None, disk: Disk = DISK) -> float:
     """End a query between two micro-batches, or inside one after `patience_s`; returns when it was told to.
 
     A query that cannot keep up is never between two: where its `commits` are given, it is ended when it has
@@ -148,10 +150,10 @@ def halt(query: RunningQuery, patience_s: float, commits: Path | None = None) ->
     told; the fence is what holds its query back.
     """
     deadline = time.monotonic() + patience_s
-    before = None if commits is None else stream_logs.last_batch(commits)
+    before = None if commits is None else stream_logs.last_batch(commits, disk)
     try:
         while time.monotonic() < deadline and query.isActive and query.status["isTriggerActive"]:
-            if commits is not None and before is not None and stream_logs.last_batch(commits) > before:
+            if commits is not None and before is not None and stream_logs.last_batch(commits, disk) > before:
                 break
             time.sleep(_POLL_S)
         told = time.monotonic()
@@ -165,16 +167,17 @@ def first_batch(
     query: RunningQuery,
     commits: Path,
     patience_s: float = FIRST_BATCH_PATIENCE_S,
+    disk: Disk = DISK,
     *,
     may_end: bool = False,
 ) -> str | None:
     """Wait until a query just started has committed a batch, or found nothing to do; what failed, or None.
     One that `may_end` by itself has then found nothing more to do.
     """
-    before = stream_logs.last_batch(commits)
+    before = stream_logs.last_batch(commits, disk)
     now = began = time.monotonic()
     ask = began
-    while now - began < patience_s and stream_logs.last_batch(commits) <= before:
+    while now - began < patience_s and stream_logs.last_batch(commits, disk) <= before:
         if now >= ask:
             ask = now + _ASK_S
             try:

@@ -10,8 +10,7 @@ time, it is unknown, and so is every latency that would be reckoned from it.
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from mooring.disk import DISK, Disk
 from mooring.spark.running.meters import Batch
 from mooring.spark.sites.sites import SiteHandle
 
@@ -32,9 +32,9 @@ _LEAST_S = 0.1
 
 
 class SiteClocks:
-    def __init__(self, sites: Mapping[str, SiteHandle], scratch: Path) -> None:
+    def __init__(self, sites: Mapping[str, SiteHandle], scratch: Path, disk: Disk = DISK) -> None:
         """`scratch`: a folder of the storage in which files may be made."""
-        self._sites, self._scratch = sites, scratch
+        self._sites, self._scratch, self._disk = sites, scratch, disk
         self._storage_ahead_s, self._storage_asked_s = 0.0, -ASK_S
         self._ahead_s: dict[str, float] = {}
         self._asked_s: dict[str, float] = {}
@@ -47,13 +47,20 @@ class SiteClocks:
         """By how much the clocks that files may be stamped with are ahead of ours, the storage's first."""
         if time.monotonic() - self._storage_asked_s >= ASK_S:
             self._storage_asked_s = time.monotonic()
-            with contextlib.suppress(OSError), tempfile.TemporaryFile(dir=self._scratch) as probe:
-                before_s = time.time()
-                probe.write(b"?")
-                probe.flush()
-                ahead_s = clock_ahead_s(before_s, os.fstat(probe.fileno()).st_mtime, time.time())
-                self._storage_ahead_s = ahead_s if abs(ahead_s) > _LEAST_S else 0.0
+            with contextlib.suppress(OSError):
+                self._storage_ahead_s = self._probed()
         return [self._storage_ahead_s, *(ahead for ahead in self._ahead_s.values() if ahead)]
+
+    def _probed(self) -> float:
+        probe = self._scratch / secrets.token_hex(8)
+        before_s = time.time()
+        self._disk.create(probe, b"?", durable=False)
+        try:
+            found = self._disk.look(probe)
+        finally:
+            self._disk.delete(probe)
+        ahead_s = 0.0 if found is None else clock_ahead_s(before_s, found.modified_s, time.time())
+        return ahead_s if abs(ahead_s) > _LEAST_S else 0.0
 
     def ask(self, site: str, session: SparkSession) -> None:
         """Ask for the site's time if that is due; over a call that does not wait for ever."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 from pathlib import Path
 
 from mooring.spark.running.fragment_query import PreparedFragment
@@ -13,7 +13,8 @@ from mooring.spark.views.schedule import ViewSchedule
 
 def start_refreshing(schedule: ViewSchedule, prepared: PreparedFragment, checkpoint: Path) -> RefreshLoop:
     """Under the epoch of that checkpoint, where a refresh that was given up may have left something."""
-    shutil.rmtree(checkpoint / "reads", ignore_errors=True)
+    with contextlib.suppress(OSError):  # what stays is never read
+        prepared.layout.disk.delete(checkpoint / "reads")
     flow = prepared.layout.pipeline.flows[prepared.fragment.name]
     refresher = Refresher(prepared.layout, flow, prepared.definitions, prepared.session, checkpoint)
     refresher.hand_over()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from mooring.disk import is_folder
 from mooring.errors import EngineError
 from mooring.spark.pipeline.cut_changes import CutChange, interrupted, unread
 from mooring.spark.pipeline.layout import Layout
@@ -41,7 +42,7 @@ def settle(edits: ProjectEdits, drain: Drain) -> None:
     """Bring the storage to what the project is now, and write that down."""
     layout = edits.layout
     with _named_trouble(layout):
-        found = read_record(layout.root)
+        found = read_record(layout.root, layout.disk)
         if found is None or not _alike(found, edits.record):
             carried = {} if found is None else _make_parts(edits, drain)
             record = _decided(edits, carried)
@@ -106,7 +107,7 @@ def write_anew(layout: Layout, fragments: Collection[str]) -> None:
     flows = layout.pipeline.flows
     tables = {name: flows[name].dataset for name in fragments if name in layout.channels}
     with _named_trouble(layout):
-        found = read_record(layout.root)
+        found = read_record(layout.root, layout.disk)
         assert found is not None, "written by every run before anything starts"
         left = Unfinished(retire=tuple(fragments), delete=tables)
         decided = msgspec.structs.replace(found, unfinished=left)
@@ -116,7 +117,7 @@ def write_anew(layout: Layout, fragments: Collection[str]) -> None:
 
 
 def _put_in_place(layout: Layout, record: PipelineRecord, name: str, carried: Carried) -> None:
-    replace_checkpoint(layout.checkpoints(name), _aside(layout, name))
+    replace_checkpoint(layout.checkpoints(name), _aside(layout, name), layout.disk)
     flow = record.flows[name]
     if flow.kind == "table":
         channel = layout.channel_of(name, flow.dataset)
@@ -127,7 +128,7 @@ def _put_in_place(layout: Layout, record: PipelineRecord, name: str, carried: Ca
         read.create()
         read.inherit(name, carried.of)
     marks = {member: record.flows[member].fingerprint for member in record.fragments[name]}
-    write_fragment_note(layout.fragment_note(name), name, marks)
+    write_fragment_note(layout.fragment_note(name), name, marks, layout.disk)
 
 
 def _make_parts(edits: ProjectEdits, drain: Drain) -> dict[str, Carried]:
@@ -140,11 +141,12 @@ def _make_parts(edits: ProjectEdits, drain: Drain) -> dict[str, Carried]:
             make_part(
                 checkpoint,
                 _aside(layout, part.fragment),
+                layout.disk,
                 sources=part.sources,
                 state=part.state,
                 query=part.fragment == change.fragment,
             )
-            stands = stream_logs.last_batch(checkpoint / "offsets")
+            stands = stream_logs.last_batch(checkpoint / "offsets", layout.disk)
             carried[part.fragment] = Carried(change.fragment, stands)
     return carried
 
@@ -156,7 +158,7 @@ def _standing(layout: Layout, change: CutChange, drain: Drain) -> Path:
         drain(change)
     checkpoint = fence(layout, name)
     channel = layout.channels.get(name)
-    stands = stream_logs.last_batch(checkpoint / "offsets")
+    stands = stream_logs.last_batch(checkpoint / "offsets", layout.disk)
     beyond = channel is not None and channel.goes_beyond(stands)
     if interrupted(layout, name) or unread(layout, name) or beyond:
         raise EngineError(
@@ -174,6 +176,6 @@ def _retire(layout: Layout, fragment: str) -> None:
     for views in layout.version_channels.values():
         if views.exists:
             views.forget(fragment)  # if it starts again, it begins with the current version
-    layout.fragment_note(fragment).unlink(missing_ok=True)
-    if layout.checkpoints(fragment).is_dir():
-        retire(layout.checkpoints(fragment))
+    layout.disk.delete(layout.fragment_note(fragment))
+    if is_folder(layout.disk, layout.checkpoints(fragment)):
+        retire(layout.checkpoints(fragment), layout.disk)

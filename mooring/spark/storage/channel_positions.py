@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
+from mooring.disk import DISK, Disk
 from mooring.errors import EngineError, described
 from mooring.spark.storage.followed_log import FollowedLog, News
 from mooring.spark.storage.merged_name import items_of, read_name
@@ -55,11 +56,13 @@ class ChannelPositions:
         folders: Collection[Path],
         checkpoint_of: Callable[[str], Path],
         inputs_of: Callable[[str], int | None] = lambda reader: None,
+        disk: Disk = DISK,
     ) -> None:
         """`folders`: the paths under which logs know the channel's folder. `inputs_of`: how many channels a
         reader reads; None if that is not known.
         """
         self._sink_log = sink_log
+        self._disk = disk
         self._inputs_of = inputs_of
         self._folders = frozenset(folders)
         self._checkpoint_of = checkpoint_of
@@ -81,7 +84,7 @@ class ChannelPositions:
         self.first: LogEntry | None = None
         self.last: LogEntry | None = None
         self._gone = gone
-        self._sink = FollowedLog(self._sink_log)
+        self._sink = FollowedLog(self._sink_log, self._disk)
         self._sources: dict[tuple[str, Path], _Source] = {}
         self._recent: deque[LogLine] = deque(maxlen=_RECENT)
         self._names: list[str] = []
@@ -123,7 +126,7 @@ class ChannelPositions:
         for line in reversed(self._recent):
             if at <= max(position, self.start):
                 break
-            found.append(entry_of(line, self._sink_log))
+            found.append(entry_of(line, self._sink_log, self._disk))
             at -= found[-1].items
         return found[::-1] if at <= max(position, self.start) else None
 
@@ -133,7 +136,7 @@ class ChannelPositions:
         for reader in readers:
             checkpoint = self._checkpoint_of(reader)
             try:
-                batches = committed_source_batches(checkpoint)
+                batches = committed_source_batches(checkpoint, self._disk)
             except (EngineError, OSError) as damage:
                 self.damaged[reader] = described(damage)
                 continue
@@ -166,7 +169,7 @@ class ChannelPositions:
         self._append(self._sink.news().lines)
         stored = set(self._names)
         for key, batch in committed.items():
-            source = self._sources[key] = _Source(FollowedLog(key[1]), self.start)
+            source = self._sources[key] = _Source(FollowedLog(key[1], self._disk), self.start)
             if (news := self._news(key, source)) is None:
                 continue
             self._advance(source, news.lines, batch)
@@ -191,14 +194,14 @@ class ChannelPositions:
             if _is_outside(name):
                 self._outside.add(name)
             if self.first is None:
-                self.first = entry_of(line, self._sink_log)
+                self.first = entry_of(line, self._sink_log, self._disk)
             self._names.append(name)
             self._recent.append(line)
             self.stored_bytes += line.size
             self.entries += 1
             self.end += items_of(name)
         if self._recent:
-            self.last = entry_of(self._recent[-1], self._sink_log)
+            self.last = entry_of(self._recent[-1], self._sink_log, self._disk)
 
     def _advance(self, source: _Source, lines: list[LogLine], committed: int) -> None:
         taken = [(line.batch, self._name(line)) for line in lines]
@@ -231,9 +234,9 @@ class ChannelPositions:
         """A file's name, below the channel's folder; its whole path if it lies outside."""
         folder, _, name = line.path.rpartition("/")
         if folder not in self._prefixes:
-            self._prefixes[folder] = self._prefix(local_path(folder, self._sink_log))
+            self._prefixes[folder] = self._prefix(local_path(folder, self._sink_log, self._disk))
         if (prefix := self._prefixes[folder]) is None:
-            return str(local_path(line.path, self._sink_log))
+            return str(local_path(line.path, self._sink_log, self._disk))
         return prefix + (unquote(name) if "%" in name else name)
 
     def _name_of(self, path: Path) -> str:

@@ -11,13 +11,14 @@ once.
 
 from __future__ import annotations
 
-import os
+import contextlib
 import re
 import secrets
-import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from mooring.disk import DISK, Disk, is_folder
 from mooring.errors import EngineError
 from mooring.spark.storage.fresh_folder import UNFINISHED, carry_into
 
@@ -25,33 +26,34 @@ _EPOCH = re.compile(r"\d{6,}")
 _TAKEN = re.compile(r"\.(\d{6,})\.\w+\.taken")
 _MAKING = re.compile(r"\.\d{6,}\.\w+\.making")
 _ATTEMPTS = 20
-_TOMBSTONE = "A later start took along what was here. Nothing may be written here.\n"
+_TOMBSTONE = b"A later start took along what was here. Nothing may be written here.\n"
 
 
-def current_epoch(home: Path) -> Path:
+def current_epoch(home: Path, disk: Disk = DISK) -> Path:
     """The folder of the newest epoch under `home`; that of epoch 0, which is never made, if there is none.
 
     While it is being taken, and after a crash in the middle of that, it has a name that nobody writes to.
     """
-    newest = newest_number(home)
+    newest = newest_number(home, disk)
     # A folder beside it would have been made by the old query, in the moment between.
-    for name in os.listdir(home) if newest > 0 else ():
+    for name in disk.list(home) if newest > 0 else ():
         taken = _TAKEN.fullmatch(name)
-        if taken is not None and int(taken[1]) == newest and _is_folder(home / name):
+        if taken is not None and int(taken[1]) == newest and _is_own_folder(disk, home / name):
             return home / name
-    return _folder(home, max((n for n in _numbers(home) if _folder(home, n).is_dir()), default=0))
+    there = (number for number in _numbers(home, disk) if is_folder(disk, _folder(home, number)))
+    return _folder(home, max(there, default=0))
 
 
-def newest_number(home: Path) -> int:
+def newest_number(home: Path, disk: Disk = DISK) -> int:
     """Of all epochs that were ever taken under `home`; 0 if none was."""
-    return max(_numbers(home), default=0)
+    return max(_numbers(home, disk), default=0)
 
 
-def take_epoch(home: Path) -> Path:
+def take_epoch(home: Path, disk: Disk = DISK) -> Path:
     """Carry the checkpoint under `home` into a new epoch; every query started before is fenced off."""
     try:
-        home.mkdir(exist_ok=True)
-        return take_next(home, _carried)
+        disk.make_folder(home, exist_ok=True)
+        return take_next(home, partial(_carried, disk), disk)
     except OSError as failure:
         raise EngineError(
             f"the checkpoint in {home} cannot be fenced: {failure}",
@@ -59,7 +61,9 @@ def take_epoch(home: Path) -> Path:
         ) from failure
 
 
-def take_next(home: Path, finish: Callable[[Path, Path], Path], *, after: int | None = None) -> Path:
+def take_next(
+    home: Path, finish: Callable[[Path, Path], Path], disk: Disk = DISK, *, after: int | None = None
+) -> Path:
     """The next epoch's folder, with the old one's name taken away from it for good.
 
     `finish` is given the old folder (which is none before the first epoch) and a name for a new one, and
@@ -67,94 +71,92 @@ def take_next(home: Path, finish: Callable[[Path, Path], Path], *, after: int | 
     counts, whatever lies beside it. Of several who take the epoch after number `after`, one gets it, and the
     others an `OSError`.
     """
-    newest, number = current_epoch(home), newest_number(home)
+    newest, number = current_epoch(home, disk), newest_number(home, disk)
     if after is not None and number != after:
         raise FileExistsError(f"{home} is at {number} by now, no longer at {after}")
     fresh = _folder(home, number + 1)
     old = newest
-    if _EPOCH.fullmatch(newest.name) and newest.is_dir():
+    if _EPOCH.fullmatch(newest.name) and is_folder(disk, newest):
         old = home / f".{newest.name}.{secrets.token_hex(8)}.taken"
-        os.rename(newest, old)
+        disk.move(newest, old)
     for number in range(max(1, _number_of(newest) - 1), int(fresh.name)):
-        _bury(_folder(home, number))
-    os.rename(finish(old, home / f".{fresh.name}.{secrets.token_hex(8)}.making"), fresh)
-    _sweep(home)
+        _bury(disk, _folder(home, number))
+    disk.move(finish(old, home / f".{fresh.name}.{secrets.token_hex(8)}.making"), fresh)
+    _sweep(disk, home)
     return fresh
 
 
-def _carried(old: Path, making: Path) -> Path:
-    if old.is_dir():
-        carry_into(old, making)
+def _carried(disk: Disk, old: Path, making: Path) -> Path:
+    if is_folder(disk, old):
+        carry_into(old, making, disk)
     else:
-        making.mkdir()
+        disk.make_folder(making)
     return making
 
 
-def retire(home: Path) -> None:
+def retire(home: Path, disk: Disk = DISK) -> None:
     """Forget the checkpoint under `home`, and let nobody go on with it. Epochs are never used twice: a query
     left behind would otherwise find the path of its checkpoint alive again.
     """
-    for number in {*_numbers(home), newest_number(home) + 1}:
-        _bury(_folder(home, number))
-    _sweep(home)
+    for number in {*_numbers(home, disk), newest_number(home, disk) + 1}:
+        _bury(disk, _folder(home, number))
+    _sweep(disk, home)
 
 
-def replace_checkpoint(home: Path, made: Path) -> None:
+def replace_checkpoint(home: Path, made: Path, disk: Disk = DISK) -> None:
     """Let what was made aside be the checkpoint under `home`, in an epoch of its own, instead of the one that
     is there. Safe to interrupt and to repeat: once it is in its place, there is nothing left to do.
     """
-    if made.is_dir():
-        retire(home)
-        os.rename(made, _folder(home, newest_number(home) + 1))
+    if is_folder(disk, made):
+        retire(home, disk)
+        disk.move(made, _folder(home, newest_number(home, disk) + 1))
 
 
-def drop_unfinished(sink_log: Path, remove: Callable[[Path], None]) -> list[str]:
+def drop_unfinished(sink_log: Path, remove: Callable[[Path], None], disk: Disk = DISK) -> list[str]:
     """Remove what an earlier writer had begun to add to a sink's log, so that it can no longer be put into
     place. To be called while no query is meant to write there.
     """
     dropped = []
-    for name in os.listdir(sink_log) if sink_log.is_dir() else ():
+    for name in disk.list(sink_log):
         if UNFINISHED.fullmatch(name):
             remove(sink_log / name)
             dropped.append(name)
     return dropped
 
 
-def _bury(folder: Path) -> None:
+def _bury(disk: Disk, folder: Path) -> None:
     """Put a plain file where an old epoch's folder was, or came back because its query made it again."""
     for _ in range(_ATTEMPTS):
         try:
-            with folder.open("x") as tombstone:
-                tombstone.write(_TOMBSTONE)
+            disk.create(folder, _TOMBSTONE, durable=False)
             return
         except FileExistsError:
-            if not folder.is_dir():
+            if not is_folder(disk, folder):
                 return
             # A name that nobody can guess, and so stand in the way of.
             away = folder.with_name(f".{folder.name}.stray-{secrets.token_hex(8)}")
-            os.rename(folder, away)
-            _remove(away)
+            disk.move(folder, away)
+            _remove(disk, away)
     raise OSError(f"{folder} is made again and again by a query that should have ended")
 
 
-def _remove(stray: Path) -> None:
-    """What is left of it does no harm. A link goes, what it points to stays."""
-    if _is_folder(stray):
-        shutil.rmtree(stray, ignore_errors=True)
-    else:
-        stray.unlink(missing_ok=True)
+def _remove(disk: Disk, stray: Path) -> None:
+    """What cannot be removed does no harm: nobody reads it, and the next take tries again."""
+    with contextlib.suppress(OSError):
+        disk.delete(stray)
 
 
-def _is_folder(path: Path) -> bool:
+def _is_own_folder(disk: Disk, path: Path) -> bool:
     """And no link to one."""
-    return path.is_dir() and not path.is_symlink()
+    found = disk.look(path, follow=False)
+    return found is not None and found.kind == "folder"
 
 
-def _sweep(home: Path) -> None:
+def _sweep(disk: Disk, home: Path) -> None:
     """Remove what a take has left. A query that has a folder of it open then finds that it is gone."""
-    for name in os.listdir(home):
+    for name in disk.list(home):
         if _TAKEN.fullmatch(name) or _MAKING.fullmatch(name):
-            _remove(home / name)
+            _remove(disk, home / name)
 
 
 def _folder(home: Path, number: int) -> Path:
@@ -166,8 +168,7 @@ def _number_of(folder: Path) -> int:
     return int(folder.name if taken is None else taken[1])
 
 
-def _numbers(home: Path) -> list[int]:
+def _numbers(home: Path, disk: Disk) -> list[int]:
     """Epochs that were ever taken: the newest one's folder, and a file for each before it."""
-    names = os.listdir(home) if home.is_dir() else []
-    folders = (taken[1] if (taken := _TAKEN.fullmatch(name)) else name for name in names)
+    folders = (taken[1] if (taken := _TAKEN.fullmatch(name)) else name for name in disk.list(home))
     return [int(name) for name in folders if _EPOCH.fullmatch(name)]

@@ -20,7 +20,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import os
+import os.path
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -29,6 +29,7 @@ from secrets import token_hex
 from typing import Any
 
 from mooring.deployment.channel_log import ChannelLog, ChannelState, Trimmed
+from mooring.disk import is_folder, is_link
 from mooring.errors import EngineError
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.channel_positions import ChannelPositions
@@ -36,7 +37,6 @@ from mooring.spark.storage.holds import Holds
 from mooring.spark.storage.keep import ALL, Keep
 from mooring.spark.storage.merges import MergePlan, Merges
 from mooring.spark.storage.owned_folder import OwnedFolder
-from mooring.whole_files import write_whole
 
 _SINK_LOG = "_spark_metadata"
 _LATE = 0.01
@@ -79,10 +79,12 @@ class FileChannel(ChannelLog):
         self.link = link
         """What Spark is told; it lies outside the folders that a channel may lose."""
         self._checkpoint_of = checkpoint_of
-        self._owned = owned
+        self._owned, self._disk = owned, owned.disk
         self._keep, self._results = keep, results
         self._note_file = owned.channel_note(folder.name)
-        self._positions = ChannelPositions(self.sink_log, (folder, link), checkpoint_of, inputs_of)
+        self._positions = ChannelPositions(
+            self.sink_log, (folder, link), checkpoint_of, inputs_of, self._disk
+        )
         self.merges = Merges(folder, self.sink_log, owned, self._write_note)
         self._entries_when_planned = 0
         self.holds = Holds()
@@ -94,17 +96,17 @@ class FileChannel(ChannelLog):
     @property
     def exists(self) -> bool:
         """Whether it was ever made."""
-        return self._note_file.exists()
+        return self._disk.look(self._note_file) is not None
 
     def create(self) -> None:
         """Make the folder, since a reader may start before anything was written. Where a note says that there
         was one, it is never made again: a reader would take its missing files for deleted on purpose.
         """
-        if self._note_file.exists():
-            if self.folder.is_dir():
+        if self.exists:
+            if is_folder(self._disk, self.folder):
                 self._point_link()
             return
-        if stream_logs.last_batch(self.sink_log) >= 0:
+        if stream_logs.last_batch(self.sink_log, self._disk) >= 0:
             raise EngineError(
                 f"{self.folder} holds rows, but {self._note_file} is missing, which says who needs them",
                 remedy="put the note back from a copy, or start over with --fresh",
@@ -122,7 +124,7 @@ class FileChannel(ChannelLog):
         """Remove all there is of it, once nobody writes there; safe to interrupt and to repeat."""
         for path in (self.folder, self._owned.merge_lists(self.folder.name), self.link):
             self._owned.remove(path)
-        self._note_file.unlink(missing_ok=True)
+        self._disk.delete(self._note_file)
 
     def register(self, reader: str) -> None:
         """A reader registered once stays registered across runs; a new one starts at what is stored now."""
@@ -187,7 +189,7 @@ class FileChannel(ChannelLog):
         """What the log vouches for now, without what is older than the table keeps it."""
         while True:
             before = self._note()
-            batch, entries = stream_logs.noted_entries(self.sink_log)
+            batch, entries = stream_logs.noted_entries(self.sink_log, self._disk)
             if (note := self._note()) == before:
                 break
         gone = _gone(note)
@@ -257,7 +259,7 @@ class FileChannel(ChannelLog):
         if count < 2:
             self.merges.skip(plan)
         if count < 2 or plan.first < note["start"] or self._behind(note) < end + self.merges.options.spared:
-            plan.hidden.unlink(missing_ok=True)
+            self._disk.delete(plan.hidden)
             return
         self.merges.adopt(note, plan, count)
 
@@ -277,7 +279,7 @@ class FileChannel(ChannelLog):
         """Whether the sink's log goes beyond the last batch that its writer has planned (-1: none), as after
         losing its checkpoint. The planned one itself may be there already: its writer died before committing.
         """
-        return stream_logs.last_batch(self.sink_log) > planned_batch
+        return stream_logs.last_batch(self.sink_log, self._disk) > planned_batch
 
     def lost(self) -> str | None:
         """What is missing of what the writer has committed; None if all is there. `EngineError` if its log is
@@ -286,29 +288,33 @@ class FileChannel(ChannelLog):
         A sink notes a batch before the writer's checkpoint does, so its log is never behind the checkpoint
         unless somebody took it away.
         """
-        committed = stream_logs.last_committed_batch(self._checkpoint_of(self.name))
-        if not self._note_file.exists():
+        committed = stream_logs.last_committed_batch(self._checkpoint_of(self.name), self._disk)
+        if not self.exists:
             return f"{self._note_file} is missing"
-        if not self.folder.is_dir():
+        if not is_folder(self._disk, self.folder):
             return f"the folder {self.folder} is missing"
         if committed is None:
             self._refreshed(self._note())  # raises if the log is damaged
             return None
-        if not self.link.is_symlink() or self.link.resolve() != self.folder.resolve():
+        real = self._disk.real
+        if not is_link(self._disk, self.link) or real(self.link) != real(self.folder):
             return f"{self.link} is no link to {self.folder}"
-        noted = stream_logs.last_batch(self.sink_log)
+        noted = stream_logs.last_batch(self.sink_log, self._disk)
         if noted < committed:
             return f"the log in {self.folder} ends at batch {noted}, its writer has committed {committed}"
-        if (absent := stream_logs.absent_batch(self.sink_log)) is not None:
+        if (absent := stream_logs.absent_batch(self.sink_log, self._disk)) is not None:
             return f"the log in {self.folder} has no batch {absent}"
         positions = self._refreshed(self._note())
         ends = [entry.path for entry in (positions.first, positions.last) if entry is not None]
-        gone = next((path for path in ends if not path.exists()), None)
+        gone = next((path for path in ends if self._disk.look(path) is None), None)
         return None if gone is None else f"the file {gone} is missing"
 
     def _point_link(self) -> None:
-        if not self.link.is_symlink():
-            if any(entry.path.parent != self.link for entry in stream_logs.sink_entries(self.sink_log)):
+        if not is_link(self._disk, self.link):
+            if any(
+                entry.path.parent != self.link
+                for entry in stream_logs.sink_entries(self.sink_log, self._disk)
+            ):
                 raise EngineError(
                     f"{self.folder} was written by an older Mooring, which named its files differently",
                     remedy="finish with that one, or start the pipeline over with --fresh",
@@ -326,15 +332,15 @@ class FileChannel(ChannelLog):
         for reader in note["readers"]:
             checkpoint = self._checkpoint_of(reader)
             with contextlib.suppress(EngineError):  # told where its position is looked up
-                for number, batch in enumerate(stream_logs.committed_source_batches(checkpoint)):
+                for number, batch in enumerate(stream_logs.committed_source_batches(checkpoint, self._disk)):
                     if batch is not None and batch >= 0:  # else there is no log, or nothing in it
                         logs[f"{number} of {reader}"] = checkpoint / "sources" / str(number)
         for name, log in logs.items():
             doubtful = note["doubtful"].setdefault(name, [])
-            doubtful += [[stream_logs.last_batch(log), path] for path in note["trimming"]]
+            doubtful += [[stream_logs.last_batch(log, self._disk), path] for path in note["trimming"]]
             try:
                 note["doubtful"][name] = stream_logs.settle_dropped(
-                    log, doubtful, self._owned.replace, spare_newest=name != _SINK_LOG
+                    log, doubtful, self._owned.replace, self._disk, spare_newest=name != _SINK_LOG
                 )
             except EngineError:  # a reader's: its entries stay in doubt until it can be read
                 if name == _SINK_LOG:
@@ -360,9 +366,8 @@ class FileChannel(ChannelLog):
         """Only files of this channel are ever deleted, whatever logs and notes say, wherever links lead."""
         below = [path.relative_to(own) for own in (self.link, self.folder) if path.is_relative_to(own)]
         named = bool(below) and below[0].parts[:1] not in ((), (_SINK_LOG,)) and ".." not in path.parts
-        own = os.path.join(os.path.realpath(self.folder.parent), self.folder.name)
-        folder = os.path.join(own, *below[0].parent.parts) if below else ""
-        if not named or os.path.realpath(path.parent) != folder:
+        own = self._disk.real(self.folder.parent) / self.folder.name
+        if not named or self._disk.real(path.parent) != own / below[0].parent:
             raise EngineError(
                 f"the log of the channel {self.name} names {path}, which is no file of {self.folder}",
                 remedy="nothing was deleted; put the log back as Spark wrote it, or start over with --fresh",
@@ -371,7 +376,9 @@ class FileChannel(ChannelLog):
     def _stored(self, note: dict[str, Any]) -> list[stream_logs.LogEntry]:
         """Every entry of the sink's log, read anew: for what is done to files, not for every look."""
         gone = _gone(note)
-        return [entry for entry in stream_logs.sink_entries(self.sink_log) if entry.path not in gone]
+        return [
+            entry for entry in stream_logs.sink_entries(self.sink_log, self._disk) if entry.path not in gone
+        ]
 
     def _stored_until(self, note: dict[str, Any], position: float) -> list[stream_logs.LogEntry]:
         found, at = list[stream_logs.LogEntry](), note["start"]
@@ -388,7 +395,7 @@ class FileChannel(ChannelLog):
 
     def _note(self) -> dict[str, Any]:
         try:
-            note: dict[str, Any] = json.loads(self._note_file.read_text())
+            note: dict[str, Any] = json.loads(self._disk.read(self._note_file).data)
         except FileNotFoundError:
             raise EngineError(f"the channel {self.name} has no {self._note_file}") from None
         except (OSError, ValueError) as damage:
@@ -400,7 +407,7 @@ class FileChannel(ChannelLog):
 
     def _write_note(self, note: dict[str, Any]) -> None:
         """On disk when this returns: it names what is trimmed before that is deleted."""
-        write_whole(self._note_file, json.dumps(note), on_disk=True)
+        self._disk.replace(self._note_file, json.dumps(note).encode())
 
 
 def _older(entries: Iterable[stream_logs.LogEntry], bound_s: float) -> list[stream_logs.LogEntry]:

@@ -9,13 +9,13 @@ read from its beginning, and that is said.
 
 from __future__ import annotations
 
-import os
+import errno
 from dataclasses import dataclass
 from pathlib import Path
 
+from mooring.disk import DISK, Disk, Tag
 from mooring.spark.storage.stream_logs import VERSION, LogLine, live_files, parse_lines
 
-_Signature = tuple[int, int, int]
 _ATTEMPTS = 5
 
 
@@ -27,8 +27,9 @@ class News:
 
 
 class FollowedLog:
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, disk: Disk = DISK) -> None:
         self.log = log
+        self._disk = disk
         self._forget()
 
     def news(self) -> News:
@@ -45,7 +46,7 @@ class FollowedLog:
 
     def _forget(self) -> None:
         self._begun = False
-        self._seen: dict[str, _Signature] = {}
+        self._seen: dict[str, Tag] = {}
         """The live files as they were when they were read."""
         self._newest = -1
         """Batch up to which everything was told."""
@@ -54,7 +55,7 @@ class FollowedLog:
         self._last_line = b""
 
     def _look(self) -> News:
-        live = live_files(self.log)
+        live = live_files(self.log, self._disk)
         if not self._begun or not self._goes_on(live):
             return self._from_the_beginning(live)
         told: list[LogLine] = []
@@ -63,7 +64,7 @@ class FollowedLog:
                 return self._from_the_beginning(live)
             told += lines
         kept = {file.name for _, file in live}
-        self._seen = {name: signature for name, signature in self._seen.items() if name in kept}
+        self._seen = {name: tag for name, tag in self._seen.items() if name in kept}
         return News(told, anew=False)
 
     def _goes_on(self, live: list[tuple[int, Path]]) -> bool:
@@ -76,8 +77,13 @@ class FollowedLog:
         return (
             last >= self._newest
             and known == expected
-            and all(_signature(os.stat(self.log / name)) == self._seen[name] for name in known)
+            and all(self._tag(name) == self._seen[name] for name in known)
         )
+
+    def _tag(self, name: str) -> Tag:
+        if (found := self._disk.look(self.log / name)) is None:
+            raise FileNotFoundError(errno.ENOENT, "no longer there", str(self.log / name))
+        return found.tag
 
     def _from_the_beginning(self, live: list[tuple[int, Path]]) -> News:
         self._forget()
@@ -90,27 +96,22 @@ class FollowedLog:
     def _read(self, number: int, file: Path, *, whole: bool = False) -> list[LogLine] | None:
         """The new lines of a file; None if it is a compacted one that does not begin with what is known."""
         repeats = file.suffix == ".compact" and not whole
-        with file.open("rb") as content:
-            signature = _signature(os.fstat(content.fileno()))
-            if repeats:
-                known = b"\n" + self._last_line if self._last_line else VERSION
-                content.seek(self._length - len(known))
-                if content.read(len(known)) != known:
-                    return None
-                text = VERSION + content.read()
-                if text[len(VERSION) :][:1] not in (b"", b"\n"):
-                    return None
-            else:
-                text = content.read()
+        if repeats:
+            known = b"\n" + self._last_line if self._last_line else VERSION
+            content = self._disk.read(file, self._length - len(known))
+            if not content.data.startswith(known):
+                return None
+            text = VERSION + content.data[len(known) :]
+            if text[len(VERSION) :][:1] not in (b"", b"\n"):
+                return None
+        else:
+            content = self._disk.read(file)
+            text = content.data
         lines = parse_lines(text, file)
         text = text.rstrip(b"\n")
         self._length += len(text) - len(VERSION)
         if lines:
             self._last_line = text[text.rindex(b"\n") + 1 :]
-        self._seen[file.name] = signature
+        self._seen[file.name] = content.tag
         self._newest = number
         return lines
-
-
-def _signature(found: os.stat_result) -> _Signature:
-    return found.st_ino, found.st_size, found.st_mtime_ns

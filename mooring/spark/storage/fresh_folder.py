@@ -9,13 +9,11 @@ docs/decisions/0029-fresh-folders.md.
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import os
 import re
-import shutil
 from collections.abc import Collection
 from pathlib import Path
+
+from mooring.disk import DISK, Disk, DiskEntry, is_folder
 
 UNFINISHED = re.compile(r"\.\.?.*\.tmp(\.crc)?")
 """How Spark names a file that it has begun and not put into place, and the checksum of one."""
@@ -24,63 +22,41 @@ _WRITTEN_LAST = {"commits": 0, "state": 1, "offsets": 3, "sources": 4}
 """A checkpoint's folders in the opposite order of writing. Should something still be written while the links
 are made, nothing is taken along without what it rests on."""
 _OTHERS = 2
-_NO_LINKS = {errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 
 def carry_into(
-    old: Path, fresh: Path, *, copied: Collection[str] = (), left_out: Collection[str] = ()
+    old: Path,
+    fresh: Path,
+    disk: Disk = DISK,
+    *,
+    copied: Collection[str] = (),
+    left_out: Collection[str] = (),
 ) -> None:
     """Make `fresh` and put everything into it that `old` holds, but for what is unfinished.
 
     Of what lies directly in `old`, the files in `copied` are written to in place, and copied, and what is in
     `left_out` stays behind. Everything is copied where there are no hard links, or none of another user's
-    files. What is removed meanwhile is left out.
+    files. What is removed meanwhile is left out. Sites that run as another user go on writing in `fresh`
+    where they could in `old`, as far as we may arrange it.
     """
-    _make_like(old, fresh)
-    for entry in in_order(old):
+    disk.make_folder(fresh, like=old)
+    for entry in in_order(old, disk):
         if entry.name in left_out:
             continue
         try:
-            if entry.is_dir(follow_symlinks=False):
-                carry_into(Path(entry.path), fresh / entry.name)
+            if entry.kind == "folder":
+                carry_into(old / entry.name, fresh / entry.name, disk)
             elif not UNFINISHED.fullmatch(entry.name):
-                _carry_file(entry.path, str(fresh / entry.name), copy=entry.name in copied)
+                disk.copy(old / entry.name, fresh / entry.name, apart=entry.name in copied)
         except FileNotFoundError:
-            if not old.is_dir():
+            if not is_folder(disk, old):
                 raise
 
 
-def in_order(folder: Path) -> list[os.DirEntry[str]]:
+def in_order(folder: Path, disk: Disk = DISK) -> list[DiskEntry]:
     """Files before folders: RocksDB's list of a version is written after the files that it lists."""
-    with os.scandir(folder) as found:
-        return sorted(
-            found,
-            key=lambda entry: (
-                entry.is_dir(follow_symlinks=False),
-                _WRITTEN_LAST.get(entry.name, _OTHERS),
-                entry.name,
-            ),
-        )
-
-
-def _carry_file(old: str, new: str, *, copy: bool) -> None:
-    if not copy:
-        try:
-            os.link(old, new, follow_symlinks=False)
-            return
-        except OSError as refused:
-            if refused.errno not in _NO_LINKS:
-                raise
-    shutil.copy2(old, new, follow_symlinks=False)
-    with open(new, "rb") as copied:
-        os.fsync(copied.fileno())
-
-
-def _make_like(old: Path, fresh: Path) -> None:
-    """Sites that run as another user go on writing where they could, as far as we may arrange it."""
-    fresh.mkdir()
-    before = os.stat(old)
-    os.chmod(fresh, before.st_mode & 0o7777)
-    if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
-        with contextlib.suppress(PermissionError):
-            os.chown(fresh, before.st_uid, before.st_gid)
+    found = [disk.look(folder / name, follow=False) for name in disk.list(folder)]
+    return sorted(
+        (entry for entry in found if entry is not None),
+        key=lambda entry: (entry.kind == "folder", _WRITTEN_LAST.get(entry.name, _OTHERS), entry.name),
+    )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet
+
+from mooring.disk import DISK, Disk
 
 _ROWS_AT_ONCE = 200_000
 """Rows of one row group, and so about what is held in memory."""
@@ -18,7 +19,7 @@ class Unmergeable(Exception):
     """These files cannot be written anew as they are; says why."""
 
 
-def write_merged(inputs: Sequence[Path], target: Path) -> int:
+def write_merged(inputs: Sequence[Path], target: Path, disk: Disk = DISK) -> int:
     """Write the rows of the files, as far as they have one schema, into `target`; returns how many of the
     files it holds. On disk when this returns.
     """
@@ -39,8 +40,7 @@ def write_merged(inputs: Sequence[Path], target: Path) -> int:
     made = _open(target)
     if made.metadata.num_rows != written.rows or not _alike(made, first):
         raise Unmergeable(f"{inputs[0]} has types that cannot be written anew as they are: {first.schema}")
-    with target.open("rb") as handle:
-        os.fsync(handle.fileno())
+    disk.sync([target])
     return written.files
 
 

@@ -16,9 +16,9 @@ committed some files as they were written (docs/decisions/0027-small-files-are-m
 
 from __future__ import annotations
 
+import errno
 import json
 import math
-import os
 import re
 import secrets
 import time
@@ -29,6 +29,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from mooring.disk import is_file
 from mooring.errors import EngineError
 from mooring.spark.storage.merged_name import MergedName, read_name
 from mooring.spark.storage.owned_folder import OwnedFolder
@@ -42,7 +43,6 @@ from mooring.spark.storage.stream_logs import (
     read_lines,
     replace_entries,
 )
-from mooring.whole_files import sync_folder, write_whole
 
 MAX_FILE_AGE_S = 7 * 86400
 """Spark's file source ignores what is so much older than the newest file it has seen (`maxFileAge`)."""
@@ -110,7 +110,8 @@ class Merges:
         owned: OwnedFolder,
         write_note: Callable[[dict[str, Any]], None],
     ) -> None:
-        self._folder, self._sink_log, self._owned = folder, sink_log, owned
+        self._folder, self._sink_log = folder, sink_log
+        self._owned, self._disk = owned, owned.disk
         self._lists = owned.merge_lists(folder.name)
         self._write_note = write_note
         self.options = MergeOptions()
@@ -125,12 +126,12 @@ class Merges:
         log is known to go; `age_s`: after which rows are removed.
         """
         self._remove_strays(note)
-        live = live_files(self._sink_log)
+        live = live_files(self._sink_log, self._disk)
         if not live or live[0][1].suffix != ".compact":
             return None
-        parts = [read_lines(file) for _, file in live]
+        parts = [read_lines(file, self._disk) for _, file in live]
         items = _positioned(
-            [entry_of(line, self._sink_log) for part in parts for line in part], note["start"]
+            [entry_of(line, self._sink_log, self._disk) for part in parts for line in part], note["start"]
         )
         stamps = [line.modified_ms for part in parts for line in part]
         if not items or items[-1].end < end or not self._guarded(items, stamps, behind):
@@ -194,14 +195,16 @@ class Merges:
         end = plan.first + sum(entry.items for entry in files)
         newest_ms = max(round(entry.modified_s * 1000) for entry in files)
         merge = {"id": secrets.token_hex(8), "into": MergedName(plan.first, end, newest_ms).make()}
+        if (hidden := self._disk.look(plan.hidden)) is None:
+            raise FileNotFoundError(errno.ENOENT, "no longer there", str(plan.hidden))
         content = {
             "hidden": plan.hidden.name,
-            "size": plan.hidden.stat().st_size,
+            "size": hidden.size,
             "modified_ms": end,
             "files": [str(entry.path) for entry in files],
         }
-        self._lists.mkdir(exist_ok=True)
-        write_whole(self._list(merge), json.dumps(content), on_disk=True)
+        self._disk.make_folder(self._lists, exist_ok=True)
+        self._disk.replace(self._list(merge), json.dumps(content).encode())
         note.setdefault("merges", []).append({**merge, "at": None, "due_s": None})
         self._write_note(note)
         self.settle(note)
@@ -231,10 +234,13 @@ class Merges:
 
     def _names_compacted(self) -> set[str]:
         """Files that the newest compacted file of the sink's log names; merged ones stand in no other."""
-        live = live_files(self._sink_log)
+        live = live_files(self._sink_log, self._disk)
         if not live or live[0][1].suffix != ".compact":
             return set()
-        return {local_path(line.path, self._sink_log).name for line in read_lines(live[0][1])}
+        return {
+            local_path(line.path, self._sink_log, self._disk).name
+            for line in read_lines(live[0][1], self._disk)
+        }
 
     def outlived(self, note: dict[str, Any], held_s: float = math.inf) -> list[Path]:
         """Files that a merged one stands for and that nobody can be reading any more; to be deleted by the
@@ -251,12 +257,14 @@ class Merges:
         """False once nothing is left to do for a merge."""
         if merge["due_s"] is not None:
             return True
-        listed, live = self._listed(merge), live_files(self._sink_log)
+        listed, live = self._listed(merge), live_files(self._sink_log, self._disk)
         if not live or live[0][1].suffix != ".compact":
             return True
         number, compact = live[0]
         made = self._put_in_place(merge, listed)
-        names = {local_path(line.path, self._sink_log).name for line in read_lines(compact)}
+        names = {
+            local_path(line.path, self._sink_log, self._disk).name for line in read_lines(compact, self._disk)
+        }
         files = {Path(path).name for path in listed["files"]}
         old = names & files
         if merge["into"] in names and not old:
@@ -282,23 +290,26 @@ class Merges:
                 listed["size"],
                 listed["modified_ms"],
                 partial(self._owned.replace, on_disk=True),
+                self._disk,
             )
             merge["at"] = number
         return True
 
     def _put_in_place(self, merge: dict[str, Any], listed: dict[str, Any]) -> bool:
         made, hidden = self._folder / merge["into"], self._folder / listed["hidden"]
-        if not made.exists() and hidden.exists():
-            os.rename(hidden, made)
-            sync_folder(self._folder)  # before the log names it
-        return made.exists()
+        if not is_file(self._disk, made) and is_file(self._disk, hidden):
+            self._disk.move(hidden, made)
+            self._disk.sync([self._folder])  # before the log names it
+        return is_file(self._disk, made)
 
     def _no_compaction_is_near(self, compacted: int) -> bool:
         """Spark reads the log for the next compacted file once the batch before it is noted. Two batches
         earlier it cannot be at it.
         """
-        interval = compact_interval(self._sink_log)
-        return interval is not None and last_batch(self._sink_log) <= max(compacted, compacted + interval - 3)
+        interval = compact_interval(self._sink_log, self._disk)
+        if interval is None:
+            return False
+        return last_batch(self._sink_log, self._disk) <= max(compacted, compacted + interval - 3)
 
     def _list(self, merge: dict[str, Any]) -> Path:
         return self._lists / f"{merge['id']}.json"
@@ -306,7 +317,7 @@ class Merges:
     def _listed(self, merge: dict[str, Any]) -> dict[str, Any]:
         """Names of files that are moved or removed are such as only merges have, whatever a list says."""
         try:
-            listed: dict[str, Any] = json.loads(self._list(merge).read_text())
+            listed: dict[str, Any] = json.loads(self._disk.read(self._list(merge)).data)
             if not _HIDDEN.fullmatch(listed["hidden"]) or read_name(merge["into"]) is None:
                 raise ValueError("it names files that no merge made")
         except (OSError, ValueError, KeyError, TypeError) as damage:
@@ -320,9 +331,9 @@ class Merges:
         """What a merge left that was cut short before it was adopted, or after it was over."""
         needed = {self._list(merge).name for merge in note.get("merges", ())}
         hidden = {self._listed(merge)["hidden"] for merge in note.get("merges", ())}
-        for name in os.listdir(self._lists) if self._lists.is_dir() else ():
+        for name in self._disk.list(self._lists):
             if name not in needed:
-                (self._lists / name).unlink(missing_ok=True)
-        for name in os.listdir(self._folder):
+                self._disk.delete(self._lists / name)
+        for name in self._disk.list(self._folder):
             if _HIDDEN.fullmatch(name) and name not in hidden:
                 self._owned.remove(self._folder / name)

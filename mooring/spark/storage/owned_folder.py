@@ -9,14 +9,12 @@ folder or into it. A rename is one step, so there is no moment between looking a
 
 from __future__ import annotations
 
-import os
 import secrets
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from mooring.disk import DISK, Disk, is_file, is_folder
 from mooring.spark.storage.fencing import current_epoch
-from mooring.whole_files import write_whole
 
 OWNED = "owned"
 """The folder of all generations in a storage root."""
@@ -26,6 +24,7 @@ _PARTS = ("checkpoints", "notes", "out")
 @dataclass(frozen=True)
 class OwnedFolder:
     folder: Path
+    disk: Disk = DISK
 
     @property
     def checkpoints(self) -> Path:
@@ -41,64 +40,60 @@ class OwnedFolder:
         return self.folder / "notes" / f"{channel}.merges"
 
     def channel_notes(self) -> list[Path]:
-        return sorted((self.folder / "notes").glob("*.channel.json"))
+        notes = self.folder / "notes"
+        return [notes / name for name in self.disk.list(notes) if name.endswith(".channel.json")]
 
     def forget_channels(self) -> None:
-        for note in sorted((self.folder / "notes").iterdir()):
-            self.remove(note)
+        for name in self.disk.list(self.folder / "notes"):
+            self.remove(self.folder / "notes" / name)
 
     def make_parts(self) -> None:
         """In a folder that is there; an owner's own is never made again."""
         for part in _PARTS:
-            (self.folder / part).mkdir(exist_ok=True)
+            self.disk.make_folder(self.folder / part, exist_ok=True)
 
     # Changes elsewhere under the root, each of which fails once the folder is gone
 
     def replace(self, path: Path, content: str | bytes, *, on_disk: bool = False) -> None:
         """Write a file all or nothing."""
-        write_whole(path, content, on_disk=on_disk, through=self.out)
+        data = content.encode() if isinstance(content, str) else content
+        self.disk.replace(path, data, durable=on_disk, through=self.out)
 
     def remove(self, path: Path) -> None:
         """A file, a link, or a folder with all it holds; nothing if it is not there."""
         away = self._hidden()
         try:
-            os.rename(path, away)
+            self.disk.move(path, away)
         except FileNotFoundError:
-            if not self.out.is_dir():
+            if not is_folder(self.disk, self.out):
                 raise
             return
-        if away.is_dir() and not away.is_symlink():
-            shutil.rmtree(away)
-        else:
-            away.unlink()
+        self.disk.delete(away)
 
     def make_folder(self, path: Path) -> None:
         """Also those above it; nothing if it is there."""
-        if path.is_dir():
+        if is_folder(self.disk, path):
             return
         self.make_folder(path.parent)
         made = self._hidden()
-        made.mkdir()
-        os.rename(made, path)
+        self.disk.make_folder(made)
+        self.disk.move(made, path)
 
     def make_link(self, path: Path, target: str) -> None:
         """A symbolic link; whatever file or link is there is replaced."""
         made = self._hidden()
-        made.symlink_to(target, target_is_directory=True)
-        os.rename(made, path)
+        self.disk.link(made, target)
+        self.disk.move(made, path)
 
     def make_twin(self, path: Path, source: Path) -> None:
         """A second name of a file that never changes, or a copy where the file system gives none; nothing if
         it is there.
         """
-        if path.is_file():
+        if is_file(self.disk, path):
             return
         made = self._hidden()
-        try:
-            os.link(source, made)
-        except OSError:
-            shutil.copyfile(source, made)
-        os.rename(made, path)
+        self.disk.copy(source, made)
+        self.disk.move(made, path)
 
     @property
     def out(self) -> Path:
@@ -109,16 +104,16 @@ class OwnedFolder:
         return self.out / secrets.token_hex(8)
 
 
-def newest_owned(root: Path) -> OwnedFolder | None:
+def newest_owned(root: Path, disk: Disk = DISK) -> OwnedFolder | None:
     """That of whoever owns the root, or owned it last; None if nobody ever did."""
-    folder = current_epoch(root / OWNED)
-    return OwnedFolder(folder) if folder.is_dir() else None
+    folder = current_epoch(root / OWNED, disk)
+    return OwnedFolder(folder, disk) if is_folder(disk, folder) else None
 
 
-def unowned(root: Path) -> OwnedFolder:
+def unowned(root: Path, disk: Disk = DISK) -> OwnedFolder:
     """For work on a root that nobody else can know of; it is made where there is none."""
-    if (found := newest_owned(root)) is None:
-        found = OwnedFolder(root / OWNED / "000001")
-        found.folder.mkdir(parents=True)
+    if (found := newest_owned(root, disk)) is None:
+        found = OwnedFolder(root / OWNED / "000001", disk)
+        disk.make_folder(found.folder, parents=True)
     found.make_parts()
     return found

@@ -19,6 +19,7 @@ from typing import Literal
 
 import msgspec
 
+from mooring.disk import DISK, Disk
 from mooring.errors import EngineError
 from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.storage_root import stamp_format
@@ -103,11 +104,11 @@ class PipelineRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 NOTHING_RECORDED = PipelineRecord()
 
 
-def read_record(root: Path) -> PipelineRecord | None:
+def read_record(root: Path, disk: Disk = DISK) -> PipelineRecord | None:
     """What the last run over the storage root wrote down; None where none did."""
     file = root / RECORD_FILE_NAME
     try:
-        return msgspec.json.decode(file.read_bytes(), type=PipelineRecord)
+        return msgspec.json.decode(disk.read(file).data, type=PipelineRecord)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as damage:
@@ -122,7 +123,7 @@ def write_record(root: Path, record: PipelineRecord, owned: OwnedFolder) -> None
     try:
         content = msgspec.json.format(msgspec.json.encode(record), indent=1)
         owned.replace(root / RECORD_FILE_NAME, content + b"\n", on_disk=True)
-        stamp_format(root, partial(owned.replace, on_disk=True))
+        stamp_format(root, partial(owned.replace, on_disk=True), owned.disk)
     except OSError as failure:
         raise EngineError(
             f"{root / RECORD_FILE_NAME} cannot be written: {failure}",

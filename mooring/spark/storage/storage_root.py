@@ -22,9 +22,9 @@ from urllib.parse import unquote, urlsplit
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from mooring.disk import DISK, Disk, is_file
 from mooring.errors import EngineError, InputError
 from mooring.spark.sites.endpoint import first_line
-from mooring.whole_files import write_whole
 
 FORMAT = 3
 """Of the storage that this Mooring writes. Before 2 there was no record of the pipeline (pipeline_record.py),
@@ -44,34 +44,35 @@ class StorageRoot:
     """As Mooring sees it; so does every site that is not in `site_paths`."""
     site_paths: Mapping[str, str] = field(default_factory=dict)
     """Site -> its own absolute path of the same folder."""
+    disk: Disk = DISK
 
     def begin(self) -> None:
         """Make the root and its mark where there is none."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            if _read_mark(self.folder) is None:
-                mark = {"name": _new_name(), "viewfs": False, "format": _unmarked(self.folder)}
-                write_whole(self.folder / MARK, json.dumps(mark), on_disk=True)
+            self.disk.make_folder(self.folder, parents=True, exist_ok=True)
+            if _read_mark(self.folder, self.disk) is None:
+                mark = {"name": _new_name(), "viewfs": False, "format": _unmarked(self.folder, self.disk)}
+                self.disk.replace(self.folder / MARK, json.dumps(mark).encode())
         except OSError as failure:
             raise EngineError(f"the storage root {self.folder} cannot be made: {failure}") from failure
 
     def create(self) -> None:
         """Make the root and its mark; refuse a root whose logs name plain paths once sites differ."""
         self.begin()
-        mark = _read_mark(self.folder)
+        mark = _read_mark(self.folder, self.disk)
         if mark is not None and self._differ and not mark["viewfs"]:
-            if (self.folder / "channels").exists():
+            if self.disk.look(self.folder / "channels") is not None:
                 raise InputError(
                     f"found site paths, but the logs under {self.folder} were written while all sites saw it "
                     "under one path",
                     field="storage.sites",
                     remedy="take the site paths away, or start the pipeline over with --fresh",
                 )
-            write_whole(self.folder / MARK, json.dumps({**mark, "viewfs": True}), on_disk=True)
+            self.disk.replace(self.folder / MARK, json.dumps({**mark, "viewfs": True}).encode())
 
     def address(self, path: Path) -> str:
         """What sites call a path under the root."""
-        mark = _read_mark(self.folder)
+        mark = _read_mark(self.folder, self.disk)
         if mark is None or not mark["viewfs"]:
             return f"file://{path}"
         return f"viewfs://{mark['name']}{_LINK}/{path.relative_to(self.folder)}"
@@ -82,7 +83,7 @@ class StorageRoot:
             session.conf.set(name, value)
 
     def session_settings(self, site: str) -> dict[str, str]:
-        mark = _read_mark(self.folder)
+        mark = _read_mark(self.folder, self.disk)
         if mark is None or not mark["viewfs"]:
             return {}
         return {f"fs.viewfs.mounttable.{mark['name']}.link.{_LINK}": f"file://{self.path_at(site)}"}
@@ -92,7 +93,7 @@ class StorageRoot:
 
     def check_seen(self, session: SparkSession, site: str) -> None:
         """Read the mark through the site: a root that is not mounted there would look empty for ever."""
-        mark = (self.folder / MARK).read_text()
+        mark = self.disk.read(self.folder / MARK).data.decode()
         try:
             seen = [row.value for row in session.read.text(self.address(self.folder / MARK)).collect()]
             found = "another folder" if seen != [mark] else None
@@ -110,33 +111,33 @@ class StorageRoot:
         return any(path != str(self.folder) for path in self.site_paths.values())
 
 
-def local_path(address: str, log: Path) -> Path:
+def local_path(address: str, log: Path, disk: Disk = DISK) -> Path:
     """Where Mooring finds what a log under a storage root calls `address`."""
     folder, _, name = address.rpartition("/")
-    return _local_folder(folder, log) / unquote(name) if folder else Path(unquote(name))
+    return _local_folder(folder, log, disk) / unquote(name) if folder else Path(unquote(name))
 
 
 @functools.lru_cache(maxsize=1024)
-def _local_folder(address: str, log: Path) -> Path:
+def _local_folder(address: str, log: Path, disk: Disk) -> Path:
     """Of thousands of files in one: taking an address apart is what reading a long log spends its time on."""
     if address.startswith("viewfs:"):
-        return _root_above(log) / unquote(urlsplit(address).path).removeprefix(_LINK).lstrip("/")
+        return _root_above(log, disk) / unquote(urlsplit(address).path).removeprefix(_LINK).lstrip("/")
     if "://" in address or address.startswith("file:"):
         return Path(unquote(urlsplit(address).path) or "/")
     return Path(unquote(address))
 
 
 @functools.lru_cache(maxsize=256)
-def _root_above(log: Path) -> Path:
+def _root_above(log: Path, disk: Disk) -> Path:
     for folder in log.parents:
-        if (folder / MARK).is_file():
+        if is_file(disk, folder / MARK):
             return folder
     raise EngineError(f"{log} names files of a storage root, but no folder above it has a {MARK}")
 
 
-def _read_mark(root: Path) -> dict[str, object] | None:
+def _read_mark(root: Path, disk: Disk) -> dict[str, object] | None:
     try:
-        mark: dict[str, object] = json.loads((root / MARK).read_text())
+        mark: dict[str, object] = json.loads(disk.read(root / MARK).data)
         found = mark.get("format", 1)
         if not (isinstance(mark["name"], str) and isinstance(mark["viewfs"], bool)):
             raise ValueError("no name of the storage")
@@ -160,36 +161,38 @@ def _new_name() -> str:
     return f"mooring-{secrets.token_hex(6)}"
 
 
-def identity_of(root: Path) -> str | None:
+def identity_of(root: Path, disk: Disk = DISK) -> str | None:
     """Of a root, for as long as it is there; None where there is no mark."""
-    mark = _read_mark(root)
+    mark = _read_mark(root, disk)
     return None if mark is None else str(mark.get("id", mark["name"]))
 
 
-def format_of(root: Path) -> int:
+def format_of(root: Path, disk: Disk = DISK) -> int:
     """Of the storage as it lies there; what was never used is of the present one."""
-    mark = _read_mark(root)
-    return _unmarked(root) if mark is None else int(str(mark.get("format", 1)))
+    mark = _read_mark(root, disk)
+    return _unmarked(root, disk) if mark is None else int(str(mark.get("format", 1)))
 
 
-def stamp_format(root: Path, replace: Callable[[Path, str], None], *, since: int = 1) -> None:
+def stamp_format(
+    root: Path, replace: Callable[[Path, str], None], disk: Disk = DISK, *, since: int = 1
+) -> None:
     """The storage is of the present format from now on, if it is of format `since` or a later one."""
-    mark = _read_mark(root)
+    mark = _read_mark(root, disk)
     if mark is not None and int(str(mark.get("format", 1))) in range(since, FORMAT):
         replace(root / MARK, json.dumps({**mark, "format": FORMAT}))
 
 
-def _unmarked(root: Path) -> int:
-    return 1 if (root / "channels").exists() else FORMAT
+def _unmarked(root: Path, disk: Disk) -> int:
+    return FORMAT if disk.look(root / "channels") is None else 1
 
 
-def renew_mark(root: Path, replace: Callable[[Path, str], None]) -> None:
+def renew_mark(root: Path, replace: Callable[[Path, str], None], disk: Disk = DISK) -> None:
     """The root stays the same one, and its mark forgets how sites called what it held: they call it by
     another name from now on.
     """
     _root_above.cache_clear()
     _local_folder.cache_clear()
     mark = {"name": _new_name(), "viewfs": False, "format": FORMAT}
-    if (identity := identity_of(root)) is not None:
+    if (identity := identity_of(root, disk)) is not None:
         mark["id"] = identity
     replace(root / MARK, json.dumps(mark))

@@ -11,7 +11,6 @@ compaction or at a restart, a written file never changes, and we replace it in o
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
+from mooring.disk import DISK, Disk, read_if_there
 from mooring.errors import EngineError
 from mooring.spark.storage.merged_name import items_of, read_name
 from mooring.spark.storage.storage_root import local_path
@@ -76,46 +76,48 @@ class LogEntry:
         return items_of(self.path.name)
 
 
-def sink_entries(log: Path) -> list[LogEntry]:
+def sink_entries(log: Path, disk: Disk = DISK) -> list[LogEntry]:
     """Files a file sink has committed, oldest first."""
-    return list(_entries(log))
+    return list(_entries(log, disk))
 
 
-def noted_entries(log: Path) -> tuple[int, list[LogEntry]]:
+def noted_entries(log: Path, disk: Disk = DISK) -> tuple[int, list[LogEntry]]:
     """The newest batch of a log (-1: none) and all files that it names up to there, from one listing.
 
     A listing that is made while Spark writes and retires log files may lack one, which is then looked for
     again.
     """
     for _ in range(_LISTINGS):
-        live = live_files(log)
-        contents = [_content(file) for _, file in live]
+        live = live_files(log, disk)
+        contents = [read_if_there(disk, file) for _, file in live]
         missing = _first_missing(live)
         if missing is None and None not in contents:
             parts = [parse_lines(text or b"", file) for (_, file), text in zip(live, contents, strict=True)]
-            return (live[-1][0] if live else -1), [entry_of(line, log) for part in parts for line in part]
+            return (live[-1][0] if live else -1), [
+                entry_of(line, log, disk) for part in parts for line in part
+            ]
     raise EngineError(
         f"the log {log} has no batch {missing}" if missing is not None else f"{log} changes under every look",
         remedy=_FROM_A_COPY,
     )
 
 
-def source_entries(log: Path, upto_batch: int) -> list[LogEntry]:
+def source_entries(log: Path, upto_batch: int, disk: Disk = DISK) -> list[LogEntry]:
     """Files a file source had taken in by the given batch of its own log."""
-    return [entry for entry in _entries(log) if entry.batch <= upto_batch]
+    return [entry for entry in _entries(log, disk) if entry.batch <= upto_batch]
 
 
-def committed_source_batches(checkpoint: Path) -> list[int | None]:
+def committed_source_batches(checkpoint: Path, disk: Disk = DISK) -> list[int | None]:
     """For each source of a query, the last batch of its log that the query has committed (-1: it has read
     nothing). None for those without a log of files (`rate`, sockets). `EngineError` if that cannot be told.
     """
-    committed = _last_number(checkpoint / "commits")
+    committed = _last_number(checkpoint / "commits", disk)
     if committed is None:
         return []
-    try:
-        lines = (checkpoint / "offsets" / str(committed)).read_text().splitlines()
-    except FileNotFoundError:  # retired between the two reads; the caller looks again later
+    content = read_if_there(disk, checkpoint / "offsets" / str(committed))
+    if content is None:  # retired between the two reads; the caller looks again later
         return []
+    lines = content.decode(errors="replace").splitlines()
     if len(lines) < 2:
         raise EngineError(
             f"{checkpoint / 'offsets' / str(committed)} is empty or cut short", remedy=_FROM_A_COPY
@@ -134,32 +136,34 @@ def _log_offset(line: str) -> int | None:
     return int(offset["logOffset"]) if isinstance(offset, dict) and "logOffset" in offset else None
 
 
-def last_committed_batch(checkpoint: Path) -> int | None:
-    return _last_number(checkpoint / "commits")
+def last_committed_batch(checkpoint: Path, disk: Disk = DISK) -> int | None:
+    return _last_number(checkpoint / "commits", disk)
 
 
-def recorded_settings(checkpoint: Path) -> dict[str, str]:
+def recorded_settings(checkpoint: Path, disk: Disk = DISK) -> dict[str, str]:
     """The settings that a query's newest batch was planned under, which Spark keeps to; empty before any."""
-    planned = _last_number(checkpoint / "offsets")
+    planned = _last_number(checkpoint / "offsets", disk)
     if planned is None:
         return {}
     try:
-        lines = (checkpoint / "offsets" / str(planned)).read_text().splitlines()
+        lines = disk.read(checkpoint / "offsets" / str(planned)).data.decode().splitlines()
         settings = json.loads(lines[1]).get("conf") if len(lines) > 1 else None
     except (FileNotFoundError, json.JSONDecodeError):
         return {}
     return {str(name): str(value) for name, value in (settings or {}).items()}
 
 
-def last_batch(log: Path) -> int:
+def last_batch(log: Path, disk: Disk = DISK) -> int:
     """Number of the newest file of a log; -1 if it has none."""
-    number = _last_number(log)
+    number = _last_number(log, disk)
     return -1 if number is None else number
 
 
-def absent_batch(log: Path) -> int | None:
+def absent_batch(log: Path, disk: Disk = DISK) -> int | None:
     """The first batch that is in no file of the log although a later one is; None if there is none."""
-    return _first_missing(live_files(log))  # once: a log that is written to meanwhile is not the same twice
+    return _first_missing(
+        live_files(log, disk)
+    )  # once: a log that is written to meanwhile is not the same twice
 
 
 def _first_missing(live: list[tuple[int, Path]]) -> int | None:
@@ -172,6 +176,7 @@ def drop_entries(
     log: Path,
     dropped: Collection[Path],
     replace: Callable[[Path, bytes], None],
+    disk: Disk = DISK,
     *,
     spare_newest: bool = False,
 ) -> set[Path]:
@@ -184,25 +189,30 @@ def drop_entries(
     """
     doomed = set(dropped)
     found: set[Path] = set()
-    if doomed and spare_newest and (newest := _newest_entry(log)) in doomed:
+    if doomed and spare_newest and (newest := _newest_entry(log, disk)) in doomed:
         doomed.discard(newest)
         found.add(newest)
-    for _, file in live_files(log) if doomed else ():
-        if (content := _content(file)) is None:
+    for _, file in live_files(log, disk) if doomed else ():
+        if (content := read_if_there(disk, file)) is None:
             continue
-        paths = [local_path(line.path, log) for line in parse_lines(content, file)]
+        paths = [local_path(line.path, log, disk) for line in parse_lines(content, file)]
         if held := doomed.intersection(paths):
             found |= held
             lines = [line for line in content.split(b"\n")[1:] if line.strip()]
             remaining = [line for line, path in zip(lines, paths, strict=True) if path not in doomed]
             # Clusters that keep checksum files beside others would find ours wrong.
-            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+            disk.delete(file.with_name(f".{file.name}.crc"))
             replace(file, b"\n".join([VERSION, *remaining]))
     return found
 
 
 def settle_dropped(
-    log: Path, doubtful: list[list[Any]], replace: Callable[[Path, bytes], None], *, spare_newest: bool
+    log: Path,
+    doubtful: list[list[Any]],
+    replace: Callable[[Path, bytes], None],
+    disk: Disk = DISK,
+    *,
+    spare_newest: bool,
 ) -> list[list[Any]]:
     """Take the doubtful entries, each with a batch, out of a log; returns those that might still come back,
     with the batch of now.
@@ -210,8 +220,8 @@ def settle_dropped(
     A reader's log keeps its newest entry until there is a newer one: by it, a source is known to read this
     channel, and a query that reads it twice is not taken to have read what one of its sources has.
     """
-    found = drop_entries(log, [Path(path) for _, path in doubtful], replace, spare_newest=spare_newest)
-    latest = last_batch(log)
+    found = drop_entries(log, [Path(path) for _, path in doubtful], replace, disk, spare_newest=spare_newest)
+    latest = last_batch(log, disk)
     left = []
     for batch, path in doubtful:
         if Path(path) in found:
@@ -228,11 +238,12 @@ def replace_entries(
     size: int,
     modified_ms: int,
     replace: Callable[[Path, bytes], None],
+    disk: Disk = DISK,
 ) -> None:
     """Let one entry of a log file take the place of others; `replace` puts the file into place in one
     rename.
     """
-    content = file.read_bytes()
+    content = disk.read(file).data
     doomed, lines, placed = set(names), list[bytes](), False
     raw = [line for line in content.split(b"\n")[1:] if line.strip()]
     for text, line in zip(raw, parse_lines(content, file), strict=True):
@@ -243,7 +254,7 @@ def replace_entries(
             entry = {"path": f"{folder}/{into}", "size": size, "modificationTime": modified_ms}
             lines.append(json.dumps({**json.loads(text), **entry}, separators=(",", ":")).encode())
             placed = True
-    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    disk.delete(file.with_name(f".{file.name}.crc"))
     replace(file, b"\n".join([VERSION, *lines]))
 
 
@@ -261,15 +272,15 @@ def sink_line(address: str, size: int, modified_ms: int) -> bytes:
     return json.dumps(entry, separators=(",", ":")).encode()
 
 
-def read_lines(file: Path) -> list[LogLine]:
+def read_lines(file: Path, disk: Disk = DISK) -> list[LogLine]:
     """Of one file of a log; none if it was retired a moment ago."""
-    return parse_lines(_content(file) or VERSION, file)
+    return parse_lines(read_if_there(disk, file) or VERSION, file)
 
 
-def compact_interval(log: Path) -> int | None:
+def compact_interval(log: Path, disk: Disk = DISK) -> int | None:
     """Batches from one compacted file to the next; None while that cannot be told."""
-    names = os.listdir(log) if log.is_dir() else []
-    numbers = sorted(int(match[1]) for name in names if (match := _NUMBERED.fullmatch(name)) and match[2])
+    found = (_NUMBERED.fullmatch(name) for name in disk.list(log))
+    numbers = sorted(int(match[1]) for match in found if match and match[2])
     if len(numbers) > 1:
         return numbers[-1] - numbers[-2]
     return numbers[0] + 1 if numbers and numbers[0] < _USUAL_INTERVAL else None
@@ -293,46 +304,38 @@ def parse_lines(content: bytes, file: Path) -> list[LogLine]:
         ) from damage
 
 
-def entry_of(line: LogLine, log: Path) -> LogEntry:
+def entry_of(line: LogLine, log: Path, disk: Disk = DISK) -> LogEntry:
     """A line with its path as Mooring sees it."""
-    path = local_path(line.path, log)
+    path = local_path(line.path, log, disk)
     merged = read_name(path.name)
     modified_ms = line.modified_ms or line.seen_ms if merged is None else merged.newest_ms
     return LogEntry(path, line.size, line.batch, modified_ms / 1000)
 
 
-def _entries(log: Path) -> Iterator[LogEntry]:
-    for _, file in live_files(log):
-        if (content := _content(file)) is not None:
+def _entries(log: Path, disk: Disk) -> Iterator[LogEntry]:
+    for _, file in live_files(log, disk):
+        if (content := read_if_there(disk, file)) is not None:  # else it was retired a moment ago
             for line in parse_lines(content, file):
-                yield entry_of(line, log)
+                yield entry_of(line, log, disk)
 
 
-def _newest_entry(log: Path) -> Path | None:
-    for _, file in reversed(live_files(log)):
-        if lines := read_lines(file):
-            return local_path(lines[-1].path, log)
+def _newest_entry(log: Path, disk: Disk) -> Path | None:
+    for _, file in reversed(live_files(log, disk)):
+        if lines := read_lines(file, disk):
+            return local_path(lines[-1].path, log, disk)
     return None
 
 
-def _content(file: Path) -> bytes | None:
-    """None if the log file was retired a moment ago."""
-    try:
-        return file.read_bytes()
-    except FileNotFoundError:
-        return None
-
-
-def live_files(log: Path) -> list[tuple[int, Path]]:
+def live_files(log: Path, disk: Disk = DISK) -> list[tuple[int, Path]]:
     """The newest compacted file and what came after it, in order; older ones only repeat."""
     found = []
-    for name in os.listdir(log) if log.is_dir() else ():
+    for name in disk.list(log):
         if (match := _NUMBERED.fullmatch(name)) is not None:
             found.append((int(match[1]), match[2] is not None, log / name))
     first = max((number for number, compact, _ in found if compact), default=-1)
     return sorted((number, path) for number, _, path in found if number >= first)
 
 
-def _last_number(folder: Path) -> int | None:
-    names = os.listdir(folder) if folder.is_dir() else []
-    return max((int(match[1]) for name in names if (match := _NUMBERED.fullmatch(name))), default=None)
+def _last_number(folder: Path, disk: Disk) -> int | None:
+    found = (_NUMBERED.fullmatch(name) for name in disk.list(folder))
+    return max((int(match[1]) for match in found if match), default=None)

@@ -51,7 +51,10 @@ def marks_now(layout: Layout, flow: FlowNode) -> ReadsOf:
             versions[name] = "" if found is None else found.folder
         else:
             for each in layout.writers_of(name):
-                batches[each.name], channels[each.name] = stream_logs.last_batch(each.sink_log), each.made
+                batches[each.name], channels[each.name] = (
+                    stream_logs.last_batch(each.sink_log, layout.disk),
+                    each.made,
+                )
     return ReadsOf(batches, channels, versions)
 
 
@@ -114,6 +117,7 @@ def _stored(layout: Layout, name: str, folder: Path, session: SparkSession, *, a
 def write_file_log(folder: Path, table: CommittedFiles, layout: Layout) -> None:
     """A log that vouches for exactly these files, in a folder that holds nothing else."""
     log = folder / _SINK_LOG
-    log.mkdir(parents=True)
+    layout.disk.make_folder(log, parents=True)
     lines = [stream_logs.sink_line(layout.address(file.path), file.size, 0) for file in table.files]
-    (log / "0").write_bytes(b"\n".join([stream_logs.VERSION, *lines]))
+    content = b"\n".join([stream_logs.VERSION, *lines])
+    layout.disk.replace(log / "0", content, durable=False)

@@ -9,9 +9,8 @@ joined with too little, for good. So only updates run such flows.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from secrets import token_hex
 
 from pyspark.sql import SparkSession
@@ -70,4 +69,5 @@ def looked_up(layout: Layout, fragment: Fragment, session: SparkSession) -> Iter
             )
             yield
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        with suppress(OSError):  # it goes with its owner's folder
+            layout.disk.delete(scratch)

@@ -5,9 +5,7 @@ folder of its own, and the folder becomes the view's current version, unless the
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
-import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +13,7 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from mooring.disk import Disk, everything_below, is_folder
 from mooring.errors import EngineError
 from mooring.spark.defining.running_session import active_session
 from mooring.spark.pipeline.definitions import Definitions
@@ -42,7 +41,7 @@ class Refresher:
 
     @property
     def is_overtaken(self) -> bool:
-        return not self.epoch.is_dir()
+        return not is_folder(self.layout.disk, self.epoch)
 
     def refresh(self) -> ViewVersion:
         """Make a version, and let it be the current one."""
@@ -56,12 +55,13 @@ class Refresher:
             ):
                 versions.sweep(self.layout.owned.remove)
                 self._compute(fixed, folder, scratch)
-                files = _files_in(folder)
+                sizes = _files_in(self.layout.disk, folder)
+                files = sorted(sizes)
                 version = ViewVersion(
                     folder=folder.name,
                     files=tuple(str(file.relative_to(folder)) for file in files),
                     rows=self._count(files),
-                    stored_bytes=sum(file.stat().st_size for file in files),
+                    stored_bytes=sum(sizes.values()),
                     began_s=began_s,
                     took_s=time.monotonic() - began,
                     rows_in=self._rows_in(fixed),
@@ -77,7 +77,8 @@ class Refresher:
                 remedy="see that the storage root is there, writable and not full; it is tried again",
             ) from failure
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            with contextlib.suppress(OSError):  # it goes with its epoch
+                self.layout.disk.delete(scratch)
         return version
 
     def hand_over(self) -> None:
@@ -124,10 +125,11 @@ class Refresher:
         return sum(self._rows[file] for file in files)
 
 
-def _files_in(folder: Path) -> list[Path]:
-    """Those with rows: names that begin with a dot or an underscore are Spark's own."""
-    found = []
-    for above, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name[0] not in "._"]
-        found += [Path(above, name) for name in names if name[0] not in "._"]
-    return sorted(found)
+def _files_in(disk: Disk, folder: Path) -> dict[Path, int]:
+    """Those with rows, each with its size: names that begin with a dot or an underscore are Spark's own."""
+    return {
+        path: found.size
+        for path, found in everything_below(disk, folder)
+        if found.kind != "folder"
+        if all(part[0] not in "._" for part in path.relative_to(folder).parts)
+    }

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from mooring.disk import is_folder
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.storage.views.versions import ReadsOf
@@ -67,7 +68,7 @@ class ViewSchedule:
         flow, last = self._flow(view), self._layout.views[view].current()
         if last is None or last.fingerprint != flow.fingerprint:
             return True
-        if not self._layout.views[view].path(last).is_dir():  # whoever removed it
+        if not is_folder(self._layout.disk, self._layout.views[view].path(last)):  # whoever removed it
             return True
         since_s = self._now_s() - last.began_s
         # A clock that was set back would otherwise keep it waiting for as long.

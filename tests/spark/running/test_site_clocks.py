@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.disk import DiskEntry, RealDisk
 from mooring.spark.running.meters import Batch, ChannelMeter, FragmentMeter, hop_latency_s
 from mooring.spark.running.site_clocks import SiteClocks, written_s
 from mooring.spark.sites.endpoint import Endpoint
@@ -97,14 +97,18 @@ def test_a_file_whose_time_no_clock_explains_has_none(tmp_path: Path, off_s: flo
     assert channel.untimed == 0
 
 
-def test_the_clock_of_a_file_server_is_told_by_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Server(RealDisk):
+    """Stamps files by its own clock."""
+
+    def look(self, path: Path, *, follow: bool = True) -> DiskEntry | None:
+        found = super().look(path, follow=follow)
+        return found and replace(found, modified_s=found.modified_s + 90)
+
+
+def test_the_clock_of_a_file_server_is_told_by_a_file(tmp_path: Path) -> None:
     assert clocks_of(tmp_path).of_files() == [0.0]
-    real: Callable[[int], os.stat_result] = os.fstat
-    with monkeypatch.context() as server:
-        server.setattr(os, "fstat", lambda handle: SimpleNamespace(st_mtime=real(handle).st_mtime + 90))
-        ahead_s = clocks_of(tmp_path).of_files()[0]
+    ahead_s = SiteClocks({}, tmp_path, Server()).of_files()[0]
+    assert not list(tmp_path.iterdir())
     assert ahead_s == pytest.approx(90, abs=1)
     written = written_s(NOW_S + 90, [ahead_s], cast(list[Batch], []), NOW_S + 1)
     assert written == pytest.approx(NOW_S, abs=1)

@@ -10,17 +10,15 @@ channel has a line that says "nothing yet".
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from mooring.disk import DISK, Disk, everything_below, is_folder
 from mooring.errors import EngineError
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.fresh_folder import carry_into
 from mooring.spark.storage.owned_folder import OwnedFolder
-from mooring.whole_files import sync_folder, write_whole
 
 _NOTHING_READ = "-"
 """How Spark writes the offset of a source of which nothing was read."""
@@ -30,17 +28,23 @@ _SINK_LOG_COMPACTED_EVERY = 10
 """Batches; Spark's default, which it also tells from two compacted files that it finds."""
 
 
-def source_count(checkpoint: Path) -> int:
+def source_count(checkpoint: Path, disk: Disk = DISK) -> int:
     """Sources of the query whose checkpoint this is."""
-    return len(_newest_offsets(checkpoint)[2:])
+    return len(_newest_offsets(checkpoint, disk)[2:])
 
 
-def has_state(checkpoint: Path) -> bool:
-    return any((checkpoint / "state").glob("*"))
+def has_state(checkpoint: Path, disk: Disk = DISK) -> bool:
+    return bool(disk.list(checkpoint / "state"))
 
 
 def make_part(
-    checkpoint: Path, aside: Path, *, sources: Sequence[int | None] | None, state: bool, query: bool
+    checkpoint: Path,
+    aside: Path,
+    disk: Disk = DISK,
+    *,
+    sources: Sequence[int | None] | None,
+    state: bool,
+    query: bool,
 ) -> None:
     """Make a checkpoint at `aside` that goes on where `checkpoint` stands, between two batches.
 
@@ -48,52 +52,51 @@ def make_part(
     None instead of all: just as they are. `state`: with its state. `query`: as the same query; two that run
     side by side need names of their own.
     """
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.parent.mkdir(exist_ok=True)
-    carry_into(checkpoint, aside)
+    disk.delete(aside)
+    disk.make_folder(aside.parent, exist_ok=True)
+    carry_into(checkpoint, aside, disk)
     if not query:
-        _replace(aside / "metadata", json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":")))
+        _replace(disk, aside / "metadata", json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":")))
     if not state:
-        shutil.rmtree(aside / "state", ignore_errors=True)
+        disk.delete(aside / "state")
     if sources is not None:
-        _renumber(aside, sources)
-    _on_disk(aside)
+        _renumber(disk, aside, sources)
+    _on_disk(disk, aside)
 
 
-def _on_disk(folder: Path) -> None:
+def _on_disk(disk: Disk, folder: Path) -> None:
     """What the record will say was made has to outlast a power failure that the record outlasts."""
-    for inner, _, _ in os.walk(folder):
-        sync_folder(Path(inner))
-    sync_folder(folder.parent)
+    inner = (path for path, found in everything_below(disk, folder) if found.kind == "folder")
+    disk.sync([folder, *inner, folder.parent])
 
 
-def _renumber(checkpoint: Path, sources: Sequence[int | None]) -> None:
+def _renumber(disk: Disk, checkpoint: Path, sources: Sequence[int | None]) -> None:
     logs, old_logs = checkpoint / "sources", checkpoint / ".sources"
-    if logs.is_dir():
-        logs.rename(old_logs)
-        logs.mkdir()
+    if is_folder(disk, logs):
+        disk.move(logs, old_logs)
+        disk.make_folder(logs)
         for number, old in enumerate(sources):
-            if old is not None and (old_logs / str(old)).is_dir():
-                (old_logs / str(old)).rename(logs / str(number))
-        shutil.rmtree(old_logs)
-    newest = stream_logs.last_batch(checkpoint / "offsets")
+            if old is not None and is_folder(disk, old_logs / str(old)):
+                disk.move(old_logs / str(old), logs / str(number))
+        disk.delete(old_logs)
+    newest = stream_logs.last_batch(checkpoint / "offsets", disk)
     for file in (checkpoint / "offsets" / str(batch) for batch in range(max(0, newest - 1), newest + 1)):
-        version, settings, *offsets = file.read_text().splitlines()
+        version, settings, *offsets = disk.read(file).data.decode().splitlines()
         lines = [_NOTHING_READ if old is None else offsets[old] for old in sources]
-        _replace(file, "\n".join([version, settings, *lines]))
+        _replace(disk, file, "\n".join([version, settings, *lines]))
 
 
-def _replace(file: Path, content: str) -> None:
+def _replace(disk: Disk, file: Path, content: str) -> None:
     """Without touching the file that it is a link to; a checksum beside it would be the old one's."""
-    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-    write_whole(file, content, on_disk=True)
+    disk.delete(file.with_name(f".{file.name}.crc"))
+    disk.replace(file, content.encode())
 
 
 def begin_sink_log(log: Path, batch: int, owned: OwnedFolder) -> None:
     """Let the log of a new channel stand at `batch`, without a file: its writer goes on counting from there,
     and Spark expects every batch since the last compacted one.
     """
-    if stream_logs.last_batch(log) >= batch:
+    if stream_logs.last_batch(log, owned.disk) >= batch:
         return
     owned.make_folder(log)
     compacted = (batch + 1) // _SINK_LOG_COMPACTED_EVERY * _SINK_LOG_COMPACTED_EVERY - 1
@@ -104,9 +107,9 @@ def begin_sink_log(log: Path, batch: int, owned: OwnedFolder) -> None:
         owned.replace(log / str(number), _EMPTY)
 
 
-def _newest_offsets(checkpoint: Path) -> list[str]:
-    newest = stream_logs.last_batch(checkpoint / "offsets")
+def _newest_offsets(checkpoint: Path, disk: Disk) -> list[str]:
+    newest = stream_logs.last_batch(checkpoint / "offsets", disk)
     try:
-        return (checkpoint / "offsets" / str(newest)).read_text().splitlines()
+        return disk.read(checkpoint / "offsets" / str(newest)).data.decode().splitlines()
     except OSError as failure:
         raise EngineError(f"the checkpoint {checkpoint} cannot be read: {failure}") from failure

@@ -6,14 +6,14 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from mooring.disk import DISK, Disk
 from mooring.errors import EngineError
-from mooring.whole_files import write_whole
 
 
-def read_fragment_note(file: Path) -> dict[str, str]:
+def read_fragment_note(file: Path, disk: Disk = DISK) -> dict[str, str]:
     """Flow -> its fingerprint when the fragment was last started."""
     try:
-        return dict(json.loads(file.read_text())["flows"])
+        return dict(json.loads(disk.read(file).data)["flows"])
     except (OSError, ValueError, KeyError, TypeError) as damage:
         raise EngineError(
             f"{file} cannot be read: {damage!r}",
@@ -21,11 +21,13 @@ def read_fragment_note(file: Path) -> dict[str, str]:
         ) from damage
 
 
-def write_fragment_note(file: Path, fragment: str, fingerprints: Mapping[str, str]) -> None:
+def write_fragment_note(
+    file: Path, fragment: str, fingerprints: Mapping[str, str], disk: Disk = DISK
+) -> None:
     """On disk when this returns."""
     try:
         note = {"fragment": fragment, "flows": dict(fingerprints)}
-        write_whole(file, json.dumps(note), on_disk=True)
+        disk.replace(file, json.dumps(note).encode())
     except OSError as failure:
         raise EngineError(
             f"{file} cannot be written: {failure}",

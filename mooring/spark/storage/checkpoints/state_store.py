@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from mooring.disk import DISK, Disk
 from mooring.spark.sites import local_files
 from mooring.spark.storage import stream_logs
 
@@ -28,12 +29,12 @@ _CHECKED = {
 """The checksummed counterpart of a file system without checksums."""
 
 
-def choose_store(session: SparkSession, checkpoint: Path, expected_bytes: float) -> str:
+def choose_store(session: SparkSession, checkpoint: Path, expected_bytes: float, disk: Disk = DISK) -> str:
     """Set the session up for the fragment's store and return it: the checkpoint's own, or one the user or the
     cluster has chosen, or by the state that is expected.
     """
     asked = str(session.conf.get(PROVIDER))
-    recorded = stream_logs.recorded_settings(checkpoint).get(PROVIDER)
+    recorded = stream_logs.recorded_settings(checkpoint, disk).get(PROVIDER)
     if recorded is None and asked == MAPS and expected_bytes >= LARGE_STATE_BYTES:
         asked = ROCKSDB
         session.conf.set(PROVIDER, ROCKSDB)

@@ -37,11 +37,11 @@ class ListedVersion:
             found = self.versions.current()
             files = [] if found is None else [self.versions.path(found) / name for name in found.files]
             lines = [
-                stream_logs.sink_line(self.address(file), file.stat().st_size, 0)
+                stream_logs.sink_line(self.address(file), stored.size, 0)
                 for file in files
-                if file.is_file()  # else somebody removed it
+                if (stored := self.owned.disk.look(file)) is not None  # else somebody removed it
             ]
             log = self.folder / _SINK_LOG
-            if logged_lines(log) != lines:
+            if logged_lines(log, self.owned.disk) != lines:
                 self.owned.make_folder(log)
                 write_log(log, lines, self.owned)

@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from mooring.deployment.channel_log import ChannelState
+from mooring.disk import is_folder
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.keep import READ
 from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.views.versions import ViewVersion, ViewVersions
 from mooring.spark.storage.views.whole_log import logged_lines, write_log
-from mooring.whole_files import sync_folder
 
 _NEWEST = "readers to come"
 """Stands before the current version."""
@@ -56,7 +56,7 @@ class VersionChannel(FileChannel):
     def create(self) -> None:
         super().create()
         # Without it Spark would list the folder, and find files before the log names them.
-        if self.folder.is_dir():
+        if is_folder(self._disk, self.folder):
             self._owned.make_folder(self.sink_log)
             self.hand_over()
 
@@ -106,8 +106,9 @@ class VersionChannel(FileChannel):
             needed = min(
                 (at for reader, at in state.committed.items() if reader != _NEWEST), default=state.end
             )
-            gone = [entry.path for entry in stored[max(0, needed - state.start) :] if not entry.path.exists()]
-            return f"the file {gone[0]} is missing" if gone else None
+            paths = (entry.path for entry in stored[max(0, needed - state.start) :])
+            gone = next((path for path in paths if self._disk.look(path) is None), None)
+            return None if gone is None else f"the file {gone} is missing"
 
     def _state(self, note: dict[str, Any]) -> ChannelState:
         state, found = super()._state(note), self._versions.current()
@@ -120,7 +121,7 @@ class VersionChannel(FileChannel):
         return replace(state, committed={**committed, _NEWEST: newest})
 
     def _logged(self) -> list[stream_logs.LogEntry]:
-        return stream_logs.sink_entries(self.sink_log)
+        return stream_logs.sink_entries(self.sink_log, self._disk)
 
     def _entries_of(
         self, version: ViewVersion, entries: list[stream_logs.LogEntry]
@@ -130,7 +131,9 @@ class VersionChannel(FileChannel):
     def _append(self, version: ViewVersion) -> None:
         """Its files, then the log that names them. One whose files somebody removed is no more."""
         home = self._versions.path(version)
-        if not all((home / name).is_file() for name in version.files):
+        found = {name: self._disk.look(home / name) for name in version.files}
+        sizes = {name: entry.size for name, entry in found.items() if entry is not None}
+        if len(sizes) < len(version.files):
             return
         lines = []
         # Spark takes files in by the time that the log gives them, and a clock may have been set back.
@@ -140,8 +143,8 @@ class VersionChannel(FileChannel):
             own = name.parent / f"{version.folder}-{name.name}"
             self._owned.make_folder((self.folder / own).parent)
             self._owned.make_twin(self.folder / own, home / name)
-            size = (home / name).stat().st_size
+            size = sizes[str(name)]
             lines.append(stream_logs.sink_line(self._address(self.link / own), size, published_ms))
-        for folder in {(self.folder / name).parent for name in version.files}:
-            sync_folder(folder)
-        write_log(self.sink_log, [*(logged_lines(self.sink_log) or ()), *lines], self._owned)
+        self._disk.sync({(self.folder / name).parent for name in version.files})
+        before = logged_lines(self.sink_log, self._disk) or ()
+        write_log(self.sink_log, [*before, *lines], self._owned)

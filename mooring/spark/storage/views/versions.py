@@ -12,7 +12,6 @@ and for some time in any case: readers outside the pipeline cannot be seen.
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 import threading
@@ -24,8 +23,8 @@ from pathlib import Path
 
 import msgspec
 
+from mooring.disk import DISK, Disk, is_folder
 from mooring.errors import EngineError
-from mooring.whole_files import write_whole
 
 VIEWS = "views"
 """The folder of all materialized views in a storage root."""
@@ -70,8 +69,9 @@ class ViewVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ViewVersions:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, disk: Disk = DISK) -> None:
         self.folder = folder
+        self._disk = disk
         self._held: Counter[str] = Counter()
         self._making: set[str] = set()
         """Folders of refreshes under way, be it that they were overtaken."""
@@ -85,7 +85,7 @@ class ViewVersions:
     def current(self) -> ViewVersion | None:
         """The newest version that was published; None before the first."""
         try:
-            return msgspec.json.decode(self.pointer.read_bytes(), type=ViewVersion)
+            return msgspec.json.decode(self._disk.read(self.pointer).data, type=ViewVersion)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, msgspec.DecodeError) as damage:
@@ -116,8 +116,7 @@ class ViewVersions:
 
     def next_folder(self) -> Path:
         """Nobody else will ever write there."""
-        names = os.listdir(self.folder) if self.folder.is_dir() else []
-        newest = max((number_of(name) for name in names), default=0)
+        newest = max((number_of(name) for name in self._disk.list(self.folder)), default=0)
         found = self.current()
         newest = max(newest, 0 if found is None else found.number)
         return self.folder / f"{newest + 1:06d}-{secrets.token_hex(4)}"
@@ -130,10 +129,12 @@ class ViewVersions:
             before = self.current()
             if before is not None:
                 earlier = {**before.earlier, before.folder: time.time()}
-                there = {name: at_s for name, at_s in earlier.items() if (self.folder / name).is_dir()}
+                there = {
+                    name: at_s for name, at_s in earlier.items() if is_folder(self._disk, self.folder / name)
+                }
                 version = msgspec.structs.replace(version, earlier=there)
             content = msgspec.json.format(msgspec.json.encode(version), indent=1)
-            write_whole(self.pointer, content, on_disk=True, through=through)
+            self._disk.replace(self.pointer, content, through=through)
 
     def hold(self) -> ViewVersion | None:
         """The current version, which stays until it is released."""
@@ -159,7 +160,7 @@ class ViewVersions:
                 stay |= {found.folder}
                 # A clock that was set back keeps them longer, one that was set forward removes them sooner.
                 stay |= {name for name, at_s in found.earlier.items() if now_s - at_s < GRACE_S}
-            for name in os.listdir(self.folder) if self.folder.is_dir() else ():
+            for name in self._disk.list(self.folder):
                 if _FOLDER.fullmatch(name) and name not in stay:
                     remove(self.folder / name)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -222,8 +223,8 @@ def test_a_file_that_is_missing_is_told_while_a_reader_needs_it(tmp_path: Path) 
 def test_where_files_can_have_no_second_name_they_are_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(source: Path, path: Path) -> None:
-        raise PermissionError(source)
+    def refused(source: Path, path: Path, **_: object) -> None:
+        raise PermissionError(errno.EPERM, "no hard links here", str(source))
 
     monkeypatch.setattr(os, "link", refused)
     view = View(tmp_path)
