@@ -109,7 +109,9 @@ def steady_input(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def running(configuration: dict[str, str], heap_mb: int = 512) -> Iterator[SparkEngine]:
+def running(
+    configuration: dict[str, str], heap_mb: int = 512, *, durable: bool = True
+) -> Iterator[SparkEngine]:
     with tempfile.TemporaryDirectory(prefix="mooring-moves-") as name:
         folder = Path(name)
         for part in ("transformations", "input"):
@@ -118,7 +120,7 @@ def running(configuration: dict[str, str], heap_mb: int = 512) -> Iterator[Spark
         (folder / "spark-pipeline.yml").write_text(spec)
         (folder / "mooring.yml").write_text(SETTINGS)
         (folder / "transformations" / "code.py").write_text(CODE.format(folder=folder))
-        options, java = EmbeddedOptions(heap_mb=heap_mb), find_java()
+        options, java = EmbeddedOptions(heap_mb=heap_mb, durable=durable), find_java()
         servers = [EmbeddedSite(s, folder / s, java, capacity=1, options=options) for s in ("a", "b")]
         try:
             for server in servers:

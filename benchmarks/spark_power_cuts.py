@@ -10,12 +10,13 @@ drops all that was not synced and has not reached the disk by itself. What runs 
 again, and `mooring run` has to go on by itself. The input lies on another disk, on which every file is synced
 before it counts as offered.
 
-After every cut the next one comes while the run still catches up, or later. In the end no more rows come, and
+The next cut comes while the run still starts or catches up, or later. In the end no more rows come, and
 what every table and the sink hold is compared with what was offered: each row once. The rate source counts
 up, so its table has to hold every number up to the newest one once. A run that is refused, or whose fragments
 stay in trouble, ends the chain of cuts; the next one begins with a new storage.
 
-*Empty files* are those of zero bytes after a cut. `--fast` is `durability: fast`.
+*Empty logs* are files of Spark's logs and state that have zero bytes after a cut. `--fast` is
+`durability: fast`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import argparse
 import contextlib
 import functools
 import json
+import math
 import os
 import random
 import shutil
@@ -48,6 +50,7 @@ from benchmarks._user_run import UserRun
 from mooring.experiments.result_table import ResultTable, Value
 from mooring.spark.runs.results import read_stored
 from mooring.spark.storage import stream_logs
+from mooring.spark.storage.fresh_folder import UNFINISHED
 from mooring.whole_files import write_whole
 
 FLOWS = 5
@@ -55,8 +58,11 @@ SITES = ("a", "b")
 ROWS_PER_FILE = 25
 EVERY_S = 0.4
 SETTLED_S = 400.0
-LONGEST_S = 25.0
-"""That a chain runs before the next cut."""
+LOGGED = frozenset({"_spark_metadata", "offsets", "commits", "sources", "state"})
+LOADED_S = (6.0, 25.0)
+"""How long it runs and moves before a cut."""
+STARTING_S = (20.0, 120.0)
+"""After how long the power goes where it does not run yet."""
 SPEC = """\
 name: cuts
 storage: file://{folder}/pipelines-storage
@@ -155,8 +161,8 @@ class Chain:
     def storage(self) -> Path:
         return self.folder / ".mooring" / "storage"
 
-    def start(self) -> float:
-        """Run it until every flow does; returns how long that took."""
+    def start(self, at_most_s: float | None = None) -> float | None:
+        """Run it until every flow does; returns how long that took, None if not in so many seconds."""
         began = time.monotonic()
         self.user.forget_status()
         log = self.landing.parent / "run.log"
@@ -171,6 +177,8 @@ class Chain:
             )
         while not self.runs():
             ended = self._process.poll() is not None
+            if at_most_s is not None and not ended and time.monotonic() - began > at_most_s:
+                return None
             if ended or time.monotonic() - began > SETTLED_S:
                 self.said = " ".join(log.read_text(errors="replace").split())[-600:]
                 raise RuntimeError(f"ended with {self._process.poll()}" if ended else "does not settle")
@@ -203,12 +211,16 @@ class Chain:
                 self.moves += len(answer["applied"]["steps"]) if answer["applied"] else 0
 
     def cut(self) -> int:
-        """The power goes and comes back; returns how many files are empty since."""
+        """The power goes and comes back; returns how many files of Spark's logs and state are empty since."""
         self.disk.cut()
         self.kill()
         self.disk.unmount()
         self.disk.mount()
-        return sum(path.is_file() and path.stat().st_size == 0 for path in self.folder.rglob("*"))
+        return sum(
+            path.is_file() and path.stat().st_size == 0 and not LOGGED.isdisjoint(path.parts[:-1])
+            for path in self.folder.rglob("*")
+            if not UNFINISHED.fullmatch(path.name)
+        )
 
     def kill(self) -> None:
         """Everything that has to do with the project, by its id."""
@@ -269,7 +281,8 @@ def chain_of_cuts(
 ) -> tuple[dict[str, Value], bool]:
     """Cuts in one storage; returns what came of them, and whether all was well."""
     root = Path(tempfile.mkdtemp(prefix="mooring-cuts-"))
-    began, empty, starts, failure, at = time.monotonic(), list[int](), list[float](), "", 0
+    began, failure, at = time.monotonic(), "", 0
+    empty, starts = list[int](), list[float | None]()
     wrong: dict[str, str] = {}
     with loop_disk(root, kind) as disk:
         chain = Chain(root, disk, trigger_s, seed, fast=fast)
@@ -277,14 +290,12 @@ def chain_of_cuts(
         try:
             chain.start()
             for at in range(1, cuts + 1):
-                chain.load(chain.draw.uniform(6.0, LONGEST_S))
+                if at == 1 or starts[-1] is not None:
+                    chain.load(chain.draw.uniform(*LOADED_S))
                 empty.append(chain.cut())
-                starts.append(chain.start())
-                print(
-                    f"  cut {at}: {empty[-1]} empty, runs after {starts[-1]:.1f} s",
-                    file=sys.stderr,
-                    flush=True,
-                )
+                starts.append(chain.start(chain.draw.uniform(*STARTING_S) if at < cuts else None))
+                told = f"  cut {at}: {empty[-1]} empty logs, runs after {starts[-1] or math.nan:.0f} s"
+                print(told, file=sys.stderr, flush=True)
             wrong = chain.finish()
         except (RuntimeError, OSError) as broken:
             failure = str(broken).splitlines()[0]
@@ -294,7 +305,7 @@ def chain_of_cuts(
         if failure or wrong:
             shutil.copytree(chain.folder, root / "kept", symlinks=True, ignore_dangling_symlinks=True)
             print(f"kept: {root}", file=sys.stderr, flush=True)
-    well = not failure and not wrong
+    well, again = not failure and not wrong, [taken for taken in starts if taken is not None]
     if well:
         shutil.rmtree(root)
     return {
@@ -305,8 +316,9 @@ def chain_of_cuts(
         "cuts": at,
         "moves": chain.moves,
         "rows": len(chain.feeder.offered),
-        "empty_files": sum(empty),
-        "median_s_to_run_again": statistics.median(starts) if starts else None,
+        "empty_logs": sum(empty),
+        "while_starting": starts[:-1].count(None),
+        "median_s_to_run_again": statistics.median(again) if again else None,
         "exact": well,
         "wrong": "; ".join(f"{name}: {what}" for name, what in wrong.items()) or failure,
         "seconds": round(time.monotonic() - began),
@@ -321,11 +333,13 @@ def measure(failures: list[int], words: Sequence[str]) -> Iterator[ResultTable |
         yield f"not run: {why_not(arguments.disk[0])}"
         failures.append(arguments.seed)
         return
-    chains = [(kind, trigger_s) for kind in kinds for trigger_s in arguments.trigger]
+    triggers = arguments.trigger
+    most = -(-arguments.cuts // max(len(kinds), len(triggers)))
     rows, done, seed = list[dict[str, Value]](), 0, arguments.seed
     while done < arguments.cuts:
-        kind, trigger_s = chains[len(rows) % len(chains)]
-        at_once = min(arguments.cuts - done, -(-arguments.cuts // len(chains)))
+        kind = kinds[len(rows) % len(kinds)]
+        trigger_s = triggers[(len(rows) + len(rows) // len(kinds)) % len(triggers)]
+        at_once = min(arguments.cuts - done, most)
         row, well = chain_of_cuts(at_once, trigger_s, kind, seed, fast=arguments.fast)
         print(json.dumps(row), file=sys.stderr, flush=True)
         rows.append(row)
