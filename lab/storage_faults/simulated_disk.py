@@ -73,8 +73,6 @@ class _Node:
     """Of a folder."""
     kept: dict[str, int] = field(default_factory=dict)
     """The same, as it is on the disk itself."""
-    seen: list[tuple[float, str, str, int | None]] = field(default_factory=list)
-    """Latest changes of names: when, by whom, which, to what."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +92,10 @@ class SimulatedStorage:
         self._nodes: list[_Node] = [_Node("folder")]
         self._pending: list[_Change] = []
         self._locks: dict[int, str] = {}
+        self._listings: dict[tuple[str, int], tuple[float, list[str]]] = {}
+        """What machines remember of folders: since when, which names."""
+        self.lagging = True
+        """Whether listings lag behind, where machines have such a mount."""
         self.full = False
         """No room: nothing can be made or written, only removed, renamed and overwritten."""
         self.operations = 0
@@ -164,7 +166,7 @@ class SimulatedStorage:
         self._nodes.append(node)
         return len(self._nodes) - 1
 
-    def rename(self, process: str, *names: tuple[int, str, int | None]) -> None:
+    def rename(self, machine: str, *names: tuple[int, str, int | None]) -> None:
         """Let names stand for something else, or for nothing, in one step."""
         for folder, name, number in names:
             node = self._nodes[folder]
@@ -173,8 +175,19 @@ class SimulatedStorage:
             else:
                 node.names[name] = number
             node.version += 1
-            node.seen.append((self.clock.monotonic_s(), process, name, number))
+            self._listings.pop((machine, folder), None)
         self._pending.append(_Change(names))
+
+    def listing(self, number: int, machine: str, behind_s: float) -> list[str]:
+        """Names in a folder, as a machine sees them that looks anew only after so long."""
+        now_s = self.clock.monotonic_s()
+        known = self._listings.get((machine, number))
+        if self.lagging and known is not None and now_s - known[0] < behind_s:
+            return known[1]
+        names = sorted(self._nodes[number].names)
+        if behind_s > 0:
+            self._listings[machine, number] = (now_s, names)
+        return names
 
     def write(self, number: int, data: bytes) -> None:
         node = self._nodes[number]
@@ -210,10 +223,10 @@ class SimulatedStorage:
         self._keep(self._survivors(generator, worst=worst))
         self._pending = []
         self._locks.clear()
+        self._listings.clear()
         for node in self._nodes:
             if node.kind == "folder":
                 node.names = dict(node.kept)
-                node.seen = []
             elif node.kind == "file" and node.synced != node.data:
                 node.data = _left_of(node, generator, worst=worst)
                 node.synced = node.data
@@ -280,9 +293,17 @@ def _left_of(node: _Node, generator: np.random.Generator, *, worst: bool) -> byt
 class SimulatedDisk:
     """One process's way to the storage."""
 
-    def __init__(self, storage: SimulatedStorage, process: str = "process", behind_s: float = 0.0) -> None:
-        """`behind_s`: so long its listings may lack what others have done, as on NFS."""
-        self.storage, self.process, self.behind_s = storage, process, behind_s
+    def __init__(
+        self,
+        storage: SimulatedStorage,
+        process: str = "process",
+        machine: str = "machine",
+        behind_s: float = 0.0,
+    ) -> None:
+        """`behind_s`: so long its machine goes by a listing that it has made, as on NFS, unless it has
+        changed the folder itself.
+        """
+        self.storage, self.process, self.machine, self.behind_s = storage, process, machine, behind_s
         self.operations = 0
         self.stopped = False
         self.before: Callable[[str, Path], None] = lambda name, path: None
@@ -316,23 +337,7 @@ class SimulatedDisk:
         number = self.storage.find(folder)
         if number is None or self.storage.node(number).kind != "folder":
             return []
-        return sorted(self._names(self.storage.node(number)))
-
-    def _names(self, folder: _Node) -> Iterable[str]:
-        if self.behind_s <= 0 or not folder.seen:
-            return folder.names
-        since_s = self.storage.clock.monotonic_s() - self.behind_s
-        # Whoever changes a folder looks at it anew.
-        own = max((at_s for at_s, process, _, _ in folder.seen if process == self.process), default=since_s)
-        names = dict(folder.names)
-        for at_s, process, name, number in reversed(folder.seen):
-            if at_s <= max(since_s, own) or process == self.process:
-                break
-            if number is None:
-                names[name] = -1
-            else:
-                names.pop(name, None)
-        return names
+        return list(self.storage.listing(number, self.machine, self.behind_s))
 
     def look(self, path: Path, *, follow: bool = True) -> DiskEntry | None:
         self._about_to("look", path)
@@ -350,7 +355,7 @@ class SimulatedDisk:
             folder = self.storage.folder_of(path)
             if path.name in self.storage.node(folder).names:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-            self.storage.rename(self.process, (folder, path.name, number))
+            self.storage.rename(self.machine, (folder, path.name, number))
         finally:
             self._unlink(hidden)
         if durable:
@@ -382,17 +387,17 @@ class SimulatedDisk:
             self._sync_folder(path.parent)
 
     def copy(self, old: Path, new: Path, *, apart: bool = False) -> None:
-        if apart:
-            self._written(new, self.storage.node(self._file(old)).data, durable=True)
-            return
-        self._about_to("second name", new)
         number = self.storage.find(old, follow=False)
         if number is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(old))
+        if apart:
+            self._written(new, self.storage.node(number).data, durable=True)
+            return
+        self._about_to("second name", new)
         folder = self.storage.folder_of(new)
         if new.name in self.storage.node(folder).names:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
-        self.storage.rename(self.process, (folder, new.name, number))
+        self.storage.rename(self.machine, (folder, new.name, number))
 
     def delete(self, path: Path) -> None:
         number = self.storage.find(path, follow=False)
@@ -407,7 +412,7 @@ class SimulatedDisk:
             return
         if self.storage.node(number).names:
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), str(path))
-        self.storage.rename(self.process, (parent, path.name, None))
+        self.storage.rename(self.machine, (parent, path.name, None))
 
     # What only file systems have
 
@@ -448,11 +453,12 @@ class SimulatedDisk:
                 raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), str(new))
         if there == number:
             return  # two names of one file: nothing happens
-        self.storage.rename(self.process, (source, old.name, None), (target, new.name, number))
+        self.storage.rename(self.machine, (source, old.name, None), (target, new.name, number))
 
     def make_folder(
         self, folder: Path, *, parents: bool = False, exist_ok: bool = False, like: Path | None = None
     ) -> None:
+        """Nobody's permissions are simulated."""
         self._about_to("make folder", folder)
         number = self.storage.find(folder)
         if number is not None:
@@ -464,7 +470,7 @@ class SimulatedDisk:
         if parents and self.storage.find(folder.parent) is None:
             self.make_folder(folder.parent, parents=True, exist_ok=True)
         parent = self.storage.folder_of(folder)
-        self.storage.rename(self.process, (parent, folder.name, self.storage.make(_Node("folder"))))
+        self.storage.rename(self.machine, (parent, folder.name, self.storage.make(_Node("folder"))))
 
     def link(self, path: Path, target: str) -> None:
         self._about_to("make link", path)
@@ -472,7 +478,7 @@ class SimulatedDisk:
         if path.name in self.storage.node(parent).names:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
         node = _Node("link", target=target)
-        self.storage.rename(self.process, (parent, path.name, self.storage.make(node)))
+        self.storage.rename(self.machine, (parent, path.name, self.storage.make(node)))
 
     def target(self, path: Path) -> str | None:
         self._about_to("look", path)
@@ -534,14 +540,14 @@ class SimulatedDisk:
         if path.name in self.storage.node(folder).names:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
         number = self.storage.make(_Node("file"))
-        self.storage.rename(self.process, (folder, path.name, number))
+        self.storage.rename(self.machine, (folder, path.name, number))
         return number
 
     def _unlink(self, path: Path) -> None:
         self._about_to("remove", path)
         folder = self.storage.folder_of(path)
         if path.name in self.storage.node(folder).names:
-            self.storage.rename(self.process, (folder, path.name, None))
+            self.storage.rename(self.machine, (folder, path.name, None))
 
     def _sync_folder(self, folder: Path) -> None:
         self._about_to("sync folder", folder)

@@ -7,7 +7,8 @@ fault is tried in its simpler forms, and the scenario without the sites that no 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import msgspec
 
@@ -15,6 +16,7 @@ from mooring.simulator.harness.faults import Crash, Fault, Partition, Pause
 from mooring.simulator.harness.scenario import Request, Scenario
 
 Item = Fault | Request
+T = TypeVar("T")
 
 
 def shrink(scenario: Scenario, fails: Callable[[Scenario], bool], most_runs: int = 1000) -> Scenario:
@@ -27,7 +29,7 @@ def shrink(scenario: Scenario, fails: Callable[[Scenario], bool], most_runs: int
         return left >= 0 and fails(with_items(scenario, items))
 
     items = without_needless(items_of(scenario), still_fails)
-    smaller = with_items(scenario, with_simpler(items, still_fails))
+    smaller = with_items(scenario, with_simpler(items, still_fails, _simpler))
     for site in reversed(range(scenario.sites)):
         candidate = without_site(smaller, site)
         left -= 1
@@ -46,7 +48,7 @@ def with_items(scenario: Scenario, items: list[Item]) -> Scenario:
     return msgspec.structs.replace(scenario, faults=faults, requests=requests)
 
 
-def without_needless(items: list[Item], still_fails: Callable[[list[Item]], bool]) -> list[Item]:
+def without_needless(items: list[T], still_fails: Callable[[list[T]], bool]) -> list[T]:
     """A part of `items` that still fails and of which no single item can be left out."""
     chunk = max(1, len(items) // 2)
     while items:
@@ -63,19 +65,24 @@ def without_needless(items: list[Item], still_fails: Callable[[list[Item]], bool
     return items
 
 
-def with_simpler(items: list[Item], still_fails: Callable[[list[Item]], bool]) -> list[Item]:
-    """The same items, each in the simplest form that still fails."""
+def with_simpler(
+    items: list[T], still_fails: Callable[[list[T]], bool], simpler: Callable[[T], Iterable[T]]
+) -> list[T]:
+    """The same items, each in the simplest form that still fails; `simpler` gives the next simpler ones."""
     for position in range(len(items)):
         simplified = True
         while simplified:
             simplified = False
-            item = items[position]
-            for simpler in () if isinstance(item, Request) else item.simpler():
-                candidate = [*items[:position], simpler, *items[position + 1 :]]
+            for form in simpler(items[position]):
+                candidate = [*items[:position], form, *items[position + 1 :]]
                 if still_fails(candidate):
                     items, simplified = candidate, True
                     break
     return items
+
+
+def _simpler(item: Item) -> Iterable[Item]:
+    return () if isinstance(item, Request) else item.simpler()
 
 
 def without_site(scenario: Scenario, site: int) -> Scenario | None:
