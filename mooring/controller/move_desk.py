@@ -250,6 +250,7 @@ class MoveDesk:
         if listed is None or listed.over is None or not listed.over.done():
             return False
         self._under_way = None
+        self.parts.refuse_overtaken()  # how the list ends is then for somebody else to say
         run = listed.run
         assert run is not None
         why = "" if run.failure is None else str(run.failure)

@@ -82,12 +82,7 @@ class Parts:
 
     def failed(self, kind: Kind, what: str, failure: BaseException | str) -> None:
         """Report a failure that was met elsewhere, such as in a thread."""
-        try:
-            self._check()
-        except OvertakenError:
-            raise
-        except Exception:
-            pass
+        self.refuse_overtaken()
         now_s, part = self._now_s(), self._parts.setdefault((kind, what), _Part())
         part.failures += 1
         if part.failures == 1:
@@ -97,6 +92,15 @@ class Parts:
         part.trouble = failure if isinstance(failure, str) else described(failure)
         if part.trouble != part.said and now_s >= part.quiet_until_s:
             self._report(part, part.trouble, f"{what} failed: {part.trouble}", now_s)
+
+    def refuse_overtaken(self) -> None:
+        """`OvertakenError` if the run has lost its storage, as far as that can be looked up."""
+        try:
+            self._check()
+        except OvertakenError:
+            raise
+        except Exception:
+            pass
 
     def works(self, kind: Kind, what: str) -> None:
         """It works again, if it had failed."""

@@ -64,7 +64,13 @@ class LeftSessions:
                 ended.append(entry["fragment"])
         calls.close()
         self._unreached = left
-        self._write(left)
+        try:
+            self._write(left)
+        except OSError as failure:
+            raise EngineError(
+                f"what an earlier run left running cannot be noted in {self.file}: {failure}",
+                remedy="make room, or see that the storage root is there and writable; nothing was started",
+            ) from failure
         return ended
 
     def left(self) -> list[str]:
@@ -75,10 +81,10 @@ class LeftSessions:
         return [f"{', '.join(sorted(each))} at {at}" for at, each in sorted(found.items())]
 
     def _noted(self) -> list[Entry]:
-        found = read_if_there(DISK, self.file)
         try:
+            found = read_if_there(DISK, self.file)
             return [] if found is None else read_entries(found)
-        except (ValueError, KeyError, TypeError) as damage:
+        except (OSError, ValueError, KeyError, TypeError) as damage:
             raise EngineError(
                 f"{self.file} cannot be read: {damage}",
                 remedy="end what an earlier run left at existing endpoints, then remove the file",

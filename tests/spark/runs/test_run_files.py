@@ -202,3 +202,9 @@ def test_sessions_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "sessions.json").write_text('[{"site": "a"')
     with pytest.raises(EngineError, match="cannot be read"):
         LeftSessions(tmp_path).end_all({})
+
+
+def test_leftovers_that_cannot_be_noted_are_no_traceback(tmp_path: Path) -> None:
+    """As where the run was overtaken before it began, or its disk is full."""
+    with pytest.raises(EngineError, match=r"cannot be noted in .*nothing was started"):
+        LeftSessions(tmp_path / "away").end_all({})
