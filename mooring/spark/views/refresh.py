@@ -36,8 +36,8 @@ class Refresher:
     session: SparkSession
     epoch: Path
     """Of the fragment's checkpoint: gone once the view was started anew."""
-    _rows: dict[Path, int] = field(default_factory=dict)
-    """Of files that were counted: they never change."""
+    _rows: dict[str, int] = field(default_factory=dict)
+    """Of the tables' files that the last refresh read: they never change."""
 
     @property
     def is_overtaken(self) -> bool:
@@ -60,7 +60,7 @@ class Refresher:
                 version = ViewVersion(
                     folder=folder.name,
                     files=tuple(str(file.relative_to(folder)) for file in files),
-                    rows=self._count(files),
+                    rows=sum(rows_in(file) or 0 for file in files),
                     stored_bytes=sum(sizes.values()),
                     began_s=began_s,
                     took_s=time.monotonic() - began,
@@ -115,14 +115,12 @@ class Refresher:
         return bool(outside)
 
     def _rows_in(self, fixed: FixedReads) -> int:
-        files = [file.path for table in fixed.tables.values() for file in table.files]
-        return self._count(files) + sum(version.rows for version in fixed.views.values())
-
-    def _count(self, files: list[Path]) -> int:
-        for file in files:
-            if file not in self._rows:
-                self._rows[file] = rows_in(file) or 0
-        return sum(self._rows[file] for file in files)
+        before, self._rows = self._rows, {}
+        for table in fixed.tables.values():
+            for file in table.files:
+                known = before.get(str(file.path))
+                self._rows[str(file.path)] = (rows_in(file.path) or 0) if known is None else known
+        return sum(self._rows.values()) + sum(version.rows for version in fixed.views.values())
 
 
 def _files_in(disk: Disk, folder: Path) -> dict[Path, int]:
