@@ -216,6 +216,10 @@ class UpdatingEngine(FallibleEngine, Protocol):
         """Fragments that have read to the end since the last call; they are let go of."""
         ...
 
+    def unread(self, fragment: str) -> str:
+        """What a fragment that has read to the end has left of its inputs nevertheless; empty if nothing."""
+        ...
+
     def amounts(self) -> Mapping[str, Amount]:
         """Of every fragment that ran at any time, as of the last look."""
         ...

@@ -14,6 +14,7 @@ from mooring.controller.recovery import Recovery, RecoveryOptions
 from mooring.controller.session import RunSession, SessionOptions
 from mooring.deployment.engine import Amount, UpdatingEngine
 from mooring.deployment.update_order import UpdateOrder
+from mooring.errors import OvertakenError, described
 
 UPDATE_PACE = SessionOptions(look_s=1.0, recovery=RecoveryOptions(tries=3))
 """An update is short, and somebody waits for it; Spark's own gives up a flow after three failures too."""
@@ -30,6 +31,8 @@ class Update:
     order: UpdateOrder
     ended_s: dict[str, float] = field(default_factory=dict)
     """Fragment -> when it reached the end, by the session's clock."""
+    _left: dict[str, str] = field(default_factory=dict)
+    """Fragments that have ended though something of their inputs waits -> what that is."""
     _begun_s: dict[str, float] = field(default_factory=dict)
     _waits_since_s: dict[str, float] = field(default_factory=dict)
     _next_ask_s: float = 0.0
@@ -63,6 +66,8 @@ class Update:
         for name in ended:
             self._recovery.ended(name)
             self.ended_s[name] = now_s
+            if why := self._unread(name):
+                self._left[name] = why
         self._begin_ready(now_s)
         left = self.order.unreached(self.ended_s)
         self._stuck = not any(self._may_go_on(name, now_s) for name in left)
@@ -73,9 +78,9 @@ class Update:
         return self._stuck or not self.order.unreached(self.ended_s)
 
     def unreached(self) -> dict[str, str]:
-        """Fragment -> why it has not ended."""
+        """Fragment -> why it is not up to date: it has not ended, or has left something."""
         troubles = self._recovery.troubles()
-        found = {}
+        found = dict(self._left)
         for name in self.order.unreached(self.ended_s):
             awaited = self.order.awaited(name, self.ended_s)
             behind = f"waits for {', '.join(awaited)}" if awaited else "stopped before its end"
@@ -91,7 +96,7 @@ class Update:
             fragments[name] = {
                 "table": self.order.writes.get(name, name),
                 "site": sites[name],
-                "state": "done" if name in self.ended_s else self._recovery.state_of(name),
+                "state": self._state_of(name),
                 "why": unreached.get(name, ""),
                 "rows_read": amount.rows_read,
                 "rows_written": amount.rows_written,
@@ -117,6 +122,19 @@ class Update:
             self._waits_since_s.pop(name, None)
             return state == "running"
         return now_s - self._waits_since_s.setdefault(name, now_s) < PATIENCE_S
+
+    def _unread(self, name: str) -> str:
+        try:
+            return self.engine.unread(name)
+        except OvertakenError:
+            raise
+        except Exception as failure:  # it has ended all the same
+            return f"nobody can tell whether it has read all: {described(failure)}"
+
+    def _state_of(self, name: str) -> str:
+        if name in self._left:
+            return "behind"
+        return "done" if name in self.ended_s else self._recovery.state_of(name)
 
     def _seconds(self, name: str) -> float | None:
         if name not in self.ended_s:

@@ -63,6 +63,16 @@ class ChannelReaders:
             raise EngineError("; ".join(f"the channel of {name}: {why}" for name, why in failures.items()))
         return freed
 
+    def unread(self, fragment: str) -> str:
+        """What a fragment that has read to its end has left in its channels; empty if nothing."""
+        found = []
+        for writer in dict.fromkeys(self.layout.reads_of(fragment)):
+            count, names = self.layout.channels[writer].waiting(fragment)
+            if count:
+                named = f": {', '.join(names[:3])}{', ...' if len(names) > 3 else ''}" if names else ""
+                found.append(f"{count} {'file' if count == 1 else 'files'} of {writer}{named}")
+        return f"it ended and left unread {'; '.join(found)}" if found else ""
+
     def _reader(self, channel: Channel) -> str | None:
         """How the producer's log knows the reader; None where there is no log, or nothing is kept for it.
 

@@ -206,6 +206,10 @@ class SparkEngine:
         at_end = [each for each in self.roster.running() if not self.roster.in_move(each.name)]
         return [each.name for each in at_end if self._lifecycle.released_at_end(each)]
 
+    def unread(self, fragment: str) -> str:
+        with self._fencing:
+            return self._channels.unread(fragment)
+
     def amounts(self) -> dict[str, Amount]:
         return self._meters.amounts()
 

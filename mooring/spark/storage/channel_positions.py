@@ -48,6 +48,10 @@ class _Source:
     """It has committed a file as it was written, and so everything that was merged (see merges.py): under the
     names of the merged files, or under those of the files they stand for, which its log need not name."""
 
+    def has(self, name: str) -> bool:
+        """Whether it has committed a file that lies beyond its position."""
+        return name in self.ahead or (self.past_merged and read_name(name) is not None)
+
 
 class ChannelPositions:
     def __init__(
@@ -119,6 +123,17 @@ class ChannelPositions:
         if known < number != self._inputs_of(reader):
             return self.start
         return min((source.position for source in sources if source.here), default=self.start)
+
+    def not_taken(self, reader: str) -> list[str] | None:
+        """Names of files that one of the reader's sources has not committed; None if none of its sources is
+        known to read this channel.
+        """
+        mine = [source for (name, _), source in self._sources.items() if name == reader and source.here]
+        if not mine or reader in self.damaged:
+            return None
+        base = self.entries - len(self._names)
+        left = [[name for name in self._names[each.next - base :] if not each.has(name)] for each in mine]
+        return max(left, key=len)
 
     def entries_from(self, position: int) -> list[LogEntry] | None:
         """Files from a position on; None if it lies too far back to be remembered."""
@@ -219,7 +234,7 @@ class ChannelPositions:
         base = self.entries - len(self._names)
         while source.next < self.entries:
             name = self._names[source.next - base]
-            if name not in source.ahead and not (source.past_merged and read_name(name)):
+            if not source.has(name):
                 break
             source.ahead.discard(name)
             source.position += items_of(name)

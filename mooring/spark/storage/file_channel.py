@@ -35,6 +35,7 @@ from mooring.spark.storage import stream_logs
 from mooring.spark.storage.channel_positions import ChannelPositions
 from mooring.spark.storage.holds import Holds
 from mooring.spark.storage.keep import ALL, Keep
+from mooring.spark.storage.merged_name import items_of
 from mooring.spark.storage.merges import MergePlan, Merges
 from mooring.spark.storage.owned_folder import OwnedFolder
 
@@ -229,6 +230,17 @@ class FileChannel(ChannelLog):
             said = "; ".join(f"that of {reader}: {why}" for reader, why in damaged.items())
             raise EngineError(f"nothing of it is removed, since a reader's log is damaged ({said})")
         return Trimmed(sum(entry.items for entry in doomed), sum(entry.size for entry in doomed))
+
+    def waiting(self, reader: str) -> tuple[int, list[str]]:
+        """How many files a reader that is at its end has left, and the names of those that are known.
+
+        What cannot be told from its log is not counted: a source that has read nothing may be another
+        channel's.
+        """
+        note = self._note()
+        state = self._state(note)
+        count, names = state.lag(reader), self._positions.not_taken(reader)
+        return (count, []) if names is None else (min(count, sum(map(items_of, names))), names)
 
     def merge_plan(self) -> MergePlan | None:
         """Files of a kept table that would better be one, if there are such behind all readers."""

@@ -9,7 +9,8 @@ file names the merged one are they on their way out, and they stay for some time
 have listed them.
 
 No streaming reader takes a merged file for a new one: its entry says that it was written in 1970, and Spark
-ignores files that are a week older than the newest one it has seen. A reader that has seen none, as one that
+ignores files that are too much older than the newest one it has seen: 49 years in a pipeline, a week by
+Spark's default, which queries outside the pipeline have. A reader that has seen none, as one that
 was added later, takes the merged files first and in order. So nothing is merged until every reader has
 committed some files as they were written (docs/decisions/0027-small-files-are-merged.md).
 """
@@ -44,8 +45,10 @@ from mooring.spark.storage.stream_logs import (
     replace_entries,
 )
 
-MAX_FILE_AGE_S = 7 * 86400
-"""Spark's file source ignores what is so much older than the newest file it has seen (`maxFileAge`)."""
+MAX_FILE_AGE_S = 49 * 31_557_600
+"""Readers of channels ignore what is so much older than the newest file they have seen (`maxFileAge`): merged
+files, which are dated 1970, and nothing else. Whichever clocks wrote two files, they lie less than 49 years
+apart as long as both are set to a time between 2000 and 2049. Spark's default is a week."""
 _HIDDEN = re.compile(r"\.merging-[0-9a-f]{16}")
 
 

@@ -50,6 +50,7 @@ class Double:
     failing: set[str] = field(default_factory=set)
     dead: set[str] = field(default_factory=set)
     gone_channels: dict[str, str] = field(default_factory=dict)
+    left: dict[str, str] = field(default_factory=dict)
 
     # The clock
 
@@ -134,6 +135,9 @@ class Double:
             del self.running[name]
         return ended
 
+    def unread(self, fragment: str) -> str:
+        return self.left.get(fragment, "")
+
     def amounts(self) -> dict[str, Amount]:
         return {name: Amount(10, 5, 1) for name, _ in self.starts}
 
@@ -187,6 +191,17 @@ def test_a_fragment_begins_when_all_that_write_its_inputs_have_ended(tmp_path: P
     assert update.session.journal.placement() == AT
     placements = [record for record in update.session.journal.records() if record["kind"] == "placement"]
     assert len(placements) == 1, "a fragment that begins later has not gone anywhere"
+
+
+def test_an_update_whose_fragment_left_files_behind_is_over_and_not_done(tmp_path: Path) -> None:
+    engine = Double(left={"clean": "it ended and left unread 1 file of raw"})
+    update = updating(tmp_path, engine)
+    run(update, engine)
+    assert update.unreached() == {"clean": "it ended and left unread 1 file of raw"}
+    document = update.as_json()
+    assert not document["done"]
+    assert document["fragments"]["clean"]["state"] == "behind"
+    assert document["fragments"]["sums"]["state"] == "done", "what reads it is brought as far as it can be"
 
 
 def test_what_is_not_chosen_is_neither_started_nor_waited_for(tmp_path: Path) -> None:

@@ -21,12 +21,18 @@ from tests.spark.storage.test_file_channel import FakeSpark
 
 SMALL = MergeOptions(fan=3, spared=2, after_s=0, most_files=5, grace_s=0)
 
+DAY_MS = 86_400_000
+JUMPS_MS = (0, 30 * DAY_MS, 3652 * DAY_MS, -365 * DAY_MS)
+
 
 class Writer(FakeSpark):
     """Also writes rows: one file per batch with one row, its number; a batch every five seconds."""
 
+    ahead_ms = 0
+    """Of its clock."""
+
     def append(self) -> None:
-        self.now_ms = 1_700_000_000_000 + 5000 * (self.batch + 1)
+        self.now_ms = 1_700_000_000_000 + 5000 * (self.batch + 1) + self.ahead_ms
         super().append()
         part = self.log.parent / f"part-{self.batch}"
         pyarrow.parquet.write_table(pyarrow.table({"row": [self.batch]}), part)
@@ -44,8 +50,8 @@ def _rows_of(path: Path) -> tuple[int, ...]:
 
 
 class Reader:
-    """Takes in files as Spark's file source does: the oldest first, none that it has seen, and none that is a
-    week older than the newest it has seen. At a restart its log is what it has seen.
+    """Takes in files as Spark's file source does: the oldest first, none that it has seen, and none that is
+    too much older than the newest it has seen. At a restart its log is what it has seen.
     """
 
     def __init__(self, channel: Path, checkpoint: Path) -> None:
@@ -128,6 +134,11 @@ class Table:
 
     def append(self) -> None:
         self.writer.append()
+
+    def clock_jumps(self) -> None:
+        """Of whoever writes: thirty days ahead, ten years ahead, a year back, and right again."""
+        at = JUMPS_MS.index(self.writer.ahead_ms)
+        self.writer.ahead_ms = JUMPS_MS[(at + 1) % len(JUMPS_MS)]
 
     def start_compaction(self) -> None:
         self.writer.start_compaction()

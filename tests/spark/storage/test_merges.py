@@ -27,7 +27,7 @@ from mooring.spark.storage.merged_name import read_name
 from mooring.spark.storage.merges import Merges
 from mooring.spark.storage.owned_folder import unowned
 from mooring.spark.storage.stream_logs import live_files, read_lines, sink_entries
-from tests.spark.storage.merged_table import SMALL, Table
+from tests.spark.storage.merged_table import JUMPS_MS, SMALL, Table
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -39,7 +39,7 @@ def no_power_failures() -> Iterator[None]:
 
 
 STEPS = [
-    *("append", "append", "append", "start_compaction", "trim", "merge", "merge", "reopen"),
+    *("append", "append", "append", "start_compaction", "trim", "merge", "merge", "reopen", "clock_jumps"),
     *(
         "early_joins",
         "early_reads",
@@ -66,6 +66,19 @@ def test_every_reader_gets_every_row_once_and_a_batch_finds_them_all(
         table.go_on(5)
         table.late_restarts()
     table.check_over()
+
+
+def test_no_clock_has_a_reader_leave_out_what_is_written_after_it_was_wrong(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    table.join("early")
+    for _ in JUMPS_MS:
+        table.append()
+        table.early_reads()
+        table.clock_jumps()
+        table.append()
+        table.early_restarts()
+        table.early_reads()
+    assert sorted(table.readers["early"].rows) == list(range(2 * len(JUMPS_MS)))
 
 
 @given(st.lists(st.sampled_from([step for step in STEPS if "late" not in step]), max_size=50))
