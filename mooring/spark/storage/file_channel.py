@@ -18,11 +18,9 @@ files, takes them for deleted on purpose, and commits its batch without their ro
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os.path
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -32,6 +30,7 @@ from mooring.deployment.channel_log import ChannelLog, ChannelState, Trimmed
 from mooring.disk import is_folder, is_link
 from mooring.errors import EngineError
 from mooring.spark.storage import stream_logs
+from mooring.spark.storage.ages import Ages
 from mooring.spark.storage.channel_positions import ChannelPositions
 from mooring.spark.storage.holds import Holds
 from mooring.spark.storage.keep import ALL, Keep
@@ -40,8 +39,6 @@ from mooring.spark.storage.merges import MergePlan, Merges
 from mooring.spark.storage.owned_folder import OwnedFolder
 
 _SINK_LOG = "_spark_metadata"
-_LATE = 0.01
-"""By which part of its age a file may be removed too late."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +84,8 @@ class FileChannel(ChannelLog):
             self.sink_log, (folder, link), checkpoint_of, inputs_of, self._disk
         )
         self.merges = Merges(folder, self.sink_log, owned, self._write_note)
+        self.ages = Ages(self.merges.options.after_s if keep.age_s is None else keep.age_s)
+        self.merges.now_s = self.ages.now_s
         self._entries_when_planned = 0
         self.holds = Holds()
 
@@ -173,18 +172,12 @@ class FileChannel(ChannelLog):
         )
 
     def _aged(self, note: dict[str, Any], positions: ChannelPositions) -> int:
-        """How many of the oldest files are older than the table keeps them.
-
-        By the time of the newest file, and never by a clock that runs ahead of it: one that is wrong would
-        otherwise remove everything. Looked for once in a while only, since it takes reading the whole log.
+        """How many of the oldest files are older than the table keeps them, by the newest file and by no date
+        (see ages.py).
         """
-        age_s, first, last = self._keep.age_s, positions.first, positions.last
-        if age_s is None or first is None or last is None:
+        if self._keep.age_s is None:
             return 0
-        bound_s = min(last.modified_s, time.time()) - age_s
-        if first.modified_s > bound_s - age_s * _LATE:
-            return 0
-        return sum(entry.items for entry in _older(self._stored(note), bound_s))
+        return max(0, self.ages.behind_newest(note, self._keep.age_s) - positions.start)
 
     def committed(self) -> Committed:
         """What the log vouches for now, without what is older than the table keeps it."""
@@ -195,11 +188,12 @@ class FileChannel(ChannelLog):
                 break
         gone = _gone(note)
         entries = [entry for entry in entries if entry.path not in gone]
-        old = []
-        if self._keep.age_s is not None and entries:
-            old = _older(entries, min(entries[-1].modified_s, time.time()) - self._keep.age_s)
-        position = note["start"] + sum(entry.items for entry in old)
-        return Committed(batch, position, tuple(entries[len(old) :]))
+        position, old = note["start"], 0
+        if self._keep.age_s is not None:
+            bound = self.ages.behind_newest(note, self._keep.age_s)
+            while old < len(entries) and position + entries[old].items <= bound:
+                position, old = position + entries[old].items, old + 1
+        return Committed(batch, position, tuple(entries[old:]))
 
     def trim(self) -> Trimmed:
         with self.holds.lock:
@@ -207,10 +201,13 @@ class FileChannel(ChannelLog):
 
     def _trim(self) -> Trimmed:
         note = self._note()
+        dated = self._keep.age_s is not None or self._is_merged
+        if dated and self.ages.take(note, self._refreshed(note).end):
+            self._write_note(note)
         self.merges.settle(note)
         self._finish(note)
         # Only files that were merged before any hold was taken, so that nobody reads them by it.
-        if merged := self.merges.outlived(note, self.holds.earliest_s):
+        if merged := self.merges.outlived(note, self.holds.longest_s):
             self._delete(note, merged)
         if self.merges.under_way(note):
             return Trimmed(0, 0)  # what is trimmed must not come back under its older names
@@ -250,17 +247,22 @@ class FileChannel(ChannelLog):
         if grown < 0:
             self._entries_when_planned, grown = 0, positions.entries
         # Planning takes reading the whole log, so only when there is something new to plan.
-        if not (self._keep.for_good and self._keep.merge) or 2 * grown < options.fan:
+        if not self._is_merged or 2 * grown < options.fan:
             return None
         if self.merges.under_way(note) or note["trimming"] or _SINK_LOG in note["doubtful"]:
             return None
-        plan = self.merges.plan(note, self._behind(note), positions.end, self._keep.age_s)
+        settled = self.ages.behind_now(note, options.after_s) if options.after_s else positions.end
+        plan = self.merges.plan(note, self._behind(note), positions.end, settled, self._keep.age_s)
         if plan is None:
             self._entries_when_planned = positions.entries
             return None
         for entry in plan.files:
             self._refuse_outside(entry.path)
         return plan
+
+    @property
+    def _is_merged(self) -> bool:
+        return self._keep.for_good and self._keep.merge
 
     def adopt(self, plan: MergePlan, count: int) -> None:
         """Let a merged file, written as planned, take the place of the first `count` of its files. It is
@@ -420,10 +422,6 @@ class FileChannel(ChannelLog):
     def _write_note(self, note: dict[str, Any]) -> None:
         """On disk when this returns: it names what is trimmed before that is deleted."""
         self._disk.replace(self._note_file, json.dumps(note).encode())
-
-
-def _older(entries: Iterable[stream_logs.LogEntry], bound_s: float) -> list[stream_logs.LogEntry]:
-    return list(itertools.takewhile(lambda entry: entry.modified_s <= bound_s, entries))
 
 
 def _gone(note: dict[str, Any]) -> set[Path]:

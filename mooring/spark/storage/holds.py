@@ -24,7 +24,7 @@ class Holds:
     def take(self, position: int) -> int:
         """Nothing from `position` on goes until the hold, whose number is returned, is released."""
         number = next(self._numbers)
-        self._positions[number], self._since_s[number] = position, time.time()
+        self._positions[number], self._since_s[number] = position, time.monotonic()
         return number
 
     def release(self, number: int) -> None:
@@ -37,6 +37,6 @@ class Holds:
         return min(self._positions.values(), default=math.inf)
 
     @property
-    def earliest_s(self) -> float:
-        """When the oldest hold was taken, in seconds since 1970."""
-        return min(self._since_s.values(), default=math.inf)
+    def longest_s(self) -> float:
+        """Seconds since the oldest hold was taken; 0 if there is none."""
+        return time.monotonic() - min(self._since_s.values()) if self._since_s else 0.0

@@ -60,7 +60,7 @@ class MergeOptions:
     spared: int = 20
     """Newest files, committed by all readers, that are left as they were written."""
     after_s: float = 3600.0
-    """Files younger than this, by the newest one, are left: readers outside the pipeline may be behind."""
+    """Files younger than this are left: readers outside the pipeline may be behind."""
     target_bytes: float = 64e6
     """Files of this size are large enough."""
     span: float = 0.02
@@ -119,14 +119,18 @@ class Merges:
         self._write_note = write_note
         self.options = MergeOptions()
         self._skipped: set[Path] = set()
+        self.now_s: Callable[[dict[str, Any]], float] = lambda note: time.time()
+        """In seconds since 1970, by no clock that jumps; given the channel's note."""
 
     def under_way(self, note: dict[str, Any]) -> bool:
         """Whether the old files might still come back into the log."""
         return any(merge["due_s"] is None for merge in note.get("merges", ()))
 
-    def plan(self, note: dict[str, Any], behind: int, end: int, age_s: float | None) -> MergePlan | None:
+    def plan(
+        self, note: dict[str, Any], behind: int, end: int, settled: int, age_s: float | None
+    ) -> MergePlan | None:
         """What to merge next. `behind`: the position that every reader has committed; `end`: up to where the
-        log is known to go; `age_s`: after which rows are removed.
+        log is known to go; `settled`: up to where files are old enough; `age_s`: after which rows go.
         """
         self._remove_strays(note)
         live = live_files(self._sink_log, self._disk)
@@ -139,12 +143,8 @@ class Merges:
         stamps = [line.modified_ms for part in parts for line in part]
         if not items or items[-1].end < end or not self._guarded(items, stamps, behind):
             return None
-        youngest_s = max(item.entry.modified_s for item in items) - self.options.after_s
-        ready = [
-            item
-            for item in items[: len(parts[0])]
-            if item.end <= behind - self.options.spared and item.entry.modified_s <= youngest_s
-        ]
+        upto = min(behind - self.options.spared, settled)
+        ready = [item for item in items[: len(parts[0])] if item.end <= upto]
         chosen = self._choose(ready, math.inf if age_s is None else age_s * self.options.span)
         if not chosen:
             return None
@@ -217,7 +217,8 @@ class Merges:
         if not note.get("merges"):
             return
         before = json.dumps(note)
-        note["merges"] = [merge for merge in note["merges"] if self._goes_on(merge)]
+        now_s = self.now_s(note)
+        note["merges"] = [merge for merge in note["merges"] if self._goes_on(merge, now_s)]
         if json.dumps(note) != before:
             self._write_note(note)
 
@@ -245,18 +246,18 @@ class Merges:
             for line in read_lines(live[0][1], self._disk)
         }
 
-    def outlived(self, note: dict[str, Any], held_s: float = math.inf) -> list[Path]:
+    def outlived(self, note: dict[str, Any], held_s: float = 0.0) -> list[Path]:
         """Files that a merged one stands for and that nobody can be reading any more; to be deleted by the
-        caller, who writes the note. `held_s`: since when somebody holds files.
+        caller, who writes the note. `held_s`: for how long somebody has been holding files.
         """
-        now_s, due = min(time.time(), held_s + self.options.grace_s), list[Path]()
+        now_s, due = self.now_s(note) - max(0.0, held_s - self.options.grace_s), list[Path]()
         for merge in list(note.get("merges", ())):
             if merge["due_s"] is not None and merge["due_s"] <= now_s:
                 due += [Path(path) for path in self._listed(merge)["files"]]
                 note["merges"].remove(merge)
         return due
 
-    def _goes_on(self, merge: dict[str, Any]) -> bool:
+    def _goes_on(self, merge: dict[str, Any], now_s: float) -> bool:
         """False once nothing is left to do for a merge."""
         if merge["due_s"] is not None:
             return True
@@ -274,7 +275,7 @@ class Merges:
             if merge["at"] is None:
                 merge["at"] = number
             elif number > merge["at"]:
-                merge["due_s"] = time.time() + self.options.grace_s
+                merge["due_s"] = now_s + self.options.grace_s
             return True
         if merge["into"] not in names and not old:
             return False

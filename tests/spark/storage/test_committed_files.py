@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.errors import EngineError
+from mooring.spark.storage import ages
 from mooring.spark.storage.committed_files import CommittedFiles, committed_files, held_files
 from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.keep import ALL, READ, Keep
@@ -26,6 +28,7 @@ from tests.spark.storage.merged_table import SMALL, Writer, rows_of
 def no_power_failures() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda handle: None)
+        patch.setattr(ages, "passed", lambda: ("started", time.monotonic()))  # finer than the system's
         yield
 
 
@@ -121,11 +124,15 @@ def test_files_that_are_held_outlive_a_merge_and_its_grace(tmp_path: Path) -> No
     assert not all(file.path.exists() for file in found.files)
 
 
-def test_rows_that_are_too_old_are_no_longer_told_and_a_hold_does_not_keep_them(tmp_path: Path) -> None:
+def test_rows_that_are_too_old_are_no_longer_told_and_a_hold_does_not_keep_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spark = Writer(tmp_path / "c")
+    monkeypatch.setattr(ages, "passed", lambda: ("started", 5.0 * spark.batch))
     channel = channel_of(spark, Keep(for_good=True, age_s=10))
     for _ in range(5):
         spark.append()
+        assert channel.trim().items == 0
     spark.read()
     with held_files([channel]) as found:
         assert rows(found) == [3, 4]

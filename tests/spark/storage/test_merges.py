@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.errors import EngineError
-from mooring.spark.storage import file_channel
+from mooring.spark.storage import ages
 from mooring.spark.storage.keep import Keep
 from mooring.spark.storage.merged_name import read_name
 from mooring.spark.storage.merges import Merges
@@ -174,8 +174,9 @@ def test_a_merge_can_be_killed_at_any_point(tmp_path: Path, afterwards: bool) ->
 def test_what_is_kept_for_a_while_goes_with_its_age_though_it_was_merged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_channel, "_LATE", 0.4)  # else something would be trimmed after every batch
+    monkeypatch.setattr(ages, "LATE", 0.4)  # else something would be trimmed after every batch
     table = Table(tmp_path, Keep(for_good=True, age_s=100))
+    monkeypatch.setattr(ages, "passed", lambda: ("started", 5.0 * table.writer.batch))
     table.channel.merges.options, merged = replace(SMALL, span=0.2), 0
     for _ in range(60):
         table.append()
