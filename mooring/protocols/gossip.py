@@ -4,7 +4,8 @@ messages.
 Each site owns one value, and numbers its versions. In every round a site sends one peer the versions it
 knows (a `Summary`). The peer answers with what is newer at its end and asks for what is older (`Reply`),
 and the first one sends that back (`Entries`): push and pull in three messages. Merging keeps the higher
-version, so it does not matter in what order, or how often, messages arrive.
+version, so it does not matter in what order, or how often, messages arrive. An owner that hears of a version
+of its own that is newer than what it said says it again under a newer one: nobody else has the last word.
 
 Peers are visited in shuffled rounds instead of independent draws: on a network that delivers, every site
 has exchanged with every other within 2 (n - 1) rounds, so convergence has a bound and not only an
@@ -33,6 +34,10 @@ from mooring.protocols.protocol import (
     Started,
     TimerDue,
 )
+
+MOST_AHEAD = 1 << 32
+"""Versions that a site can have missed: a publication a second for a century. What is said to be further
+ahead is not taken, or the numbers would run out."""
 
 Value = TypeVar("Value", covariant=True)
 """What sites publish: the protocol does not look at it, but a wire has to know its type."""
@@ -102,7 +107,7 @@ class Gossip:
                 # A random phase keeps the sites' rounds apart.
                 self._next_round_ms = now_ms + self._generator.random() * self._period_ms
                 if isinstance(durable, Entry):
-                    self.merge((durable,))
+                    self.entries[self.site] = durable
                 return ()
             case TimerDue():
                 self._next_round_ms = now_ms + self._period_ms
@@ -121,13 +126,19 @@ class Gossip:
         self.entries[self.site] = entry
         return (Persist(entry),)
 
-    def merge(self, entries: Iterable[Entry[Data]]) -> None:
+    def merge(self, entries: Iterable[Entry[Data]]) -> Sequence[Effect]:
         """Of owners that there are: nobody fills a site's memory with others."""
+        effects: list[Effect] = []
         for entry in entries:
             known = self.entries.get(entry.owner)
-            newer = known is None or entry.version > known.version
-            if newer and 0 <= entry.owner < self._sites:
-                self.entries[entry.owner] = entry
+            before = known.version if known else 0
+            if not before < entry.version <= before + MOST_AHEAD or not 0 <= entry.owner < self._sites:
+                continue
+            if entry.owner == self.site and known is not None and entry.value != known.value:
+                entry = Entry(self.site, entry.version + 1, known.value)
+                effects.append(Persist(entry))
+            self.entries[entry.owner] = entry
+        return tuple(effects)
 
     def _round(self) -> Sequence[Effect]:
         if not self._to_visit:
@@ -143,11 +154,12 @@ class Gossip:
                 wanted = tuple(i for i in range(self._sites) if mine[i] < theirs[i])
                 return (Send(sender, Reply(newer, wanted)),) if newer or wanted else ()
             case Reply(newer=newer, wanted=wanted):
-                self.merge(newer)
-                known = tuple(self.entries[owner] for owner in wanted if owner in self.entries)
-                return (Send(sender, Entries(known)),) if known else ()
+                merged = self.merge(newer)
+                owners = dict.fromkeys(wanted)  # each once, or the answer would be larger than any question
+                known = tuple(self.entries[owner] for owner in owners if owner in self.entries)
+                return (*merged, Send(sender, Entries(known))) if known else merged
             case Entries(entries=entries):
-                self.merge(entries)
+                return self.merge(entries)
         return ()
 
     def _versions(self) -> tuple[int, ...]:

@@ -52,7 +52,9 @@ from mooring.protocols.protocol import (
 Judge = Callable[[Proposed], str | None]
 """Why a proposal is refused, as a whole; None if it is to be carried out."""
 
-NEVER_HEARD = "it was asked about before it was heard of"
+MOST_UNHEARD = 64
+"""Ids per site that it may have refused by asking for them before they are heard of. What it holds for
+further ones it keeps until some of these are over."""
 BUSY = "another plan is being carried out"
 
 
@@ -81,6 +83,9 @@ class MoverMemory(msgspec.Struct, frozen=True, tag=True):
     """What is being carried out."""
     answers: tuple[Answer, ...] = ()
     """To the newest proposal of each site, in the sites' order."""
+    unheard: tuple[tuple[int, ProposalId], ...] = ()
+    """Ids that were asked about before they were heard of, and who asked: refused, should they come after
+    all. Each stands for itself alone: one site does not use up the ids of another by asking."""
 
 
 class Seen(Enum):
@@ -94,7 +99,7 @@ class Seen(Enum):
 
 TRANSITIONS: Mapping[tuple[Seen, type], frozenset[Seen]] = {
     (Seen.UNKNOWN, Proposed): frozenset({Seen.WAITING, Seen.ENDED}),  # ended: not from how things are
-    (Seen.UNKNOWN, Inquiry): frozenset({Seen.ENDED}),  # refused for good
+    (Seen.UNKNOWN, Inquiry): frozenset({Seen.ENDED, Seen.UNKNOWN}),  # refused for good, if there is room
     (Seen.WAITING, Proposed): frozenset({Seen.WAITING}),
     (Seen.WAITING, Inquiry): frozenset({Seen.WAITING}),
     (Seen.WAITING, TimerDue): frozenset({Seen.ACCEPTED, Seen.ENDED}),
@@ -180,9 +185,15 @@ class MoverMachine:
             return (Send(sender, known),)
         if self._waits(id) or self._has_one_under_way(id[0]):
             return ()  # it is asked again, and then there will be an answer
-        refusal = Refused(id, NEVER_HEARD)
-        self._remember(refusal)
-        return (Persist(self.memory), Send(sender, refusal))
+        if sender == id[0]:  # its own word for its own ids: of all of them up to this one
+            refusal = Refused(id, never_heard(sender))
+            self._remember(refusal)
+            return (Persist(self.memory), Send(sender, refusal))
+        if sum(asker == sender for asker, _ in self.memory.unheard) >= MOST_UNHEARD:
+            return ()
+        unheard = (*self.memory.unheard, (sender, id))
+        self.memory = msgspec.structs.replace(self.memory, unheard=unheard)
+        return (Persist(self.memory), Send(sender, Refused(id, never_heard(sender))))
 
     def _waits(self, id: ProposalId) -> bool:
         return id[0] in self.waiting and self.waiting[id[0]].id == id
@@ -281,7 +292,8 @@ class MoverMachine:
     def _answer_to(self, id: ProposalId) -> Answer | None:
         newest = next((known for known in self.memory.answers if known.id[0] == id[0]), None)
         if newest is None or newest.id < id:
-            return None
+            asker = next((asker for asker, asked in self.memory.unheard if asked == id), None)
+            return None if asker is None else Refused(id, never_heard(asker))
         return newest if newest.id == id else Over(id)
 
     def _end(self, proposed: Proposed, ending: Ending) -> Sequence[Effect]:
@@ -291,12 +303,18 @@ class MoverMachine:
     def _remember(self, answer: Answer) -> None:
         others = (known for known in self.memory.answers if known.id[0] != answer.id[0])
         answers = tuple(sorted((*others, answer), key=lambda known: known.id[0]))
-        self.memory = msgspec.structs.replace(self.memory, answers=answers)
+        over = answer.id
+        unheard = tuple(each for each in self.memory.unheard if each[1][0] != over[0] or each[1] > over)
+        self.memory = msgspec.structs.replace(self.memory, answers=answers, unheard=unheard)
 
     @staticmethod
     def _tell(proposed: Proposed, answer: Answer) -> Sequence[Effect]:
         to = dict.fromkeys((proposed.id[0], *proposed.lease.holders))
         return [Send(site, answer) for site in to]
+
+
+def never_heard(asker: int) -> str:
+    return f"site {asker} asked about it before it was heard of"
 
 
 def _concerns(plan: MovePlan) -> tuple[set[int], set[int]]:

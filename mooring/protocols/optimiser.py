@@ -65,6 +65,9 @@ from mooring.protocols.protocol import (
 from mooring.protocols.residence import Residence
 from mooring.protocols.reviews import Reviews
 
+MOST_HELD = 8
+"""Proposals of one site that room is kept for. A site has one open, and those before it end soon."""
+
 
 class Optimiser:
     """The state machine of one site."""
@@ -180,7 +183,10 @@ class Optimiser:
 
     def _hold_room(self, sender: int, asked: HoldRoom) -> Sequence[Effect]:
         id = asked.id
-        if id[0] != sender or not self.residence.hold(id, asked.fragment, asked.cores):
+        crowded = sum(held[0] == sender for held in self.residence.held) >= MOST_HELD and (
+            id not in self.residence.held
+        )
+        if crowded or id[0] != sender or not self.residence.hold(id, asked.fragment, asked.cores):
             return (Send(sender, RoomHeld(id, False)),)
         self._heard[id] = self._round
         return (Persist(self.durable), Send(sender, RoomHeld(id, True)))

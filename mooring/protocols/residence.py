@@ -79,7 +79,9 @@ class Residence:
         """Keep room, if there is enough; whether it is kept."""
         if id in self.held:
             return True
-        if not self.informed or self.runs(fragment) or not 0.0 <= cores <= self.spare_cores:
+        if not self.informed or fragment not in self.specs or self.runs(fragment):
+            return False
+        if not 0.0 <= cores <= self.spare_cores:
             return False
         self.held[id] = HeldRoom(id, fragment, cores)
         return True

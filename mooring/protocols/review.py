@@ -31,10 +31,10 @@ class Review:
     tuple_bytes: tuple[float, ...]
     made_from: tuple[StartedAt, ...]
     """Where neighbours are that may move."""
-    asked: int
+    asked: set[int]
+    """Sites that have not answered yet."""
     answers: dict[int, Probed] = field(default_factory=dict)
     """Of the sites with room."""
-    heard: int = 0
     target: int | None = None
     """Chosen, and asked to keep room."""
     id: ProposalId | None = None

@@ -115,7 +115,7 @@ class Reviews:
             tuple(rates),
             tuple(link.tuple_bytes for link in spec.links),
             tuple(where[other] for other in neighbours),
-            len(targets),
+            set(targets),
         )
         return [Send(target, Probe(spec.fragment, attempt, ends)) for target in targets]
 
@@ -141,13 +141,16 @@ class Reviews:
         review = self._open.get(fragment)
         if review is None or review.attempt != message.attempt or review.target is not None:
             return ()
-        review.heard += 1
+        if sender not in review.asked:
+            return ()
+        review.asked.discard(sender)
         if (
             message.spare_cores >= self._residence.cores(fragment)
+            and len(message.latency_ms) == len(review.ends)
             and min(message.latency_ms, default=-1.0) >= 0.0
         ):
             review.answers[sender] = message
-        return self._conclude(fragment, review, free=free) if review.heard >= review.asked else ()
+        return () if review.asked else self._conclude(fragment, review, free=free)
 
     def conclude_overdue(self, round_now: int, *, free: bool) -> Sequence[Effect]:
         """What has waited for a whole review is decided by the answers that came: a site that is gone never

@@ -134,11 +134,12 @@ class Agent:
             raise FrameError("unknown", f"no protocol {envelope.protocol!r} here")
         if envelope.kind == "output" or (envelope.kind == "request" and name != RUNNER):
             raise FrameError("unknown", f"{envelope.kind} from {name}")
-        content = host.protocol.decode(envelope)
         if envelope.kind == "request":
-            host.asked(content)
-        else:
-            host.received(self._settings.members.names.index(name), content)
+            host.asked(host.protocol.decode(envelope))
+            return
+        members = self._settings.members
+        sender, receiver = members.names.index(name), members.number(self._settings.site)
+        host.received(sender, host.protocol.judged(envelope, sender, receiver, len(members.sites)))
 
     def _send(self, protocol: str, to: int, message: Data) -> None:
         own = self._settings.members.number(self._settings.site)

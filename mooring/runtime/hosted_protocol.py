@@ -1,7 +1,8 @@
 """A protocol as an agent hosts it: how its machine is made, and the types that may come over the wire.
 
 Every message is one of a tagged union of frozen structs. What is decoded is checked field by field against
-the types, so a machine sees well-formed messages only; whether a value makes sense, it judges itself.
+the types, and then against what its sender can say (`protocols/claims.py`): a machine sees messages only that
+an honest member could have sent, as far as that can be told without knowing the machine's state.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from mooring.protocols.claims import Claims, plain_claims
 from mooring.protocols.protocol import Data, MakeMachine
 from mooring.runtime.transport.frames import FrameError
 from mooring.runtime.transport.members import Members
@@ -27,6 +29,8 @@ class HostedProtocol:
     """Type of what they persist."""
     requests: Any = None
     """Union of what the runner may ask of a machine (`Asked`); None: nothing."""
+    claims: Claims = plain_claims
+    """Why a message or an output of a member cannot be; None if it can."""
     outputs: Any = None
     """Union of what a machine puts out for the runner (`Output`); None: nothing."""
     keep: Callable[[Members, str, Data], None] | None = None
@@ -44,6 +48,13 @@ class HostedProtocol:
             "output": self.outputs,
         }
         return {kind: StrictDecoder(types) for kind, types in kinds.items() if types is not None}
+
+    def judged(self, envelope: Envelope, sender: int, receiver: int, sites: int) -> Data:
+        """What one member sent another, the runner being the one after the last site."""
+        content = self.decode(envelope)
+        if why := self.claims(sender, receiver, sites, content):
+            raise FrameError("untrue", f"{type(content).__name__}: {why}")
+        return content
 
     def decode(self, envelope: Envelope) -> Data:
         decoder = self._decoders.get(envelope.kind)

@@ -5,6 +5,10 @@ which is what every protocol is tested to survive. So is a machine whose state c
 disk is full or broken: its memory is ahead of the disk, and whatever it said from there on could be
 forgotten. Nothing that follows from that state is sent, and the next incarnation begins once the disk takes
 its number.
+
+Messages are judged before they get here (`protocols/claims.py`). Should one make a machine fail all the same,
+its sender is not listened to for a second, and then for twice as long each time: one member cannot keep the
+others' machines down.
 """
 
 from __future__ import annotations
@@ -35,6 +39,8 @@ from mooring.runtime.durable_state import DurableState
 from mooring.runtime.hosted_protocol import HostedProtocol
 from mooring.runtime.trace_file import TraceFile, TraceLine
 
+LONGEST_SILENCE_S = 600.0
+"""For which a member is not listened to whose messages make a machine fail."""
 RESTART_S = 1.0
 """Before a machine that raised, or could not write its state, begins anew, and between two tries. Meanwhile
 it receives nothing, as if its site were down."""
@@ -64,6 +70,8 @@ class MachineHost:
         self._machine: SiteMachine | None = None
         self._incarnation = self._number = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._blamed: dict[int, tuple[float, float]] = {}
+        """Member -> for how many seconds it is not listened to, and until when in milliseconds."""
 
     def start(self, incarnation: int) -> None:
         parts = self._parts
@@ -78,6 +86,9 @@ class MachineHost:
         self._machine = None
 
     def received(self, sender: int, message: Data) -> None:
+        if sender in self._blamed and self._parts.clock.now_ms() < self._blamed[sender][1]:
+            self._parts.counts["dropped: its messages made a machine fail"] += 1
+            return
         self._step(Received(sender, message))
 
     def asked(self, request: Data) -> None:
@@ -147,8 +158,16 @@ class MachineHost:
     def _failed(self, event: Event, error: Exception) -> None:
         self._parts.counts["machine failed"] += 1
         said = f"{self.protocol.name} failed at {type(event).__name__} and begins anew"
+        if isinstance(event, Received) and event.sender not in (self._parts.site, self._parts.sites):
+            said += f"; member {event.sender} is not listened to for {self._blame(event.sender):g} s"
         self._parts.log.failure(said, error)
         self._begin_later()
+
+    def _blame(self, member: int) -> float:
+        before_s, _ = self._blamed.get(member, (RESTART_S / 2.0, 0.0))
+        silence_s = min(2.0 * before_s, LONGEST_SILENCE_S)
+        self._blamed[member] = silence_s, self._parts.clock.now_ms() + 1e3 * silence_s
+        return silence_s
 
     def _fell_silent(self, failure: _NotWritten) -> None:
         self._parts.counts["state not written"] += 1

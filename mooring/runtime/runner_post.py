@@ -141,7 +141,9 @@ class RunnerPost:
         protocol = self._protocols.get(envelope.protocol)
         if protocol is None or envelope.kind == "request":
             raise FrameError("unknown", f"{envelope.kind} of {envelope.protocol!r} from {site}")
-        content = protocol.decode(envelope)
+        members = self._project.members
+        runner = len(members.sites)
+        content = protocol.judged(envelope, members.number(site), runner, runner)
         if envelope.kind == "output" and protocol.keep is not None:
             protocol.keep(self._project.members, RUNNER, content)
             return  # what is kept need not be fetched, and nobody might

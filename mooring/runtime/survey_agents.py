@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mooring.protocols.claims import survey_claims
 from mooring.protocols.gossip import Entries, Entry, KnownVersions, Reply
 from mooring.protocols.protocol import Data
 from mooring.protocols.survey import (
@@ -27,6 +28,7 @@ def hosted_survey(params: SurveyParams | None = None) -> HostedProtocol:
         name="survey",
         make=survey_machines(params),
         messages=EchoAsked | Echoed | KnownVersions | Reply[SiteFigures] | Entries[SiteFigures],
+        claims=survey_claims((params or SurveyParams()).vivaldi.dimensions),
         durable=Entry[SiteFigures],
         outputs=NetworkFigures,
         keep=_keep,

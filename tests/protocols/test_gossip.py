@@ -79,6 +79,21 @@ def test_merging_does_not_depend_on_order_or_repetition(entries: list[Entry[str]
     assert once.entries == again.entries
 
 
+def test_an_owner_has_the_last_word_on_its_own_value() -> None:
+    machine = started()
+    machine.handle(Asked("mine"), 1.0)
+    effects = machine.handle(Received(1, Entries((Entry(0, 2**30, "a lie"),))), 2.0)
+    assert effects == (Persist(Entry(0, 2**30 + 1, "mine")),)
+    assert machine.entries[0].value == "mine"
+
+
+def test_versions_cannot_be_used_up() -> None:
+    machine = started()
+    machine.handle(Asked("mine"), 1.0)
+    machine.handle(Received(1, Entries((Entry(0, 2**63 - 1, "a lie"), Entry(2, 2**63 - 1, "a lie")))), 2.0)
+    assert machine.entries == {0: Entry(0, 1, "mine")}
+
+
 def test_a_period_must_be_positive() -> None:
     with pytest.raises(InputError):
         GossipParams(period_ms=0)

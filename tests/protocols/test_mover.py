@@ -7,7 +7,16 @@ from collections.abc import Sequence
 import pytest
 
 from mooring.placement.relaxation.migration import MigrationParams
-from mooring.protocols.mover import BUSY, NEVER_HEARD, TRANSITIONS, CarriedOut, CarryOut, MoverMachine, Seen
+from mooring.protocols.mover import (
+    BUSY,
+    MOST_UNHEARD,
+    TRANSITIONS,
+    CarriedOut,
+    CarryOut,
+    MoverMachine,
+    Seen,
+    never_heard,
+)
 from mooring.protocols.moving import (
     NOWHERE,
     Accepted,
@@ -132,10 +141,29 @@ def test_neighbours_that_a_plan_was_made_from_count_too() -> None:
 
 def test_what_nobody_heard_of_is_refused_and_stays_refused() -> None:
     one = mover()
-    refused = Refused((1, 0, 1), NEVER_HEARD)
+    refused = Refused((1, 0, 1), never_heard(2))
     assert sent(hear(one, Inquiry((1, 0, 1)), sender=2)) == [(2, refused)]
     assert sent(hear(one, proposal())) == [(1, refused)]
     assert one.handle(TimerDue(), 0.0) == []
+
+
+def test_asking_about_an_id_says_nothing_of_other_ids() -> None:
+    one = mover()
+    for ahead in range(3 * MOST_UNHEARD):
+        hear(one, Inquiry((1, 2**62, 2**62 - ahead)), sender=2)
+    assert len(one.memory.unheard) == MOST_UNHEARD
+    assert sent(hear(one, proposal())) == []
+    one.handle(TimerDue(), 0.0)
+    assert [going.id for going in one.memory.accepted] == [(1, 0, 1)]
+
+
+def test_what_was_asked_about_too_early_is_forgotten_with_the_ids_before_it() -> None:
+    one = mover()
+    hear(one, Inquiry((1, 0, 1)), sender=2)
+    hear(one, proposal(number=2))
+    one.handle(TimerDue(), 0.0)
+    assert one.memory.unheard == ()
+    assert sent(hear(one, Inquiry((1, 0, 1)), sender=2)) == [(2, Over((1, 0, 1)))]
 
 
 def test_the_largest_promise_is_judged_first_and_what_meets_it_is_refused() -> None:

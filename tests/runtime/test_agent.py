@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from mooring.errors import EngineError, InputError
 from mooring.network.vivaldi import VivaldiParams
-from mooring.protocols.gossip import Gossip, GossipParams
+from mooring.protocols.gossip import Gossip, GossipParams, KnownVersions
 from mooring.protocols.protocol import Asked, Effect, Event, Output, Received, Send
 from mooring.protocols.survey import NetworkFigures, SurveyParams
 from mooring.runtime.agent import Agent, AgentSettings, AgentStatus
@@ -143,6 +144,35 @@ def test_a_machine_that_raises_begins_anew_from_what_it_persisted(
             await until(lambda: host._incarnation == 1)
             assert held(running) == {"kept"}
             assert running.endpoint.counts["machine failed"] == 1
+
+    asyncio.run(play())
+
+
+def test_a_member_whose_messages_break_a_machine_is_not_listened_to_for_a_while(
+    members: Members, certificates: CertificateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mooring.runtime.machine_host.RESTART_S", 300.0)
+
+    class Touchy(Gossip):
+        def handle(self, event: Event, now_ms: float) -> Sequence[Effect]:
+            if isinstance(event, Received) and event.sender == 1:
+                raise ValueError("as planted")
+            return super().handle(event, now_ms)
+
+    touchy = HostedProtocol("gossip", Touchy, GOSSIP.messages, GOSSIP.durable, requests=str)
+
+    async def play() -> None:
+        running = agent("athens", members, certificates, touchy)
+        async with running.running():
+            host: MachineHost = running._hosts["gossip"]
+            for _ in range(3):
+                host.received(1, KnownVersions((0,) * 5))
+                host._begin_anew()
+            counts = running.endpoint.counts
+            assert counts["machine failed"] == 1
+            assert counts["dropped: its messages made a machine fail"] == 2
+            host.received(2, KnownVersions((0,) * 5))
+            assert host._machine is not None
 
     asyncio.run(play())
 

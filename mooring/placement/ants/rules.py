@@ -115,7 +115,7 @@ def moments_of(
         return math.inf, math.inf, 1.0, 0.0, 1.0
     rho = load / speed
     mean = load / rate
-    service_scv = max(square / rate / (mean * mean) - 1.0, 0.0) if mean > 0.0 else 0.0
+    service_scv = max(square / rate / (mean * mean) - 1.0, 0.0) if mean * mean > 0.0 else 0.0
     idle = 1.0 - min(rho, 1.0)
     weight = 1.0 / (1.0 + 4.0 * idle * idle * (rate * rate / squared_rates - 1.0))
     arrival_scv = 1.0 - weight + weight * irregular / rate

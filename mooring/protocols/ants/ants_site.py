@@ -50,6 +50,11 @@ from mooring.protocols.protocol import (
     TimerDue,
 )
 
+MOST_QUEUED = 10_000
+"""Routing ants that wait at a site. A leader has a few under way at once."""
+MOST_ATTEMPTS = 8
+"""Attempts of one chain whose failed scouts wait at a site: leaders have one at a time."""
+
 
 class AntsSite:
     def __init__(self, site: int, facts: SiteFacts, params: ColonyParams) -> None:
@@ -142,7 +147,7 @@ class AntsSite:
             back = RoutingReturn(ant, len(ant.path) - 2)
             return [Send(ant.path[back.position], back)]
         wait_s = self.deployed.wait_s
-        if not wait_s < math.inf:
+        if not wait_s < math.inf or not self.cell.neighbours or len(self._queue) >= MOST_QUEUED:
             return self._ended(ant.chain, ant.path[0], ant.number)
         self._queued += 1
         heappush(self._queue, (now_ms + 1e3 * wait_s, self._queued, ant, wait_s))
@@ -194,7 +199,8 @@ class AntsSite:
         """It waits here; when enough with different greediness failed on its path, one discourages the
         path."""
         key = scout.chain.number, scout.attempt
-        for other in [k for k in self._failed if k[0] == key[0] and k[1] < key[1]]:
+        of_chain = sorted(k for k in self._failed if k[0] == key[0])
+        for other in [k for k in of_chain if k[1] < key[1]] or of_chain[:1] * (len(of_chain) > MOST_ATTEMPTS):
             del self._failed[other]
         waiting = self._failed.setdefault(key, [])
         waiting.append((scout.path, scout.greed))

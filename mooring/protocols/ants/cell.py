@@ -90,6 +90,8 @@ class Cell:
 
     def discourage(self, destination: int, through: int, now_ms: float) -> None:
         """Scouts of different greediness failed on this way."""
+        if not self.neighbours:
+            return
         trail = self.trail(destination, now_ms)
         weakened = [
             rules.reinforced(weight, -self._params.discouraged, other == through)

@@ -96,6 +96,8 @@ class Deployed:
         if (is_new and not now[0] < limit) or (not is_new and not now[1] < math.inf):
             return NO_ROOM
         speed = facts.capacity_cores - totals[FIXED] - flow[FIXED]
+        if not speed > 0.0:
+            return NO_ROOM
         slow = rules.is_too_slow(facts.delay_limit_s, now[1], flow[8] / speed, totals[0], totals[1], speed)
         if is_new and limit < math.inf and slow:
             return NO_ROOM

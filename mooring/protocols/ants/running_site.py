@@ -64,6 +64,9 @@ from mooring.protocols.protocol import (
     TimerDue,
 )
 
+MOST_HELD = 8
+"""Proposals of one site that something is held for. A site has one open, and those before it end soon."""
+
 
 class RunningSite(AntsSite):
     leader: UpdatingLeader
@@ -117,8 +120,8 @@ class RunningSite(AntsSite):
                 return [*effects, *self._say_again(now_ms)] if now_ms >= self._next_round_ms else effects
             case Asked(request=request):
                 return self._told(request)
-            case Received(message=message):
-                return self._received_running(message, now_ms)
+            case Received(sender=sender, message=message):
+                return self._received_running(sender, message, now_ms)
 
     def _start(self, incarnation: int, durable: Data, now_ms: float) -> list[Effect]:
         self.memory = durable if isinstance(durable, ColonyMemory) else ColonyMemory()
@@ -145,7 +148,7 @@ class RunningSite(AntsSite):
             effects += self._ask()  # what it was told may have been lost
         return effects
 
-    def _received_running(self, message: Data, now_ms: float) -> list[Effect]:
+    def _received_running(self, sender: int, message: Data, now_ms: float) -> list[Effect]:
         match message:
             case ScoutAnt(chain=chain):  # of its own leader
                 return self._walk(message, chain.number, now_ms)
@@ -165,9 +168,11 @@ class RunningSite(AntsSite):
             case Stirred():
                 self.leader.rests.stir()
             case AllHeld(id=id):
-                return self.leader.held_at_all(id)
+                return self.leader.held_at_all(id, sender)
             case NotAllHeld(id=id):
-                self.leader.not_held(id)
+                self.leader.not_held(id, sender)
+            case _ if sender != self._mover:
+                return []
             case _ if isinstance(message, Answer):
                 return self._answered(message)
             case _:
@@ -273,11 +278,12 @@ class RunningSite(AntsSite):
 
     def _holding_ant(self, ant: HoldingAnt) -> list[Effect]:
         chain, segment = ant.chain, ant.segments[ant.position]
-        if ant.id not in self.residence.held:
-            reason = self._why_not(ant)
+        fragments = ant.fragments[segment.first : segment.last + 1]
+        held = self.residence.held.get(ant.id)
+        if held is None or (held.chain, held.fragments) != (chain.number, fragments):
+            reason = self._why_not(ant) if held is None else "something else is held under its id"
             if reason is not None:
                 return [Send(chain.source, NotAllHeld(ant.id, reason))]
-            fragments = ant.fragments[segment.first : segment.last + 1]
             flow = self.residence.flow_of(
                 chain.tasks, chain.sides, segment.first, segment.last, segment.variability
             )
@@ -291,6 +297,8 @@ class RunningSite(AntsSite):
         """Why this site does not hold what a report wants of it; None if it does."""
         if not self.residence.informed:
             return f"site {self.site} does not know yet what runs there"
+        if sum(held[0] == ant.id[0] for held in self.residence.held) >= MOST_HELD:
+            return f"site {self.site} holds enough for site {ant.id[0]}"
         chain, segment = ant.chain, ant.segments[ant.position]
         before = ant.segments[ant.position - 1].site if ant.position else chain.source
         waits = not (chain.from_fragment and ant.position == 0 and self.site == chain.source)

@@ -142,13 +142,14 @@ class UpdatingLeader(Leader):
         holding = HoldingAnt(self._id, hunt.chain, chain.fragments, limit, hunt.segments, 0)
         return [Send(hunt.segments[0].site, holding)]
 
-    def not_held(self, id: ProposalId) -> None:
-        if id == self._id:
+    def not_held(self, id: ProposalId, site: int) -> None:
+        if id == self._id and site in self._holders():
             self.give_up()
 
-    def held_at_all(self, id: ProposalId) -> list[Effect]:
-        """Every site of the report holds its segment: what is proposed now stands until it is answered."""
-        if id != self._id or self._proposer.open is not None:
+    def held_at_all(self, id: ProposalId, site: int) -> list[Effect]:
+        """Every site of the report holds its segment, the last one says: what is proposed now stands until it
+        is answered."""
+        if id != self._id or self._proposer.open is not None or site != self._holders()[-1]:
             return []
         (hunt,) = self._hunts.values()
         chain, where = self._here.chains[hunt.chain.number], self._here.where
@@ -163,6 +164,10 @@ class UpdatingLeader(Leader):
         lease = Lease(tuple(sorted({segment.site for segment in hunt.segments})))
         self.give_up()
         return list(self._proposer.propose(id, MovePlan(moves, made_from), lease, Promise(self._saved)))
+
+    def _holders(self) -> list[int]:
+        (hunt,) = self._hunts.values()
+        return _sites(hunt.segments)
 
 
 def _sites(segments: tuple[Segment, ...]) -> list[int]:

@@ -130,6 +130,12 @@ class PlanAdaptation:
 
     def needed(self, need: NeedPlan, now_ms: float) -> Sequence[Effect]:
         """Asked by the host of an operator upstream."""
+        plans = [need.avoid] if need.avoid is not None else []
+        is_known = need.query == OVERLOAD or self._around.end_site(need.query) != NOWHERE
+        if not is_known or not all(self._around.knows(plan) for plan in plans):
+            return ()
+        if not all(self._around.is_known(operator) for operator, _ in need.instead_of):
+            return ()
         known_ms = self._slack.latency_ms.get(need.query, 0.0)
         self._slack.latency_ms[need.query] = max(known_ms, need.latency_ms)
         if need.query not in self.troubles:

@@ -36,6 +36,7 @@ from mooring.protocols.leases.transitions import KEEPING, Event, LeaseStage, ste
 from mooring.protocols.moving import Accepted, Answer, Done, Failed, Inquiry, LookUp, Over, ProposalId
 from mooring.protocols.protocol import Effect, Send
 
+LOCKS_PER_OPERATOR = 16
 Key = tuple[ProposalId, int, bool]
 
 
@@ -58,6 +59,11 @@ class Keeper:
         self.locks = {(lock.id, lock.operator, lock.room): lock for lock in locks}
 
     @property
+    def _most_locks(self) -> int:
+        """Of one site: of every operator and its room, at both ends, under a lease or two that are ending."""
+        return LOCKS_PER_OPERATOR * (len(self._around.operators) + 1)
+
+    @property
     def reserved(self) -> dict[int, float]:
         """Operators that room is kept for, and the cores."""
         rooms = [lock for lock in self.locks.values() if lock.room]
@@ -73,9 +79,8 @@ class Keeper:
             case HoldLocks():
                 return self._hold(sender, message, now_ms)
             case ReleaseLock(id=id_, places=places):
-                self._around.learn(places)
                 self._free(id_, Event.RELEASE)
-                return (Send(sender, Released(id_)),)
+                return (Send(sender, Released(id_)), *self._around.ask_if_new(places, self._mover))
 
     # Granting.
 
@@ -106,6 +111,10 @@ class Keeper:
 
     def _objection(self, request: RequestLock) -> LockDenied | None:
         plan, operator, around = request.plan, request.operator, self._around
+        if not around.knows(plan) or (operator >= 0 and not around.is_known(operator)):
+            return LockDenied(request.id, operator, "it is about operators that are not known here")
+        if sum(lock.id[0] == request.id[0] for lock in self.locks.values()) >= self._most_locks:
+            return LockDenied(request.id, operator, "who asks has locks enough")
         for lock in self.locks.values():
             if lock.id != request.id and in_conflict(lock.plan, plan):
                 return LockDenied(request.id, operator, "another lease is in the way", by=lock.plan)

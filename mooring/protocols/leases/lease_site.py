@@ -171,24 +171,28 @@ class LeaseSite:
         return effects
 
     def _receive(self, sender: int, message: Data, now_ms: float) -> Sequence[Effect]:
+        if isinstance(message, Whereabouts | Answer):
+            return self._from_mover(message, now_ms) if sender == self._mover else ()
+        if isinstance(message, ToKeeper):
+            return self.keeper.receive(sender, message, now_ms)
+        if isinstance(message, ToSeeker):
+            return self.seeker.receive(sender, message, now_ms)
+        if isinstance(message, NeedPlan):
+            return self.adaptation.needed(message, now_ms)
+        if isinstance(message, Arrives | LatencyIs):
+            self.slack.receive(sender, message, now_ms)
+            if isinstance(message, LatencyIs):
+                return self.adaptation.reported(message.query, now_ms)
+        return ()
+
+    def _from_mover(self, message: Whereabouts | Answer, now_ms: float) -> Sequence[Effect]:
         if isinstance(message, Whereabouts):
             self.around.learn(message.places)
             if message.whole:
                 self.around.informed = True
                 self.keeper.whereabouts()
-        elif isinstance(message, Answer):
-            return (*self.keeper.answered(message, now_ms), *self.seeker.answered(message, now_ms))
-        elif isinstance(message, ToKeeper):
-            return self.keeper.receive(sender, message, now_ms)
-        elif isinstance(message, ToSeeker):
-            return self.seeker.receive(sender, message, now_ms)
-        elif isinstance(message, NeedPlan):
-            return self.adaptation.needed(message, now_ms)
-        elif isinstance(message, Arrives | LatencyIs):
-            self.slack.receive(message, now_ms)
-            if isinstance(message, LatencyIs):
-                return self.adaptation.reported(message.query, now_ms)
-        return ()
+            return ()
+        return (*self.keeper.answered(message, now_ms), *self.seeker.answered(message, now_ms))
 
 
 def lease_machines(starts: Callable[[int, int], LeaseStart]) -> MakeMachine:

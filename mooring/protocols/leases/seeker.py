@@ -43,6 +43,7 @@ from mooring.protocols.moving import (
     Proposed,
     Refused,
     StartedAt,
+    mover_of,
 )
 from mooring.protocols.proposer import Proposer
 from mooring.protocols.protocol import Effect, Output, Send
@@ -94,7 +95,7 @@ class Seeker:
         self, around: OverlaySurroundings, sites: int, params: LeaseParams, channel_ms: float
     ) -> None:
         self._around, self._params, self._channel_ms = around, params, channel_ms
-        self.proposer = Proposer(around.site, sites)
+        self.proposer, self._mover = Proposer(around.site, sites), mover_of(sites)
         self._sought: _Sought | None = None
         self._again_ms = 0.0
         self.since_ms = 0.0
@@ -174,16 +175,16 @@ class Seeker:
 
     def receive(self, sender: int, message: ToSeeker, now_ms: float) -> Sequence[Effect]:
         sought = self._sought
-        if sought is None or message.id != sought.id:
+        if sought is None or message.id != sought.id or sender not in sought.keepers:
             return ()
         match message:
             case LockGranted() if sought.stage is LeaseStage.ASKING:
                 return self._lock_granted(sought, message, now_ms)
             case LockDenied(reason=reason, by=by, place=place) if sought.stage is LeaseStage.ASKING:
-                if place is not None:
-                    self._around.learn([place])
+                asked = self._around.ask_if_new([] if place is None else [place], self._mover)
                 why = f"operator {message.operator}: {reason}"
-                return self._end(sought, Event.DENIED, "denied", why, now_ms, by)
+                in_the_way = by if by is not None and self._around.knows(by) else None
+                return (*self._end(sought, Event.DENIED, "denied", why, now_ms, in_the_way), *asked)
             case Held() if sought.stage is LeaseStage.HOLDING:
                 sought.held.add(sender)
                 return self._propose(sought, now_ms) if sought.held >= sought.keepers else ()
@@ -196,7 +197,7 @@ class Seeker:
 
     def _lock_granted(self, sought: _Sought, granted: LockGranted, now_ms: float) -> Sequence[Effect]:
         key = (granted.operator, granted.room)
-        if key not in sought.expected:
+        if key not in sought.expected or not self._can_be(granted):
             return ()
         sought.granted[key] = granted
         for operator, site, dependents in granted.asked:
@@ -212,6 +213,14 @@ class Seeker:
         sought.stage = stepped(SEEKING, sought.stage, Event.GRANTED_ALL)
         self._again_ms = now_ms + self._params.retry_ms
         return self._holds(sought)
+
+    def _can_be(self, granted: LockGranted) -> bool:
+        """It is passed on for operators and ends that there are, or for none."""
+        around = self._around
+        return all(
+            around.is_known(operator) if operator >= 0 else around.site_of(operator) == site
+            for operator, site, _ in granted.asked
+        )
 
     def _check(self, sought: _Sought) -> Revalidated:
         return revalidated(sought.plan, self._around, self._measured(sought), self._channel_ms)

@@ -37,9 +37,13 @@ class SlackTracker:
     def slack_ms(self) -> dict[int, float]:
         return {query: self.limit_ms(query) - ms for query, ms in self.latency_ms.items()}
 
-    def receive(self, message: Arrives | LatencyIs, now_ms: float) -> None:
+    def receive(self, sender: int, message: Arrives | LatencyIs, now_ms: float) -> None:
+        """A query's latency is for its end to say."""
         if isinstance(message, Arrives):
-            self._arrival_ms[message.operator] = message.latency_ms
+            if self._around.is_known(message.operator):
+                self._arrival_ms[message.operator] = message.latency_ms
+            return
+        if sender != self._around.end_site(message.query):
             return
         least_ms, until_ms, version = self._seen_here.get(message.query, (0.0, 0.0, -1))
         if now_ms >= until_ms or version != self._around.version:

@@ -15,7 +15,8 @@ from mooring.placement.overlay.replicas import as_served, original_of
 from mooring.placement.overlay.shared_operator import NOWHERE, SharedOperator, queries_of, subscribers_of
 from mooring.placement.site_limits import SLACK
 from mooring.protocols.leases.lease_messages import LeasePlan
-from mooring.protocols.moving import FragmentMove, StartedAt
+from mooring.protocols.moving import FragmentMove, LookUp, StartedAt
+from mooring.protocols.protocol import Effect, Send
 
 
 def sink_number(query: int) -> int:
@@ -80,6 +81,19 @@ class OverlaySurroundings:
                 new, self._served = True, None
         self.version += new
         return new
+
+    def ask_if_new(self, places: Iterable[StartedAt], mover: int) -> Sequence[Effect]:
+        """What others say of where things are is no more than a reason to ask the mover."""
+        is_new = any(place.newer_than(self.where.get(place.fragment)) for place in places)
+        return (Send(mover, LookUp()),) if is_new else ()
+
+    def is_known(self, number: int) -> bool:
+        """An operator, or a replica of one."""
+        return original_of(number)[0] in self._operators
+
+    def knows(self, plan: LeasePlan) -> bool:
+        named = [*(move.fragment for move in plan.moves), *plan.relies_on]
+        return all(self.is_known(number) for number in named if number >= 0)
 
     def take(self, own: SharedOperator) -> None:
         """An operator that is known, as it is now."""

@@ -16,6 +16,10 @@ from mooring.protocols.overlay.site_room import SiteRoom
 from mooring.protocols.protocol import Effect
 
 Exchanged = m.Refer | m.AheadIs | m.PlansOf
+MOST_ROUNDS = 64
+"""Of one coordinator, whose plans are made here: it has one at a time, with some operators."""
+MOST_EARLY = 1_000
+"""Messages of one round that have overtaken what they are about, and rounds that have such."""
 Made = Callable[[Generation, PlanTable, float], Sequence[Effect]]
 """What becomes of the plans that are made at a query's own end."""
 
@@ -34,14 +38,17 @@ class Agents:
         self.monitor, self.hosting, self.searches = monitor, hosting, searches
         self.store = PlanStore()
         self._generations: dict[tuple[m.Round, int], Generation] = {}
-        self._early: dict[m.Round, list[Exchanged]] = {}
-        """What has overtaken the request that it is about."""
+        self._early: dict[m.Round, list[tuple[int, Exchanged]]] = {}
+        """What has overtaken the request that it is about, and who sent it."""
 
     def prepare(self, prepare: m.Prepare, now_ms: float) -> Sequence[Effect]:
         self._forget_before(prepare.round)
         generation = Generation(prepare, self.monitor, self._params)
         key = prepare.round, prepare.operator.operator
         self._generations[key] = generation
+        of_coordinator = [own for own in self._generations if own[0].coordinator == key[0].coordinator]
+        for oldest in of_coordinator[: max(len(of_coordinator) - MOST_ROUNDS, 0)]:
+            del self._generations[oldest]
         here = self.hosting.as_candidate(self.monitor.coordinate)
         if prepare.operator.operator < 0 or prepare.operator.pinned_site == self.site:
             return self._chosen(generation, (here,), now_ms)
@@ -70,27 +77,32 @@ class Agents:
         self, generation: Generation, found: Sequence[m.CandidateSite], now_ms: float
     ) -> Sequence[Effect]:
         effects = [*generation.choose(found)]
-        for message in self._early.get(generation.prepare.round, ()):
-            if self._concerns(generation, message):
+        for sender, message in self._early.get(generation.prepare.round, ()):
+            if self._concerns(generation, sender, message):
                 effects += self._said(generation, message)
         return (*effects, *self._made(generation, now_ms))
 
-    def exchange(self, message: Exchanged, now_ms: float) -> Sequence[Effect]:
+    def exchange(self, sender: int, message: Exchanged, now_ms: float) -> Sequence[Effect]:
         effects: list[Effect] = []
-        self._early.setdefault(message.round, []).append(message)
+        early = self._early.setdefault(message.round, [])
+        if len(early) < MOST_EARLY:
+            early.append((sender, message))
+        if len(self._early) > MOST_EARLY:
+            del self._early[next(iter(self._early))]
         for (round_, _), generation in list(self._generations.items()):
-            if round_ == message.round and generation.chosen and self._concerns(generation, message):
+            if round_ == message.round and generation.chosen and self._concerns(generation, sender, message):
                 effects += [*self._said(generation, message), *self._made(generation, now_ms)]
         return effects
 
     @staticmethod
-    def _concerns(generation: Generation, message: Exchanged) -> bool:
+    def _concerns(generation: Generation, sender: int, message: Exchanged) -> bool:
+        """Of an operator its agent speaks, and nobody else."""
         ends = (
             generation.prepare.publishers
             if isinstance(message, m.PlansOf)
             else generation.prepare.subscribers
         )
-        return any(operator == message.operator for operator, _ in ends)
+        return (message.operator, sender) in ends
 
     @staticmethod
     def _said(generation: Generation, message: Exchanged) -> Sequence[Effect]:

@@ -18,6 +18,7 @@ from mooring.protocols.overlay.site_room import SiteRoom
 from mooring.protocols.protocol import Effect, Output, Send
 
 ForCoordinator = m.FoundAt | m.Description | m.Taken | m.Settled
+_WAITED_FOR_AS = {m.FoundAt: "where", m.Description: "description", m.Taken: "taken"}
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,11 @@ class Coordinator:
         if registration is None or registration.round != message.round:
             return ()
         match message:
+            case m.FoundAt() | m.Description() | m.Taken() if (
+                _WAITED_FOR_AS[type(message)],
+                message.operator,
+            ) not in registration.waiting:
+                return ()  # nobody has asked, or not now
             case m.FoundAt(operator=operator, site=site):
                 registration.host[operator] = site
                 return self._found_out(("where", operator), now_ms)

@@ -163,7 +163,7 @@ class Directory:
         self._sequence = max(self._sequence + 1, int(now_ms * 1e3))
         lifetime_ms = self._params.period_ms * self._params.lifetime_periods
         advert = Advert(self._site, self._sequence, attributes, now_ms + lifetime_ms, note)
-        return self._route(Advertise(advert, 0, self._sites, 0))
+        return self._route(Advertise(advert, 0, self._sites, 0), now_ms)
 
     def search(self, ranges: tuple[Within, ...], most: int) -> tuple[int, Sequence[Effect]]:
         """Ask for adverts within all ranges; the number names the answer."""
@@ -199,7 +199,7 @@ class Directory:
     ) -> tuple[Sequence[Effect], Found | None]:
         match message:
             case Advertise():
-                return self._route(message), None
+                return self._route(message, now_ms), None
             case Search():
                 return self._searched(message, now_ms), None
             case Answer():
@@ -215,7 +215,7 @@ class Directory:
             case Sampled():
                 self._samples[message.low, message.high] = message
             case Splits(splits=splits):
-                return self._adopt(splits), None
+                return self._adopt(splits, now_ms), None
         return (), None
 
     def _path(self) -> list[tuple[int, int]]:
@@ -237,7 +237,7 @@ class Directory:
         half, other = _half(low, high, upper), _half(low, high, not upper)
         return half if any(site not in self.silent for site in range(*half)) else other
 
-    def _route(self, message: Advertise) -> Sequence[Effect]:
+    def _route(self, message: Advertise, now_ms: float) -> Sequence[Effect]:
         low, high, advert = message.low, message.high, message.advert
         while high - low > 1:
             split = self.splits.get((low, high))
@@ -247,7 +247,10 @@ class Directory:
                 return (Send(self._contact(low, high), Advertise(advert, low, high, message.hops + 1)),)
         known = self.stored.get(advert.site)
         if known is None or known.sequence < advert.sequence:
-            self.stored[advert.site] = advert
+            # For as long as an advert lasts, whatever it says itself.
+            latest_ms = now_ms + self._params.period_ms * self._params.lifetime_periods
+            until_ms = min(advert.expires_ms, latest_ms)
+            self.stored[advert.site] = msgspec.structs.replace(advert, expires_ms=until_ms)
         return (Send(advert.site, Stored(advert.sequence)),)
 
     def _searched(self, search: Search, now_ms: float) -> Sequence[Effect]:
@@ -340,7 +343,7 @@ class Directory:
             return ()  # as even as these adverts allow
         return [Send(site, Splits(splits)) for site in range(low, high)]
 
-    def _adopt(self, splits: Sequence[Split]) -> Sequence[Effect]:
+    def _adopt(self, splits: Sequence[Split], now_ms: float) -> Sequence[Effect]:
         """Take over newer splits, and pass on the adverts that belong elsewhere now."""
         for split in splits:
             known = self.splits.get((split.low, split.high))
@@ -348,11 +351,19 @@ class Directory:
                 self.splits[split.low, split.high] = split
         effects: list[Effect] = []
         for advert in list(self.stored.values()):
-            (routed,) = self._route(Advertise(advert, 0, self._sites, 0))
+            (routed,) = self._route(Advertise(advert, 0, self._sites, 0), now_ms)
             if isinstance(routed, Send) and isinstance(routed.message, Advertise):
                 del self.stored[advert.site]
                 effects.append(routed)
         return effects
+
+
+def is_node(low: int, high: int, sites: int) -> bool:
+    """Whether the tree of so many sites has this node."""
+    at = 0, sites
+    while at[1] - at[0] > 1 and at != (low, high):
+        at = _half(*at, upper=low >= _middle(*at))
+    return at == (low, high)
 
 
 def _middle(low: int, high: int) -> int:

@@ -129,6 +129,8 @@ class Generation:
         settled = True
         for reader in readers:
             said, reader_settled = self._said[reader, self._step]
+            unknown = np.full(len(self._referred[reader]), np.inf)
+            said = {query: ms if len(ms) == len(unknown) else unknown for query, ms in said.items()}
             channel_ms = self._params.channel_ms if reader >= 0 else 0.0
             ways.append(
                 step_ahead(self._monitor.between_ms(sites, self._referred[reader]) + channel_ms, said)

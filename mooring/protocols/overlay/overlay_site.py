@@ -37,6 +37,10 @@ from mooring.protocols.protocol import (
     TimerDue,
 )
 
+MOST_REGISTERED = 100_000
+"""Operators that a site keeps the register of."""
+MOST_WAITING = 1_000
+"""Reservations that wait for the measurement of one link."""
 SILENT_AFTER = 2
 """Times that a neighbour may be asked in vain before the directory does without it."""
 
@@ -162,7 +166,7 @@ class OverlaySite:
             case m.Prepare():
                 return self.agents.prepare(message, now_ms)
             case m.Refer() | m.AheadIs() | m.PlansOf():
-                return self.agents.exchange(message, now_ms)
+                return self.agents.exchange(sender, message, now_ms)
             case m.FoundAt() | m.Description() | m.Taken() | m.Settled():
                 return self.coordinator.receive(sender, message, now_ms)
         return ()
@@ -175,7 +179,8 @@ class OverlaySite:
                 at = self._registry.get(operator, (0.0, NOWHERE))[1]
                 return (Send(sender, m.FoundAt(round_, operator, at)),)
             case m.RunsAt(operator=operator, site=site, version=version):
-                if version >= self._registry.get(operator, (-1.0, NOWHERE))[0]:
+                known = operator in self._registry or len(self._registry) < MOST_REGISTERED
+                if known and version >= self._registry.get(operator, (-1.0, NOWHERE))[0]:
                     self._registry[operator] = version, site
                 return (Send(sender, m.Settled(message.round, message.part)),)
             case m.Describe(round=round_, operator=operator):
@@ -203,7 +208,9 @@ class OverlaySite:
         if not unmeasured:
             return (self._taken(sender, take, short),)
         for site in unmeasured:
-            self._measuring.setdefault(site, []).append((sender, take, short))
+            waiting = self._measuring.setdefault(site, [])
+            if len(waiting) < MOST_WAITING:
+                waiting.append((sender, take, short))
         return [Send(site, m.Echo(now_ms)) for site in unmeasured]
 
     def _taken(self, to: int, take: m.Take, short: tuple[float, float]) -> Send:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mooring.placement.ants.ant_params import AntParams
+from mooring.protocols.ants.claims import ants_claims
 from mooring.protocols.ants.colony_params import ColonyParams, UpdatingParams
 from mooring.protocols.ants.light_scouts import ReturningScout, WalkingScout
 from mooring.protocols.ants.messages import Discouraging, RoutingAnt, RoutingReturn, ScoutAnt
@@ -43,6 +44,7 @@ def hosted_ants(params: ColonyParams = AGENTS, updating: UpdatingParams = OFTEN)
         name=ANTS,
         make=running_machines(None, params, updating),
         messages=_WALKING | _SCOUTS | _BETWEEN_SITES | KnownColony | AskColony | ToMover | FromMover,
+        claims=ants_claims,
         durable=ColonyMemory,
         requests=KnownColony,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mooring.protocols.claims import optimiser_claims
 from mooring.protocols.moving import FromMover, ToMover
 from mooring.protocols.optimiser import optimiser_machines
 from mooring.protocols.optimiser_messages import (
@@ -32,6 +33,7 @@ def hosted_optimisers(params: OptimiserParams = AGENTS) -> HostedProtocol:
         name=OPTIMISERS,
         make=optimiser_machines(lambda sites: ((), (0.0,) * sites), params),
         messages=_BETWEEN_SITES | _OF_THE_PROBLEM | ToMover | FromMover,
+        claims=optimiser_claims,
         durable=OptimiserMemory,
         requests=ToldToSite,
     )

@@ -9,6 +9,7 @@ from mooring.protocols.leases.adaptation_messages import (
     ToAdaptation,
     Unsatisfied,
 )
+from mooring.protocols.leases.claims import overlay_claims
 from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOperators
 from mooring.protocols.leases.lease_messages import ToKeeper, ToSeeker
 from mooring.protocols.leases.lease_site import LeaseMemory
@@ -32,6 +33,7 @@ def hosted_overlays(params: OverlayAgentParams | None = None) -> HostedProtocol:
         name=OVERLAYS,
         make=overlay_agents(params),
         messages=_AHEAD | _LEASES | _OF_THE_PROBLEM | ToMover | FromMover,
+        claims=overlay_claims((params or OverlayAgentParams()).overlay.vivaldi.dimensions),
         durable=LeaseMemory,
         requests=OperatorMeasured | CapacityMeasured | QueryMeasured | StatedLatencies,
         outputs=LeaseEnded | Unsatisfied,
