@@ -24,6 +24,7 @@ from mooring.controller.scenario.tray import Tray
 from mooring.controller.session import RunSession, SessionOptions
 from mooring.deployment.engine import Measurement, MoveReport, Trouble
 from mooring.deployment.requests import Request
+from mooring.disk import DISK, Disk
 from mooring.errors import EngineError, SiteLostError
 from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
@@ -159,6 +160,7 @@ class _Layout:
     pipeline: Any
     project: Any
     channels: Mapping[str, Any] = field(default_factory=dict)
+    disk: Disk = DISK
 
     def checkpoints(self, fragment: str) -> Path:
         return self.owned.checkpoints / fragment
