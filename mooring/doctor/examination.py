@@ -12,7 +12,7 @@ from mooring.doctor.channels import look_at_channels
 from mooring.doctor.checkpoints import look_at_checkpoints
 from mooring.doctor.diagnosis import Diagnosis
 from mooring.doctor.pipeline import look_at_record
-from mooring.doctor.run_records import is_earlier, look_at_journal, look_at_owner, look_at_sessions
+from mooring.doctor.run_records import look_at_journal, look_at_owner, look_at_sessions
 from mooring.doctor.storage import look_at_root
 from mooring.doctor.stored_parts import StoredParts
 from mooring.doctor.views import look_at_views
@@ -61,7 +61,7 @@ def examine(folder: Path) -> Examination:
             remedy="see `mooring status`; end it with `mooring stop` to have it looked at",
         )
     findings = [*look_at_root(root, known.path()), *look_at_owner(root)]
-    if (owned := newest_owned(root)) is not None and not is_earlier(root):
+    if (owned := newest_owned(root)) is not None:
         parts = StoredParts(root, owned)
         sites = {
             site.name: None if site.connect is None else str(site.connect.address)

@@ -10,16 +10,18 @@ from mooring.doctor.stored_parts import StoredParts
 from mooring.errors import EngineError
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, PipelineRecord, read_record
-from mooring.spark.storage.storage_root import RECORDED, format_of
+from mooring.spark.storage.storage_root import format_of
 
 PART = "pipeline"
 _FROM_A_COPY = "put it back from a copy, or start the pipeline over with --fresh"
 
 
 def look_at_record(parts: StoredParts) -> Iterator[Diagnosis]:
-    """`InputError` if a newer Mooring wrote the storage: of that, nothing can be said."""
+    """`InputError` if another Mooring wrote the storage, in a format of its own: of that, nothing can be
+    said.
+    """
     try:
-        form = format_of(parts.root)
+        format_of(parts.root)
     except EngineError:
         return  # told where the root is looked at
     try:
@@ -28,7 +30,7 @@ def look_at_record(parts: StoredParts) -> Iterator[Diagnosis]:
         yield Diagnosis(PART, RECORD_FILE_NAME, "lost", damage.message, damage.remedy)
         return
     if record is None:
-        yield from _without_record(parts, form)
+        yield from _without_record(parts)
         return
     what = f"{len(record.fragments)} fragments of {len(record.flows)} flows"
     kept = f"; keeps {some(sorted(record.results))}" if record.results else ""
@@ -43,13 +45,8 @@ def look_at_record(parts: StoredParts) -> Iterator[Diagnosis]:
     yield from _strangers(parts, record)
 
 
-def _without_record(parts: StoredParts, form: int) -> Iterator[Diagnosis]:
-    if not any(parts.checkpoint(name).is_dir() for name in parts.fragments()):
-        return
-    if form < RECORDED:
-        what = f"the storage is of format {form}, as an earlier Mooring wrote it"
-        yield Diagnosis(PART, "format", "pending", what, "the next run brings it up to date")
-    else:
+def _without_record(parts: StoredParts) -> Iterator[Diagnosis]:
+    if any(parts.checkpoint(name).is_dir() for name in parts.fragments()):
         what = f"{parts.root / RECORD_FILE_NAME} is missing, which says what the checkpoints belong to"
         yield Diagnosis(PART, RECORD_FILE_NAME, "lost", what, _FROM_A_COPY)
 

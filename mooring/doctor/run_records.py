@@ -17,10 +17,6 @@ from mooring.spark.storage.owned_folder import OWNED, newest_owned
 
 def look_at_owner(root: Path) -> Iterator[Diagnosis]:
     """Whether the last run let go of the storage."""
-    if is_earlier(root):
-        what = "written before storage roots had owners, or not yet carried over whole"
-        yield Diagnosis("owner", OWNED, "pending", what, "the next run carries it over; look again then")
-        return
     if newest_owned(root) is None:
         if (root / "channels").exists():
             what = f"{root / OWNED} is missing, with all checkpoints, notes, the journal and open sessions"
@@ -42,11 +38,6 @@ def look_at_owner(root: Path) -> Iterator[Diagnosis]:
     else:
         what = f"{seen.record} has not let go of it, and nothing was heard of it"
         yield Diagnosis("owner", name, "pending", what, "the next run takes over once its lease has run out")
-
-
-def is_earlier(root: Path) -> bool:
-    """Whether checkpoints lie where an earlier Mooring kept them."""
-    return (root / "checkpoints").is_dir()
 
 
 def look_at_journal(parts: StoredParts) -> Iterator[Diagnosis]:

@@ -21,7 +21,6 @@ from mooring.spark.pipeline.path_notes import changed_path_notes, relative_paths
 from mooring.spark.pipeline.tables.table_schema import as_ddl, stored_columns
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, FlowRecord, PipelineRecord, Unfinished
-from mooring.spark.storage.storage_root import RECORDED, format_of
 from mooring.spark.storage.views.versions import ViewVersion
 
 
@@ -275,28 +274,10 @@ def _version(layout: Layout, flow: str) -> ViewVersion | None:
 
 
 def _refuse_unrecorded(layout: Layout) -> None:
-    """Where there is no record, nothing ever ran; or it ran before there were records, and what its notes say
-    must be what the project says now.
-    """
+    """Where there is no record, nothing may ever have run."""
     there = layout.disk.list(layout.owned.checkpoints)
-    ran = {name for name in there if name.startswith(".") and name.endswith(".fragment.json")}
-    if not ran:
-        return
-    if format_of(layout.root, layout.disk) >= RECORDED:
+    if any(name.startswith(".") and name.endswith(".fragment.json") for name in there):
         raise EngineError(
             f"{layout.root / RECORD_FILE_NAME} is missing, which says what the checkpoints there belong to",
             remedy="put it back from a copy, or start the pipeline over with --fresh",
-        )
-    expected = {layout.fragment_note(name).name for name in layout.fragments}
-    strangers = sorted(ran - expected)
-    for channel in layout.channels.values():
-        if channel.exists:
-            strangers += sorted(set(channel.readers()) ^ set(layout.registered(channel)))
-    if strangers:
-        raise InputError(
-            "found storage of format 1, which an older Mooring wrote, and the project was edited since: "
-            f"{', '.join(strangers)} differ",
-            file=layout.root,
-            remedy="undo the edit and run once, which brings the storage to the present format; or start "
-            "over with --fresh",
         )

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from mooring.deployment.clock import Clock
 from mooring.errors import EngineError, MooringError
-from mooring.spark.ownership.earlier_layout import adopt
 from mooring.spark.ownership.lease import Claim
 from mooring.spark.ownership.owner import LEASE_S
 from mooring.spark.ownership.pulse import PATIENCE_S, Pulse
@@ -24,7 +23,7 @@ from mooring.spark.runs.known_root import KnownRoot, was_used
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.storage.owned_folder import OwnedFolder
-from mooring.spark.storage.storage_root import RECORDED, StorageRoot, format_of, identity_of, stamp_format
+from mooring.spark.storage.storage_root import StorageRoot, format_of, identity_of, stamp_format
 
 STANDBY_LOG = "standby.log"
 """What a standby in the background prints; the run it waits for may be of the same folder."""
@@ -72,7 +71,7 @@ def held_project(
             files.log = files.folder / STANDBY_LOG
         else:
             stack.enter_context(files.held())
-        format_of(root.folder)  # a newer one is refused before anything is touched
+        format_of(root.folder)  # one that is not ours to read is refused before anything is touched
         unused = not was_used(root.folder)
         identity = _identity(root, files.known, fresh=fresh, standby=chosen.standby)
         own = Claim(
@@ -90,7 +89,7 @@ def held_project(
         stack.callback(own.release)
         stack.callback(files.let_go)
         # Before anything else is written: an older Mooring refuses it from now on.
-        stamp_format(root.folder, partial(own.owned.replace, on_disk=True), since=RECORDED)
+        stamp_format(root.folder, partial(own.owned.replace, on_disk=True))
         # One that was overtaken may still be there, frozen, with its sites: they keep their folder.
         alone = files.hold()
         sites = project.work_folder / ("sites" if alone else f"sites-{own.generation:06d}")
@@ -104,8 +103,6 @@ def held_project(
         patience_s = PATIENCE_S + 4 * project.settings.trigger_s
         pulse = Pulse(own, clock, patience_s=patience_s, also=files.hold)
         stack.enter_context(pulse.kept())
-        if carried := adopt(root.folder, own.owned, project.work_folder):
-            chosen.tell(f"carried over from an earlier Mooring: {', '.join(carried)}")
         yield Hold(own.owned, pulse, sites)
 
 

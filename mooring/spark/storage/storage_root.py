@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from mooring.disk import DISK, Disk, is_file
+from mooring.disk import DISK, Disk, is_file, is_folder
 from mooring.errors import EngineError, InputError
 from mooring.spark.sites.endpoint import first_line
 
@@ -30,8 +30,10 @@ FORMAT = 3
 """Of the storage that this Mooring writes. Before 2 there was no record of the pipeline (pipeline_record.py),
 and no number. From 3 on a checkpoint may begin at the batch number of its sink's log (checkpoint_parts.py).
 """
-RECORDED = 2
-"""From this format on a storage has a record of its pipeline."""
+_OLDEST = 2
+"""From this format on a storage has a record of its pipeline, and an owner."""
+_READS_FORMAT_1 = "4a31ded"
+"""The last commit that brings storage of format 1 up to date."""
 MARK = "mooring-storage.json"
 _LINK = "/storage"
 
@@ -148,7 +150,9 @@ def _read_mark(root: Path, disk: Disk) -> dict[str, object] | None:
             f"{root / MARK} cannot be read: {damage}",
             remedy="put it back from a copy; sites know the storage by it",
         ) from damage
-    if found not in range(1, FORMAT + 1):
+    if found == 1:
+        raise _too_old(root)
+    if found not in range(_OLDEST, FORMAT + 1):
         raise InputError(
             f"found storage of format {found}, expected at most {FORMAT}: a newer Mooring wrote it",
             file=root,
@@ -168,22 +172,38 @@ def identity_of(root: Path, disk: Disk = DISK) -> str | None:
 
 
 def format_of(root: Path, disk: Disk = DISK) -> int:
-    """Of the storage as it lies there; what was never used is of the present one."""
+    """Of the storage as it lies there; what was never used is of the present one. Refuses what a newer
+    Mooring wrote, or one too early.
+    """
     mark = _read_mark(root, disk)
-    return _unmarked(root, disk) if mark is None else int(str(mark.get("format", 1)))
+    if is_folder(disk, root / "checkpoints"):  # where they lay before roots had owners
+        raise _too_old(root)
+    return _unmarked(root, disk) if mark is None else int(str(mark["format"]))
 
 
-def stamp_format(
-    root: Path, replace: Callable[[Path, str], None], disk: Disk = DISK, *, since: int = 1
-) -> None:
-    """The storage is of the present format from now on, if it is of format `since` or a later one."""
+def stamp_format(root: Path, replace: Callable[[Path, str], None], disk: Disk = DISK) -> None:
+    """The storage is of the present format from now on."""
     mark = _read_mark(root, disk)
-    if mark is not None and int(str(mark.get("format", 1))) in range(since, FORMAT):
+    if mark is not None and mark["format"] != FORMAT:
         replace(root / MARK, json.dumps({**mark, "format": FORMAT}))
 
 
 def _unmarked(root: Path, disk: Disk) -> int:
-    return FORMAT if disk.look(root / "channels") is None else 1
+    if disk.look(root / "channels") is not None:
+        raise EngineError(
+            f"{root} has channels, but its {MARK} is missing",
+            remedy="put that back from a copy, or give the project another `storage`",
+        )
+    return FORMAT
+
+
+def _too_old(root: Path) -> InputError:
+    return InputError(
+        f"found storage of format 1, expected {_OLDEST} to {FORMAT}: an early Mooring wrote it",
+        file=root,
+        remedy=f"run the project once with Mooring at commit {_READS_FORMAT_1}, the last that brings it up "
+        "to date, or give it another `storage`",
+    )
 
 
 def renew_mark(root: Path, replace: Callable[[Path, str], None], disk: Disk = DISK) -> None:

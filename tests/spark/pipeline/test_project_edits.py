@@ -16,7 +16,7 @@ from mooring.spark.pipeline.project_edits import AcceptedEdits, project_edits
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.fencing import newest_number
 from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, read_record
-from mooring.spark.storage.storage_root import FORMAT
+from mooring.spark.storage.storage_root import FORMAT, format_of
 from tests.spark.pipeline.written_storage import Flow, WrittenStorage
 
 if TYPE_CHECKING:
@@ -256,18 +256,16 @@ def test_storage_of_a_newer_format_is_refused_by_name(storage: WrittenStorage) -
         storage.begin(ALL)
 
 
-def test_storage_of_format_1_is_brought_to_the_present_one_unless_the_project_was_edited(
-    storage: WrittenStorage,
+@pytest.mark.parametrize("early", ["no number", "checkpoints in the root"])
+def test_storage_of_format_1_is_refused_with_what_can_still_read_it(
+    storage: WrittenStorage, early: str
 ) -> None:
     layout = storage.run(ALL)
-    mark = json.loads((layout.root / MARK).read_text())
-    del mark["format"]
-    (layout.root / MARK).write_text(json.dumps(mark))
-    (layout.root / RECORD_FILE_NAME).unlink()
-    with pytest.raises(InputError, match=r"format 1, which an older Mooring wrote.*large"):
-        storage.begin((PACKETS, SMALL))
-    upgraded = storage.begin(ALL)
-    assert json.loads((layout.root / MARK).read_text())["format"] == FORMAT
-    record = read_record(upgraded.root)
-    assert record is not None
-    assert set(record.fragments) == {"packets", "small", "large"}
+    if early == "no number":
+        mark = json.loads((layout.root / MARK).read_text())
+        del mark["format"]
+        (layout.root / MARK).write_text(json.dumps(mark))
+    else:
+        (layout.root / "checkpoints").mkdir()
+    with pytest.raises(InputError, match=r"format 1, expected 2 to 3: .* commit 4a31ded"):
+        format_of(layout.root)

@@ -99,26 +99,3 @@ def test_a_run_on_another_machine_is_named_and_cannot_be_asked_from_here(
         found.refuse_elsewhere("stop it")
     own.release()
     assert not find_run(project.folder, HastyClock()).runs
-
-
-def test_what_an_earlier_mooring_left_is_carried_over_once_and_said(make_project: ProjectMaker) -> None:
-    project = load_project(make_project())
-    root, work, files = project.settings.storage, project.work_folder, RunFiles(project.work_folder)
-    (root / "checkpoints" / "f" / "000003").mkdir(parents=True)
-    (root / "checkpoints" / ".f.fragment.json").write_text("{}")
-    (root / "channels" / "d").mkdir(parents=True)
-    (root / "channels" / "d" / ".f.channel.json").write_text('{"start": 4}')
-    (work / "journal.jsonl").write_text("so far\n")
-    (work / "sessions.json").write_text("[]")
-    said: list[str] = []
-    with held_project(project, files, HoldOptions(tell=said.append)) as hold:
-        assert (hold.owned.checkpoints / "f" / "000003").is_dir()
-        assert (hold.owned.checkpoints / ".f.fragment.json").is_file()
-        assert hold.owned.channel_note("f").read_text() == '{"start": 4}'
-        assert (hold.owned.folder / "journal.jsonl").read_text() == "so far\n"
-        with pytest.raises(OSError, match=r"exists|directory"):
-            (root / "checkpoints" / "f").mkdir(parents=True)
-    assert "checkpoints, notes of channels, journal.jsonl, sessions.json" in said[0]
-    with held_project(project, files, HoldOptions(tell=said.append)) as hold:
-        assert (hold.owned.folder / "journal.jsonl").read_text() == "so far\n"
-    assert len(said) == 1
