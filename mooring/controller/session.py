@@ -172,6 +172,7 @@ class RunSession:
             self._reviver,
             changed=self._recovered,
             noticed=self._noticed,
+            alive=self._sign,
             parts=self.parts,
         )
 
@@ -306,6 +307,7 @@ class RunSession:
     def rest(self, fragments: Collection[str], why: str) -> None:
         """Stop fragments on purpose; they stay where they are, and nothing starts them until they wake."""
         for fragment in fragments:
+            self._sign()
             if not self.engine.is_idle(fragment):
                 self.engine.stop(fragment)
             self.supervisor.recovery.hold(fragment, why)
@@ -357,6 +359,7 @@ class RunSession:
     def _stand_still(self, site: str, fragments: Collection[str]) -> None:
         """Stop what may run nowhere else; it waits until its site is used again."""
         for fragment in fragments:
+            self._sign()
             if not self.engine.is_idle(fragment):
                 self.engine.stop(fragment)
         self.supervisor.recovery.site_emptied(site, self.clock.monotonic_s())

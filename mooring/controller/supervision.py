@@ -40,6 +40,10 @@ class Supervisor:
     """Called before and after each start that is due. A start takes seconds, and those who look on meanwhile
     should learn why.
     """
+    alive: Callable[[], None] = lambda: None
+    """Called before each start and between sites that return. Each may take minutes at a site that does not
+    answer, and the lease must outlast all of them; raises `OvertakenError` where it did not.
+    """
     parts: Parts = field(default_factory=Parts)
     """Of the run."""
     _batches_at_start: dict[str, int] = field(default_factory=dict)
@@ -53,6 +57,7 @@ class Supervisor:
         for trouble in self.parts.do("data plane", "looking for dead sites", self.engine.dead_sites) or ():
             self._lose_site(trouble.site, trouble.failure, now_s)
         for site in self.reviver.returned():
+            self.alive()
             # Fenced off, and ended only to save the site its work: it is used either way.
             self.parts.do(
                 "data plane", f"ending leftovers at {site}", partial(self.engine.clear_leftovers, site)
@@ -65,6 +70,7 @@ class Supervisor:
         orders = due[: self.recovery.options.most_at_once]
         started: dict[str, str] = {}
         for order in orders:
+            self.alive()
             self.noticed()
             if self._start(order, now_s):
                 started[order.fragment] = order.site

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+import pytest
+
 from mooring.controller.recovery import Recovery, RecoveryOptions
 from mooring.controller.supervision import Supervisor
 from mooring.deployment.engine import Trouble
-from mooring.errors import EngineError, SiteLostError
+from mooring.errors import EngineError, OvertakenError, SiteLostError
 from mooring.placement.placement import FragmentSites
 
 READERS = {"ingest": ["count"], "count": []}
@@ -338,3 +340,37 @@ def test_a_lost_channel_stops_a_fragment_that_was_on_its_way_once_it_has_arrived
     engine.gone_channels.clear()
     supervisor.look(3.0)
     assert engine.running == {"ingest": "a", "count": "b"}
+
+
+def test_the_lease_is_looked_after_between_two_starts_of_one_turn() -> None:
+    """Each may take 240 s at a site that does not answer, and no lease outlasts two of them unattended."""
+    engine, _, supervisor, _ = supervised()
+    happened: list[str] = []
+
+    def start(fragment: str, site: str) -> None:
+        happened.append(fragment)
+        raise EngineError("did not answer within 120 s")
+
+    engine.running.clear()
+    engine.start = start  # type: ignore[method-assign]
+    supervisor.alive = lambda: happened.append("sign")
+    for name in ("ingest", "count"):
+        supervisor.recovery.failed(name, "it ended", 0.0)
+    supervisor.tick(5.0)
+    assert happened == ["sign", "ingest", "sign", "count"]
+
+
+def test_a_run_that_was_overtaken_during_one_start_begins_no_other() -> None:
+    engine, _, supervisor, _ = supervised()
+
+    def alive() -> None:
+        if engine.starts:
+            raise OvertakenError("the storage belongs to somebody else")
+
+    engine.running.clear()
+    supervisor.alive = alive
+    for name in ("ingest", "count"):
+        supervisor.recovery.failed(name, "it ended", 0.0)
+    with pytest.raises(OvertakenError):
+        supervisor.tick(5.0)
+    assert engine.starts == [("ingest", "a")]

@@ -28,6 +28,7 @@ from typing import Literal
 
 import msgspec
 
+from mooring.checksum import checked, with_sum
 from mooring.disk import DISK, Disk, HeldLock, is_file, is_folder
 from mooring.errors import EngineError, OvertakenError
 from mooring.spark.storage.fencing import current_epoch, newest_number, take_next
@@ -113,7 +114,7 @@ class Ownership:
         home = self.owned.folder.parent
         try:
             # Where not even the folder of generations is there, the storage is away, not somebody else's.
-            lost = newest_number(home) > self.generation or (
+            lost = newest_number(home, self._disk) > self.generation or (
                 is_folder(self._disk, home) and not is_folder(self._disk, self.owned.folder)
             )
         except OSError as failure:
@@ -146,7 +147,7 @@ def look(root: Path, disk: Disk = DISK) -> Standing:
 
 def _look(root: Path, disk: Disk) -> Standing:
     home = root / OWNED
-    folder, generation = current_epoch(home), newest_number(home)
+    folder, generation = current_epoch(home, disk), newest_number(home, disk)
     if not is_folder(disk, folder):
         return Standing("free", generation)
     try:
@@ -155,8 +156,8 @@ def _look(root: Path, disk: Disk) -> Standing:
     except FileNotFoundError:  # nobody's yet, or being taken over at this moment
         return Standing("free", generation)
     try:
-        record = msgspec.json.decode(content, type=OwnerRecord)
-    except msgspec.DecodeError as damage:
+        record = msgspec.json.decode(checked(content), type=OwnerRecord)
+    except (msgspec.DecodeError, ValueError) as damage:
         raise EngineError(
             f"{folder / _RECORD} cannot be read: {damage}",
             remedy="see that nothing runs on this storage, on any machine; then remove the file",
@@ -177,7 +178,7 @@ def _unreadable(home: Path, failure: OSError) -> EngineError:
 
 def owner_lock(root: Path, disk: Disk = DISK) -> Path | None:
     """The file that the root's owner holds locked; None if nobody ever owned it."""
-    lock = current_epoch(root / OWNED) / _LOCK
+    lock = current_epoch(root / OWNED, disk) / _LOCK
     return lock if is_file(disk, lock) else None
 
 
@@ -201,7 +202,7 @@ def take(root: Path, seen: Standing, project: Path, lease_s: float = LEASE_S, di
     )
     locks: list[HeldLock | None] = []
     # What was left by a take-over cut short might still be in somebody's hands.
-    in_place = not seen.is_taken and current_epoch(home).name.isdigit()
+    in_place = not seen.is_taken and current_epoch(home, disk).name.isdigit()
 
     def finish(old: Path, making: Path) -> Path:
         if not is_folder(disk, old):
@@ -211,18 +212,18 @@ def take(root: Path, seen: Standing, project: Path, lease_s: float = LEASE_S, di
         elif in_place:
             making = old
         else:
-            carry_into(old, making, copied=_WRITTEN_IN_PLACE, left_out=_OWN)
+            carry_into(old, making, disk, copied=_WRITTEN_IN_PLACE, left_out=_OWN)
         locks.append(_furnish(disk, making, record))
         return making
 
     try:
-        folder = take_next(home, finish, after=seen.generation)
+        folder = take_next(home, finish, disk, after=seen.generation)
     except BaseException:
         for lock in locks:
             if lock is not None:
                 lock.close()
         raise
-    return Ownership(OwnedFolder(folder), record, locks[0], disk)
+    return Ownership(OwnedFolder(folder, disk), record, locks[0], disk)
 
 
 def _furnish(disk: Disk, folder: Path, record: OwnerRecord) -> HeldLock | None:
@@ -230,7 +231,7 @@ def _furnish(disk: Disk, folder: Path, record: OwnerRecord) -> HeldLock | None:
     for name in _OWN:
         with contextlib.suppress(OSError) if name == "out" else contextlib.nullcontext():
             disk.delete(folder / name)
-    OwnedFolder(folder).make_parts()
+    OwnedFolder(folder, disk).make_parts()
     disk.replace(folder / _COUNTER, _digits(0), durable=False)
     # Where a file system has no locks, nobody can be told to be gone: the lease alone decides.
     lock = disk.lock(folder / _LOCK)
@@ -244,7 +245,7 @@ def _furnish(disk: Disk, folder: Path, record: OwnerRecord) -> HeldLock | None:
 
 
 def _write_record(disk: Disk, folder: Path, record: OwnerRecord) -> None:
-    disk.replace(folder / _RECORD, msgspec.json.encode(record))
+    disk.replace(folder / _RECORD, with_sum(msgspec.json.encode(record)))
 
 
 def _boot_id() -> str:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from pyspark.errors import PySparkException
 
-from mooring.disk import DISK, read_if_there
+from mooring.checksum import checked, with_sum
+from mooring.disk import DISK, Disk, read_if_there
 from mooring.errors import EngineError, SiteLostError
 from mooring.spark.running.roster import OpenSession
 from mooring.spark.sites.endpoint import Endpoint, close_session, is_session_gone, open_session
@@ -26,8 +27,8 @@ Entry = dict[str, str]
 
 
 class LeftSessions:
-    def __init__(self, folder: Path) -> None:
-        self.file = folder / FILE_NAME
+    def __init__(self, folder: Path, disk: Disk = DISK) -> None:
+        self.file, self._disk = folder / FILE_NAME, disk
         self._unreached: list[Entry] = []
         """Sessions of earlier runs whose site could not be asked."""
         self._written: list[Entry] | None = None
@@ -82,7 +83,7 @@ class LeftSessions:
 
     def _noted(self) -> list[Entry]:
         try:
-            found = read_if_there(DISK, self.file)
+            found = read_if_there(self._disk, self.file)
             return [] if found is None else read_entries(found)
         except (OSError, ValueError, KeyError, TypeError) as damage:
             raise EngineError(
@@ -92,16 +93,17 @@ class LeftSessions:
 
     def _write(self, entries: list[Entry]) -> None:
         if entries != self._written:
-            DISK.replace(self.file, json.dumps(entries).encode())
+            self._disk.replace(self.file, with_sum(json.dumps({"sessions": entries}).encode()))
             self._written = entries
 
 
 def read_entries(content: bytes) -> list[Entry]:
-    """`ValueError`, `KeyError` or `TypeError` where they are damaged."""
+    """`ValueError`, `KeyError` or `TypeError` where they are damaged. Without a checksum they were a list."""
+    found = json.loads(checked(content))
     return [
         {key: str(entry[key]) for key in ("site", "fragment", "session")}
         | {key: str(entry[key]) for key in ("endpoint",) if key in entry}
-        for entry in json.loads(content)
+        for entry in (found if isinstance(found, list) else found["sessions"])
     ]
 
 

@@ -16,6 +16,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.checksum import checked
 from mooring.controller.journal import Journal
 from mooring.disk import Content, DiskEntry, RealDisk
 from mooring.errors import EngineError, OvertakenError
@@ -446,6 +447,16 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
     own = take(tmp_path, look(tmp_path), tmp_path)
     (own.owned.folder / "owner.json").write_text(json.dumps({"host": 3}))
     with pytest.raises(EngineError, match="cannot be read"):
+        look(tmp_path)
+
+
+def test_a_record_of_which_a_bit_flipped_is_named_and_one_without_a_checksum_is_read(tmp_path: Path) -> None:
+    record = take(tmp_path, look(tmp_path), Path("/the/project")).owned.folder / "owner.json"
+    written = record.read_bytes()
+    record.write_bytes(checked(written))  # as an earlier Mooring wrote it
+    assert look(tmp_path).state == "here"
+    record.write_bytes(written.replace(b'"lease_s":20', b'"lease_s":60'))
+    with pytest.raises(EngineError, match=r"owner.json cannot be read: its checksum is"):
         look(tmp_path)
 
 

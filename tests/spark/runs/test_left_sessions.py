@@ -22,7 +22,7 @@ from mooring.spark.pipeline.project import load_project
 from mooring.spark.running import lifecycle
 from mooring.spark.running.engine import EngineOptions
 from mooring.spark.runs import left_sessions
-from mooring.spark.runs.left_sessions import LeftSessions
+from mooring.spark.runs.left_sessions import LeftSessions, read_entries
 from mooring.spark.runs.project_run import prepared_on
 from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.endpoint import Endpoint
@@ -137,7 +137,7 @@ def test_a_query_left_at_a_silent_endpoint_keeps_a_fresh_start_waiting_until_it_
 
 
 def noted(sessions: LeftSessions) -> list[str]:
-    return [entry["session"] for entry in json.loads(sessions.file.read_text())]
+    return [entry["session"] for entry in read_entries(sessions.file.read_bytes())]
 
 
 def test_entries_of_an_older_mooring_are_known_by_the_name_of_their_site(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.checksum import checked, with_sum
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
 from mooring.spark.ownership.owner import look, take
@@ -28,7 +29,7 @@ from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.process_tree import can_see_processes
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
-from mooring.spark.storage.owned_folder import newest_owned
+from mooring.spark.storage.owned_folder import newest_owned, unowned
 
 if TYPE_CHECKING:
     from mooring.spark.sites.embedded_site import EmbeddedSite
@@ -55,7 +56,8 @@ def test_a_process_that_does_not_hold_the_run_is_not_signalled(tmp_path: Path, b
     own = take(root, look(root), tmp_path / "project")
     files.known.remember(root)
     record = own.owned.folder / "owner.json"
-    record.write_text(record.read_text().replace(f'"pid":{os.getpid()}', f'"pid":{bystander}'))
+    written = checked(record.read_bytes()).decode().replace(f'"pid":{os.getpid()}', f'"pid":{bystander}')
+    record.write_bytes(with_sum(written.encode()))
     assert look(root).state == "here"
     with pytest.raises(EngineError, match=f"process {bystander} is written down .* was not signalled"):
         files.stop_runner(1.0)
@@ -179,9 +181,10 @@ def test_leftovers_at_a_site_that_is_gone_stay_noted_and_keep_a_fresh_start_wait
     make_project: ProjectMaker, site: EmbeddedSite
 ) -> None:
     project = load_project(make_project())
-    project.work_folder.mkdir()
     noted = [{"site": "gone", "fragment": "numbers", "session": str(uuid.uuid4())}]
-    (project.work_folder / "sessions.json").write_text(json.dumps(noted))
+    project.storage_root.begin()
+    last = unowned(project.settings.storage)
+    (last.folder / "sessions.json").write_text(json.dumps(noted))
     here = SiteHandles([SiteHandle("here", 2.0, site.endpoint, site)])
     kept = project.settings.storage / "channels" / "numbers"
     kept.mkdir(parents=True)
@@ -198,8 +201,11 @@ def test_leftovers_at_a_site_that_is_gone_stay_noted_and_keep_a_fresh_start_wait
     assert len(LeftSessions(owned.folder).left()) == 1
 
 
-def test_sessions_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    (tmp_path / "sessions.json").write_text('[{"site": "a"')
+@pytest.mark.parametrize(
+    "damaged", [b'[{"site": "a"', with_sum(b'{"sessions": []}').replace(b"[]", b"{}"), b'{"others": []}']
+)
+def test_sessions_that_cannot_be_read_are_named(tmp_path: Path, damaged: bytes) -> None:
+    (tmp_path / "sessions.json").write_bytes(damaged)
     with pytest.raises(EngineError, match="cannot be read"):
         LeftSessions(tmp_path).end_all({})
 
