@@ -26,6 +26,8 @@ MADE_FOR = {"delta": ("Delta Lake", "4.4.0", "4.2"), "iceberg": ("Iceberg", "1.1
 """
 _NOBODYS = frozenset({"console", "memory", "noop"})
 """For looking on: what they show is kept nowhere."""
+_BY_QUERY = frozenset({"delta", "iceberg", "kafka"})
+"""They know a batch by its query too, or not at all."""
 
 
 def missing_format(failure: BaseException | str) -> str | None:
@@ -84,6 +86,16 @@ def check_works(session: SparkSession, name: str, scratch: str, what: str, place
             remedy=f"its connector and the site's Spark must go together ({made_for(name)}); a sink of "
             "parquet goes with any",
         ) from failure
+
+
+def is_of_files(name: str) -> bool:
+    """Whether Spark writes a sink of this format as files with a log beside them."""
+    return name.lower() in _FILES | {"avro", "xml"}
+
+
+def counts_batches(name: str) -> bool:
+    """Whether a sink of this format may know a batch by its number alone, and skip one that it has."""
+    return name.lower() not in _NOBODYS | _BY_QUERY
 
 
 def made_for(name: str) -> str:

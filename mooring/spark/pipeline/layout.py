@@ -20,6 +20,7 @@ from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.keep import ALL, READ, Keep, results_reader
 from mooring.spark.storage.owned_folder import OwnedFolder, unowned
 from mooring.spark.storage.pipeline_record import NOTHING_RECORDED, PipelineRecord, read_record
+from mooring.spark.storage.sink_numbers import SinkPlace
 from mooring.spark.storage.storage_root import StorageRoot
 from mooring.spark.storage.views.listed_version import ListedVersion
 from mooring.spark.storage.views.version_channel import VersionChannel
@@ -97,6 +98,15 @@ class Layout:
             channel.hand_over()
         if self.project.settings.register:
             self.listed(flow.dataset).follow()
+
+    def sink_of(self, fragment: str) -> SinkPlace | None:
+        """The sink that a fragment writes; None where it writes none, or one that counts no batches."""
+        target = self.pipeline.datasets[self.pipeline.flows[fragment].dataset]
+        if target.kind != "sink":
+            return None
+        path = target.sink_options.get("path", "")
+        sink = self.project.sink_place(target.name, target.sink_format, path)
+        return None if sink is None else replace(sink, disk=self.disk)
 
     def versions_of(self, view: str) -> ViewVersions:
         return ViewVersions(self.root / VIEWS / file_name(view), self.disk)

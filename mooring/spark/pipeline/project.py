@@ -44,6 +44,7 @@ from mooring.spark.pipeline.statistics.statistics_file import (
     read_statistics,
 )
 from mooring.spark.storage.keep import Keep, read_keep
+from mooring.spark.storage.sink_numbers import SinkPlace, sink_place
 from mooring.spark.storage.storage_root import StorageRoot
 
 MEASURED = "measured"
@@ -178,6 +179,11 @@ class Project:
     @property
     def storage_root(self) -> StorageRoot:
         return StorageRoot(self.settings.storage, self.settings.storage_sites)
+
+    def sink_place(self, dataset: str, sink_format: str, path: str) -> SinkPlace | None:
+        """None where the sink takes batches whatever their number."""
+        remote = any(site.connect is not None for site in self.settings.sites)
+        return sink_place(dataset, sink_format, path, self.run_from, remote=remote)
 
 
 def work_folder_of(project: Path) -> Path:

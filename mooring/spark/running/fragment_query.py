@@ -32,12 +32,15 @@ from mooring.spark.pipeline.edits import refuse_edited
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.tables.table_schema import in_table_order, quoted, stored_columns
 from mooring.spark.running.meters import OBSERVED
+from mooring.spark.running.sink_beginning import later_beginning
 from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.checkpoints.fragment_note import read_fragment_note, write_fragment_note
+from mooring.spark.storage.checkpoints.later_beginning import LaterBeginning
 from mooring.spark.storage.checkpoints.state_store import choose_store
 from mooring.spark.storage.fencing import drop_unfinished, take_epoch
 from mooring.spark.storage.merges import MAX_FILE_AGE_S
+from mooring.spark.storage.sink_numbers import ahead_of
 from mooring.spark.views.looking_up import looked_up
 from mooring.spark.views.view_frame import analysed_view
 
@@ -85,6 +88,8 @@ class PreparedFragment:
     """What runs in the place of a streaming query, given the checkpoint."""
     closed: bool = False
     """Its session was released, and whatever ran in it has ended."""
+    beginning: LaterBeginning | None = None
+    """How an empty checkpoint begins; None: as Spark makes it."""
     _checkpoint: Path | None = None
 
     def start(self, reached: Callable[[str], None] = lambda stage: None) -> RunningFragment:
@@ -97,7 +102,7 @@ class PreparedFragment:
         """From now on no query of the fragment that was started before commits anything."""
         try:
             check_checkpoint(self.layout, self.fragment, accept_edits=self.accept_edits)
-            self._checkpoint = fence(self.layout, self.fragment.name)
+            self._checkpoint = fence(self.layout, self.fragment.name, self.beginning)
             # After the fence: a note without a checkpoint means that one was lost.
             name = self.fragment.name
             for writer in self.layout.reads_of(name):
@@ -147,6 +152,7 @@ def prepare_fragment(
     refuse_edited(layout, fragment, endpoint)
     session_id = str(uuid.uuid4())
     session = open_session(endpoint, session_id)
+    beginning = None
     try:
         layout.storage_root.introduce(session, site)
         use_settings(session, layout.project.spec, layout.project.spec_file, site)
@@ -158,6 +164,8 @@ def prepare_fragment(
             frame = analysed_view(layout, flow, definitions, session)
         else:
             frame = analysed_frame(layout, fragment, definitions, session, to_the_end=to_the_end)
+            with active_session(session):
+                beginning = later_beginning(layout, fragment, frame, session)
     except MooringError:
         close_session(session)
         raise
@@ -165,7 +173,16 @@ def prepare_fragment(
         close_session(session)
         raise flow_failure(layout, fragment.name, site, failure) from failure
     return PreparedFragment(
-        layout, fragment, site, session, session_id, frame, definitions, accept_edits, to_the_end
+        layout,
+        fragment,
+        site,
+        session,
+        session_id,
+        frame,
+        definitions,
+        accept_edits,
+        to_the_end,
+        beginning=beginning,
     )
 
 
@@ -193,11 +210,16 @@ def analysed_frame(
     return frame
 
 
-def fence(layout: Layout, fragment: str) -> Path:
+def fence(layout: Layout, fragment: str, beginning: LaterBeginning | None = None) -> Path:
     """From now on no query of the fragment that was started before commits anything; returns the checkpoint
-    for the next one.
+    for the next one. One without a batch begins as `beginning` says.
     """
-    checkpoint = take_epoch(layout.checkpoints(fragment), layout.disk)
+
+    def begin(checkpoint: Path) -> None:
+        if beginning is not None and stream_logs.last_batch(checkpoint / "offsets", layout.disk) < 0:
+            beginning.write(checkpoint, layout.disk)
+
+    checkpoint = take_epoch(layout.checkpoints(fragment), layout.disk, begin)
     if (channel := layout.channels.get(fragment)) is not None:
         try:
             drop_unfinished(channel.sink_log, layout.owned.remove, layout.disk)
@@ -294,6 +316,7 @@ def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) 
             f"{checkpoint} does not know; resuming would silently drop rows",
             remedy="put the checkpoint back, or start over with --fresh",
         )
+    _refuse_sink_ahead(layout, fragment, checkpoint)
     if accept_edits or last is None or layout.disk.look(note_file) is None:
         return
     before = read_fragment_note(note_file, layout.disk)
@@ -314,6 +337,23 @@ def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) 
         file=str(flows[fragment.name].place),
         remedy="undo the edit; or continue with the old state (--accept-edits, safe where no aggregation "
         "or join changed); or start the whole pipeline over (--fresh)",
+    )
+
+
+def _refuse_sink_ahead(layout: Layout, fragment: Fragment, checkpoint: Path) -> None:
+    """Spark skips a batch whose number the log of its sink has reached, and says nothing."""
+    sink = layout.sink_of(fragment.name)
+    if sink is None or (newest := ahead_of(sink, checkpoint)) is None:
+        return
+    planned = stream_logs.last_batch(checkpoint / "offsets", layout.disk)
+    name = sink.dataset
+    raise EngineError(
+        f"the sink {name!r} has batches up to {newest} in {sink.log}, and its writer {fragment.name!r} has "
+        f"planned up to {planned}: Spark skips what a sink has, so rows would not arrive, and some may be "
+        "missing already",
+        remedy=f"`mooring run PROJECT --once --full-refresh {name}` delivers what is stored of its inputs "
+        "again, behind what is there; empty the sink's folder before if no row may be there twice. Nothing "
+        "else may write into that folder",
     )
 
 

@@ -40,7 +40,7 @@ from mooring.spark.runs.known_root import KnownRoot
 from mooring.spark.runs.left_sessions import LeftSessions
 from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.run_files import RunFiles
-from mooring.spark.runs.settling import finish, settle, write_anew
+from mooring.spark.runs.settling import finish, remember_sinks, settle, write_anew
 from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
@@ -350,7 +350,11 @@ def forget_everything(project: Project, owned: OwnedFolder) -> None:
     """
     storage = project.settings.storage
     format_of(storage)  # a newer one is refused: it may keep what we know nothing of
+    record = None
+    with contextlib.suppress(EngineError):  # a damaged one is a reason for --fresh
+        record = read_record(storage)
     try:
+        remember_sinks(project, record, () if record is None else tuple(record.fragments), owned)
         # First: should the rest be cut short, the next run finds checkpoints without a record, and says so.
         forget_record(storage, owned.remove)
         for home in sorted(owned.checkpoints.glob("*")):

@@ -19,12 +19,15 @@ from mooring.disk import is_folder
 from mooring.errors import EngineError
 from mooring.spark.pipeline.cut_changes import CutChange, interrupted, unread
 from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.project import Project
 from mooring.spark.pipeline.project_edits import ProjectEdits
 from mooring.spark.running.fragment_query import fence
+from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.checkpoints.checkpoint_parts import begin_sink_log, make_part
 from mooring.spark.storage.checkpoints.fragment_note import write_fragment_note
-from mooring.spark.storage.fencing import replace_checkpoint, retire
+from mooring.spark.storage.fencing import current_epoch, replace_checkpoint, retire
+from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.pipeline_record import (
     Carried,
     Dropped,
@@ -33,6 +36,7 @@ from mooring.spark.storage.pipeline_record import (
     read_record,
     write_record,
 )
+from mooring.spark.storage.sink_numbers import given_up, remember
 
 Drain = Callable[[CutChange], None]
 """Runs a fragment of the old cut to the end of its input."""
@@ -46,6 +50,7 @@ def settle(edits: ProjectEdits, drain: Drain) -> None:
         if found is None or not _alike(found, edits.record):
             carried = {} if found is None else _make_parts(edits, drain)
             record = _decided(edits, carried)
+            remember_sinks(layout.project, found, record.unfinished.retire, layout.owned)
             write_record(layout.root, record, layout.owned)
             finish(layout, record)
         layout.create()
@@ -101,19 +106,39 @@ def finish(layout: Layout, record: PipelineRecord) -> Layout:
 
 
 def write_anew(layout: Layout, fragments: Collection[str]) -> None:
-    """Forget what fragments have read and written, as a full refresh asks for. Sinks keep their rows: they
-    lie outside. Once decided it is done, by this run or the next, and readers then find other files.
+    """Forget what fragments have read and written, as a full refresh asks for. Sinks lie outside: they keep
+    their rows, and go on counting batches. Once decided it is done, by this run or the next, and readers then
+    find other files.
     """
     flows = layout.pipeline.flows
     tables = {name: flows[name].dataset for name in fragments if name in layout.channels}
     with _named_trouble(layout):
         found = read_record(layout.root, layout.disk)
         assert found is not None, "written by every run before anything starts"
+        remember_sinks(layout.project, found, fragments, layout.owned)
         left = Unfinished(retire=tuple(fragments), delete=tables)
         decided = msgspec.structs.replace(found, unfinished=left)
         write_record(layout.root, decided, layout.owned)
         finish(layout, decided)
         layout.create()
+
+
+def remember_sinks(
+    project: Project, record: PipelineRecord | None, fragments: Collection[str], owned: OwnedFolder
+) -> None:
+    """Before the checkpoints of fragments are given up: which batches their sinks have."""
+    if record is None:
+        return
+    base, gone = Path(record.run_from) if record.run_from else project.run_from, []
+    for name in fragments:
+        flow = record.flows.get(name)
+        if flow is None or flow.kind != "sink":
+            continue
+        sink = replace(project, run_from=base).sink_place(flow.dataset, flow.stored, flow.path)
+        if sink is not None:
+            checkpoint = current_epoch(owned.checkpoints / file_name(name), owned.disk)
+            gone.append(given_up(name, replace(sink, disk=owned.disk), checkpoint))
+    remember(project.settings.storage, gone, owned)
 
 
 def _put_in_place(layout: Layout, record: PipelineRecord, name: str, carried: Carried) -> None:

@@ -15,7 +15,6 @@ import contextlib
 import re
 import secrets
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from mooring.disk import DISK, Disk, is_folder
@@ -49,11 +48,21 @@ def newest_number(home: Path, disk: Disk = DISK) -> int:
     return max(_numbers(home, disk), default=0)
 
 
-def take_epoch(home: Path, disk: Disk = DISK) -> Path:
-    """Carry the checkpoint under `home` into a new epoch; every query started before is fenced off."""
+def take_epoch(
+    home: Path, disk: Disk = DISK, begin: Callable[[Path], None] = lambda checkpoint: None
+) -> Path:
+    """Carry the checkpoint under `home` into a new epoch; every query started before is fenced off. `begin`
+    may add to what was carried, before anybody can see it.
+    """
+
+    def finish(old: Path, making: Path) -> Path:
+        made = _carried(disk, old, making)
+        begin(made)
+        return made
+
     try:
         disk.make_folder(home, exist_ok=True)
-        return take_next(home, partial(_carried, disk), disk)
+        return take_next(home, finish, disk)
     except OSError as failure:
         raise EngineError(
             f"the checkpoint in {home} cannot be fenced: {failure}",
