@@ -26,7 +26,7 @@ from mooring.problem.reading.yaml12 import parse_yaml
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 DOCUMENTS = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-LINKING = [*DOCUMENTS, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+LINKING = [*DOCUMENTS, *(ROOT / name for name in ("CONTRIBUTING.md", "RELEASING.md", "CHANGELOG.md"))]
 SOURCES = [path for path in sorted((ROOT / "mooring").rglob("*.py")) if ">>> " in path.read_text()]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```(\w+)[ \t]*(\S*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
