@@ -216,6 +216,13 @@ def test_the_index_of_decisions_has_every_record_in_order_with_title_date_and_st
     assert listed == [decision(record) for record in records]
 
 
+def test_the_glossary_has_every_word_once() -> None:
+    rows = re.findall(r"^\| (\*\*.+?\*\*) \|", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+    words = [word.lower() for row in rows for word in re.findall(r"\*\*(.+?)\*\*", row)]
+    assert len(words) > 50
+    assert not [word for word in words if words.count(word) > 1]
+
+
 def test_the_readme_leads_to_every_guide() -> None:
     found = links(ROOT / "README.md")
     assert not [path.name for path in DOCS.glob("*.md") if f"docs/{path.name}" not in found]
