@@ -17,9 +17,8 @@ import numpy as np
 
 from mooring.arrays import Floats, Ints
 from mooring.controller.deciding.decider import Proposal, ProposedMove
-from mooring.controller.deciding.guards import fragment_pause_s
 from mooring.controller.deciding.picture import HORIZON_S, Picture
-from mooring.deployment.move_times import MoveTimes
+from mooring.deployment.move_times import MoveTimes, fragment_pause_s
 from mooring.deployment.moves import Move
 from mooring.load.build import build_load_model
 from mooring.placement.ants.ants import LARGEST_SEED, Ants
