@@ -25,6 +25,7 @@ from mooring.protocols.moving import (
     ProposalId,
     Proposed,
     StartedAt,
+    StatedLatencies,
 )
 from mooring.protocols.optimiser_messages import (
     HoldRoom,
@@ -34,7 +35,6 @@ from mooring.protocols.optimiser_messages import (
     Probe,
     Probed,
     RoomHeld,
-    StatedLatencies,
 )
 from mooring.protocols.protocol import Data
 from mooring.protocols.survey import Echoed, NetworkFigures, SiteFigures

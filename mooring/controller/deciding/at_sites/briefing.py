@@ -15,8 +15,7 @@ import numpy as np
 from mooring.controller.deciding.decider import Observation, Prediction
 from mooring.controller.deciding.picture import Picture
 from mooring.problem.problem import Problem
-from mooring.protocols.moving import Proposed, StartedAt
-from mooring.protocols.optimiser_messages import StatedLatencies
+from mooring.protocols.moving import Proposed, StartedAt, StatedLatencies
 from mooring.protocols.protocol import Data
 
 NO_GAIN = "by what was measured it saves no tuples under way"

@@ -10,13 +10,12 @@ from mooring.controller.deciding.at_sites.briefing import Told, saves_nothing, s
 from mooring.controller.deciding.decider import Observation, Prediction
 from mooring.controller.deciding.picture import Picture
 from mooring.problem.problem import Problem
-from mooring.protocols.moving import NOWHERE, Proposed, StartedAt
+from mooring.protocols.moving import NOWHERE, Proposed, StartedAt, StatedLatencies
 from mooring.protocols.optimiser_messages import (
     AskFragments,
     KnownFragments,
     MeasuredCapacity,
     MeasuredFlows,
-    StatedLatencies,
 )
 from mooring.protocols.optimiser_specs import fragment_specs
 from mooring.protocols.protocol import Data

@@ -27,8 +27,7 @@ from mooring.protocols.leases.adaptation_messages import (
     Unsatisfied,
 )
 from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOperators
-from mooring.protocols.moving import Proposed, StartedAt
-from mooring.protocols.optimiser_messages import StatedLatencies
+from mooring.protocols.moving import Proposed, StartedAt, StatedLatencies
 from mooring.protocols.protocol import Data
 
 TOLD_AT_ONCE = 500

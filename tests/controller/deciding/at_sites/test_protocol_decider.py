@@ -35,13 +35,13 @@ from mooring.protocols.moving import (
     Promise,
     Proposed,
     Refused,
+    StatedLatencies,
 )
 from mooring.protocols.optimiser_messages import (
     AskFragments,
     KnownFragments,
     MeasuredCapacity,
     MeasuredFlows,
-    StatedLatencies,
 )
 from mooring.protocols.protocol import Data
 
