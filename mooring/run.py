@@ -22,12 +22,12 @@ from mooring.placement.bounds.upper_bound import upper_bound
 from mooring.placement.checker import violations
 from mooring.placement.deadline import NO_DEADLINE, Deadline
 from mooring.placement.judging.evaluation import evaluate_placement, headroom_metric
-from mooring.placement.judging.explanation import Explanation, explain
+from mooring.placement.judging.explanation import Explanation, Subject, explain
 from mooring.placement.judging.network_explanation import NetworkExplanation
 from mooring.placement.limited_moves import hold_immovable, limit_moves
 from mooring.placement.placement import Placement
 from mooring.placement.placement_file import SomePlacement, SomeProblem, placement_of, problem_of
-from mooring.placement.policy import Context, Policy, Subject
+from mooring.placement.policy import Context, Policy
 from mooring.placement.signatures import shared_operators
 from mooring.policies.catalogue import make_policy
 from mooring.problem.fingerprint import fingerprint

@@ -30,6 +30,7 @@ ROOMS = [
     "placement/scenarios",
     "placement/bounds",
     "placement/judging",
+    "placement/policy",
     "placement/rod",
     "placement/relaxation",
     "placement/overlay",
@@ -105,7 +106,8 @@ ROOMS = [
     "cli/verbs",
     "cli",
 ]
-"""`spark/on_demand` and `experiments/registry` are modules that lead to what the sub-rooms above hold."""
+"""`spark/on_demand` and `experiments/registry` are modules that lead to what the sub-rooms above hold;
+`placement/policy` is a contract that the judging above says a part of."""
 
 # Where a module may be imported: rooms, or the suffix of a file's stem.
 HOMES = {

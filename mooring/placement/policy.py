@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from mooring.load.build import build_load_model
 from mooring.load.model import LoadModel
 from mooring.placement.deadline import NO_DEADLINE, Deadline
+from mooring.placement.judging.explanation import Subject
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 from mooring.progress import Report, silent
@@ -34,11 +35,6 @@ class Context:
     @classmethod
     def of(cls, problem: Problem, seed: int = 0) -> Context:
         return cls(load=build_load_model(problem), rng=np.random.default_rng(seed))
-
-
-Subject = Literal["resilience", "network", "latency"]
-"""What a policy tries to do well: survive as many rates as it can, have as little in flight as it can, or
-have results as soon as it can."""
 
 
 @runtime_checkable
