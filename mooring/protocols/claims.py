@@ -9,7 +9,7 @@ for an answer, which operators there are) it judges itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -36,11 +36,8 @@ from mooring.protocols.optimiser_messages import (
     Probed,
     RoomHeld,
 )
-from mooring.protocols.protocol import Data
+from mooring.protocols.protocol import Claims, Data
 from mooring.protocols.survey import Echoed, NetworkFigures, SiteFigures
-
-Claims = Callable[[int, int, int, Data], str | None]
-"""Sender, receiver, number of sites (the mover's number is that), message: why it cannot be, or None."""
 
 LARGEST_MS = VivaldiParams().largest_latency_ms
 MOST = 1e300
