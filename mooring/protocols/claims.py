@@ -27,15 +27,6 @@ from mooring.protocols.moving import (
     StartedAt,
     StatedLatencies,
 )
-from mooring.protocols.optimiser_messages import (
-    HoldRoom,
-    KnownFragments,
-    MeasuredCapacity,
-    Ping,
-    Probe,
-    Probed,
-    RoomHeld,
-)
 from mooring.protocols.protocol import Claims, Data
 from mooring.protocols.survey import Echoed, NetworkFigures, SiteFigures
 
@@ -50,8 +41,7 @@ def plain_claims(sender: int, receiver: int, sites: int, message: Data) -> str |
 
 
 def only_from_mover(sender: int, sites: int, message: Data) -> str | None:
-    spoken = FromMover | KnownFragments | MeasuredCapacity | StatedLatencies
-    if isinstance(message, spoken) and sender != sites:
+    if isinstance(message, FromMover | StatedLatencies) and sender != sites:
         return f"{type(message).__name__} is for the mover to say"
     return None
 
@@ -175,27 +165,7 @@ def _entries(entries: Sequence[Entry[object]], sites: int, dimensions: int) -> s
     return None
 
 
-# The optimisers of SBON.
-
-
-def optimiser_claims(sender: int, receiver: int, sites: int, message: Data) -> str | None:
-    if why := plain_claims(sender, receiver, sites, message):
-        return why
-    match message:
-        case Probe(ends=ends):
-            if not are_sites(ends, sites):
-                return "it asks how far no site is"
-        case HoldRoom(id=id, fragment=fragment, cores=cores):
-            if id[0] != sender:
-                return f"it is for site {id[0]} to have room held for {id}"
-            if fragment < 0 or cores < 0.0:
-                return "room for no fragment"
-            return of_id(id, sites)
-        case RoomHeld(id=id):
-            return of_id(id, sites)
-        case Ping() | Probed():
-            pass
-    return None
+# Lists that go together.
 
 
 def lengths_differ(one: Collection[object], *others: Collection[object]) -> bool:
