@@ -39,7 +39,9 @@ def _ants(settings: Mapping[str, str]) -> Ants:
 DECIDERS: Mapping[str, Callable[[Deciding], Decider]] = {
     "none": lambda asked: NoneDecider(),
     "headroom": lambda asked: HeadroomDecider(),
-    "replan": lambda asked: ReplanDecider(ReplanOptions(asked.policy, asked.settings, asked.seed)),
+    "replan": lambda asked: ReplanDecider(
+        make_policy(asked.policy, asked.settings), ReplanOptions(asked.seed)
+    ),
     "relaxation": lambda asked: RelaxationDecider(seed=asked.seed),
     "ants": lambda asked: AntsDecider(_ants(asked.settings), asked.seed, trigger_s=asked.trigger_s),
     "overlay": lambda asked: OverlayDecider(seed=asked.seed),
