@@ -20,7 +20,6 @@ from mooring.controller.carrying import AtOnce, Carrier
 from mooring.controller.deciding.decider import Decider, Observation
 from mooring.controller.deciding.evaluation import Evaluation, Evaluator
 from mooring.controller.deciding.guards import GuardOptions
-from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.deciding.surveyor import SurveyOptions
 from mooring.controller.journal import Journal
 from mooring.controller.ledger import LedgerEntry
@@ -69,7 +68,7 @@ class RunSession:
         book: Book,
         reviver: Reviver,
         replan: Callable[[Problem], Placement],
-        decider: Decider | None = None,
+        decider: Decider,
         act: Act = "propose",
         guards: GuardOptions | None = None,
         survey: SurveyOptions | None = None,
@@ -104,7 +103,7 @@ class RunSession:
         )
         self.adaptation = Adaptation(
             problem,
-            decider or HeadroomDecider(),
+            decider,
             self.desk,
             act,
             guards or GuardOptions(),

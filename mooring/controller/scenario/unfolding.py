@@ -20,8 +20,7 @@ from mooring.controller.scenario.sharing import (
 )
 from mooring.controller.scenario.simulated_run import VirtualClock
 from mooring.controller.session import RunSession
-from mooring.deployment.channels import channels_of
-from mooring.deployment.engine import Channel
+from mooring.deployment.channels import Channel, channels_of
 from mooring.problem.changes.agenda import Turn, absent_at_first, turns
 from mooring.problem.changes.change import (
     CapacityChange,

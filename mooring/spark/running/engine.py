@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mooring.deployment.channels import Channel
 from mooring.deployment.engine import (
     Amount,
-    Channel,
     FragmentReport,
     Measurement,
     MoveReport,

@@ -14,7 +14,8 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.deployment.carry_out import carry_out
-from mooring.deployment.engine import Channel, Engine
+from mooring.deployment.channels import Channel
+from mooring.deployment.engine import Engine
 from mooring.errors import EngineError
 from mooring.placement.placement import Placement
 from mooring.spark.pipeline.pipeline_problem import problem_of
