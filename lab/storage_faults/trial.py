@@ -13,9 +13,11 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from lab.storage_faults.pipeline import (
     IN_SINKS,
@@ -28,7 +30,7 @@ from lab.storage_faults.pipeline import (
     sink_folder,
 )
 from lab.storage_faults.process import JournalForgot, Machines, Run, StartedQuery, World
-from lab.storage_faults.simulated_disk import SimulatedDisk, SimulatedStorage, Stopped, VirtualClock
+from lab.storage_faults.simulated_disk import Order, SimulatedDisk, SimulatedStorage, Stopped, VirtualClock
 from lab.storage_faults.spark_model import FileSink, SparkFailure, SparkOptions, local, rows_of
 from lab.storage_faults.steps import (
     AGE_S,
@@ -60,7 +62,12 @@ from mooring.simulator.harness.checkers import Violation
 from mooring.spark.storage.ages import LATE
 from mooring.spark.storage.fencing import newest_number
 from mooring.spark.storage.owned_folder import newest_owned
-from mooring.spark.storage.pipeline_record import read_record
+from mooring.spark.storage.pipeline_record import (
+    RECORD_FILE_NAME,
+    PipelineRecord,
+    Unfinished,
+    read_record,
+)
 
 _CATCHES_UP = 300
 """Files in a batch once all is well again."""
@@ -88,6 +95,23 @@ class Outcome:
     story: tuple[str, ...]
 
 
+class _Storage(SimulatedStorage):
+    """Remembers what became of the pipeline record: whether it was removed (None), or what it told to do."""
+
+    def __init__(self, clock: VirtualClock, order: Order) -> None:
+        super().__init__(clock, order)
+        self.recorded: list[Unfinished | None] = []
+
+    def rename(self, machine: str, *names: tuple[int, str, int | None]) -> None:
+        super().rename(machine, *names)
+        for _, name, number in names:
+            if name == RECORD_FILE_NAME:
+                data = None if number is None else self.node(number).data
+                self.recorded.append(
+                    None if data is None else msgspec.json.decode(data, type=PipelineRecord).unfinished
+                )
+
+
 class _Observer(SimulatedDisk):
     """Sees what is there; none of it is an operation of anybody."""
 
@@ -111,7 +135,7 @@ class _Trial:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule, self.setting = schedule, schedule.setting
         self.clock = VirtualClock()
-        self.storage = SimulatedStorage(self.clock, self.setting.order)
+        self.storage = _Storage(self.clock, self.setting.order)
         self.machines = Machines(self.clock)
         self.world = World(self.setting, self.clock, self.machines, make_disk=self._disk)
         self.observer = _Observer(self.storage, "observer", "nowhere")
@@ -120,7 +144,7 @@ class _Trial:
             compact_interval=self.setting.compact_interval,
             files_written=self.setting.files_written,
         )
-        self.joined = self.must_be_fresh = False
+        self.joined = False
         self.run: Run | None = None
         self.old: Run | None = None
         self.queries: dict[Query, StartedQuery] = {}
@@ -350,8 +374,12 @@ class _Trial:
 
     def _begin(self, after: str = "killed", *, fresh: bool = False, anew: Collection[Query] = ()) -> None:
         """A new run, which starts every query."""
-        if fresh or anew or self.must_be_fresh:
-            after = "ended"
+        fresh = fresh or self._is_half_cleared()
+        if (fresh or anew) and self._damaged_sinks():
+            fresh, anew = False, ()
+            self.say("a sink is damaged: nothing is given up")
+        if fresh or anew:
+            after = "ended" if self._depth < 2 else after
             self._end_queries()
         if (before := self.run) is not None:
             if after == "killed":
@@ -366,24 +394,27 @@ class _Trial:
         machine = "m0" if before is None else before.disk.machine
         if after == "overtaken":
             machine = {"m0": "m1", "m1": "m0"}[machine]
-        fresh = fresh or self.must_be_fresh
         queries = runs_in(self.setting, joined=self.joined)
         anew = queries if fresh else anew
-        before_epochs = {query: self._epoch(query) for query in anew}
-        missing = {query: set[str]() if READS[query] in anew else self._gone(query) for query in anew}
-        base = {query: self._in_sink(query) for query in anew if query in IN_SINKS}
+        epochs, known = {query: self._epoch(query) for query in anew}, len(self.storage.recorded)
+        begun = {
+            query: _Rows(
+                self._in_sink(query) if query in IN_SINKS else Counter(),
+                set() if READS[query] in anew else self._gone(query),
+                {},
+            )
+            for query in anew
+        }
         run = Run(self.world, self._disk(f"run {self._runs}", machine), queries)
         was_beginning, self._beginning = self._beginning, True
-        standby = self.old is not None  # which still holds it
+        standby = self.old is not None  # which may still hold it
         done = self._by(run, lambda run: run.begin(standby=standby, fresh=fresh, anew=() if fresh else anew))
         self._beginning = was_beginning
+        cut = self._cut is not None
         if self._cut is not None:
             self._power_cut(self._cut)
-        if fresh:
-            self.must_be_fresh = not done and (self.must_be_fresh or self._is_cleared(before_epochs))
-        if anew and (done if fresh else self._has_begun_anew(before_epochs)):
-            for query in anew:
-                self.rows[query] = _Rows(base.get(query, Counter()), missing[query], {})
+        if self._has_begun_anew(self.storage.recorded[known:], epochs, fresh=fresh, cut=cut):
+            self.rows.update(begun)
         if self.joined and "e" not in self._joined_at and self._is_registered("e", "a"):
             self._joined_at.add("e")
             self.rows["e"].missing = self._gone("e")
@@ -413,14 +444,23 @@ class _Trial:
         owned = newest_owned(ROOT, self.observer)
         return 0 if owned is None else newest_number(owned.checkpoints / query, self.observer)
 
-    def _has_begun_anew(self, epochs: dict[Query, int]) -> bool:
-        record = read_record(ROOT, self.observer)
-        decided = record is not None and bool(record.unfinished)
-        return decided or any(self._epoch(query) > epoch for query, epoch in epochs.items())
+    def _has_begun_anew(
+        self, recorded: Sequence[Unfinished | None], epochs: dict[Query, int], *, fresh: bool, cut: bool
+    ) -> bool:
+        """Whether what the run was asked to forget is forgotten, or will be by whoever comes next."""
+        if fresh:
+            decided = None in recorded and read_record(ROOT, self.observer) is not None
+        else:
+            decided = any(todo is not None and set(todo.retire) & set(epochs) for todo in recorded)
+        if decided and cut:
+            record = read_record(ROOT, self.observer)
+            under_way = record is not None and bool(record.unfinished)
+            return under_way or any(self._epoch(query) > epoch for query, epoch in epochs.items())
+        return decided
 
-    def _is_cleared(self, epochs: dict[Query, int]) -> bool:
-        there = read_record(ROOT, self.observer) is not None
-        return not there or any(self._epoch(query) > epoch for query, epoch in epochs.items())
+    def _is_half_cleared(self) -> bool:
+        """Such a storage is refused unless it is cleared as a whole."""
+        return bool(self.storage.recorded) and read_record(ROOT, self.observer) is None
 
     def _note(self, channel: str) -> dict[str, object] | None:
         owned = newest_owned(ROOT, self.observer)
@@ -460,6 +500,14 @@ class _Trial:
         if self.observer.look(sink_folder(query)) is None:
             return Counter()
         return Counter(FileSink(self.observer, sink_folder(query), self.options).delivered())
+
+    def _damaged_sinks(self) -> bool:
+        try:
+            for query in IN_SINKS:
+                self._in_sink(query)
+        except (SparkFailure, OSError, KeyError):
+            return True
+        return False
 
     def _tables(self) -> list[Query]:
         return [query for query in runs_in(self.setting, joined=self.joined) if query not in IN_SINKS]
@@ -544,7 +592,7 @@ class _Trial:
             files_per_batch=_CATCHES_UP,
             files_written=self.options.files_written,
         )
-        if self.run is None or self.must_be_fresh:
+        if self.run is None or self._is_half_cleared():
             self._begin()
         if self.run is None:
             self._refused(self.refusal)

@@ -22,6 +22,7 @@ import json
 import os.path
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -349,12 +350,13 @@ class FileChannel(ChannelLog):
                 for number, batch in enumerate(stream_logs.committed_source_batches(checkpoint, self._disk)):
                     if batch is not None and batch >= 0:  # else there is no log, or nothing in it
                         logs[f"{number} of {reader}"] = checkpoint / "sources" / str(number)
+        rewrite = partial(self._owned.replace, on_disk=True)  # over a log that was, as Spark's are
         for name, log in logs.items():
             doubtful = note["doubtful"].setdefault(name, [])
             doubtful += [[stream_logs.last_batch(log, self._disk), path] for path in note["trimming"]]
             try:
                 note["doubtful"][name] = stream_logs.settle_dropped(
-                    log, doubtful, self._owned.replace, self._disk, spare_newest=name != _SINK_LOG
+                    log, doubtful, rewrite, self._disk, spare_newest=name != _SINK_LOG
                 )
             except EngineError:  # a reader's: its entries stay in doubt until it can be read
                 if name == _SINK_LOG:
