@@ -578,6 +578,20 @@ class _Trial:
 
     def _check_trimmed(self, trimmed: dict[Query, set[str]]) -> None:
         """What is no longer in a table is on disk wherever it was read."""
+        for query in runs_in(self.setting, joined="e" in self._joined_at):
+            if (writer := READS[query]) is None or not (gone := trimmed.get(writer, set())):
+                continue
+            folder = sink_folder(query) if query in IN_SINKS else ROOT / "channels" / dataset_of(query) / query
+            there = set(trimmed.get(query, ()))
+            for name in self.observer.list(folder):
+                if name.endswith(".parquet"):
+                    with contextlib.suppress(SparkFailure):
+                        there.update(rows_of(self.observer.read(folder / name).data, folder / name))
+            needed = (row + side for row in gone - self.rows[query].missing for side in SIDES[query])
+            if lost := sorted(set(needed) - there):
+                raise Violated(
+                    "what is removed is on disk elsewhere", f"{dataset_of(query)} has lost {lost[:3]} of {writer}"
+                )
 
     # The end
 

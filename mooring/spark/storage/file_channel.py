@@ -89,6 +89,8 @@ class FileChannel(ChannelLog):
         self.merges.now_s = self.ages.now_s
         self._entries_when_planned = 0
         self.holds = Holds()
+        self.secure: Callable[[str], None] = lambda reader: None
+        """Called with each reader before files go that it has committed: what it made of them must last."""
 
     @property
     def sink_log(self) -> Path:
@@ -218,6 +220,8 @@ class FileChannel(ChannelLog):
         for entry in doomed:
             self._refuse_outside(entry.path)
         if doomed:
+            for reader in note["readers"]:
+                self.secure(reader)
             note["start"] += sum(entry.items for entry in doomed)
             if self._keep.age_s is not None:
                 aged = note.setdefault("aged", {"items": 0, "bytes": 0})
