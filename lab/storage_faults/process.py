@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import secrets
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -210,8 +210,18 @@ class Run:
         self.sites: dict[str, str] = {}
         self.moves = 0
 
-    def begin(self, *, standby: bool, fresh: bool = False, anew: Collection[Query] = ()) -> None:
-        """Own the storage and bring it to what the pipeline is, as shipped runs do before they start."""
+    def begin(
+        self,
+        *,
+        standby: bool,
+        fresh: bool = False,
+        anew: Collection[Query] = (),
+        give_up: Callable[[], None] | None = None,
+    ) -> None:
+        """Own the storage and bring it to what the pipeline is, as shipped runs do before they start.
+
+        `give_up` is called before anything stored is forgotten, to end all queries there are.
+        """
         world, disk, project = self.world, self.disk, project_of(self.world.setting)
         root = replace(project.storage_root, disk=disk)
         format_of(ROOT, disk)
@@ -223,6 +233,8 @@ class Run:
         self.own = own
         stamp_format(ROOT, partial(own.owned.replace, on_disk=True), disk)
         self._read_journal()
+        if give_up is not None:
+            give_up()
         if fresh:
             forget_everything(project, own.owned)
         root.create()

@@ -131,6 +131,18 @@ class _Rows:
     """Rows that were in the table -> when they were first seen there, by a clock that only goes forward."""
 
 
+@dataclass
+class _GivenUp:
+    """Before what is stored is given up: what it comes to then, and how it can be told that it was."""
+
+    rows: dict[Query, _Rows]
+    epochs: dict[Query, int]
+    known: int
+    """Of what the record has told."""
+    cleared: bool
+    """The record had gone before."""
+
+
 class _Trial:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule, self.setting = schedule, schedule.setting
@@ -307,6 +319,7 @@ class _Trial:
             query.step()
         if query.disk.stopped:
             query.alive = False
+        self._look_at_rows(query.query)
         if not query.alive:
             self.leftovers = [each for each in self.leftovers if each is not query]
             self.say(f"{query.name} ends: {query.failure or 'stopped'}")
@@ -380,7 +393,6 @@ class _Trial:
             self.say("a sink is damaged: nothing is given up")
         if fresh or anew:
             after = "ended" if self._depth < 2 else after
-            self._end_queries()
         if (before := self.run) is not None:
             if after == "killed":
                 before.disk.stop()
@@ -396,25 +408,27 @@ class _Trial:
             machine = {"m0": "m1", "m1": "m0"}[machine]
         queries = runs_in(self.setting, joined=self.joined)
         anew = queries if fresh else anew
-        epochs, known = {query: self._epoch(query) for query in anew}, len(self.storage.recorded)
-        begun = {
-            query: _Rows(
-                self._in_sink(query) if query in IN_SINKS else Counter(),
-                set() if READS[query] in anew else self._gone(query),
-                {},
-            )
-            for query in anew
-        }
         run = Run(self.world, self._disk(f"run {self._runs}", machine), queries)
+        given_up: list[_GivenUp] = []
+
+        def give_up() -> None:
+            self._end_queries(run)
+            given_up.append(self._given_up(anew))
+
         was_beginning, self._beginning = self._beginning, True
         standby = self.old is not None  # which may still hold it
-        done = self._by(run, lambda run: run.begin(standby=standby, fresh=fresh, anew=() if fresh else anew))
+        done = self._by(
+            run,
+            lambda run: run.begin(
+                standby=standby, fresh=fresh, anew=() if fresh else anew, give_up=give_up if anew else None
+            ),
+        )
         self._beginning = was_beginning
         cut = self._cut is not None
         if self._cut is not None:
             self._power_cut(self._cut)
-        if self._has_begun_anew(self.storage.recorded[known:], epochs, fresh=fresh, cut=cut):
-            self.rows.update(begun)
+        if given_up and self._is_given_up(given_up[0], fresh=fresh, cut=cut):
+            self.rows.update(given_up[0].rows)
         if self.joined and "e" not in self._joined_at and self._is_registered("e", "a"):
             self._joined_at.add("e")
             self.rows["e"].missing = self._gone("e")
@@ -428,15 +442,16 @@ class _Trial:
 
     _joined_at: set[Query]
 
-    def _end_queries(self) -> None:
+    def _end_queries(self, run: Run) -> None:
         """As a run does before it gives up what is stored; it is refused where one cannot be reached."""
         for query in (*self.queries.values(), *self.leftovers):
             query.disk.stop()
         self.queries.clear()
         self.leftovers.clear()
-        if self.old is not None:
-            self.old.disk.stop()
-            self.old = None
+        for other in (self.run, self.old):
+            if other is not None and other is not run:
+                other.disk.stop()
+        self.run = self.old = None
 
     # What is there
 
@@ -444,18 +459,26 @@ class _Trial:
         owned = newest_owned(ROOT, self.observer)
         return 0 if owned is None else newest_number(owned.checkpoints / query, self.observer)
 
-    def _has_begun_anew(
-        self, recorded: Sequence[Unfinished | None], epochs: dict[Query, int], *, fresh: bool, cut: bool
-    ) -> bool:
+    def _given_up(self, queries: Collection[Query]) -> _GivenUp:
+        """How it is before."""
+        rows = {}
+        for query in queries:
+            base = self._in_sink(query) if query in IN_SINKS else Counter[str]()
+            gone = set[str]() if READS[query] in queries else self._gone(query)
+            rows[query] = _Rows(base, gone, {})
+        epochs = {query: self._epoch(query) for query in queries}
+        return _GivenUp(rows, epochs, len(self.storage.recorded), cleared=self._is_half_cleared())
+
+    def _is_given_up(self, before: _GivenUp, *, fresh: bool, cut: bool) -> bool:
         """Whether what the run was asked to forget is forgotten, or will be by whoever comes next."""
+        recorded, record = self.storage.recorded[before.known :], read_record(ROOT, self.observer)
         if fresh:
-            decided = None in recorded and read_record(ROOT, self.observer) is not None
+            decided = (before.cleared or None in recorded) and record is not None
         else:
-            decided = any(todo is not None and set(todo.retire) & set(epochs) for todo in recorded)
+            decided = any(todo is not None and set(todo.retire) & set(before.epochs) for todo in recorded)
         if decided and cut:
-            record = read_record(ROOT, self.observer)
             under_way = record is not None and bool(record.unfinished)
-            return under_way or any(self._epoch(query) > epoch for query, epoch in epochs.items())
+            return under_way or any(self._epoch(query) > epoch for query, epoch in before.epochs.items())
         return decided
 
     def _is_half_cleared(self) -> bool:
@@ -515,11 +538,11 @@ class _Trial:
     def _keep(self, query: Query) -> str:
         return {"a": self.setting.keep_a, "b": self.setting.keep_b}.get(query, "all")
 
-    def _look_at_rows(self) -> None:
+    def _look_at_rows(self, *queries: Query) -> None:
         """Before anything may be removed."""
         now_s = self.clock.monotonic_s()
-        for query in self._tables():
-            if self._keep(query) != "all":
+        for query in queries or self._tables():
+            if self._keep(query) != "all" and query not in IN_SINKS:
                 with contextlib.suppress(SparkFailure, OSError, KeyError):
                     for row in self._stored(query):
                         self.rows[query].seen.setdefault(row, now_s)
