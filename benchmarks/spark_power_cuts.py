@@ -29,7 +29,6 @@ import math
 import os
 import random
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -223,14 +222,7 @@ class Chain:
         )
 
     def kill(self) -> None:
-        """Everything that has to do with the project, by its id."""
-        while pids := self.user.processes():
-            for pid in pids:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            if self._process is not None:
-                self._process.wait()
-            time.sleep(0.1)
+        self.user.kill(*([] if self._process is None else [self._process]))
 
     def finish(self, patience_s: float = SETTLED_S) -> dict[str, str]:
         """No more rows; returns what is wrong with each table in the end."""
@@ -334,7 +326,7 @@ def measure(failures: list[int], words: Sequence[str]) -> Iterator[ResultTable |
         failures.append(arguments.seed)
         return
     triggers = arguments.trigger
-    most = -(-arguments.cuts // max(len(kinds), len(triggers)))
+    most = -(-arguments.cuts // (len(kinds) * len(triggers)))
     rows, done, seed = list[dict[str, Value]](), 0, arguments.seed
     while done < arguments.cuts:
         kind = kinds[len(rows) % len(kinds)]
