@@ -29,9 +29,11 @@ class LoopDisk:
     image: Path
     folder: Path
     """Where it is mounted."""
+    kind: str
 
     def mount(self) -> None:
-        _run("mount", "-o", "loop", str(self.image), str(self.folder))
+        options = "loop,nouuid" if self.kind == "xfs" else "loop"
+        _run("mount", "-o", options, str(self.image), str(self.folder))
 
     def cut(self) -> None:
         """From now on nothing is written; whoever tries gets EIO."""
@@ -40,6 +42,17 @@ class LoopDisk:
             fcntl.ioctl(handle, SHUT_DOWN, WITHOUT_LOG)
         finally:
             os.close(handle)
+
+    def restore(self) -> None:
+        """Mount what the cut has left. Nothing of ours may use it any more.
+
+        A copy: whoever made a mount namespace meanwhile may still hold the one that was shut down.
+        """
+        self.unmount()
+        copied = self.image.with_name("copy")
+        _run("cp", "--sparse=always", str(self.image), str(copied))
+        copied.replace(self.image)
+        self.mount()
 
     def is_mounted(self) -> bool:
         """By the kernel's list: nothing on a disk without power answers, its root neither."""
@@ -69,6 +82,7 @@ def why_not(kind: str = "ext4") -> str | None:
         try:
             with loop_disk(Path(folder), kind) as disk:
                 disk.cut()
+                disk.restore()
         except (RuntimeError, OSError) as refused:
             return f"no {kind} in a file, or none that can be shut down: {refused}"
     return None
@@ -77,7 +91,7 @@ def why_not(kind: str = "ext4") -> str | None:
 @contextlib.contextmanager
 def loop_disk(folder: Path, kind: str = "ext4", at: str = "disk") -> Iterator[LoopDisk]:
     """Mounted at `folder`/`at`. RuntimeError if this machine does not allow it."""
-    disk = LoopDisk(folder / "image", folder / at)
+    disk = LoopDisk(folder / "image", folder / at, kind)
     disk.folder.mkdir()
     with disk.image.open("wb") as image:
         image.truncate(SIZE_MB << 20)

@@ -198,12 +198,11 @@ class Chain:
         time.sleep(max(0.0, until - time.monotonic()))
 
     def move(self) -> None:
-        placement = dict(self.user.status()["placement"])
-        movable = [name for name in placement if not name.endswith(":ingest")]
-        if movable:
-            name = self.draw.choice(sorted(movable))
-            placement[name] = next(site for site in SITES if site != placement[name])
-            with contextlib.suppress(RuntimeError, OSError, ValueError):
+        with contextlib.suppress(RuntimeError, OSError, ValueError):  # the power may go meanwhile
+            placement = dict(self.user.status()["placement"])
+            if movable := sorted(name for name in placement if not name.endswith(":ingest")):
+                name = self.draw.choice(movable)
+                placement[name] = next(site for site in SITES if site != placement[name])
                 plan = self.landing.parent / "plan.json"
                 plan.write_text(json.dumps({"placement": placement}))
                 answer = self.user.mooring("moves", str(self.folder), "--to", str(plan), "--apply")
@@ -213,8 +212,7 @@ class Chain:
         """The power goes and comes back; returns how many files of Spark's logs and state are empty since."""
         self.disk.cut()
         self.kill()
-        self.disk.unmount()
-        self.disk.mount()
+        self.disk.restore()
         return sum(
             path.is_file() and path.stat().st_size == 0 and not LOGGED.isdisjoint(path.parts[:-1])
             for path in self.folder.rglob("*")
@@ -295,7 +293,8 @@ def chain_of_cuts(
         finally:
             chain.kill()
         if failure or wrong:
-            shutil.copytree(chain.folder, root / "kept", symlinks=True, ignore_dangling_symlinks=True)
+            with contextlib.suppress(OSError):  # whatever can be read
+                shutil.copytree(chain.folder, root / "kept", symlinks=True, ignore_dangling_symlinks=True)
             print(f"kept: {root}", file=sys.stderr, flush=True)
     well, again = not failure and not wrong, [taken for taken in starts if taken is not None]
     if well:

@@ -113,8 +113,7 @@ def test_after_a_power_cut_a_run_goes_on_by_itself_and_every_row_is_there_once(
         user.wait(lambda: len(sunk(project)) > before, "one more batch")
         disk.cut()
         user.kill(run)
-        disk.unmount()
-        disk.mount()
+        disk.restore()
         run = user.begin()
         before = landing.offered
         user.wait(lambda: len(sunk(project)) > before and len(kept(project)) > before, "rows after the cut")
