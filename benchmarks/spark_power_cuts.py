@@ -189,7 +189,8 @@ class Chain:
         return len(status["fragments"]) >= FLOWS and not status["troubles"]
 
     def load(self, for_s: float) -> None:
-        """Let it run and move fragments about."""
+        """Let it run and move fragments about: one whole move, then as many as come about."""
+        self.move()
         until = time.monotonic() + for_s
         while (left := until - time.monotonic()) > 3.0:
             mover = threading.Thread(target=self.move, daemon=True)
@@ -242,6 +243,11 @@ class Chain:
             "counted": self.windows_wrong(),
         }
 
+    def merged(self) -> int:
+        """Files of kept tables that stand for several."""
+        logs = self.storage.glob("channels/*/*/_spark_metadata")
+        return sum(entry.items > 1 for log in logs for entry in stream_logs.sink_entries(log))
+
     def ledger(self) -> Counter[int]:
         log = self.folder / "out" / "ledger" / "_spark_metadata"
         numbers: Counter[int] = Counter()
@@ -274,6 +280,7 @@ def chain_of_cuts(
     began, failure, at = time.monotonic(), "", 0
     empty, starts = list[int](), list[float | None]()
     wrong: dict[str, str] = {}
+    merged: int | None = None
     with loop_disk(root, kind) as disk:
         chain = Chain(root, disk, trigger_s, seed, fast=fast)
         chain.feeder.start()
@@ -287,6 +294,7 @@ def chain_of_cuts(
                 told = f"  cut {at}: {empty[-1]} empty logs, runs after {starts[-1] or math.nan:.0f} s"
                 print(told, file=sys.stderr, flush=True)
             wrong = chain.finish()
+            merged = chain.merged()
         except (RuntimeError, OSError) as broken:
             failure = str(broken).splitlines()[0]
             print(f"{failure}: {chain.said}", file=sys.stderr, flush=True)
@@ -306,6 +314,7 @@ def chain_of_cuts(
         "durability": "fast" if fast else "durable",
         "cuts": at,
         "moves": chain.moves,
+        "merged_files": merged,
         "rows": len(chain.feeder.offered),
         "empty_logs": sum(empty),
         "while_starting": starts[:-1].count(None),
