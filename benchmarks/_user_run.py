@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -61,6 +62,18 @@ class UserRun:
 
     def stop(self, patience_s: float = PATIENCE_S) -> None:
         self.mooring("stop", str(self.folder), patience_s=patience_s)
+
+    def kill(self, *begun: subprocess.Popen[bytes]) -> None:
+        """Everything that has to do with the project, by its id."""
+        while pids := self.processes():
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            for each in begun:
+                each.wait()
+            time.sleep(0.1)
+        for each in begun:
+            each.wait()
 
     def pid(self) -> int:
         """Of the process that runs the project."""
