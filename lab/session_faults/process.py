@@ -358,8 +358,8 @@ class _Box(Tray):
 
     def reply(self, name: str, answer: Mapping[str, object]) -> None:
         process = self._process
-        if answer["state"] in ("done", "failed", "aborted") and not process.own_newest():
-            what = f"process {process.number} says how a list ended: {answer['state']}"
+        if answer["state"] != "running" and not process.own_newest():
+            what = f"process {process.number} answers a request: {answer['state']}"
             raise Violated("an overtaken process changes nothing", what)
         self._all.reply(name, answer)
 

@@ -20,7 +20,7 @@ from mooring.controller.move_desk import MoveDesk
 from mooring.controller.replacement import bound_fragments, replace_lost, shares_with
 from mooring.deployment.moves import Move, ordered_moves
 from mooring.deployment.requests import LeaveRequest, ReturnRequest, SiteRequest, shown_asker
-from mooring.errors import InfeasibleError, InputError, MooringError
+from mooring.errors import InfeasibleError, InputError, MooringError, OvertakenError
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
 
@@ -145,6 +145,8 @@ class LeftSites:
                     self._leave(request)
                 case ReturnRequest():
                     self._return(request)
+        except OvertakenError:
+            raise
         except MooringError as refusal:
             self._desk.answer(request.id, "refused", why=str(refusal))
 

@@ -225,7 +225,11 @@ class MoveDesk:
         return None
 
     def _reply(self, name: str, answer: Mapping[str, Any]) -> None:
-        """Nobody waits at the mailbox for what was asked from within."""
+        """Nobody waits at the mailbox for what was asked from within. The last word on a request is the
+        owner's: one that was overtaken does not know what has become of it.
+        """
+        if answer["state"] != "running":
+            self.parts.refuse_overtaken()
         if name != _FROM_WITHIN:
             self.mailbox.reply(name, answer)
 
