@@ -24,11 +24,12 @@ from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.deciding.surveyor import SurveyOptions
 from mooring.controller.journal import Journal
 from mooring.controller.ledger import LedgerEntry
-from mooring.controller.left_sites import LeftSites
+from mooring.controller.left_sites import DrainedSites
 from mooring.controller.looks import Book, Look
 from mooring.controller.move_desk import MoveDesk
 from mooring.controller.recovery import Incident, Recovery, RecoveryOptions
 from mooring.controller.replacement import replace_lost
+from mooring.controller.run_state import MovesUnderWay, RunState
 from mooring.controller.supervision import Reviver, Supervisor
 from mooring.deployment.carry_out import carry_out
 from mooring.deployment.clock import Clock
@@ -82,13 +83,13 @@ class RunSession:
         none is given. `alive` is called with every turn, and ends the run by an error if it
         is another one's by now.
         """
-        self.problem, self.engine, self.clock = problem, engine, clock
+        self.state, self.engine, self.clock = RunState(problem), engine, clock
         self.journal, self.book = journal, book
-        self._reviver, self._replan, self._alive = reviver, replan, alive
+        self._replan, self._alive, self._options = replan, alive, options or SessionOptions()
         self.parts = Parts(self.note, clock.monotonic_s, alive)
         self.desk = MoveDesk(
+            self.state,
             engine,
-            problem,
             journal,
             mailbox,
             carrier or AtOnce(),
@@ -96,14 +97,12 @@ class RunSession:
             moved=self._publish_placement,
             done=self._moved,
             parts=self.parts,
-            whole=self.placement,
-            lost_sites=lambda: {**self.left_sites.reasons, **self.supervisor.recovery.lost},
             begun=lambda moves, asked_by: self.adaptation.asked_for(moves, asked_by, clock.now_s()),
             on_dismiss=self._dismissed,
-            on_site=lambda request: self.left_sites.serve(request),
+            on_site=lambda request: self.drains.serve(request),
         )
         self.adaptation = Adaptation(
-            problem,
+            self.state,
             decider or HeadroomDecider(),
             self.desk,
             act,
@@ -114,16 +113,25 @@ class RunSession:
             note=self._note_entry,
             parts=self.parts,
         )
-        self.left_sites = LeftSites(
-            problem,
+        self.drains = DrainedSites(
+            self.state,
             journal,
             self.desk,
-            picture=lambda: self.adaptation.picture,
             where=self.placement,
-            lost=lambda: self.supervisor.recovery.lost,
             replan=self._planned,
             stand_still=self._stand_still,
             tell=self.note,
+        )
+        recovery = Recovery(self.state, self._replaced, self._options.recovery, self._tell)
+        self.supervisor = Supervisor(
+            self.state,
+            engine,
+            recovery,
+            reviver,
+            changed=self._recovered,
+            noticed=self._noticed,
+            alive=self._sign,
+            parts=self.parts,
         )
         self.watchers: list[Callable[[Look], None]] = []
         self.edit = ""
@@ -131,9 +139,6 @@ class RunSession:
         self.chores: dict[str, Callable[[], object]] = {}
         """What else is done with every turn, by what it is called where it fails."""
         self._evaluator = Evaluator(problem)
-        self._options = options or SessionOptions()
-        self._supervisor: Supervisor | None = None
-        self._resting: set[str] = set()
         self._unnoted: dict[str, str] = {}
         """Fragments that were started elsewhere, while the journal does not know."""
         self._first_at: dict[str, str] = {}
@@ -142,7 +147,7 @@ class RunSession:
         """What could not be measured at the last look."""
         self._untold = ""
         """Why the last thing that happened could not be reported."""
-        self._list_shown: Mapping[str, object] | None = None
+        self._list_shown: MovesUnderWay | None = None
         self._made_s = clock.monotonic_s()  # what happens is dated from here on, as the engine's looks are
         self._began_s = self._next_look_s = self._next_trim_s = self._made_s
 
@@ -152,29 +157,15 @@ class RunSession:
         """Carry out a placement, and look after it from now on. Where `starts` names fragments, the others
         are idle until recovery is told to release them. Nothing starts at a site that is kept empty.
         """
-        sites, left = placement.by_fragment(), self.left_sites.reasons
-        begun = {name for name, at in sites.items() if at not in left and (starts is None or name in starts)}
+        sites, drained = placement.by_fragment(), self.state.drained
+        begun = {
+            name for name, at in sites.items() if at not in drained and (starts is None or name in starts)
+        }
         carry_out(self.engine, placement, begun)
         self.journal.note_placement(sites, why)
         self._began_s = self._next_look_s = self._next_trim_s = self.clock.monotonic_s()
         self._first_at = {name: at for name, at in sites.items() if starts is not None and name not in starts}
-        recovery = Recovery(
-            sites,
-            self._replaced,
-            self._options.recovery,
-            self._tell,
-            idle=tuple(self._first_at),
-            left=left,
-        )
-        self._supervisor = Supervisor(
-            self.engine,
-            recovery,
-            self._reviver,
-            changed=self._recovered,
-            noticed=self._noticed,
-            alive=self._sign,
-            parts=self.parts,
-        )
+        self.supervisor.recovery.begin(sites, idle=tuple(self._first_at))
 
     def run(self, over: Callable[[float], bool]) -> None:
         """Turn after turn until `over`, given the seconds so far, says so; then a last look. It may be called
@@ -216,7 +207,7 @@ class RunSession:
             "advice", "evaluating the rates", lambda: self._evaluator.evaluate(observation)
         )
         considered = self.parts.do(
-            "advice", "deciding", lambda: self.adaptation.consider(observation, self._busy())
+            "advice", "deciding", lambda: self.adaptation.consider(observation, self.state.busy)
         ) or Considered(None, (), f"deciding failed: {self.troubles().get('advice: deciding', '')}")
         adapting = self.parts.do(
             "publishing", "showing what is proposed", lambda: self.adaptation.as_json(considered)
@@ -225,9 +216,9 @@ class RunSession:
             observation,
             evaluation or Evaluation({}),
             considered,
-            self.desk.under_way(),
+            self._shown_moves(),
             adapting or {},
-            dict(self.left_sites.left),
+            dict(self.state.drained),
             self.clock.monotonic_s() - began_s,
             self.edit,
         )
@@ -249,8 +240,8 @@ class RunSession:
             measured or Measurement(at_s=self.clock.now_s(), seconds=0.0),
             self.troubles(),
             self.placement(),
-            frozenset({*self.supervisor.recovery.lost, *self.left_sites.left}),
-            frozenset(self._resting),
+            frozenset({*self.state.lost, *self.state.drained}),
+            self.state.resting,
         )
 
     def apply(self, look: Look) -> None:
@@ -262,21 +253,16 @@ class RunSession:
 
     # What else there is to know
 
-    @property
-    def supervisor(self) -> Supervisor:
-        assert self._supervisor is not None, "the session has not been started"
-        return self._supervisor
-
     def troubles(self) -> dict[str, str]:
         """What is not as it should be, by the fragment, site or channel concerned."""
         found = self.supervisor.troubles()
         if self._untold:
             found["publishing: reporting what happens"] = self._untold
-        return {what: why for what, why in found.items() if what not in self._resting}
+        return {what: why for what, why in found.items() if what not in self.state.resting}
 
     def placement(self) -> FragmentSites:
         """Where everything runs, or should: recovery learns of moves a little later."""
-        return FragmentSites({**self.supervisor.recovery.placement, **self.engine.homes()})
+        return self.state.placement(self.engine.homes())
 
     # What changes while it runs
 
@@ -284,8 +270,8 @@ class RunSession:
         """The same problem with further sites behind those that were known, or over another network. New
         sites count as lost until they are up.
         """
-        added = [site.name for site in problem.sites if site.name not in self.problem.site_index]
-        self.problem = self.desk.problem = self.left_sites.problem = problem
+        added = [site.name for site in problem.sites if site.name not in self.state.problem.site_index]
+        self.state.problem = problem
         self.adaptation.adopt(problem)
         self._evaluator = Evaluator(problem)
         for site in added:
@@ -306,18 +292,11 @@ class RunSession:
 
     def rest(self, fragments: Collection[str], why: str) -> None:
         """Stop fragments on purpose; they stay where they are, and nothing starts them until they wake."""
-        for fragment in fragments:
-            self._sign()
-            if not self.engine.is_idle(fragment):
-                self.engine.stop(fragment)
-            self.supervisor.recovery.hold(fragment, why)
-        self._resting |= set(fragments)
+        self.supervisor.rest(fragments, why)
 
     def wake(self, fragments: Collection[str]) -> None:
         """Have resting fragments started again, at their site or, if that is lost, elsewhere."""
-        for fragment in fragments:
-            self.supervisor.recovery.release(fragment, self.clock.monotonic_s())
-        self._resting -= set(fragments)
+        self.supervisor.wake(fragments, self.clock.monotonic_s())
 
     # Inside
 
@@ -337,14 +316,14 @@ class RunSession:
         self.parts.do("measurement", "looking at the run", self.look)
 
     def _replaced(self, sites: FragmentSites, lost: Collection[str]) -> FragmentSites:
-        seen = self.parts.do("advice", "going by the measured rates", lambda: self.adaptation.as_seen)
+        seen = self.parts.do("advice", "going by the measured rates", lambda: self.state.problem_as_seen)
         try:
-            return replace_lost(seen or self.problem, sites, lost, self._planned)
+            return replace_lost(seen or self.state.problem, sites, lost, self._planned)
         except (MooringError, OvertakenError):
             raise
         except Exception as failure:  # what was measured fits no load model: go by what the problem states
             self.parts.failed("advice", "going by the measured rates", failure)
-            return replace_lost(self.problem, sites, lost, self._planned)
+            return replace_lost(self.state.problem, sites, lost, self._planned)
 
     def _planned(self, problem: Problem) -> Placement:
         """By the policy; one that raises what it should not is reported, and taken for one without a plan."""
@@ -358,11 +337,7 @@ class RunSession:
 
     def _stand_still(self, site: str, fragments: Collection[str]) -> None:
         """Stop what may run nowhere else; it waits until its site is used again."""
-        for fragment in fragments:
-            self._sign()
-            if not self.engine.is_idle(fragment):
-                self.engine.stop(fragment)
-        self.supervisor.recovery.site_emptied(site, self.clock.monotonic_s())
+        self.supervisor.stand_still(site, fragments, self.clock.monotonic_s())
 
     def _recovered(self, started: FragmentSites) -> None:
         """All that was due has been started."""
@@ -412,17 +387,8 @@ class RunSession:
         """What a list promised and what came of it. A journal without room is no reason to stop."""
         self._data_plane("writing the ledger", lambda: self.journal.append("ledger", **entry.as_json()))
 
-    def _busy(self) -> str:
-        """What nothing else may interfere with: a list of moves, or a fault that recovery is answering."""
-        if self.desk.busy:
-            return "a list of moves is being carried out"
-        recovery = self.supervisor.recovery
-        due = [
-            name
-            for name, site in recovery.placement.items()
-            if recovery.state_of(name) == "waiting" and not recovery.is_closed(site)
-        ]
-        return f"recovery starts {', '.join(due[:3])}" if due else ""
+    def _shown_moves(self) -> Mapping[str, object] | None:
+        return None if self.state.moves is None else self.state.moves.as_json()
 
     def _serve(self) -> None:
         if self.desk.serve():
@@ -430,7 +396,7 @@ class RunSession:
 
     def _show_list(self) -> None:
         """How far the list under way is, as soon as that changes."""
-        if (now := self.desk.under_way()) != self._list_shown:
+        if (now := self.state.moves) != self._list_shown:
             self._list_shown = now
             self._noticed()
 
@@ -444,7 +410,7 @@ class RunSession:
             self._data_plane("answering requests", self._serve)
             self._show_list()
             self.clock.sleep(self._options.tick_s)
-        if (left := self.desk.under_way()) is not None:
+        if (left := self._shown_moves()) is not None:
             self.desk.abandon()
             what = f"the move of {left.get('fragment')} to {left.get('to')} is not waited for any longer"
             self._tell(Incident(self.clock.monotonic_s(), f"{what}: the next run decides by the journal"))
@@ -452,7 +418,7 @@ class RunSession:
     def _noticed(self) -> None:
         self._publish(
             "amending the status",
-            lambda: self.book.noticed(self.engine.homes(), self.troubles(), self.desk.under_way()),
+            lambda: self.book.noticed(self.engine.homes(), self.troubles(), self._shown_moves()),
         )
 
     def _tell(self, incident: Incident) -> None:

@@ -6,12 +6,13 @@ fragments they touch, and everything else runs on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
 from mooring.controller.recovery import JOINS, Recovery, Start
+from mooring.controller.run_state import RunState
 from mooring.deployment.engine import FallibleEngine
 from mooring.deployment.parts import Parts
 from mooring.errors import EngineError, OvertakenError, SiteLostError, described
@@ -31,6 +32,7 @@ class Reviver(Protocol):
 
 @dataclass
 class Supervisor:
+    state: RunState
     engine: FallibleEngine
     recovery: Recovery
     reviver: Reviver
@@ -47,7 +49,6 @@ class Supervisor:
     parts: Parts = field(default_factory=Parts)
     """Of the run."""
     _batches_at_start: dict[str, int] = field(default_factory=dict)
-    _lost_channels: dict[str, str] = field(default_factory=dict)
     _losses_s: dict[str, list[float]] = field(default_factory=dict)
     _held_back: dict[str, float] = field(default_factory=dict)
     """Site that flaps -> when it is used again."""
@@ -95,7 +96,7 @@ class Supervisor:
     def _inspect(self, now_s: float) -> None:
         found = self.engine.inspect()
         odd = {trouble.fragment: str(trouble.failure) for trouble in found if trouble.unknown}
-        for fragment in self.recovery.placement:
+        for fragment in self.state.where:
             if fragment in odd:
                 self.parts.failed("measurement", f"inspecting {fragment}", odd[fragment])
             else:
@@ -111,23 +112,46 @@ class Supervisor:
                 self.engine.forget(trouble.fragment)
                 self._failed(trouble.fragment, trouble.failure, now_s)
 
+    def rest(self, fragments: Collection[str], why: str) -> None:
+        """Stop fragments on purpose; nothing starts them until they wake."""
+        for fragment in fragments:
+            self._stop(fragment)
+            self.recovery.hold(fragment, why)
+        self.state.resting |= set(fragments)
+
+    def wake(self, fragments: Collection[str], now_s: float) -> None:
+        for fragment in fragments:
+            self.recovery.release(fragment, now_s)
+        self.state.resting -= set(fragments)
+
+    def stand_still(self, site: str, fragments: Collection[str], now_s: float) -> None:
+        """Stop what may run nowhere else; it waits until its site is used again."""
+        for fragment in fragments:
+            self._stop(fragment)
+        self.recovery.site_emptied(site, now_s)
+
+    def _stop(self, fragment: str) -> None:
+        self.alive()
+        if not self.engine.is_idle(fragment):
+            self.engine.stop(fragment)
+
     def expect(self, site: str) -> None:
         """A site joins the run: it is used once it is up."""
-        self.recovery.lost[site] = JOINS
+        self.recovery.close(site, JOINS)
         self.reviver.look_after(site)
 
     def troubles(self) -> dict[str, str]:
         """What is not as it should be, by the fragment, site or channel concerned."""
-        sites = {f"site {name}": f"lost: {why}" for name, why in self.recovery.lost.items()}
+        sites = {f"site {name}": f"lost: {why}" for name, why in self.state.lost.items()}
         for name, said in self.reviver.refusals().items():
             sites[f"site {name}"] = f"lost: {said}"
-        channels = {f"channel {name}": why for name, why in self._lost_channels.items()}
+        channels = {f"channel {name}": why for name, why in self.state.lost_channels.items()}
         return {**sites, **channels, **self.recovery.troubles(), **self.parts.troubles()}
 
     def _compare_notes(self, now_s: float) -> None:
         """A failed move may leave a fragment idle."""
         self._learn_homes()
-        for fragment in self.recovery.placement:
+        for fragment in self.state.where:
             if self.engine.is_idle(fragment) and self.recovery.state_of(fragment) == "running":
                 self.recovery.failed(fragment, "a move left it without a site", now_s)
 
@@ -136,20 +160,20 @@ class Supervisor:
         for fragment, site in self.engine.homes().items():
             if self.engine.in_move(fragment):
                 continue
-            if site in self.recovery.lost:
+            if site in self.state.lost:
                 self.engine.forget(fragment)
-            elif self.recovery.is_at(fragment) != site or self.recovery.state_of(fragment) == "waiting":
+            elif self.state.where[fragment] != site or self.recovery.state_of(fragment) == "waiting":
                 self.recovery.started(fragment, site)
 
     def _lose_site(self, site: str, failure: EngineError, now_s: float) -> None:
-        if site in self.recovery.lost:
+        if site in self.state.lost:
             if self._held_back.pop(site, None) is not None:  # lost again before it was used
                 self._losses_s[site].append(now_s)
                 self.reviver.look_after(site)
             return
         self._losses_s.setdefault(site, []).append(now_s)
         self._learn_homes()
-        for fragment, at in self.recovery.placement.items():
+        for fragment, at in self.state.where.items():
             if at == site and not self.engine.in_move(fragment):
                 self.engine.forget(fragment)
         self.recovery.site_lost(site, str(failure), now_s)
@@ -167,11 +191,12 @@ class Supervisor:
             return
         hold_s = min(options.first_hold_s * 2.0 ** min(len(recent) - 2, 30), options.longest_hold_s)
         self._held_back[site] = now_s + hold_s
-        self.recovery.lost[site] = f"it is back, but was lost {len(recent)} times: not used for {hold_s:g} s"
-        self.recovery.note(now_s, f"the site {site}: {self.recovery.lost[site]}")
+        why = f"it is back, but was lost {len(recent)} times: not used for {hold_s:g} s"
+        self.recovery.close(site, why)
+        self.recovery.note(now_s, f"the site {site}: {why}")
 
     def _start(self, order: Start, now_s: float) -> bool:
-        if order.site in self.recovery.lost:  # since a moment ago
+        if order.site in self.state.lost:  # since a moment ago
             return False
         try:
             self.engine.start(order.fragment, order.site)
@@ -198,7 +223,7 @@ class Supervisor:
         """Stop who writes or reads a channel that lost files, before rows are silently left out."""
         found = self.engine.lost_channels()
         for name, why in found.items():
-            if name not in self._lost_channels:
+            if name not in self.state.lost_channels:
                 users = ", ".join(self.engine.users_of(name))
                 self.recovery.note(
                     now_s,
@@ -215,8 +240,8 @@ class Supervisor:
                         partial(self.engine.stop, fragment, patience_s=0.0),
                     )
                 self.recovery.hold(fragment, f"the channel of {name} is lost: {why}")
-        healed = [name for name in self._lost_channels if name not in found]
-        self._lost_channels = dict(found)
+        healed = [name for name in self.state.lost_channels if name not in found]
+        self.state.lost_channels = dict(found)
         still = {fragment for name in found for fragment in self.engine.users_of(name)}
         for name in healed:
             self.recovery.note(now_s, f"the channel of {name} is there again")

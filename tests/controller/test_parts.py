@@ -215,7 +215,7 @@ def test_a_move_that_raises_anything_is_taken_back_and_answered(
 
 def test_a_request_that_breaks_the_desk_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = started(tmp_path)
-    monkeypatch.setattr(run.session.left_sites, "serve", no_field)
+    monkeypatch.setattr(run.session.drains, "serve", no_field)
     name = run.tray.ask_leave("c")
     pass_s(run, 1.0)
     assert "KeyError" in str((run.tray.answer(name) or {})["why"])

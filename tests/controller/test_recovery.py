@@ -9,9 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.controller.recovery import Recovery, RecoveryOptions, Start
+from mooring.controller.run_state import RunState
 from mooring.errors import InfeasibleError
 from mooring.placement.placement import FragmentSites
+from mooring.problem.problem import Problem
 
+PROBLEM = Problem.from_dict(
+    {
+        "sites": {name: {"capacity": 1} for name in "abc"},
+        "streams": {"x": {"rate": 1}},
+        "operators": {name: {"inputs": ["x"], "cost_us": 1} for name in ("ingest", "count", "join")},
+    }
+)
 PLACEMENT = FragmentSites({"ingest": "a", "count": "a", "join": "b"})
 
 
@@ -26,7 +35,9 @@ def anywhere_but_lost(sites: FragmentSites, lost: Collection[str]) -> FragmentSi
 
 
 def recovery(**options: Any) -> Recovery:
-    return Recovery(PLACEMENT, anywhere_but_lost, RecoveryOptions(**options))
+    made = Recovery(RunState(PROBLEM), anywhere_but_lost, RecoveryOptions(**options))
+    made.begin(PLACEMENT)
+    return made
 
 
 def test_fragments_of_a_lost_site_go_elsewhere_at_once_and_pinned_ones_wait_for_it() -> None:
@@ -120,7 +131,7 @@ def test_nothing_runs_at_a_lost_site_or_twice_and_all_run_once_sites_are_back(
     def act() -> None:
         for order in made.due(now):
             assert order.fragment not in running
-            assert order.site not in made.lost
+            assert order.site not in made.state.lost
             running[order.fragment] = order.site
             made.started(order.fragment, order.site)
 
@@ -140,11 +151,11 @@ def test_nothing_runs_at_a_lost_site_or_twice_and_all_run_once_sites_are_back(
         elif what == "act":
             act()
         for fragment, site in running.items():
-            assert made.placement[fragment] == site
+            assert made.state.where[fragment] == site
     for site in "abc":
         made.site_back(site, now)
     now += 1e6
     act()
-    assert running == made.placement
+    assert running == made.state.where
     assert set(running) == set(PLACEMENT)
     assert made.troubles() == {}

@@ -8,11 +8,20 @@ from dataclasses import dataclass, field
 import pytest
 
 from mooring.controller.recovery import Recovery, RecoveryOptions
+from mooring.controller.run_state import RunState
 from mooring.controller.supervision import Supervisor
 from mooring.deployment.engine import Trouble
 from mooring.errors import EngineError, OvertakenError, SiteLostError
 from mooring.placement.placement import FragmentSites
+from mooring.problem.problem import Problem
 
+PROBLEM = Problem.from_dict(
+    {
+        "sites": {name: {"capacity": 1} for name in "ab"},
+        "streams": {"x": {"rate": 1}},
+        "operators": {name: {"inputs": ["x"], "cost_us": 1} for name in ("ingest", "count")},
+    }
+)
 READERS = {"ingest": ["count"], "count": []}
 
 
@@ -108,13 +117,12 @@ def to_b(sites: FragmentSites, lost: Collection[str]) -> FragmentSites:
 
 def supervised(tries: int = 3) -> tuple[Double, Revival, Supervisor, list[str]]:
     engine, revival, told = Double({"ingest": "a", "count": "a"}), Revival(), []
+    state = RunState(PROBLEM)
     recovery = Recovery(
-        engine.homes(),
-        to_b,
-        RecoveryOptions(tries=tries),
-        tell=lambda incident: told.append(incident.what),
+        state, to_b, RecoveryOptions(tries=tries), tell=lambda incident: told.append(incident.what)
     )
-    return engine, revival, Supervisor(engine, recovery, revival), told  # type: ignore[arg-type]  # not all of an engine
+    recovery.begin(engine.homes())
+    return engine, revival, Supervisor(state, engine, recovery, revival), told  # type: ignore[arg-type]  # not all of an engine
 
 
 def test_a_dead_site_is_noticed_by_the_next_tick_and_its_fragments_run_elsewhere_or_when_it_is_back() -> None:
@@ -160,7 +168,7 @@ def test_a_site_that_dies_while_a_fragment_is_started_there_is_lost_not_blamed_o
     engine.silent.add("b")
     supervisor.tick(1.0)
     assert engine.running == {}
-    assert set(supervisor.recovery.lost) == {"a", "b"}
+    assert set(supervisor.state.lost) == {"a", "b"}
     assert not any("failed" in line for line in told)
 
 
@@ -224,7 +232,7 @@ def test_recovery_follows_a_move_and_starts_what_a_failed_one_left_idle() -> Non
     engine, _, supervisor, _ = supervised()
     engine.running["count"] = "b"
     supervisor.look(1.0)
-    assert supervisor.recovery.placement == {"ingest": "a", "count": "b"}
+    assert supervisor.state.where == {"ingest": "a", "count": "b"}
     del engine.running["count"]
     supervisor.look(2.0)
     supervisor.look(10.0)
@@ -241,7 +249,7 @@ def test_a_site_that_flaps_is_held_back_longer_each_time_and_its_leftovers_are_s
         engine.dead.clear()
         revival.back.append("a")
         began = now
-        while "a" in supervisor.recovery.lost:
+        while "a" in supervisor.state.lost:
             supervisor.tick(now)
             now += 1.0
         used_again_s.append(now - began)
@@ -254,7 +262,7 @@ def test_a_site_that_flaps_is_held_back_longer_each_time_and_its_leftovers_are_s
     engine.dead.clear()
     revival.back.append("a")
     supervisor.tick(now + 10_001)
-    assert "a" not in supervisor.recovery.lost
+    assert "a" not in supervisor.state.lost
 
 
 def test_a_site_lost_again_while_it_is_held_back_is_brought_back_again() -> None:
@@ -274,12 +282,14 @@ def test_a_site_lost_again_while_it_is_held_back_is_brought_back_again() -> None
 def test_fragments_of_a_lost_site_are_started_a_few_at_a_time() -> None:
     names = [f"f{n}" for n in range(7)]
     engine = Double(dict.fromkeys(names, "a"))
+    state = RunState(PROBLEM)
     recovery = Recovery(
-        engine.homes(),
+        state,
         lambda sites, lost: FragmentSites(dict.fromkeys(sites, "b")),
         RecoveryOptions(most_at_once=3),
     )
-    supervisor = Supervisor(engine, recovery, Revival())  # type: ignore[arg-type]  # not all of an engine
+    recovery.begin(engine.homes())
+    supervisor = Supervisor(state, engine, recovery, Revival())  # type: ignore[arg-type]  # not all of an engine
     engine.dead.add("a")
     started = []
     for now in range(4):
@@ -302,7 +312,7 @@ def test_a_move_that_ends_at_the_site_that_recovery_chose_is_not_started_again()
     engine.moving.add("count")
     engine.dead.add("a")
     supervisor.tick(1.0)
-    assert supervisor.recovery.is_at("count") == "b"
+    assert supervisor.state.where["count"] == "b"
     assert "count" in engine.running  # whatever becomes of it is the move's affair
     engine.running["count"] = "b"
     engine.moving.clear()

@@ -89,7 +89,7 @@ class Update:
 
     def as_json(self) -> dict[str, Any]:
         """What every fragment of the update did, for status and report."""
-        amounts, unreached, sites = self.engine.amounts(), self.unreached(), self._recovery.placement
+        amounts, unreached, sites = self.engine.amounts(), self.unreached(), self.session.state.where
         fragments = {}
         for name in self.order.chosen:
             amount = amounts.get(name, Amount(0, 0, 0))
@@ -117,7 +117,7 @@ class Update:
                 self._recovery.release(name, now_s)
 
     def _may_go_on(self, name: str, now_s: float) -> bool:
-        state = self._recovery.state_of(name)
+        state = self.session.state.status[name].state
         if state != "waiting":
             self._waits_since_s.pop(name, None)
             return state == "running"
@@ -134,7 +134,7 @@ class Update:
     def _state_of(self, name: str) -> str:
         if name in self._left:
             return "behind"
-        return "done" if name in self.ended_s else self._recovery.state_of(name)
+        return "done" if name in self.ended_s else self.session.state.status[name].state
 
     def _seconds(self, name: str) -> float | None:
         if name not in self.ended_s:
