@@ -19,9 +19,11 @@ from mooring.controller.deciding.decider import AnsweringDecider, Decider, Obser
 from mooring.controller.deciding.guards import GuardOptions, Guards
 from mooring.controller.deciding.picture import Picture
 from mooring.controller.deciding.surveyor import SurveyOptions, Surveyor
+from mooring.controller.events import Event, FragmentsStarted, ProblemChanged
 from mooring.controller.ledger import Ledger, LedgerEntry
 from mooring.controller.move_desk import MoveDesk
 from mooring.controller.run_state import RunState
+from mooring.deployment.clock import Clock
 from mooring.deployment.move_times import MoveTimes
 from mooring.deployment.moves import Move
 from mooring.deployment.parts import Parts
@@ -52,6 +54,7 @@ class Adaptation:
     state: RunState
     decider: Decider
     desk: MoveDesk
+    clock: Clock
     act: Act = "propose"
     options: GuardOptions = field(default_factory=GuardOptions)
     survey: SurveyOptions = field(default_factory=SurveyOptions)
@@ -149,7 +152,14 @@ class Adaptation:
             return None
         return f"what could be moved was dismissed for {(found[0] - at_s) / 60:.0f} min more ({found[1]})"
 
-    def adopt(self, problem: Problem) -> None:
+    def on(self, event: Event) -> None:
+        match event:
+            case FragmentsStarted():
+                self._recovered(self.clock.now_s())
+            case ProblemChanged():
+                self._adopt(self.state.problem)
+
+    def _adopt(self, problem: Problem) -> None:
         """Further sites, or another network; what was learnt of rates and costs stays."""
         self.state.picture = None
         self._proposed.clear()
@@ -162,7 +172,7 @@ class Adaptation:
         self.guards.moved(fragments, at_s)
         self.ledger.done(fragments, at_s)
 
-    def recovered(self, at_s: float) -> None:
+    def _recovered(self, at_s: float) -> None:
         """Recovery has started something somewhere."""
         self._proposed.clear()
         self.guards.recovered(at_s)

@@ -1,11 +1,12 @@
 """What to start again, where and when, after a site was lost or a fragment failed.
 
-It decides and never acts: a supervisor says what happened and asks what is due. A fragment whose site is lost
-goes where the policy puts it, at once; one that may run nowhere else waits for its site. A site that somebody
-left on purpose is no place for anything either, but what still runs there goes on until it is moved. A
-fragment that fails by itself is tried again after a pause that doubles, and after `tries` failures without a
-committed batch in between it is left alone and reported. What was stopped on purpose is held and not touched.
-What has nothing to do, because its turn has not come or it has read to the end, is idle until it is released.
+It decides and never acts: a supervisor says what happened, and takes what there is to report and what is due.
+A fragment whose site is lost goes where the policy puts it, at once; one that may run nowhere else waits for
+its site. A site that somebody left on purpose is no place for anything either, but what still runs there goes
+on until it is moved. A fragment that fails by itself is tried again after a pause that doubles, and after
+`tries` failures without a committed batch in between it is left alone and reported. What was stopped on
+purpose is held and not touched. What has nothing to do, because its turn has not come or it has read to the
+end, is idle until it is released.
 """
 
 from __future__ import annotations
@@ -72,14 +73,6 @@ class Start:
     site: str
 
 
-@dataclass(frozen=True)
-class Incident:
-    """Something that happened, for the report."""
-
-    at_s: float
-    what: str
-
-
 @dataclass
 class _Tries:
     due_s: float = 0.0
@@ -96,8 +89,9 @@ class Recovery:
     state: RunState
     choose: Replacement
     options: RecoveryOptions = field(default_factory=RecoveryOptions)
-    tell: Callable[[Incident], None] = lambda incident: None
-    """Called with everything that happens and is decided."""
+    _said: list[str] = field(default_factory=list)
+    _strands: bool = False
+    """Whether something may have no site that the policy was not asked for."""
     _tries: dict[str, _Tries] = field(default_factory=dict)
 
     def begin(self, sites: FragmentSites, idle: Collection[str] = ()) -> None:
@@ -129,11 +123,11 @@ class Recovery:
         if site in self.state.lost:
             return
         self.close(site, why)
-        self.note(now_s, f"the site {site} is lost: {why}")
+        self._said.append(f"the site {site} is lost: {why}")
         for name in self._at(site):
             if self._happened(name, "site lost", f"its site {site} is lost"):
                 self._tries[name].due_s = now_s
-        self._replace(now_s)
+        self._strands = True
 
     def site_back(self, site: str, now_s: float) -> None:
         why = self.state.lost.get(site)
@@ -141,11 +135,11 @@ class Recovery:
             return
         self.state.lost = {name: why for name, why in self.state.lost.items() if name != site}
         back = "is up, and is used from now on" if why == JOINS else "is back"
-        self.note(now_s, f"the site {site} {back}")
+        self._said.append(f"the site {site} {back}")
         for name in self._at(site):
             if self.state_of(name) == "waiting":
                 self._tries[name].due_s = now_s
-        self._replace(now_s)
+        self._strands = True
 
     def failed(self, fragment: str, why: str, now_s: float, *, passing: bool = False) -> None:
         """It ended by itself, or could not be started. `passing`: for a reason outside it that somebody will
@@ -158,15 +152,15 @@ class Recovery:
         found.failures += 1
         if too_often:
             times = f"{found.failures} times in a row"
-            self.note(now_s, f"{fragment} failed {times} and is not tried again: {why}")
+            self._said.append(f"{fragment} failed {times} and is not tried again: {why}")
             return
         pause_s = min(
             self.options.first_pause_s * 2.0 ** min(found.failures - 1, 60), self.options.longest_pause_s
         )
         found.due_s = now_s + pause_s
-        self.note(now_s, f"{fragment} failed at {site}: {why}; next try in {pause_s:g} s")
+        self._said.append(f"{fragment} failed at {site}: {why}; next try in {pause_s:g} s")
         if site in self.state.drained:
-            self._replace(now_s)
+            self._strands = True
 
     def progressed(self, fragment: str) -> None:
         """It has committed a batch since it was started."""
@@ -181,7 +175,7 @@ class Recovery:
         """Whatever held it is over, or its turn has come, and it does not run: start it."""
         if self._happened(fragment, "released", "held until now"):
             self._tries[fragment].due_s = now_s
-            self._replace(now_s)
+            self._strands = True
 
     def ended(self, fragment: str) -> None:
         """It has read to the end of what there was, as it should."""
@@ -208,14 +202,6 @@ class Recovery:
     def state_of(self, fragment: str) -> State:
         return self.state.status[fragment].state
 
-    def troubles(self) -> dict[str, str]:
-        """What does not run as it should, by fragment, in words."""
-        return {
-            name: f"{status.state}: {status.why}"
-            for name, status in self.state.status.items()
-            if status.state not in ("running", "idle")
-        }
-
     def close(self, site: str, why: str) -> None:
         """It cannot be used until it is back."""
         self.state.lost = {**self.state.lost, site: why}
@@ -237,9 +223,18 @@ class Recovery:
     def _send(self, name: str, site: str) -> None:
         self.state.where = FragmentSites({**self.state.where, name: site})
 
-    def _replace(self, now_s: float) -> None:
-        """Ask the policy for sites for the fragments that wait at lost ones, or at those kept empty."""
-        where = self.state.where
+    def said(self) -> list[str]:
+        """What happened and was decided since the last call, in words."""
+        said, self._said = self._said, []
+        return said
+
+    def place_stranded(self, now_s: float) -> None:
+        """Ask the policy for sites for the fragments that wait at lost ones, or at those kept empty, if
+        something happened since that may have left one without a site.
+        """
+        if not self._strands:
+            return
+        self._strands, where = False, self.state.where
         waiting = [name for name in where if self.state_of(name) == "waiting"]
         stranded = [name for name in waiting if self.state.is_closed(where[name])]
         if not stranded:
@@ -249,18 +244,14 @@ class Recovery:
         except OvertakenError:
             raise
         except Exception as failure:  # a policy may raise anything; what runs goes on
-            self.note(now_s, f"{', '.join(stranded)} wait for their site: {described(failure)}")
+            self._said.append(f"{', '.join(stranded)} wait for their site: {described(failure)}")
             return
         for name in stranded:
             at = where[name]
             to = chosen.get(name, at)
             if to == at or self.state.is_closed(to):
-                self.note(now_s, f"{name} waits for its site {at}")
+                self._said.append(f"{name} waits for its site {at}")
             else:
-                self.note(now_s, f"{name} goes from {at} to {to}")
+                self._said.append(f"{name} goes from {at} to {to}")
                 self._send(name, to)
                 self._tries[name].due_s = now_s
-
-    def note(self, now_s: float, what: str) -> None:
-        """Something for the report."""
-        self.tell(Incident(now_s, what))

@@ -101,6 +101,14 @@ class RunState:
         """Where everything runs, or should; `homes` is what the engine runs where."""
         return FragmentSites({**self.where, **homes})
 
+    def fragment_troubles(self) -> dict[str, str]:
+        """What does not run as it should, by fragment, in words."""
+        return {
+            name: f"{status.state}: {status.why}"
+            for name, status in self.status.items()
+            if status.state not in ("running", "idle")
+        }
+
     @property
     def busy(self) -> str:
         """What nothing else may interfere with, in words: a list of moves, or what recovery is to start."""

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 import pytest
 
-from mooring.controller.recovery import Recovery, RecoveryOptions
+from mooring.controller.events import Event, FragmentStarts, Incident, StartsTried
+from mooring.controller.records import Report, Status
+from mooring.controller.recovery import Recovery, RecoveryOptions, Replacement
 from mooring.controller.run_state import RunState
+from mooring.controller.scenario.simulated_run import MemoryBook
 from mooring.controller.supervision import Supervisor
 from mooring.deployment.engine import Trouble
+from mooring.deployment.parts import Parts
 from mooring.errors import EngineError, OvertakenError, SiteLostError
 from mooring.placement.placement import FragmentSites
 from mooring.problem.problem import Problem
+from mooring.spark.runs.system_clock import SystemClock
 
 PROBLEM = Problem.from_dict(
     {
@@ -115,14 +120,52 @@ def to_b(sites: FragmentSites, lost: Collection[str]) -> FragmentSites:
     )
 
 
-def supervised(tries: int = 3) -> tuple[Double, Revival, Supervisor, list[str]]:
-    engine, revival, told = Double({"ingest": "a", "count": "a"}), Revival(), []
-    state = RunState(PROBLEM)
-    recovery = Recovery(
-        state, to_b, RecoveryOptions(tries=tries), tell=lambda incident: told.append(incident.what)
-    )
+@dataclass
+class Driven:
+    """A supervisor under something that receives what it yields, before it goes on."""
+
+    supervisor: Supervisor
+    status: Status
+    told: list[str] = field(default_factory=list)
+    receive: Callable[[Event], None] = lambda event: None
+
+    def tick(self, now_s: float) -> None:
+        self._carry(self.supervisor.tick(now_s))
+
+    def look(self, now_s: float) -> None:
+        self._carry(self.supervisor.look(now_s))
+
+    def _carry(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if isinstance(event, Incident):
+                self.told.append(event.what)
+            self.receive(event)
+
+    @property
+    def state(self) -> RunState:
+        return self.supervisor.state
+
+    @property
+    def recovery(self) -> Recovery:
+        return self.supervisor.recovery
+
+    def troubles(self) -> dict[str, str]:
+        return self.status.troubles()
+
+
+def driven(engine: Double, revival: Revival, choose: Replacement, options: RecoveryOptions) -> Driven:
+    state, parts, book = RunState(PROBLEM), Parts(), MemoryBook()
+    recovery = Recovery(state, choose, options)
     recovery.begin(engine.homes())
-    return engine, revival, Supervisor(state, engine, recovery, revival), told  # type: ignore[arg-type]  # not all of an engine
+    report = Report(book, SystemClock())
+    status = Status(state, engine, book, revival, parts, report)  # type: ignore[arg-type]  # not all of an engine
+    return Driven(Supervisor(state, engine, recovery, revival, parts), status)  # type: ignore[arg-type]
+
+
+def supervised(tries: int = 3) -> tuple[Double, Revival, Driven, list[str]]:
+    engine, revival = Double({"ingest": "a", "count": "a"}), Revival()
+    made = driven(engine, revival, to_b, RecoveryOptions(tries=tries))
+    return engine, revival, made, made.told
 
 
 def test_a_dead_site_is_noticed_by_the_next_tick_and_its_fragments_run_elsewhere_or_when_it_is_back() -> None:
@@ -145,7 +188,12 @@ def test_who_looks_on_learns_of_a_lost_site_before_its_fragments_are_started_els
     """Starting them may take longer than the site needs to come back; its loss would never be shown."""
     engine, _, supervisor, _ = supervised()
     seen: list[tuple[bool, FragmentSites]] = []
-    supervisor.noticed = lambda: seen.append(("site a" in supervisor.troubles(), engine.homes()))
+
+    def receive(event: Event) -> None:
+        if isinstance(event, FragmentStarts | StartsTried):
+            seen.append(("site a" in supervisor.troubles(), engine.homes()))
+
+    supervisor.receive = receive
     supervisor.tick(0.5)
     assert seen == []
     engine.dead.add("a")
@@ -282,14 +330,12 @@ def test_a_site_lost_again_while_it_is_held_back_is_brought_back_again() -> None
 def test_fragments_of_a_lost_site_are_started_a_few_at_a_time() -> None:
     names = [f"f{n}" for n in range(7)]
     engine = Double(dict.fromkeys(names, "a"))
-    state = RunState(PROBLEM)
-    recovery = Recovery(
-        state,
+    supervisor = driven(
+        engine,
+        Revival(),
         lambda sites, lost: FragmentSites(dict.fromkeys(sites, "b")),
         RecoveryOptions(most_at_once=3),
     )
-    recovery.begin(engine.homes())
-    supervisor = Supervisor(state, engine, recovery, Revival())  # type: ignore[arg-type]  # not all of an engine
     engine.dead.add("a")
     started = []
     for now in range(4):
@@ -363,7 +409,7 @@ def test_the_lease_is_looked_after_between_two_starts_of_one_turn() -> None:
 
     engine.running.clear()
     engine.start = start  # type: ignore[method-assign]
-    supervisor.alive = lambda: happened.append("sign")
+    supervisor.receive = lambda event: happened.append("sign") if isinstance(event, FragmentStarts) else None
     for name in ("ingest", "count"):
         supervisor.recovery.failed(name, "it ended", 0.0)
     supervisor.tick(5.0)
@@ -373,12 +419,12 @@ def test_the_lease_is_looked_after_between_two_starts_of_one_turn() -> None:
 def test_a_run_that_was_overtaken_during_one_start_begins_no_other() -> None:
     engine, _, supervisor, _ = supervised()
 
-    def alive() -> None:
-        if engine.starts:
+    def sign(event: Event) -> None:
+        if engine.starts and isinstance(event, FragmentStarts):
             raise OvertakenError("the storage belongs to somebody else")
 
     engine.running.clear()
-    supervisor.alive = alive
+    supervisor.receive = sign
     for name in ("ingest", "count"):
         supervisor.recovery.failed(name, "it ended", 0.0)
     with pytest.raises(OvertakenError):
