@@ -26,11 +26,11 @@ from typing import Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 from lab.storage_faults.simulated_disk import SimulatedDisk
+from mooring.spark.storage.merges import MAX_FILE_AGE_S
 
 _MAGIC = b"PAR1"
 _NUMBERED = re.compile(r"(\d+)(\.compact)?")
 _SINK_LOG = "_spark_metadata"
-_MAX_FILE_AGE_MS = 7 * 86_400_000
 
 
 class SparkFailure(Exception):
@@ -48,6 +48,9 @@ class SparkOptions:
     """Most that a source takes in (`maxFilesPerTrigger`)."""
     files_written: int = 1
     """By a batch: its partitions."""
+    max_file_age_s: float = MAX_FILE_AGE_S
+    """How much older than the newest one a source has seen a file may be (`maxFileAge`): as all readers in a
+    pipeline have it."""
 
 
 def as_parquet(rows: Sequence[str]) -> bytes:
@@ -240,7 +243,7 @@ class ChannelSource:
         self._latest_ms = max(self._latest_ms, entry.modified_ms)
 
     def _purge(self) -> None:
-        self._purged_ms = self._latest_ms - _MAX_FILE_AGE_MS
+        self._purged_ms = self._latest_ms - round(1000 * self.options.max_file_age_s)
         self._seen = {path: at_ms for path, at_ms in self._seen.items() if at_ms >= self._purged_ms}
 
     def _is_new(self, entry: Entry) -> bool:

@@ -96,6 +96,22 @@ class Run(msgspec.Struct, frozen=True, tag=True):
             yield Run("killed")
 
 
+class Refresh(msgspec.Struct, frozen=True, tag=True):
+    """The run ends, and the next one has a query begin anew, with all that is made of what it writes."""
+
+    query: Query
+
+    def simpler(self) -> Iterator[Step]:
+        yield Run("ended")
+
+
+class Fresh(msgspec.Struct, frozen=True, tag=True):
+    """The run ends, and the next one forgets everything that is stored."""
+
+    def simpler(self) -> Iterator[Step]:
+        yield Run("ended")
+
+
 class OldRun(msgspec.Struct, frozen=True, tag=True):
     """A run that was overtaken goes on."""
 
@@ -144,7 +160,7 @@ class During(msgspec.Struct, frozen=True, tag=True):
     a fault, or other steps while it is held up.
     """
 
-    step: Batch | Move | Trim | Merge | Run
+    step: Batch | Move | Trim | Merge | Run | Refresh | Fresh
     at: int
     fault: Fault | None = None
     seed: int = 0
@@ -159,8 +175,8 @@ class During(msgspec.Struct, frozen=True, tag=True):
 
 
 Step = (
-    Offer | Batch | Leftover | Move | Trim | Merge | Look | Join | Run | OldRun | PowerCut | Pass | SetClock
-    | Full | During
+    Offer | Batch | Leftover | Move | Trim | Merge | Look | Join | Run | Refresh | Fresh | OldRun | PowerCut
+    | Pass | SetClock | Full | During
 )  # fmt: skip
 Keep = Literal["read", "all", "age"]
 
@@ -260,6 +276,8 @@ class _Draw:
             ("leftover", 0.3, 1.0),
             ("join", 0.3, 0.3),
             ("run", 0.4, 0.6),
+            ("refresh", 0.2, 0.4),
+            ("fresh", 0.1, 0.3),
             ("old run", 0.3, 0.6),
             ("power cut", 0.4, 0.6),
             ("pass", 0.5, 1.0),
@@ -286,6 +304,10 @@ class _Draw:
             return Join()
         if kind == "run":
             return Run(_AFTER[self._number(3)])
+        if kind == "refresh":
+            return Refresh(self._query(setting))
+        if kind == "fresh":
+            return Fresh()
         if kind == "old run":
             return OldRun(_DOES[self._number(3)])
         if kind == "power cut":
@@ -311,9 +333,12 @@ class _Draw:
         return self._plain(("batch", "batch", "move", "trim", "merge")[self._number(5)], setting)
 
     def _during(self, kind: str, setting: Setting) -> During:
-        step: Batch | Move | Trim | Merge | Run = self._short(setting)
-        if self._chance(0.1):
-            step = Run("killed")
+        step: Batch | Move | Trim | Merge | Run | Refresh | Fresh = self._short(setting)
+        if self._chance(0.15):
+            others_begin: tuple[Run | Refresh | Fresh, ...] = (
+                Run("killed"), Run("overtaken"), Refresh(self._query(setting)), Fresh()
+            )  # fmt: skip
+            step = others_begin[self._number(4)]
         at = self._number(_MOST_AT) if self._chance(0.7) else self._number(4 * _MOST_AT)
         if kind == "fault":
             faults: tuple[Fault, ...] = ("stop", "stop", "power cut", "power cut", "ENOSPC", "EIO", "ESTALE")

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mooring.deployment.channels import Channel
 from mooring.deployment.engine import (
     Amount,
-    Channel,
     FragmentReport,
     Measurement,
     MoveReport,
@@ -26,12 +26,14 @@ from mooring.deployment.move_stages import Reached, ignored
 from mooring.errors import EngineError, described
 from mooring.placement.placement import FragmentSites
 from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.project import FAST
 from mooring.spark.running.channel_readers import ChannelReaders
 from mooring.spark.running.health import Health
 from mooring.spark.running.lifecycle import Lifecycle
 from mooring.spark.running.merging import Merging
 from mooring.spark.running.moving import Mover
 from mooring.spark.running.progress import Progress
+from mooring.spark.running.reader_outputs import ReaderOutputs
 from mooring.spark.running.roster import OpenSession, Roster
 from mooring.spark.running.run_meters import RunMeters
 from mooring.spark.running.site_clocks import SiteClocks
@@ -96,8 +98,12 @@ class SparkEngine:
         # What looks at checkpoints, or trims behind them, waits while a move carries one into a fresh folder.
         self._fencing = threading.Lock()
         self._mover = Mover(replace(self._lifecycle, calls=self._move_calls, fencing=self._fencing))
-        self._health = Health(layout, sites, self.calls, self.roster, chosen.to_the_end)
+        self._health = Health(layout, sites, self.calls, self.roster, clocks, chosen.to_the_end)
         self._channels = ChannelReaders(layout)
+        if layout.project.settings.durability != FAST:
+            outputs = ReaderOutputs(layout, lambda: all(site.durable for site in sites.values()))
+            for each in layout.channels.values():
+                each.secure = outputs.secure
         self._merging = Merging(layout.channels, layout.disk)
         self._meters = RunMeters(
             layout, sites, queries, self.roster, self.progress.meters, time.time(), clocks

@@ -13,6 +13,7 @@ from secrets import token_hex
 
 from pyspark.sql import SparkSession
 
+from mooring.disk import is_folder
 from mooring.errors import EngineError, Gathered, InputError
 from mooring.problem.problem import Problem
 from mooring.problem.site import Site
@@ -348,24 +349,26 @@ def forget_everything(project: Project, owned: OwnedFolder) -> None:
     To be called when nothing of an earlier run can still write there. What cannot be removed is named: half
     a storage is neither a fresh start nor a resumed one.
     """
-    storage = project.settings.storage
-    format_of(storage)  # a newer one is refused: it may keep what we know nothing of
+    storage, disk = project.settings.storage, owned.disk
+    format_of(storage, disk)  # a newer one is refused: it may keep what we know nothing of
     record = None
     with contextlib.suppress(EngineError):  # a damaged one is a reason for --fresh
-        record = read_record(storage)
+        record = read_record(storage, disk)
     try:
         remember_sinks(project, record, () if record is None else tuple(record.fragments), owned)
         # First: should the rest be cut short, the next run finds checkpoints without a record, and says so.
         forget_record(storage, owned.remove)
-        for home in sorted(owned.checkpoints.glob("*")):
-            if home.is_dir():
-                retire(home)
-        for note in owned.checkpoints.glob(".*.fragment.json"):
-            note.unlink()
+        there = [owned.checkpoints / name for name in disk.list(owned.checkpoints)]
+        for home in there:
+            if is_folder(disk, home):
+                retire(home, disk)
+        for note in there:
+            if note.name.startswith(".") and note.name.endswith(".fragment.json"):
+                disk.delete(note)
         owned.forget_channels()
         for part in ("links", "channels", VIEWS):
             owned.remove(storage / part)
-        renew_mark(storage, partial(owned.replace, on_disk=True))
+        renew_mark(storage, partial(owned.replace, on_disk=True), disk)
     except OSError as failure:
         raise EngineError(
             f"the storage {storage} cannot be cleared: {failure}",

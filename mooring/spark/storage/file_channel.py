@@ -22,6 +22,7 @@ import json
 import os.path
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -88,6 +89,8 @@ class FileChannel(ChannelLog):
         self.merges.now_s = self.ages.now_s
         self._entries_when_planned = 0
         self.holds = Holds()
+        self.secure: Callable[[str], None] = lambda reader: None
+        """Called with each reader before files go that it has committed: what it made of them must last."""
 
     @property
     def sink_log(self) -> Path:
@@ -217,6 +220,8 @@ class FileChannel(ChannelLog):
         for entry in doomed:
             self._refuse_outside(entry.path)
         if doomed:
+            for reader in note["readers"]:
+                self.secure(reader)
             note["start"] += sum(entry.items for entry in doomed)
             if self._keep.age_s is not None:
                 aged = note.setdefault("aged", {"items": 0, "bytes": 0})
@@ -349,12 +354,13 @@ class FileChannel(ChannelLog):
                 for number, batch in enumerate(stream_logs.committed_source_batches(checkpoint, self._disk)):
                     if batch is not None and batch >= 0:  # else there is no log, or nothing in it
                         logs[f"{number} of {reader}"] = checkpoint / "sources" / str(number)
+        rewrite = partial(self._owned.replace, on_disk=True)  # over a log that was, as Spark's are
         for name, log in logs.items():
             doubtful = note["doubtful"].setdefault(name, [])
             doubtful += [[stream_logs.last_batch(log, self._disk), path] for path in note["trimming"]]
             try:
                 note["doubtful"][name] = stream_logs.settle_dropped(
-                    log, doubtful, self._owned.replace, self._disk, spare_newest=name != _SINK_LOG
+                    log, doubtful, rewrite, self._disk, spare_newest=name != _SINK_LOG
                 )
             except EngineError:  # a reader's: its entries stay in doubt until it can be read
                 if name == _SINK_LOG:

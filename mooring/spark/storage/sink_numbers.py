@@ -52,7 +52,7 @@ class SinkPlace:
     @property
     def newest(self) -> int | None:
         """The newest number in the log, -1 if there is none; None where it cannot be read from here."""
-        return None if self.log is None else stream_logs.last_batch(self.log, self.disk)
+        return None if self.log is None else stream_logs.last_batch(self.log, self.disk, current=True)
 
     @property
     def key(self) -> str:
@@ -87,7 +87,7 @@ class GivenUp:
 
 def given_up(writer: str, sink: SinkPlace, checkpoint: Path) -> GivenUp:
     parts = (checkpoint / part for part in ("offsets", "commits"))
-    planned, committed = (stream_logs.last_batch(part, sink.disk) for part in parts)
+    planned, committed = (stream_logs.last_batch(part, sink.disk, current=True) for part in parts)
     return GivenUp(writer, sink, planned, committed)
 
 
@@ -137,5 +137,5 @@ def ahead_of(sink: SinkPlace, checkpoint: Path) -> int | None:
     Spark would skip those up to there. None if all is well, or the log cannot be read from here.
     """
     newest = sink.newest  # first: the writer may go on meanwhile, and plans before it writes
-    planned = stream_logs.last_batch(checkpoint / "offsets", sink.disk)
+    planned = stream_logs.last_batch(checkpoint / "offsets", sink.disk, current=True)
     return newest if newest is not None and 0 <= planned < newest else None

@@ -153,9 +153,9 @@ def recorded_settings(checkpoint: Path, disk: Disk = DISK) -> dict[str, str]:
     return {str(name): str(value) for name, value in (settings or {}).items()}
 
 
-def last_batch(log: Path, disk: Disk = DISK) -> int:
-    """Number of the newest file of a log; -1 if it has none."""
-    number = _last_number(log, disk)
+def last_batch(log: Path, disk: Disk = DISK, *, current: bool = False) -> int:
+    """Number of the newest file of a log; -1 if it has none. `current`: whatever this machine remembers."""
+    number = _last_number(log, disk, current=current)
     return -1 if number is None else number
 
 
@@ -326,16 +326,18 @@ def _newest_entry(log: Path, disk: Disk) -> Path | None:
     return None
 
 
-def live_files(log: Path, disk: Disk = DISK) -> list[tuple[int, Path]]:
-    """The newest compacted file and what came after it, in order; older ones only repeat."""
+def live_files(log: Path, disk: Disk = DISK, *, current: bool = False) -> list[tuple[int, Path]]:
+    """The newest compacted file and what came after it, in order; older ones only repeat. `current`: whatever
+    this machine remembers.
+    """
     found = []
-    for name in disk.list(log):
+    for name in disk.list(log, current=current):
         if (match := _NUMBERED.fullmatch(name)) is not None:
             found.append((int(match[1]), match[2] is not None, log / name))
     first = max((number for number, compact, _ in found if compact), default=-1)
     return sorted((number, path) for number, _, path in found if number >= first)
 
 
-def _last_number(folder: Path, disk: Disk) -> int | None:
-    found = (_NUMBERED.fullmatch(name) for name in disk.list(folder))
+def _last_number(folder: Path, disk: Disk, *, current: bool = False) -> int | None:
+    found = (_NUMBERED.fullmatch(name) for name in disk.list(folder, current=current))
     return max((int(match[1]) for match in found if match), default=None)
