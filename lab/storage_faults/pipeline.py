@@ -63,9 +63,7 @@ def downstream(query: Query, queries: Collection[Query]) -> tuple[Query, ...]:
 
 def project_of(setting: Setting) -> Project:
     tables = {"A": _KEEPS[setting.keep_a], "B": _KEEPS[setting.keep_b]}
-    settings = ProjectSettings(
-        around=Surroundings((), (), Network(), None), tables=tables, storage=ROOT
-    )
+    settings = ProjectSettings(around=Surroundings((), (), Network(), None), tables=tables, storage=ROOT)
     spec = PipelineSpec("tried", str(_FOLDER), None, None, {}, [])
     return Project(_FOLDER, _FOLDER / "spec.yml", spec, _FOLDER / "mooring.yml", settings, run_from=_FOLDER)
 

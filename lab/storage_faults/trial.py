@@ -571,7 +571,8 @@ class _Trial:
             young = [r for r, at_s in seen.items() if r not in stored and now_s - at_s < AGE_S * (1 - LATE)]
             if young:
                 raise Violated(
-                    "nothing goes before its age", f"{young[0]} of {query} after {now_s - seen[young[0]]:.0f} s"
+                    "nothing goes before its age",
+                    f"{young[0]} of {query} after {now_s - seen[young[0]]:.0f} s",
                 )
 
     # The power fails
@@ -612,7 +613,9 @@ class _Trial:
         for query in runs_in(self.setting, joined="e" in self._joined_at):
             if (writer := READS[query]) is None or not (gone := trimmed.get(writer, set())):
                 continue
-            folder = sink_folder(query) if query in IN_SINKS else ROOT / "channels" / dataset_of(query) / query
+            folder = (
+                sink_folder(query) if query in IN_SINKS else ROOT / "channels" / dataset_of(query) / query
+            )
             there = set(trimmed.get(query, ()))
             for name in self.observer.list(folder):
                 if name.endswith(".parquet"):
@@ -621,7 +624,8 @@ class _Trial:
             needed = (row + side for row in gone - self.rows[query].missing for side in SIDES[query])
             if lost := sorted(set(needed) - there):
                 raise Violated(
-                    "what is removed is on disk elsewhere", f"{dataset_of(query)} has lost {lost[:3]} of {writer}"
+                    "what is removed is on disk elsewhere",
+                    f"{dataset_of(query)} has lost {lost[:3]} of {writer}",
                 )
 
     # The end
@@ -728,7 +732,9 @@ def _nothing_waits(run: Run, query: Query) -> None:
         raise EngineError(left)
 
 
-def carried_out(schedule: Schedule, bug: Callable[[], contextlib.AbstractContextManager[None]] | None = None) -> Outcome:
+def carried_out(
+    schedule: Schedule, bug: Callable[[], contextlib.AbstractContextManager[None]] | None = None
+) -> Outcome:
     """The same for the same schedule, each time."""
     trial = _Trial(schedule)
     trial._joined_at = set()
