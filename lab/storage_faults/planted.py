@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.storage_faults import process, spark_model
+from lab.storage_faults.simulated_disk import SimulatedStorage
 from mooring.disk import Disk
 from mooring.errors import EngineError
 from mooring.spark.running import fragment_query, sink_beginning
@@ -84,19 +85,6 @@ def one_source_of_a_query_counts() -> contextlib.AbstractContextManager[None]:
     return _instead((ChannelPositions, "committed", committed))
 
 
-def merged_files_go_at_once() -> contextlib.AbstractContextManager[None]:
-    """Once the log names the merged file, and not once it can no longer name its parts again."""
-    shipped = Merges._goes_on
-
-    def goes_on(self: Merges, merge: dict[str, Any], now_s: float) -> bool:
-        stays = shipped(self, merge, now_s)
-        if merge["at"] is not None and merge["due_s"] is None:
-            merge["due_s"] = now_s
-        return stays
-
-    return _instead((Merges, "_goes_on", goes_on))
-
-
 def merged_files_go_before_the_log_is_synced() -> contextlib.AbstractContextManager[None]:
     def adopt(self: Merges, note: dict[str, Any], plan: merges.MergePlan, count: int) -> None:
         for entry in plan.files[:count]:
@@ -108,16 +96,8 @@ def merged_files_go_before_the_log_is_synced() -> contextlib.AbstractContextMana
 
 
 def a_listing_is_taken_for_all_there_is() -> contextlib.AbstractContextManager[None]:
-    """A log file that was retired since it was listed counts as one without lines."""
-
-    def look(self: followed_log.FollowedLog) -> followed_log.News:
-        try:
-            return shipped(self)
-        except FileNotFoundError:
-            return followed_log.News([], anew=False)
-
-    shipped = followed_log.FollowedLog._look
-    return _instead((followed_log.FollowedLog, "_look", look))
+    """Also where this machine remembers it from before others changed the folder."""
+    return _instead((SimulatedStorage, "forget_listing", lambda *given: None))
 
 
 def an_empty_log_has_no_lines() -> contextlib.AbstractContextManager[None]:
@@ -138,14 +118,6 @@ def readers_are_not_registered() -> contextlib.AbstractContextManager[None]:
 
     shipped = FileChannel.register
     return _instead((FileChannel, "register", register))
-
-
-def files_go_without_an_intent() -> contextlib.AbstractContextManager[None]:
-    def delete(self: FileChannel, note: dict[str, Any], files: Any) -> None:
-        note["trimming"] = [str(path) for path in files]
-        self._finish(note)
-
-    return _instead((FileChannel, "_delete", delete))
 
 
 def a_refresh_begins_before_it_is_decided() -> contextlib.AbstractContextManager[None]:
@@ -177,12 +149,10 @@ PLANTED: tuple[Bug, ...] = (
     fences_are_left_out,
     begun_batches_are_left_in_the_log,
     one_source_of_a_query_counts,
-    merged_files_go_at_once,
     merged_files_go_before_the_log_is_synced,
     a_listing_is_taken_for_all_there_is,
     an_empty_log_has_no_lines,
     readers_are_not_registered,
-    files_go_without_an_intent,
     a_refresh_begins_before_it_is_decided,
     damaged_readers_count_as_done,
 )

@@ -19,7 +19,6 @@ from typing import Any, cast
 
 from lab.storage_faults.pipeline import (
     IN_SINKS,
-    READS,
     ROOT,
     SIDES,
     layout_of,
@@ -37,7 +36,7 @@ from lab.storage_faults.spark_model import (
     as_parquet,
     rows_of,
 )
-from lab.storage_faults.steps import Query, Setting
+from lab.storage_faults.steps import READS, Query, Setting
 from mooring.controller.journal import Journal
 from mooring.disk import Disk
 from mooring.errors import EngineError

@@ -125,7 +125,14 @@ class SimulatedStorage:
 
     def find(self, path: Path | str, *, follow: bool = True) -> int | None:
         """Number of what lies there; None if nothing does."""
-        return self._walk(str(path), follow)[0]
+        text, number = str(path), 0
+        for part in text.split("/"):
+            if part:
+                found = self._nodes[number].names.get(part)
+                if found is None or self._nodes[found].kind == "link":
+                    return self._walk(text, follow)[0]
+                number = found
+        return number
 
     def real(self, path: Path | str) -> str:
         return self._walk(str(path), True)[1]

@@ -20,6 +20,7 @@ Query = Literal["a", "b", "c", "d", "e"]
 table twice, `d` the second one, and `e` the first one, from when it is added.
 """
 QUERIES: tuple[Query, ...] = ("a", "b", "c", "d", "e")
+READS: dict[Query, Query | None] = {"a": None, "b": "a", "c": "a", "d": "b", "e": "a"}
 After = Literal["killed", "ended", "overtaken"]
 Does = Literal["trim", "merge", "move"]
 Fault = Literal["stop", "power cut", "ENOSPC", "EIO", "ESTALE"]
@@ -329,6 +330,19 @@ class _Draw:
             return Move(self._query(setting))
         return Trim() if kind == "trim" else Merge()
 
+    def _beside(self, step: Step, setting: Setting) -> Batch | Move | Trim | Merge:
+        """Where a batch is held up, mostly what concerns its query, and those it hands rows to or has them
+        from.
+        """
+        if not isinstance(step, Batch) or self._chance(0.4):
+            return self._short(setting)
+        if self._chance(0.3):
+            return Move(step.query)
+        near = [query for query in setting.queries if step.query in (READS[query], query)]
+        source = READS[step.query]
+        near += [] if source is None else [source]
+        return Batch(near[self._number(len(near))])
+
     def _short(self, setting: Setting) -> Batch | Move | Trim | Merge:
         return self._plain(("batch", "batch", "move", "trim", "merge")[self._number(5)], setting)
 
@@ -344,7 +358,7 @@ class _Draw:
             faults: tuple[Fault, ...] = ("stop", "stop", "power cut", "power cut", "ENOSPC", "EIO", "ESTALE")
             return During(step, at, faults[self._number(len(faults))], self._number(1 << 30))
         others: list[Batch | Move | Trim | Merge | Offer | Pass | Run] = [Offer(1)]
-        others += [self._short(setting) for _ in range(1 + self._number(3))]
+        others += [self._beside(step, setting) for _ in range(1 + self._number(4))]
         if self._chance(0.2):
             others.insert(self._number(len(others)), Run("overtaken"))
         return During(step, at, meanwhile=tuple(others))

@@ -15,13 +15,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from lab.storage_faults.pipeline import (
     IN_SINKS,
-    READS,
     ROOT,
     SIDES,
     dataset_of,
@@ -35,6 +35,7 @@ from lab.storage_faults.spark_model import FileSink, SparkFailure, SparkOptions,
 from lab.storage_faults.steps import (
     AGE_S,
     QUERIES,
+    READS,
     Batch,
     During,
     Fault,
@@ -57,7 +58,7 @@ from lab.storage_faults.steps import (
     Trim,
 )
 from lab.storage_faults.steps import Run as RunStep
-from mooring.errors import MooringError, described
+from mooring.errors import EngineError, MooringError, described
 from mooring.simulator.harness.checkers import Violation
 from mooring.spark.storage.ages import LATE
 from mooring.spark.storage.fencing import newest_number
@@ -177,6 +178,8 @@ class _Trial:
         if self._hook is not None:
             disk.before = self._hook(disk)
         self._disks.append(disk)
+        if self._cut is not None:
+            disk.stop()
         return disk
 
     def say(self, what: str) -> None:
@@ -568,7 +571,8 @@ class _Trial:
             young = [r for r, at_s in seen.items() if r not in stored and now_s - at_s < AGE_S * (1 - LATE)]
             if young:
                 raise Violated(
-                    "nothing goes before its age", f"{young[0]} of {query} after {now_s - seen[young[0]]:.0f} s"
+                    "nothing goes before its age",
+                    f"{young[0]} of {query} after {now_s - seen[young[0]]:.0f} s",
                 )
 
     # The power fails
@@ -583,10 +587,7 @@ class _Trial:
         self.run = self.old = None
         self.queries.clear()
         self.leftovers.clear()
-        trimmed = {}
-        for query in self._tables():
-            with contextlib.suppress(SparkFailure, OSError, KeyError):
-                trimmed[query] = set(self.rows[query].seen) - set(self._stored(query))
+        trimmed = self._trimmed()
         self.storage.power_cut(seed)
         self.machines.boots += 1
         self._contents.clear()
@@ -599,12 +600,22 @@ class _Trial:
         if not self.setting.durable:
             self._check_trimmed(trimmed)
 
+    def _trimmed(self) -> dict[Query, set[str]]:
+        """Rows that are no longer in the tables that can be read."""
+        found = {}
+        for query in self._tables():
+            with contextlib.suppress(SparkFailure, OSError, KeyError):
+                found[query] = set(self.rows[query].seen) - set(self._stored(query))
+        return found
+
     def _check_trimmed(self, trimmed: dict[Query, set[str]]) -> None:
         """What is no longer in a table is on disk wherever it was read."""
         for query in runs_in(self.setting, joined="e" in self._joined_at):
             if (writer := READS[query]) is None or not (gone := trimmed.get(writer, set())):
                 continue
-            folder = sink_folder(query) if query in IN_SINKS else ROOT / "channels" / dataset_of(query) / query
+            folder = (
+                sink_folder(query) if query in IN_SINKS else ROOT / "channels" / dataset_of(query) / query
+            )
             there = set(trimmed.get(query, ()))
             for name in self.observer.list(folder):
                 if name.endswith(".parquet"):
@@ -613,7 +624,8 @@ class _Trial:
             needed = (row + side for row in gone - self.rows[query].missing for side in SIDES[query])
             if lost := sorted(set(needed) - there):
                 raise Violated(
-                    "what is removed is on disk elsewhere", f"{dataset_of(query)} has lost {lost[:3]} of {writer}"
+                    "what is removed is on disk elsewhere",
+                    f"{dataset_of(query)} has lost {lost[:3]} of {writer}",
                 )
 
     # The end
@@ -664,6 +676,7 @@ class _Trial:
         named = [Path(found) for found in _PATH.findall(why)]
         if not any(self._is_damaged(path) for path in named):
             raise Violated("a refusal names what is missing", why)
+        self._check_trimmed(self._trimmed())
         self.refusal = why
         self.damaged = True
 
@@ -695,7 +708,10 @@ class _Trial:
         assert run is not None
         for query in run.queries:
             expected, missing = Counter(self._expected(query)), set[str]()
-            found = self._in_sink(query) if query in IN_SINKS else self._stored(query)
+            try:
+                found = self._in_sink(query) if query in IN_SINKS else self._stored(query)
+            except (SparkFailure, OSError, KeyError) as failure:
+                raise Violated("every row once", f"{dataset_of(query)}: {failure}") from failure
             if self._keep(query) != "all":
                 missing = set(self.rows[query].seen)
             lost = [row for row in expected if found[row] < expected[row] and row not in missing]
@@ -707,11 +723,18 @@ class _Trial:
         if lost_channels := run.readers.lost():
             raise Violated("nothing is called lost that is there", str(lost_channels))
         for query in run.queries:
-            if left := run.readers.unread(query):
-                raise Violated("what is read is not said to wait", f"{query}: {left}")
+            if not self._by(run, partial(_nothing_waits, query=query)):
+                raise Violated("what was read is not said to wait", f"{query}: {self.refusal}")
 
 
-def carried_out(schedule: Schedule, bug: Callable[[], contextlib.AbstractContextManager[None]] | None = None) -> Outcome:
+def _nothing_waits(run: Run, query: Query) -> None:
+    if left := run.readers.unread(query):
+        raise EngineError(left)
+
+
+def carried_out(
+    schedule: Schedule, bug: Callable[[], contextlib.AbstractContextManager[None]] | None = None
+) -> Outcome:
     """The same for the same schedule, each time."""
     trial = _Trial(schedule)
     trial._joined_at = set()
