@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from mooring.deployment.engine import Channel
 from mooring.errors import EngineError, OvertakenError, described
 from mooring.spark.pipeline.layout import Layout
+from mooring.spark.storage import stream_logs
 from mooring.spark.storage.keep import results_reader
+from mooring.spark.storage.sink_numbers import skipped_by
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,17 @@ class ChannelReaders:
         return freed
 
     def unread(self, fragment: str) -> str:
-        """What a fragment that has read to its end has left in its channels; empty if nothing."""
+        """What a fragment that has read to its end has left in its channels, or what its sink has not taken
+        of its batches; empty if nothing.
+        """
+        if (sink := self.layout.sink_of(fragment)) is not None:
+            checkpoint = self.layout.checkpoint(fragment)
+            if (newest := skipped_by(sink, checkpoint)) is not None:
+                committed = stream_logs.last_committed_batch(checkpoint, self.layout.disk)
+                return (
+                    f"its batches end at {committed}, and the log of its sink {sink.log} at {newest}: the "
+                    "sink may have skipped some"
+                )
         found = []
         for writer in dict.fromkeys(self.layout.reads_of(fragment)):
             count, names = self.layout.channels[writer].waiting(fragment)

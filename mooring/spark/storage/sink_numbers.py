@@ -140,3 +140,12 @@ def ahead_of(sink: SinkPlace, checkpoint: Path) -> int | None:
     newest = sink.newest  # first: the writer may go on meanwhile, and plans before it writes
     planned = stream_logs.last_batch(checkpoint / "offsets", sink.disk)
     return newest if newest is not None and 0 <= planned < newest else None
+
+
+def skipped_by(sink: SinkPlace, checkpoint: Path) -> int | None:
+    """The newest number in a sink's log, where its writer has ended and has committed up to another one. None
+    if they agree, or that cannot be told: the log lies elsewhere, or somebody removed it.
+    """
+    newest = None if sink.newest == -1 else sink.newest
+    committed = stream_logs.last_batch(checkpoint / "commits", sink.disk)
+    return newest if newest is not None and newest != committed else None
