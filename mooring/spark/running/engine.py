@@ -11,6 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 from mooring.deployment.engine import (
     Amount,
@@ -26,6 +28,7 @@ from mooring.deployment.move_stages import Reached, ignored
 from mooring.errors import EngineError, described
 from mooring.placement.placement import FragmentSites
 from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.project import FAST
 from mooring.spark.running.channel_readers import ChannelReaders
 from mooring.spark.running.health import Health
 from mooring.spark.running.lifecycle import Lifecycle
@@ -40,6 +43,7 @@ from mooring.spark.running.warming import Warmth
 from mooring.spark.sites.site_calls import SiteCalls
 from mooring.spark.sites.sites import SiteHandles
 from mooring.spark.storage.fencing import newest_number
+from mooring.spark.storage.syncing import Syncing
 from mooring.spark.views.looking_up import refuse_looking_up
 from mooring.spark.views.schedule import ViewSchedule
 
@@ -97,12 +101,35 @@ class SparkEngine:
         self._fencing = threading.Lock()
         self._mover = Mover(replace(self._lifecycle, calls=self._move_calls, fencing=self._fencing))
         self._health = Health(layout, sites, self.calls, self.roster, chosen.to_the_end)
+        self._syncing = None if layout.project.settings.durability == FAST else self._made_syncing()
         self._channels = ChannelReaders(layout)
         self._merging = Merging(layout.channels, layout.disk)
         self._meters = RunMeters(
             layout, sites, queries, self.roster, self.progress.meters, time.time(), clocks
         )
         self._seen: Snapshot | None = None
+
+    def _made_syncing(self) -> Syncing:
+        layout = self.layout
+
+        def log_of(fragment: str) -> Path | None:
+            if (channel := layout.channels.get(fragment)) is not None:
+                return channel.sink_log
+            sink = layout.sink_of(fragment)
+            return None if sink is None else sink.log
+
+        def syncs_itself(fragment: str) -> bool:
+            site = self.roster.homes().get(fragment)
+            return site is not None and site in self.sites and self.sites[site].durable
+
+        made = Syncing(layout.disk, layout.checkpoint, log_of, syncs_itself)
+        for name, channel in layout.channels.items():
+            fragments = [name, *layout.readers_of(layout.pipeline.flows[name].dataset)]
+            channel.is_on_disk = partial(made.is_done, [each for each in fragments if self._is_query(each)])
+        return made
+
+    def _is_query(self, fragment: str) -> bool:
+        return not self.layout.pipeline.is_view(fragment)
 
     # Starting, stopping, moving
 
@@ -179,6 +206,8 @@ class SparkEngine:
     def trim(self) -> int:
         with self._fencing:
             try:
+                if self._syncing is not None:  # or Spark retires the last batch that is on disk
+                    self._syncing.is_done(filter(self._is_query, self.layout.fragments))
                 return self._channels.trim()
             finally:
                 self._merging.step()

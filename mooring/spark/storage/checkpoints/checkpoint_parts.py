@@ -102,9 +102,9 @@ def begin_sink_log(log: Path, batch: int, owned: OwnedFolder) -> None:
     compacted = (batch + 1) // _SINK_LOG_COMPACTED_EVERY * _SINK_LOG_COMPACTED_EVERY - 1
     for earlier in (compacted - _SINK_LOG_COMPACTED_EVERY, compacted):
         if earlier >= 0:
-            owned.replace(log / f"{earlier}.compact", _EMPTY)
+            owned.replace(log / f"{earlier}.compact", _EMPTY, on_disk=True)
     for number in range(compacted + 1, batch + 1):
-        owned.replace(log / str(number), _EMPTY)
+        owned.replace(log / str(number), _EMPTY, on_disk=True)
 
 
 def _newest_offsets(checkpoint: Path, disk: Disk) -> list[str]:
