@@ -30,7 +30,7 @@ from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.pipeline_record import NOTHING_RECORDED, read_record
 
 ROOT, SINKS = Path("/storage"), Path("/sinks")
-SIDES: dict[Query, tuple[str, ...]] = {query: ("",) for query in QUERIES} | {"c": ("+left", "+right")}
+SIDES: dict[Query, tuple[str, ...]] = dict.fromkeys(QUERIES, ("",)) | {"c": ("+left", "+right")}
 """What the sources of a query mark their rows with, so that two of them can be told apart."""
 IN_SINKS: tuple[Query, ...] = ("c", "d")
 _FOLDER = Path("/project")

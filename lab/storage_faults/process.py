@@ -48,7 +48,6 @@ from mooring.spark.pipeline.project_edits import AcceptedEdits, project_edits
 from mooring.spark.running import fragment_query, merging, sink_beginning
 from mooring.spark.running.channel_readers import ChannelReaders
 from mooring.spark.running.fragment_query import PreparedFragment
-from mooring.spark.running.reader_outputs import ReaderOutputs
 from mooring.spark.runs.project_run import forget_everything
 from mooring.spark.runs.settling import finish, settle, write_anew
 from mooring.spark.storage import ages, file_channel, holds, merges
@@ -245,11 +244,10 @@ class Run:
         if anew:
             write_anew(layout, anew)
         layout.create()
-        outputs = ReaderOutputs(layout, lambda: world.setting.durable)
         for channel in layout.channels.values():
             channel.merges.options = _MERGE
-            channel.secure = outputs.secure
         self.readers = ChannelReaders(layout)
+        self.readers.sync_before_deleting(lambda fragment: world.setting.durable)
         self.merging = merging.Merging(layout.channels, disk)
         lost = {**self.readers.lost(), **layout.lost_checkpoints()}
         if lost:

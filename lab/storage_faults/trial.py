@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,6 @@ from lab.storage_faults.steps import (
     READS,
     Batch,
     During,
-    Fault,
     Fresh,
     Full,
     Join,

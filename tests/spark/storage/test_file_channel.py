@@ -334,8 +334,12 @@ def test_nothing_is_deleted_where_a_diverted_link_leads(tmp_path: Path, diverted
 def test_a_torn_note_is_named(tmp_path: Path) -> None:
     channel = flow_channel(tmp_path)
     channel.create()
+    whole = channel._note_file.read_bytes()
     channel._note_file.write_text('{"start": 0, "trimm')
     with pytest.raises(EngineError, match="cannot be read"):
+        channel.state()
+    channel._note_file.write_bytes(whole.replace(b'"start": 0', b'"start": 1'))
+    with pytest.raises(EngineError, match="cannot be read: its checksum is"):
         channel.readers()
 
 
