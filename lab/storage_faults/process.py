@@ -189,6 +189,8 @@ class World:
     make_disk: Any = None
     placements: list[dict[str, str]] = field(default_factory=lambda: [{}])
     """That the journal may say: the last one that was written for certain, and any begun since."""
+    generation: int = 0
+    """Of the newest owner."""
     _started: int = 0
 
     def query_disk(self, query: Query) -> SimulatedDisk:
@@ -229,7 +231,7 @@ class Run:
         claim = Claim(ROOT, project.folder, world.clock, LEASE_S, standby=standby, disk=disk)
         own = claim.settle()
         assert own is not None, "nobody gives it up"
-        self.own = own
+        self.own, world.generation = own, own.generation
         stamp_format(ROOT, partial(own.owned.replace, on_disk=True), disk)
         self._read_journal()
         if give_up is not None:
@@ -263,7 +265,7 @@ class Run:
             disk=self.disk,
         )
         said = dict(self.journal.placement() or {})
-        if said not in self.world.placements:
+        if said not in self.world.placements and self.own.generation == self.world.generation:
             raise JournalForgot(f"it says {said}, not {self.world.placements[0]}")
         self.sites = said
 
@@ -288,7 +290,8 @@ class Run:
         self.sites[query] = f"{self.disk.process}: {self.moves}"
         self.world.placements.append(dict(self.sites))
         self.journal.note_placement(FragmentSites(self.sites), "moved")
-        self.world.placements[:] = [dict(self.sites)]
+        if self.own.generation == self.world.generation:
+            self.world.placements[:] = [dict(self.sites)]
 
     def trim(self) -> None:
         self.own.beat()

@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,6 @@ from lab.storage_faults.steps import (
     READS,
     Batch,
     During,
-    Fault,
     Fresh,
     Full,
     Join,
@@ -165,6 +164,8 @@ class _Trial:
         self.rows = {query: _Rows(Counter(), set(), {}) for query in QUERIES}
         self.story: list[str] = []
         self.refusal = ""
+        self.damaged = self._beginning = False
+        self._joined_at = set[Query]()
         self._ahead_s = 0.0
         self._disks: list[SimulatedDisk] = []
         self._hook: Callable[[SimulatedDisk], Callable[[str, Path], None]] | None = None
@@ -223,9 +224,10 @@ class _Trial:
             case _:
                 self._act(step)
         self._depth -= 1
-        self._disks = [disk for disk in self._disks if not disk.stopped]
-        if self._cut is not None:
-            self._power_cut(self._cut)
+        if self._depth == 0:
+            self._disks = [disk for disk in self._disks if not disk.stopped]
+            if self._cut is not None:
+                self._power_cut(self._cut)
 
     def _interruption(self, step: During) -> Callable[[SimulatedDisk], Callable[[str, Path], None]]:
         """Counts operations of whoever takes the step, and acts before the one that is meant."""
@@ -257,29 +259,20 @@ class _Trial:
             code = _ERRORS[step.fault]
             raise OSError(code, os.strerror(code), str(path))
         here = self.machines.here
-        for each in step.meanwhile:
-            self._depth += 1
-            if isinstance(each, Offer | Pass):
-                self._depth -= 1
-                self._take(each)
-                self._depth += 1
-            elif not self._is_under_way(each, disk):
-                self.say(str(each))
-                self._depth += 1
-                self._act(each)
-                self._depth -= 1
-            self._depth -= 1
+        for other in step.meanwhile:
+            if not self._is_under_way(other, disk):
+                self._take(other)
         self.machines.here = here
 
     def _is_under_way(self, step: Step, held_up: SimulatedDisk) -> bool:
         """Whether the process that would take it is the one that is held up."""
+        if isinstance(step, Offer | Pass):
+            return False
         if isinstance(step, Batch):
             return (query := self.queries.get(step.query)) is not None and query.busy
         if isinstance(step, RunStep):
             return False
         return self.run is None or self.run.disk is held_up or self._beginning
-
-    _beginning = False
 
     def _act(self, step: Step) -> None:
         """By some process; what it is refused is no more than noted here."""
@@ -384,9 +377,9 @@ class _Trial:
     def _look(self, run: Run) -> None:
         lost = run.readers.lost()
         for query in run.queries:
-            if (started := self.queries.get(query)) is None or not started.alive:
-                if query not in lost and READS[query] not in lost:
-                    self._start(run, query)
+            started = self.queries.get(query)
+            if (started is None or not started.alive) and not {query, READS[query]} & set(lost):
+                self._start(run, query)
 
     def _begin(self, after: str = "killed", *, fresh: bool = False, anew: Collection[Query] = ()) -> None:
         """A new run, which starts every query."""
@@ -442,8 +435,6 @@ class _Trial:
         for query in queries:
             if self.run is run and not run.disk.stopped:
                 self._by(run, lambda run, query=query: self._start(run, query))  # type: ignore[misc]
-
-    _joined_at: set[Query]
 
     def _end_queries(self, run: Run) -> None:
         """As a run does before it gives up what is stored; it is refused where one cannot be reached."""
@@ -680,8 +671,6 @@ class _Trial:
         self.refusal = why
         self.damaged = True
 
-    damaged = False
-
     def _is_damaged(self, path: Path) -> bool:
         found = self.observer.look(path)
         if found is None or found.kind != "file":
@@ -737,7 +726,6 @@ def carried_out(
 ) -> Outcome:
     """The same for the same schedule, each time."""
     trial = _Trial(schedule)
-    trial._joined_at = set()
     violation = None
     with trial.machines.asked(), (bug or contextlib.nullcontext)():
         try:

@@ -40,9 +40,8 @@ class ReaderOutputs:
         lines = [] if log is None else log.news().lines
         try:
             small = dict(self._small_files(reader, log))
-            disk.sync(
-                path for path, found in small.items() if found.kind == "folder" or found.tag not in done
-            )
+            new = (path for path, found in small.items() if found.kind == "folder" or found.tag not in done)
+            disk.sync(new)
             if log is not None:
                 rows = [stream_logs.entry_of(line, log.log, disk).path for line in lines]
                 there = [path for path in rows if disk.look(path) is not None]  # the rest was trimmed
