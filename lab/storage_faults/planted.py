@@ -58,7 +58,8 @@ def dates_say_what_was_read() -> contextlib.AbstractContextManager[None]:
 
 
 def ages_go_by_the_date() -> contextlib.AbstractContextManager[None]:
-    return _instead((ages.Ages, "now_s", lambda self, note: getattr(merges, "time").time()))
+    shipped = ages.Ages.now_s
+    return _instead((ages.Ages, "now_s", lambda self, note: shipped(self, {})))
 
 
 def batch_numbers_begin_again() -> contextlib.AbstractContextManager[None]:

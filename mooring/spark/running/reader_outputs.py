@@ -26,7 +26,7 @@ class ReaderOutputs:
     """Some site did not, so files of that time may still be left to sync."""
     _logs: dict[str, FollowedLog] = field(default_factory=dict)
     _done: dict[str, set[Tag]] = field(default_factory=dict)
-    """Reader -> files of its checkpoint and log that were synced; a file never changes once it has its name."""
+    """Reader -> files of its checkpoint and log that were synced; none changes once it has its name."""
 
     def secure(self, reader: str) -> None:
         """All that the reader has committed survives a power cut from now on. `OSError` or `EngineError` if
