@@ -11,6 +11,7 @@ import os
 import shutil
 import struct
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,9 +29,11 @@ class LoopDisk:
     image: Path
     folder: Path
     """Where it is mounted."""
+    kind: str
 
     def mount(self) -> None:
-        _run("mount", "-o", "loop", str(self.image), str(self.folder))
+        options = "loop,nouuid" if self.kind == "xfs" else "loop"
+        _run("mount", "-o", options, str(self.image), str(self.folder))
 
     def cut(self) -> None:
         """From now on nothing is written; whoever tries gets EIO."""
@@ -40,10 +43,26 @@ class LoopDisk:
         finally:
             os.close(handle)
 
+    def restore(self) -> None:
+        """Mount what the cut has left. Nothing of ours may use it any more.
+
+        A copy: whoever made a mount namespace meanwhile may still hold the one that was shut down.
+        """
+        self.unmount()
+        copied = self.image.with_name("copy")
+        _run("cp", "--sparse=always", str(self.image), str(copied))
+        copied.replace(self.image)
+        self.mount()
+
+    def is_mounted(self) -> bool:
+        """By the kernel's list: nothing on a disk without power answers, its root neither."""
+        mounts = Path("/proc/self/mounts").read_text().splitlines()
+        return str(self.folder.resolve()) in {line.split()[1] for line in mounts}
+
     def unmount(self) -> None:
         """As soon as nobody holds it any more. The loop device goes with it."""
         deadline = time.monotonic() + PATIENCE_S
-        while os.path.ismount(self.folder):
+        while self.is_mounted():
             try:
                 _run("umount", str(self.folder))
             except RuntimeError:
@@ -53,23 +72,32 @@ class LoopDisk:
 
 
 def why_not(kind: str = "ext4") -> str | None:
-    """Why the power of a disk cannot be cut here; None if it can."""
+    """Why the power of a disk cannot be cut here, tried on one; None if it can."""
     if os.geteuid() != 0:
         return "mounting a file system needs root"
     tools = [tool for tool in (f"mkfs.{kind}", "mount", "losetup") if shutil.which(tool) is None]
-    return f"{' and '.join(tools)} cannot be found" if tools else None
+    if tools:
+        return f"{' and '.join(tools)} cannot be found"
+    with tempfile.TemporaryDirectory(prefix="mooring-disk-") as folder:
+        try:
+            with loop_disk(Path(folder), kind) as disk:
+                disk.cut()
+                disk.restore()
+        except (RuntimeError, OSError) as refused:
+            return f"no {kind} in a file, or none that can be shut down: {refused}"
+    return None
 
 
 @contextlib.contextmanager
-def loop_disk(folder: Path, kind: str = "ext4") -> Iterator[LoopDisk]:
-    """Mounted at `folder`/disk. RuntimeError if this machine does not allow it."""
-    disk = LoopDisk(folder / "image", folder / "disk")
+def loop_disk(folder: Path, kind: str = "ext4", at: str = "disk") -> Iterator[LoopDisk]:
+    """Mounted at `folder`/`at`. RuntimeError if this machine does not allow it."""
+    disk = LoopDisk(folder / "image", folder / at, kind)
     disk.folder.mkdir()
     with disk.image.open("wb") as image:
         image.truncate(SIZE_MB << 20)
-    _run(f"mkfs.{kind}", "-q", str(disk.image))
-    disk.mount()
     try:
+        _run(f"mkfs.{kind}", "-q", str(disk.image))
+        disk.mount()
         yield disk
     finally:
         disk.unmount()

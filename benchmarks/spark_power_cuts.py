@@ -29,7 +29,6 @@ import math
 import os
 import random
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -190,7 +189,8 @@ class Chain:
         return len(status["fragments"]) >= FLOWS and not status["troubles"]
 
     def load(self, for_s: float) -> None:
-        """Let it run and move fragments about."""
+        """Let it run and move fragments about: one whole move, then as many as come about."""
+        self.move()
         until = time.monotonic() + for_s
         while (left := until - time.monotonic()) > 3.0:
             mover = threading.Thread(target=self.move, daemon=True)
@@ -199,12 +199,11 @@ class Chain:
         time.sleep(max(0.0, until - time.monotonic()))
 
     def move(self) -> None:
-        placement = dict(self.user.status()["placement"])
-        movable = [name for name in placement if not name.endswith(":ingest")]
-        if movable:
-            name = self.draw.choice(sorted(movable))
-            placement[name] = next(site for site in SITES if site != placement[name])
-            with contextlib.suppress(RuntimeError, OSError, ValueError):
+        with contextlib.suppress(RuntimeError, OSError, ValueError):  # the power may go meanwhile
+            placement = dict(self.user.status()["placement"])
+            if movable := sorted(name for name in placement if not name.endswith(":ingest")):
+                name = self.draw.choice(movable)
+                placement[name] = next(site for site in SITES if site != placement[name])
                 plan = self.landing.parent / "plan.json"
                 plan.write_text(json.dumps({"placement": placement}))
                 answer = self.user.mooring("moves", str(self.folder), "--to", str(plan), "--apply")
@@ -214,8 +213,7 @@ class Chain:
         """The power goes and comes back; returns how many files of Spark's logs and state are empty since."""
         self.disk.cut()
         self.kill()
-        self.disk.unmount()
-        self.disk.mount()
+        self.disk.restore()
         return sum(
             path.is_file() and path.stat().st_size == 0 and not LOGGED.isdisjoint(path.parts[:-1])
             for path in self.folder.rglob("*")
@@ -223,14 +221,7 @@ class Chain:
         )
 
     def kill(self) -> None:
-        """Everything that has to do with the project, by its id."""
-        while pids := self.user.processes():
-            for pid in pids:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            if self._process is not None:
-                self._process.wait()
-            time.sleep(0.1)
+        self.user.kill(*([] if self._process is None else [self._process]))
 
     def finish(self, patience_s: float = SETTLED_S) -> dict[str, str]:
         """No more rows; returns what is wrong with each table in the end."""
@@ -251,6 +242,11 @@ class Chain:
             "ledger": difference(self.ledger(), offered),
             "counted": self.windows_wrong(),
         }
+
+    def merged(self) -> int:
+        """Files of kept tables that stand for several."""
+        logs = self.storage.glob("channels/*/*/_spark_metadata")
+        return sum(entry.items > 1 for log in logs for entry in stream_logs.sink_entries(log))
 
     def ledger(self) -> Counter[int]:
         log = self.folder / "out" / "ledger" / "_spark_metadata"
@@ -284,6 +280,7 @@ def chain_of_cuts(
     began, failure, at = time.monotonic(), "", 0
     empty, starts = list[int](), list[float | None]()
     wrong: dict[str, str] = {}
+    merged: int | None = None
     with loop_disk(root, kind) as disk:
         chain = Chain(root, disk, trigger_s, seed, fast=fast)
         chain.feeder.start()
@@ -297,13 +294,15 @@ def chain_of_cuts(
                 told = f"  cut {at}: {empty[-1]} empty logs, runs after {starts[-1] or math.nan:.0f} s"
                 print(told, file=sys.stderr, flush=True)
             wrong = chain.finish()
+            merged = chain.merged()
         except (RuntimeError, OSError) as broken:
             failure = str(broken).splitlines()[0]
             print(f"{failure}: {chain.said}", file=sys.stderr, flush=True)
         finally:
             chain.kill()
         if failure or wrong:
-            shutil.copytree(chain.folder, root / "kept", symlinks=True, ignore_dangling_symlinks=True)
+            with contextlib.suppress(OSError):  # whatever can be read
+                shutil.copytree(chain.folder, root / "kept", symlinks=True, ignore_dangling_symlinks=True)
             print(f"kept: {root}", file=sys.stderr, flush=True)
     well, again = not failure and not wrong, [taken for taken in starts if taken is not None]
     if well:
@@ -315,6 +314,7 @@ def chain_of_cuts(
         "durability": "fast" if fast else "durable",
         "cuts": at,
         "moves": chain.moves,
+        "merged_files": merged,
         "rows": len(chain.feeder.offered),
         "empty_logs": sum(empty),
         "while_starting": starts[:-1].count(None),
@@ -334,7 +334,7 @@ def measure(failures: list[int], words: Sequence[str]) -> Iterator[ResultTable |
         failures.append(arguments.seed)
         return
     triggers = arguments.trigger
-    most = -(-arguments.cuts // max(len(kinds), len(triggers)))
+    most = -(-arguments.cuts // (len(kinds) * len(triggers)))
     rows, done, seed = list[dict[str, Value]](), 0, arguments.seed
     while done < arguments.cuts:
         kind = kinds[len(rows) % len(kinds)]

@@ -319,7 +319,7 @@ class _Trial:
         process = self.owner
         assert process is not None
         said, homes = process.session.placement(), process.engine.homes()
-        left = process.session.left_sites.left
+        left = process.session.state.drained
         for name in FRAGMENTS:
             waits = said[name] in left and name == FRAGMENTS[-1]
             able = [query.site for query in self.world.committing(name)]

@@ -13,6 +13,7 @@ from mooring.controller.deciding.at_sites.by_name import BRIEFINGS
 from mooring.controller.deciding.at_sites.hosting import decided_at_sites
 from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.guards import GuardOptions
+from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.deciding.none_decider import NoneDecider
 from mooring.controller.joining import Joining
 from mooring.controller.journal import Journal
@@ -118,7 +119,7 @@ class SparkRun:
                     book=book,
                     reviver=revival,
                     replan=self.wish.replan,
-                    decider=NoneDecider() if update else self._decider(post),
+                    decider=NoneDecider() if update else self._decider(post) or HeadroomDecider(),
                     act=self.act,
                     guards=self.guards,
                     options=pace,

@@ -16,7 +16,8 @@ import pytest
 from mooring.controller.apply import MoveListRun, apply_list, inverse_of_last, resume, settle
 from mooring.controller.journal import Journal
 from mooring.deployment.carry_out import carry_out
-from mooring.deployment.engine import Channel, Measurement, MoveReport
+from mooring.deployment.channels import Channel
+from mooring.deployment.engine import Measurement, MoveReport
 from mooring.deployment.move_stages import STAGES, Reached, ignored
 from mooring.deployment.moves import Move, apply_moves
 from mooring.errors import EngineError

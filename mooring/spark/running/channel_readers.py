@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mooring.deployment.engine import Channel
+from mooring.deployment.channels import Channel
 from mooring.errors import EngineError, OvertakenError, described
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.storage.keep import results_reader

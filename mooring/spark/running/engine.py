@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mooring.deployment.channels import Channel
 from mooring.deployment.engine import (
     Amount,
-    Channel,
     FragmentReport,
     Measurement,
     MoveReport,
@@ -98,7 +98,7 @@ class SparkEngine:
         # What looks at checkpoints, or trims behind them, waits while a move carries one into a fresh folder.
         self._fencing = threading.Lock()
         self._mover = Mover(replace(self._lifecycle, calls=self._move_calls, fencing=self._fencing))
-        self._health = Health(layout, sites, self.calls, self.roster, chosen.to_the_end)
+        self._health = Health(layout, sites, self.calls, self.roster, clocks, chosen.to_the_end)
         self._channels = ChannelReaders(layout)
         if layout.project.settings.durability != FAST:
             outputs = ReaderOutputs(layout, lambda: all(site.durable for site in sites.values()))

@@ -10,9 +10,10 @@ from __future__ import annotations
 import functools
 import math
 import re
+import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -68,6 +69,8 @@ class RunningFragment:
     session: SparkSession
     session_id: str
     query: RunningQuery
+    since_s: float = field(default_factory=time.monotonic)
+    """Before it was started, by the monotonic clock."""
 
 
 @dataclass
@@ -117,14 +120,14 @@ class PreparedFragment:
     def launch(self) -> RunningFragment:
         """Start the query, after the fence."""
         assert self._checkpoint is not None, "launched before the fence"
-        name = self.fragment.name
+        name, since_s = self.fragment.name, time.monotonic()
         try:
             with active_session(self.session):
                 query = (self.starter or _streaming_query)(self, self._checkpoint)
         except Exception as failure:
             self.discard()
             raise flow_failure(self.layout, name, self.site, failure) from failure
-        return RunningFragment(name, self.site, self.session, self.session_id, query)
+        return RunningFragment(name, self.site, self.session, self.session_id, query, since_s)
 
     def discard(self) -> None:
         self.closed = close_session(self.session)

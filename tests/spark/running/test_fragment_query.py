@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.deployment.fragments import Fragment
+from mooring.disk import DISK
 from mooring.errors import EngineError, InputError
 from mooring.spark.running.fragment_query import (
     check_checkpoint,
@@ -242,7 +243,11 @@ def test_a_torn_note_of_a_fragment_is_named(tmp_path: Path, note: str) -> None:
     (tmp_path / "commits" / "0").write_text("v1\n{}")
     (tmp_path / "note").write_text(note)
     stored = SimpleNamespace(
-        checkpoint=lambda name: tmp_path, fragment_note=lambda name: tmp_path / "note", channels={}
+        checkpoint=lambda name: tmp_path,
+        fragment_note=lambda name: tmp_path / "note",
+        sink_of=lambda name: None,
+        channels={},
+        disk=DISK,
     )
     with pytest.raises(EngineError, match="note cannot be read"):
         check_checkpoint(stored, Fragment("f", ("f",)), accept_edits=False)  # type: ignore[arg-type]
