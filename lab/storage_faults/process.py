@@ -130,6 +130,8 @@ class StartedQuery:
     batches: MicroBatches
     alive: bool = True
     failure: str = ""
+    fenced: bool = False
+    """A later one was started."""
     busy: bool = False
     """Something happens in the middle of its batch."""
 

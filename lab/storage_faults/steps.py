@@ -221,7 +221,7 @@ class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 AGE_S = 3600.0
 """Of tables that are kept for some time only."""
-_MOST_AT = 24
+_MOST_AT = 48
 _DAY_S = 86400.0
 _AFTER: tuple[After, ...] = ("killed", "ended", "overtaken")
 _DOES: tuple[Does, ...] = ("trim", "merge", "move")
@@ -353,12 +353,17 @@ class _Draw:
                 Run("killed"), Run("overtaken"), Refresh(self._query(setting)), Fresh()
             )  # fmt: skip
             step = others_begin[self._number(4)]
-        at = self._number(_MOST_AT) if self._chance(0.7) else self._number(4 * _MOST_AT)
+        at = self._number(_MOST_AT) if self._chance(0.7) else self._number(3 * _MOST_AT)
         if kind == "fault":
             faults: tuple[Fault, ...] = ("stop", "stop", "power cut", "power cut", "ENOSPC", "EIO", "ESTALE")
             return During(step, at, faults[self._number(len(faults))], self._number(1 << 30))
         others: list[Batch | Move | Trim | Merge | Offer | Pass | Run] = [Offer(1)]
-        others += [self._beside(step, setting) for _ in range(1 + self._number(4))]
+        if isinstance(step, Batch) and self._chance(0.3):
+            # It is fenced off, and what it was at is done again and read, before it goes on.
+            readers = [query for query in setting.queries if READS[query] == step.query]
+            others += [Move(step.query), Batch(step.query), *map(Batch, readers)]
+        else:
+            others += [self._beside(step, setting) for _ in range(1 + self._number(4))]
         if self._chance(0.2):
             others.insert(self._number(len(others)), Run("overtaken"))
         return During(step, at, meanwhile=tuple(others))

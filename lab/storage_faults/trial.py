@@ -311,8 +311,10 @@ class _Trial:
     # Queries
 
     def _batch(self, query: StartedQuery) -> None:
+        fenced = query.fenced
         with contextlib.suppress(Stopped):
-            query.step()
+            if query.step() and fenced:
+                raise Violated("a fenced query commits nothing", query.name)
         if query.disk.stopped:
             query.alive = False
         self._look_at_rows(query.query)
@@ -336,6 +338,8 @@ class _Trial:
         started = run.start(query, options or self.options)
         if run is self.run:
             self.queries[query] = started
+            for left in self.leftovers:
+                left.fenced = left.fenced or left.query == query
         else:
             self.leftovers.append(started)
 
