@@ -57,6 +57,8 @@ from mooring.spark.storage.merges import MergeOptions
 from mooring.spark.storage.storage_root import format_of, stamp_format
 
 LEASE_S = 2.0
+_PATIENCE_S = 10.0
+"""Within which somebody ends a standby, which waits for ever for room on a disk."""
 ROWS_PER_BATCH = 4
 _MERGE = MergeOptions(fan=2, spared=1, after_s=0.0, span=1.0, grace_s=30.0)
 _COMPACT_AT_BYTES = 3000
@@ -230,9 +232,18 @@ class Run:
         format_of(ROOT, disk)
         if not standby:
             root.begin()
-        claim = Claim(ROOT, project.folder, world.clock, LEASE_S, standby=standby, disk=disk)
-        own = claim.settle()
-        assert own is not None, "nobody gives it up"
+        until_s = world.clock.monotonic_s() + _PATIENCE_S
+        own = Claim(
+            ROOT,
+            project.folder,
+            world.clock,
+            LEASE_S,
+            standby=standby,
+            given_up=lambda: world.clock.monotonic_s() > until_s,
+            disk=disk,
+        ).settle()
+        if own is None:
+            raise EngineError(f"nobody could take the storage within {_PATIENCE_S:g} s")
         self.own, world.generation = own, own.generation
         stamp_format(ROOT, partial(own.owned.replace, on_disk=True), disk)
         self._read_journal()
