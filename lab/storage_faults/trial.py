@@ -57,7 +57,7 @@ from lab.storage_faults.steps import (
     Trim,
 )
 from lab.storage_faults.steps import Run as RunStep
-from mooring.errors import EngineError, MooringError, described
+from mooring.errors import EngineError, MooringError, OvertakenError, described
 from mooring.simulator.harness.checkers import Violation
 from mooring.spark.storage.ages import LATE
 from mooring.spark.storage.fencing import newest_number
@@ -236,7 +236,7 @@ class _Trial:
         def hook(disk: SimulatedDisk) -> Callable[[str, Path], None]:
             def before(name: str, path: Path) -> None:
                 nonlocal left
-                if self._depth != depth:
+                if self._depth != depth or step.only not in ("", name):
                     return
                 left -= 1
                 if left == -1:
@@ -361,6 +361,8 @@ class _Trial:
             self.refusal = "stopped"
         except (MooringError, OSError, SparkFailure) as refused:
             self.refusal = f"{type(refused).__name__}: {refused}"
+            if isinstance(refused, OvertakenError):
+                run.disk.stop()
         except JournalForgot as forgot:
             raise Violated("what the journal took it has", str(forgot)) from forgot
         except Exception as failure:
@@ -636,6 +638,8 @@ class _Trial:
             files_per_batch=_CATCHES_UP,
             files_written=self.options.files_written,
         )
+        if self.run is not None:
+            self._by(self.run, lambda run: run.own.check())
         if self.run is None or self._is_half_cleared():
             self._begin()
         if self.run is None:
