@@ -14,7 +14,6 @@ from lab.storage_faults.simulated_disk import SimulatedStorage
 from mooring.disk import Disk
 from mooring.errors import EngineError
 from mooring.spark.running import fragment_query, sink_beginning
-from mooring.spark.running.reader_outputs import ReaderOutputs
 from mooring.spark.runs import settling
 from mooring.spark.storage import ages, channel_positions, fencing, followed_log, merges, stream_logs
 from mooring.spark.storage.channel_positions import ChannelPositions
@@ -22,6 +21,7 @@ from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.merges import Merges
 from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.pipeline_record import Unfinished, read_record
+from mooring.spark.storage.syncing import Syncing
 
 Bug = Callable[[], contextlib.AbstractContextManager[None]]
 
@@ -48,7 +48,7 @@ def rewritten_logs_are_not_synced() -> contextlib.AbstractContextManager[None]:
 
 
 def trimmed_before_readers_are_on_disk() -> contextlib.AbstractContextManager[None]:
-    return _instead((ReaderOutputs, "secure", lambda self, reader: None))
+    return _instead((Syncing, "is_done", lambda self, fragments: True))
 
 
 def dates_say_what_was_read() -> contextlib.AbstractContextManager[None]:

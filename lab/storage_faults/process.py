@@ -48,7 +48,7 @@ from mooring.spark.pipeline.project_edits import AcceptedEdits, project_edits
 from mooring.spark.running import fragment_query, merging, sink_beginning
 from mooring.spark.running.channel_readers import ChannelReaders
 from mooring.spark.running.fragment_query import PreparedFragment
-from mooring.spark.running.reader_outputs import ReaderOutputs
+from mooring.spark.runs.falling_back import falling_back
 from mooring.spark.runs.project_run import forget_everything
 from mooring.spark.runs.settling import finish, settle, write_anew
 from mooring.spark.storage import ages, file_channel, holds, merges
@@ -254,17 +254,18 @@ class Run:
         root.create()
         layout = layout_of(project, self.queries, own.owned, disk)
         late = tuple(query for query in self.queries if query == "e")
-        edits = project_edits(finish(layout, layout.before), AcceptedEdits(join_late=late))
+        layout = finish(layout, layout.before)
+        falling_back(project, layout.before, own.owned).fall_back()
+        edits = project_edits(layout, AcceptedEdits(join_late=late))
         self.layout = layout = edits.layout
         settle(edits, lambda change: None)
         if anew:
             write_anew(layout, anew)
         layout.create()
-        outputs = ReaderOutputs(layout, lambda: world.setting.durable)
         for channel in layout.channels.values():
             channel.merges.options = _MERGE
-            channel.secure = outputs.secure
         self.readers = ChannelReaders(layout)
+        self.syncing = self.readers.sync_before_deleting(lambda fragment: world.setting.durable)
         self.merging = merging.Merging(layout.channels, disk)
         lost = {**self.readers.lost(), **layout.lost_checkpoints()}
         if lost:
@@ -308,6 +309,7 @@ class Run:
 
     def trim(self) -> None:
         self.own.beat()
+        self.syncing.is_done(self.readers.queries(self.layout.fragments))
         self.readers.trim()
 
     def merge(self) -> None:

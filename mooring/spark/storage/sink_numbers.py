@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from mooring.checksum import DamagedError, checked, with_sum
 from mooring.disk import DISK, Disk, is_folder, read_if_there
 from mooring.errors import EngineError
 from mooring.spark.connectors.formats import counts_batches, is_of_files
@@ -111,15 +112,15 @@ def remember(root: Path, checkpoints: Iterable[GivenUp], owned: OwnedFolder) -> 
         now[gone.sink.key] = max(gone.planned, now.get(gone.sink.key, -1))
     if now != before:
         content = msgspec.json.format(msgspec.json.encode(now), indent=1)
-        owned.replace(root / NUMBERS_FILE_NAME, content + b"\n", on_disk=True)
+        owned.replace(root / NUMBERS_FILE_NAME, with_sum(content) + b"\n", on_disk=True)
 
 
 def remembered(root: Path, disk: Disk = DISK) -> Mapping[str, int]:
     file = root / NUMBERS_FILE_NAME
     try:
         content = read_if_there(disk, file)
-        return {} if content is None else msgspec.json.decode(content, type=dict[str, int])
-    except (OSError, msgspec.DecodeError) as damage:
+        return {} if content is None else msgspec.json.decode(checked(content), type=dict[str, int])
+    except (OSError, msgspec.DecodeError, DamagedError) as damage:
         raise EngineError(
             f"{file} cannot be read: {damage}",
             remedy="put it back from a copy; without it, sinks may skip the first batches that they get",
@@ -139,3 +140,12 @@ def ahead_of(sink: SinkPlace, checkpoint: Path) -> int | None:
     newest = sink.newest  # first: the writer may go on meanwhile, and plans before it writes
     planned = stream_logs.last_batch(checkpoint / "offsets", sink.disk, current=True)
     return newest if newest is not None and 0 <= planned < newest else None
+
+
+def skipped_by(sink: SinkPlace, checkpoint: Path) -> int | None:
+    """The newest number in a sink's log, where its writer has ended and has committed up to another one. None
+    if they agree, or that cannot be told: the log lies elsewhere, or somebody removed it.
+    """
+    newest = None if sink.newest == -1 else sink.newest
+    committed = stream_logs.last_batch(checkpoint / "commits", sink.disk)
+    return newest if newest is not None and newest != committed else None

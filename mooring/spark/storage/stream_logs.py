@@ -10,6 +10,7 @@ compaction or at a restart, a written file never changes, and we replace it in o
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -122,10 +123,10 @@ def committed_source_batches(checkpoint: Path, disk: Disk = DISK) -> list[int | 
         raise EngineError(
             f"{checkpoint / 'offsets' / str(committed)} is empty or cut short", remedy=_FROM_A_COPY
         )
-    return [_log_offset(line) for line in lines[2:]]
+    return [log_offset(line) for line in lines[2:]]
 
 
-def _log_offset(line: str) -> int | None:
+def log_offset(line: str) -> int | None:
     """Of one source in an offsets file."""
     if line.strip() == _NOTHING_READ:
         return -1
@@ -138,6 +139,23 @@ def _log_offset(line: str) -> int | None:
 
 def last_committed_batch(checkpoint: Path, disk: Disk = DISK) -> int | None:
     return _last_number(checkpoint / "commits", disk)
+
+
+def query_id(checkpoint: Path, disk: Disk = DISK) -> str | None:
+    """By which Spark knows the query of a checkpoint; None if that cannot be told."""
+    try:
+        return str(json.loads(disk.read(checkpoint / "metadata").data)["id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def whole_entries(log: Path, disk: Disk = DISK, *, but: Collection[str] = ()) -> Iterator[LogEntry]:
+    """Of every file of a log that is whole, superseded ones included; `but` those."""
+    for name in disk.list(log):
+        if _NUMBERED.fullmatch(name) and name not in but:
+            with contextlib.suppress(EngineError):
+                for line in read_lines(log / name, disk):
+                    yield entry_of(line, log, disk)
 
 
 def recorded_settings(checkpoint: Path, disk: Disk = DISK) -> dict[str, str]:

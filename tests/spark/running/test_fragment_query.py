@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.checksum import checked
 from mooring.deployment.fragments import Fragment
 from mooring.disk import DISK
 from mooring.errors import EngineError, InputError
@@ -142,7 +143,7 @@ def test_trimming_can_be_interrupted_at_any_point_and_done_again(
     entry = stream_logs.sink_entries(channel.folder / "_spark_metadata")[0]
     # As after a crash between writing the intent and carrying it out.
     note_file = layout.owned.channel_note("numbers")
-    note = json.loads(note_file.read_text())
+    note = json.loads(checked(note_file.read_bytes()))
     note_file.write_text(json.dumps(note | {"start": 1, "trimming": [str(entry.path)]}))
     assert (channel.state().start, channel.state().end) == (1, 1)
     channel.trim()
