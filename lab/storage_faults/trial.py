@@ -57,6 +57,7 @@ from lab.storage_faults.steps import (
     Trim,
 )
 from lab.storage_faults.steps import Run as RunStep
+from mooring.checksum import checked
 from mooring.errors import EngineError, MooringError, OvertakenError, described
 from mooring.simulator.harness.checkers import Violation
 from mooring.spark.storage.ages import LATE
@@ -106,10 +107,11 @@ class _Storage(SimulatedStorage):
         super().rename(machine, *names)
         for _, name, number in names:
             if name == RECORD_FILE_NAME:
-                data = None if number is None else self.node(number).data
-                self.recorded.append(
-                    None if data is None else msgspec.json.decode(data, type=PipelineRecord).unfinished
-                )
+                todo = None
+                if number is not None:
+                    record = checked(self.node(number).data)
+                    todo = msgspec.json.decode(record, type=PipelineRecord).unfinished
+                self.recorded.append(todo)
 
 
 class _Observer(SimulatedDisk):
@@ -490,7 +492,9 @@ class _Trial:
         if owned is None or self.observer.look(owned.channel_note(channel)) is None:
             return None
         try:
-            found: dict[str, object] = json.loads(self.observer.read(owned.channel_note(channel)).data)
+            found: dict[str, object] = json.loads(
+                checked(self.observer.read(owned.channel_note(channel)).data)
+            )
         except ValueError:
             return None
         return found
