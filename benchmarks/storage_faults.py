@@ -12,8 +12,8 @@ operation on the disk, a process that stops or is held up while others go on, a 
 ESTALE. In a fifth of the schedules Spark syncs nothing; in some, machines go by listings that lag behind.
 
 Drawn: 20,000 schedules. In the end every row is in each table once, or (after a power cut where Spark syncs
-nothing) the run was refused with the name of a damaged file. Planted: mistakes on purpose, the schedules until
-each is found, and what is left of the one that shows it.
+nothing) the run was refused with the name of a damaged file. Planted: mistakes on purpose, the schedules
+until each is found, and what is left of the one that shows it.
 """
 
 from __future__ import annotations

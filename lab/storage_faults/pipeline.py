@@ -70,7 +70,8 @@ def project_of(setting: Setting) -> Project:
 
 def layout_of(project: Project, queries: Collection[Query], owned: OwnedFolder | None, disk: Disk) -> Layout:
     """Cut as every run does it, but without asking Spark what the definitions mean."""
-    place, datasets, flows = Place("flows.py", 1), {}, {}
+    place = Place("flows.py", 1)
+    datasets, flows = dict[str, Dataset](), dict[str, FlowNode]()
     for query in queries:
         name, source = dataset_of(query), READS[query]
         if query in IN_SINKS:
@@ -82,7 +83,7 @@ def layout_of(project: Project, queries: Collection[Query], owned: OwnedFolder |
         flows[query] = FlowNode(
             query, name, inputs, (), source is None, False, StructType(), f"{query} 1", place
         )
-    pipeline = Pipeline("tried", datasets, dict(flows))
+    pipeline = Pipeline("tried", datasets, flows)
     before = read_record(ROOT, disk) or NOTHING_RECORDED
     fragments = fragments_with(project, pipeline, before, datasets.keys())
     return Layout(project, pipeline, fragments, "", before, owned, disk)

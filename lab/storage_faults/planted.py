@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from lab.storage_faults import process, spark_model
 from lab.storage_faults.simulated_disk import SimulatedStorage
 from mooring.disk import Disk
@@ -18,7 +20,7 @@ from mooring.spark.storage.channel_positions import ChannelPositions
 from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.merges import Merges
 from mooring.spark.storage.owned_folder import OwnedFolder
-from mooring.spark.storage.pipeline_record import Unfinished
+from mooring.spark.storage.pipeline_record import Unfinished, read_record
 from mooring.spark.storage.syncing import Syncing
 
 Bug = Callable[[], contextlib.AbstractContextManager[None]]
@@ -56,7 +58,8 @@ def dates_say_what_was_read() -> contextlib.AbstractContextManager[None]:
 
 
 def ages_go_by_the_date() -> contextlib.AbstractContextManager[None]:
-    return _instead((ages.Ages, "now_s", lambda self, note: ages.time.time()))
+    shipped = ages.Ages.now_s
+    return _instead((ages.Ages, "now_s", lambda self, note: shipped(self, {})))
 
 
 def batch_numbers_begin_again() -> contextlib.AbstractContextManager[None]:
@@ -123,10 +126,10 @@ def readers_are_not_registered() -> contextlib.AbstractContextManager[None]:
 def a_refresh_begins_before_it_is_decided() -> contextlib.AbstractContextManager[None]:
     def write_anew(layout: Any, fragments: Any) -> None:
         tables = {name: layout.pipeline.flows[name].dataset for name in fragments if name in layout.channels}
-        found = settling.read_record(layout.root, layout.disk)
+        found = read_record(layout.root, layout.disk)
         assert found is not None
         todo = Unfinished(retire=tuple(fragments), delete=tables)
-        settling.finish(layout, settling.msgspec.structs.replace(found, unfinished=todo))
+        settling.finish(layout, msgspec.structs.replace(found, unfinished=todo))
         layout.create()
 
     return _instead((process, "write_anew", write_anew))

@@ -48,6 +48,7 @@ from mooring.spark.pipeline.project_edits import AcceptedEdits, project_edits
 from mooring.spark.running import fragment_query, merging, sink_beginning
 from mooring.spark.running.channel_readers import ChannelReaders
 from mooring.spark.running.fragment_query import PreparedFragment
+from mooring.spark.runs.falling_back import falling_back
 from mooring.spark.runs.project_run import forget_everything
 from mooring.spark.runs.settling import finish, settle, write_anew
 from mooring.spark.storage import ages, file_channel, holds, merges
@@ -56,6 +57,8 @@ from mooring.spark.storage.merges import MergeOptions
 from mooring.spark.storage.storage_root import format_of, stamp_format
 
 LEASE_S = 2.0
+_PATIENCE_S = 10.0
+"""Within which somebody ends a standby, which waits for ever for room on a disk."""
 ROWS_PER_BATCH = 4
 _MERGE = MergeOptions(fan=2, spared=1, after_s=0.0, span=1.0, grace_s=30.0)
 _COMPACT_AT_BYTES = 3000
@@ -129,6 +132,8 @@ class StartedQuery:
     batches: MicroBatches
     alive: bool = True
     failure: str = ""
+    fenced: bool = False
+    """A later one was started."""
     busy: bool = False
     """Something happens in the middle of its batch."""
 
@@ -188,6 +193,8 @@ class World:
     make_disk: Any = None
     placements: list[dict[str, str]] = field(default_factory=lambda: [{}])
     """That the journal may say: the last one that was written for certain, and any begun since."""
+    generation: int = 0
+    """Of the newest owner."""
     _started: int = 0
 
     def query_disk(self, query: Query) -> SimulatedDisk:
@@ -225,10 +232,19 @@ class Run:
         format_of(ROOT, disk)
         if not standby:
             root.begin()
-        claim = Claim(ROOT, project.folder, world.clock, LEASE_S, standby=standby, disk=disk)
-        own = claim.settle()
-        assert own is not None, "nobody gives it up"
-        self.own = own
+        until_s = world.clock.monotonic_s() + _PATIENCE_S
+        own = Claim(
+            ROOT,
+            project.folder,
+            world.clock,
+            LEASE_S,
+            standby=standby,
+            given_up=lambda: world.clock.monotonic_s() > until_s,
+            disk=disk,
+        ).settle()
+        if own is None:
+            raise EngineError(f"nobody could take the storage within {_PATIENCE_S:g} s")
+        self.own, world.generation = own, own.generation
         stamp_format(ROOT, partial(own.owned.replace, on_disk=True), disk)
         self._read_journal()
         if give_up is not None:
@@ -238,7 +254,9 @@ class Run:
         root.create()
         layout = layout_of(project, self.queries, own.owned, disk)
         late = tuple(query for query in self.queries if query == "e")
-        edits = project_edits(finish(layout, layout.before), AcceptedEdits(join_late=late))
+        layout = finish(layout, layout.before)
+        falling_back(project, layout.before, own.owned).fall_back()
+        edits = project_edits(layout, AcceptedEdits(join_late=late))
         self.layout = layout = edits.layout
         settle(edits, lambda change: None)
         if anew:
@@ -247,7 +265,7 @@ class Run:
         for channel in layout.channels.values():
             channel.merges.options = _MERGE
         self.readers = ChannelReaders(layout)
-        self.readers.sync_before_deleting(lambda fragment: world.setting.durable)
+        self.syncing = self.readers.sync_before_deleting(lambda fragment: world.setting.durable)
         self.merging = merging.Merging(layout.channels, disk)
         lost = {**self.readers.lost(), **layout.lost_checkpoints()}
         if lost:
@@ -261,7 +279,7 @@ class Run:
             disk=self.disk,
         )
         said = dict(self.journal.placement() or {})
-        if said not in self.world.placements:
+        if said not in self.world.placements and self.own.generation == self.world.generation:
             raise JournalForgot(f"it says {said}, not {self.world.placements[0]}")
         self.sites = said
 
@@ -286,10 +304,12 @@ class Run:
         self.sites[query] = f"{self.disk.process}: {self.moves}"
         self.world.placements.append(dict(self.sites))
         self.journal.note_placement(FragmentSites(self.sites), "moved")
-        self.world.placements[:] = [dict(self.sites)]
+        if self.own.generation == self.world.generation:
+            self.world.placements[:] = [dict(self.sites)]
 
     def trim(self) -> None:
         self.own.beat()
+        self.syncing.is_done(self.readers.queries(self.layout.fragments))
         self.readers.trim()
 
     def merge(self) -> None:

@@ -35,7 +35,7 @@ class FallingBack:
         """Where a fragment has to go back to; None if nothing of it is damaged. `EngineError`, which names
         the file, if nothing proves where.
         """
-        checkpoint = self._checkpoint(fragment)
+        checkpoint = self.checkpoint(fragment)
         found = self._found(fragment, checkpoint)
         if found is not None and found.beyond_sink and (channel := self._channel(fragment)) is not None:
             log, disk = channel.sink_log, self.owned.disk
@@ -71,7 +71,7 @@ class FallingBack:
             set_aside(disk, (made / file for file in (again or fallback).beyond))
 
         take_epoch(self.owned.checkpoints / file_name(fragment), disk, begin)
-        log = self._log(fragment)
+        log = self.log(fragment)
         for name in fallback.beyond_sink if log is not None else ():
             assert log is not None
             aside = log / f".{name}.damaged"
@@ -93,14 +93,14 @@ class FallingBack:
         only_channels = bool(reads) and len(disk.list(checkpoint / "sources")) <= len(reads)
         return found_fallback(
             checkpoint,
-            self._log(fragment),
+            self.log(fragment),
             disk,
             least=least,
             only_channels=only_channels,
             readers_known=self._channel(fragment) is not None,
         )
 
-    def _checkpoint(self, fragment: str) -> Path:
+    def checkpoint(self, fragment: str) -> Path:
         return current_epoch(self.owned.checkpoints / file_name(fragment), self.owned.disk)
 
     def _channel(self, writer: str) -> FileChannel | None:
@@ -108,9 +108,9 @@ class FallingBack:
         if flow.kind == "sink":
             return None
         folder = root / "channels" / file_name(flow.dataset) / file_name(writer)
-        return FileChannel(writer, folder, root / "links" / file_name(writer), self._checkpoint, self.owned)
+        return FileChannel(writer, folder, root / "links" / file_name(writer), self.checkpoint, self.owned)
 
-    def _log(self, fragment: str) -> Path | None:
+    def log(self, fragment: str) -> Path | None:
         channel = self._channel(fragment)
         return self.sink_log(fragment) if channel is None else channel.sink_log
 

@@ -226,7 +226,7 @@ def test_what_was_synced_survives_every_power_cut() -> None:
 
 def test_what_was_not_synced_is_lost_torn_or_kept() -> None:
     outcomes, data = set(), b"d" * 200
-    for seed in range(200):
+    for seed in range(600):
         disk, root = simulated()
         disk.write_file(root / "a", data, durable=False)
         disk.storage.power_cut(seed)
