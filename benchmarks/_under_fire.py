@@ -256,15 +256,18 @@ class UnderFire:
             self.pause()
         self.counts["wrong clocks"] += 1
         self.counts[f"wrong clocks, {whose}, by {days} days"] += 1
+        self.counts["wrong clocks after the last packet"] += not self.is_fed
         self.wait_committed("after the clock was set right")
         self.settle()
 
     def wait_committed(self, when: str) -> None:
-        """All queries go on committing, as long as packets come; the view has none of its own."""
+        """All queries go on, as long as packets come; the view has none of its own. Two batches of each: one
+        may have been under way.
+        """
         before = {name: self.standing(name)[2] for name in self.at.status()["fragments"] if name != VIEW}
 
         def committed() -> bool:
-            return not self.is_fed or all(self.standing(name)[2] > done for name, done in before.items())
+            return not self.is_fed or all(self.standing(name)[2] > done + 1 for name, done in before.items())
 
         self.at.wait(committed, f"batches to be committed {when}")
 

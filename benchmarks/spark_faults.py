@@ -260,7 +260,8 @@ def measure(failures: list[int], words: Sequence[str]) -> Iterator[ResultTable |
     total = sum((counts for _, counts in outcomes), Counter[str]())
     yield ResultTable.of("Rounds", rows)
     yield ResultTable.of(
-        "All rounds together", [{"happened": what, "times": count} for what, count in sorted(total.items())]
+        "All rounds together",
+        [{"happened": what, "times": count} for what, count in sorted((+total).items())],
     )
     exact = sum(bool(row["exact"]) for row in rows)
     yield f"{exact} of {len(rows)} rounds delivered every row exactly once."
