@@ -20,8 +20,7 @@ from mooring.protocols.leases.adaptation_messages import CapacityMeasured, Opera
 from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOperators
 from mooring.protocols.leases.lease_site import LeaseMemory, LeaseSite
 from mooring.protocols.leases.overlay_agent import OverlayAgent, OverlayAgentParams
-from mooring.protocols.moving import Proposed, ToMover
-from mooring.protocols.optimiser_messages import StatedLatencies
+from mooring.protocols.moving import Proposed, StatedLatencies, ToMover
 from mooring.protocols.overlay.coordinator import PatienceParams
 from mooring.protocols.overlay.directory import DirectoryParams
 from mooring.protocols.overlay.generation import SearchParams
@@ -38,8 +37,8 @@ from mooring.protocols.protocol import (
     Started,
 )
 from mooring.runtime.deciding.overlay_agents import hosted_overlays
-from mooring.runtime.hosted_protocol import HostedProtocol
-from mooring.runtime.transport.wire import Envelope, Kind
+from mooring.runtime.hosted_protocol import HostedProtocol, Kind
+from mooring.runtime.transport.wire import Envelope
 from mooring.simulator.harness.exploration import Subject
 from mooring.simulator.harness.faults import FaultParams
 from mooring.simulator.harness.harness import Harness
