@@ -38,7 +38,7 @@ from mooring.protocols.protocol import (
 )
 from mooring.runtime.deciding.overlay_agents import hosted_overlays
 from mooring.runtime.hosted_protocol import HostedProtocol, Kind
-from mooring.runtime.transport.wire import Envelope
+from mooring.runtime.transport.wire import Envelope, decode, judged
 from mooring.simulator.harness.exploration import Subject
 from mooring.simulator.harness.faults import FaultParams
 from mooring.simulator.harness.harness import Harness
@@ -154,10 +154,10 @@ class Door:
         return Envelope(0, kind, self._protocol.name, msgspec.Raw(self._encode(content)))
 
     def said(self, sender: int, receiver: int, message: Data, kind: Kind = "message") -> Data:
-        return self._protocol.judged(self._envelope(kind, message), sender, receiver, self._sites)
+        return judged(self._protocol, self._envelope(kind, message), sender, receiver, self._sites)
 
     def request(self, request: Data) -> Data:
-        return self._protocol.decode(self._envelope("request", request))
+        return decode(self._protocol, self._envelope("request", request))
 
 
 class AgentNode:
