@@ -123,7 +123,7 @@ class Dismissed:
 
 
 @dataclass(frozen=True)
-class Answer:
+class RequestAnswer:
     """To a request that needs no list of moves."""
 
     request: str
@@ -171,7 +171,7 @@ Event = (
     | MovesRefused
     | MovesEnded
     | Dismissed
-    | Answer
+    | RequestAnswer
     | StandStill
     | ListMeasured
     | ProblemChanged
@@ -179,40 +179,40 @@ Event = (
 Part = Literal["lease", "desk", "drains", "supervisor", "adaptation", "records", "report", "status", "pace"]
 
 
-class Route(NamedTuple):
+class EventRoute(NamedTuple):
     part: Part
     kind: Kind
     what: str
     """What the part does then, as it is called where it fails."""
 
 
-_SIGN = Route("lease", "data plane", "keeping the lease")
-_MOVES = Route("desk", "data plane", "following the list of moves")
-_AMEND = Route("status", "publishing", "amending the status")
-_SETTLE = Route("supervisor", "data plane", "holding sites to their capacity")
-_FOLLOW = Route("adaptation", "advice", "following what happened")
-_PLACE = Route("status", "publishing", "showing the placement")
-_REPORT = Route("report", "publishing", "writing the report")
-_DRAIN = Route("drains", "data plane", "ending a list of moves")
-_SOON = Route("pace", "data plane", "looking soon")
+_SIGN = EventRoute("lease", "data plane", "keeping the lease")
+_MOVES = EventRoute("desk", "data plane", "following the list of moves")
+_AMEND = EventRoute("status", "publishing", "amending the status")
+_SETTLE = EventRoute("supervisor", "data plane", "holding sites to their capacity")
+_FOLLOW = EventRoute("adaptation", "advice", "following what happened")
+_PLACE = EventRoute("status", "publishing", "showing the placement")
+_REPORT = EventRoute("report", "publishing", "writing the report")
+_DRAIN = EventRoute("drains", "data plane", "ending a list of moves")
+_SOON = EventRoute("pace", "data plane", "looking soon")
 
-ROUTES: Mapping[type[Event], tuple[Route, ...]] = {
+ROUTES: Mapping[type[Event], tuple[EventRoute, ...]] = {
     SiteReturns: (_SIGN,),
     FragmentStarts: (_SIGN, _MOVES, _AMEND),
     FragmentStops: (_SIGN,),
     StartsTried: (_MOVES, _AMEND),
     # The journal first: a crash must not leave a status that knows more.
-    FragmentsStarted: (Route("records", "data plane", "writing the journal"), _SETTLE, _FOLLOW, _PLACE),
-    Order: (Route("desk", "data plane", "beginning a list of moves"),),
-    MovesBegun: (Route("adaptation", "advice", "keeping the ledger"),),
+    FragmentsStarted: (EventRoute("records", "data plane", "writing the journal"), _SETTLE, _FOLLOW, _PLACE),
+    Order: (EventRoute("desk", "data plane", "beginning a list of moves"),),
+    MovesBegun: (EventRoute("adaptation", "advice", "keeping the ledger"),),
     MovesRefused: (_FOLLOW, _DRAIN),
     MovesEnded: (_PLACE, _SETTLE, _FOLLOW, _REPORT, _DRAIN, _SOON),
     Dismissed: (_FOLLOW, _SOON),
-    Answer: (Route("desk", "data plane", "answering requests"),),
-    StandStill: (Route("supervisor", "data plane", "stopping what waits for its site"),),
-    ListMeasured: (Route("records", "data plane", "writing the ledger"),),
-    ProblemChanged: (_FOLLOW, Route("supervisor", "data plane", "expecting sites")),
-    Incident: (Route("report", "publishing", "reporting what happens"),),
+    RequestAnswer: (EventRoute("desk", "data plane", "answering requests"),),
+    StandStill: (EventRoute("supervisor", "data plane", "stopping what waits for its site"),),
+    ListMeasured: (EventRoute("records", "data plane", "writing the ledger"),),
+    ProblemChanged: (_FOLLOW, EventRoute("supervisor", "data plane", "expecting sites")),
+    Incident: (EventRoute("report", "publishing", "reporting what happens"),),
 }
 """Who receives an event, in this order. Each fails by itself (`parts.py`); advice receives what happened even
 right after a failure, since it would not learn of it later.

@@ -15,7 +15,15 @@ import numpy as np
 
 from mooring.controller.apply import Ending
 from mooring.controller.deciding.picture import Picture, picture_of, without_fragments
-from mooring.controller.events import Answer, Event, Incident, MovesEnded, MovesRefused, Order, StandStill
+from mooring.controller.events import (
+    Event,
+    Incident,
+    MovesEnded,
+    MovesRefused,
+    Order,
+    RequestAnswer,
+    StandStill,
+)
 from mooring.controller.journal import Journal
 from mooring.controller.replacement import bound_fragments, replace_lost, shares_with
 from mooring.controller.run_state import RunState
@@ -132,7 +140,7 @@ class DrainedSites:
                 case ReturnRequest():
                     yield from self._return(request)
         except MooringError as refusal:
-            yield Answer(request.id, "refused", str(refusal))
+            yield RequestAnswer(request.id, "refused", str(refusal))
 
     def on(self, event: Event) -> Iterator[Event]:
         match event:
@@ -154,7 +162,7 @@ class DrainedSites:
         self._close(site, asked_by)
         if not needed.moves:
             yield from self._emptied(site, needed.staying, "done")
-            yield Answer(request.id, "done")
+            yield RequestAnswer(request.id, "done")
             return
         self._emptying[request.id] = site, needed.staying
         yield Order(needed.moves, asked_by, request.id, within_limits=not request.force)
@@ -168,7 +176,7 @@ class DrainedSites:
             raise InputError(f"the site {request.site!r} was not left, so it is in use already")
         self._open(request.site, shown_asker(request.asked_by))
         yield Incident(f"the site {request.site} is used again")
-        yield Answer(request.id, "done")
+        yield RequestAnswer(request.id, "done")
 
     def _emptied(self, site: str, staying: Collection[str], ending: Ending) -> Iterator[Event]:
         """The moves have ended. Where they were not made the site is not left either; those that the end of

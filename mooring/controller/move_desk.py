@@ -18,7 +18,6 @@ from typing import Any
 from mooring.controller.apply import Ending, MoveListRun, inverse_of_last
 from mooring.controller.carrying import AtOnce, Carrier
 from mooring.controller.events import (
-    Answer,
     Dismissed,
     Event,
     FragmentStarts,
@@ -26,6 +25,7 @@ from mooring.controller.events import (
     MovesEnded,
     MovesRefused,
     Order,
+    RequestAnswer,
     StartsTried,
 )
 from mooring.controller.journal import Journal
@@ -105,7 +105,7 @@ class MoveDesk:
             case Order():
                 old = self.state.placement(self.engine.homes())
                 yield from self._begin(event, old, old)
-            case Answer(request=name, state=state, why=why):
+            case RequestAnswer(request=name, state=state, why=why):
                 self._answer(name, state, why)
             case FragmentStarts() | StartsTried():  # which take long: show how far the list came meanwhile
                 self._show_progress()
@@ -121,7 +121,7 @@ class MoveDesk:
         self._answer(name, "refused", why)
 
     def _answer(self, name: str, state: str, why: str = "") -> None:
-        """Answer a request that needs no list."""
+        """RequestAnswer a request that needs no list."""
         said = {"why": why} if why else {}
         self._reply(name, {"state": state, **said, "placement": dict(self.engine.homes()), "steps": []})
 

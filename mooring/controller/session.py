@@ -23,7 +23,7 @@ from mooring.controller.deciding.evaluation import Evaluation, Evaluator
 from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.deciding.surveyor import SurveyOptions
-from mooring.controller.events import ROUTES, SERVED_BY, Event, Incident, Order, ProblemChanged, Route
+from mooring.controller.events import ROUTES, SERVED_BY, Event, EventRoute, Incident, Order, ProblemChanged
 from mooring.controller.journal import Journal
 from mooring.controller.left_sites import DrainedSites
 from mooring.controller.looks import Book, Look
@@ -61,7 +61,7 @@ class SessionOptions:
 
 
 @dataclass
-class Lease:
+class KeptLease:
     """Of the storage."""
 
     sign: Callable[[], None]
@@ -72,7 +72,7 @@ class Lease:
 
 
 @dataclass
-class Pace:
+class LookPace:
     """When it is time to look, and to trim the channels."""
 
     clock: Clock
@@ -125,7 +125,7 @@ class RunSession:
         """
         self.state, self.engine, self.clock = RunState(problem), engine, clock
         self.journal, self.book, self._options = journal, book, options or SessionOptions()
-        self.lease, self.report = Lease(alive), Report(book, clock)
+        self.lease, self.report = KeptLease(alive), Report(book, clock)
         self.parts = Parts(self.report.note, clock.monotonic_s, lambda: self.lease.sign())
         self.records = Records(self.state, engine, journal)
         self.status = Status(self.state, engine, book, reviver, self.parts, self.report)
@@ -160,7 +160,7 @@ class RunSession:
         self._evaluator = Evaluator(problem)
         self._unknown: set[str] = set()
         """What could not be measured at the last look."""
-        self.pace = Pace(clock)
+        self.pace = LookPace(clock)
         self._began_s = clock.monotonic_s()
 
     # Beginning and end
@@ -309,7 +309,7 @@ class RunSession:
             for route in ROUTES[type(event)]:
                 self._receive(route, event)
 
-    def _receive(self, route: Route, event: Event) -> None:
+    def _receive(self, route: EventRoute, event: Event) -> None:
         part: Receiver = getattr(self, route.part)
         self._step(route.kind, route.what, lambda: part.on(event), always=route.kind == "advice")
 
