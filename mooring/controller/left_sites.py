@@ -8,20 +8,29 @@ is too little room elsewhere at the rates that are measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mooring.controller.apply import Ending
 from mooring.controller.deciding.picture import Picture, picture_of, without_fragments
+from mooring.controller.events import (
+    Event,
+    Incident,
+    MovesEnded,
+    MovesRefused,
+    Order,
+    RequestAnswer,
+    StandStill,
+)
 from mooring.controller.journal import Journal
-from mooring.controller.move_desk import MoveDesk
 from mooring.controller.replacement import bound_fragments, replace_lost, shares_with
 from mooring.controller.run_state import RunState
+from mooring.deployment.engine import Engine
 from mooring.deployment.moves import Move, ordered_moves
 from mooring.deployment.requests import LeaveRequest, ReturnRequest, SiteRequest, shown_asker
-from mooring.errors import InfeasibleError, InputError, MooringError, OvertakenError
+from mooring.errors import EngineError, InfeasibleError, InputError, MooringError, OvertakenError
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
 
@@ -112,24 +121,13 @@ def _ordered(problem: Problem, where: FragmentSites, goal: FragmentSites, *, for
 class DrainedSites:
     """The sites of a run that are kept empty, and requests to change that."""
 
-    def __init__(
-        self,
-        state: RunState,
-        journal: Journal,
-        desk: MoveDesk,
-        *,
-        where: Callable[[], FragmentSites],
-        replan: Replan,
-        stand_still: Callable[[str, Collection[str]], None],
-        tell: Callable[[str], None],
-    ) -> None:
-        """`stand_still` is called with a site and the fragments there that may run nowhere else."""
-        self.state, self._journal, self._desk = state, journal, desk
-        self._where, self._replan = where, replan
-        self._stand_still, self._tell = stand_still, tell
+    def __init__(self, state: RunState, engine: Engine, journal: Journal, replan: Replan) -> None:
+        self.state, self._engine, self._journal, self._replan = state, engine, journal, replan
         state.drained = journal.left_sites()
+        self._emptying: dict[str, tuple[str, tuple[str, ...]]] = {}
+        """Request whose moves were ordered -> the site, and what has to stand still there."""
 
-    def serve(self, request: SiteRequest) -> None:
+    def serve(self, request: SiteRequest) -> Iterator[Event]:
         """Carry out what is asked, or answer why not."""
         try:
             if request.site not in self.state.problem.site_index:
@@ -138,55 +136,63 @@ class DrainedSites:
                 )
             match request:
                 case LeaveRequest():
-                    self._leave(request)
+                    yield from self._leave(request)
                 case ReturnRequest():
-                    self._return(request)
+                    yield from self._return(request)
         except OvertakenError:
             raise
         except MooringError as refusal:
-            self._desk.answer(request.id, "refused", why=str(refusal))
+            yield RequestAnswer(request.id, "refused", str(refusal))
 
-    def _leave(self, request: LeaveRequest) -> None:
+    def on(self, event: Event) -> Iterator[Event]:
+        match event:
+            case MovesRefused(order=order, why=why) if order.answer_to in self._emptying:
+                site, _ = self._emptying.pop(order.answer_to)
+                self._open(site, f"not left: {why}")
+            case MovesEnded(order=order, ending=ending) if order.answer_to in self._emptying:
+                site, staying = self._emptying.pop(order.answer_to)
+                yield from self._emptied(site, staying, ending)
+
+    def _leave(self, request: LeaveRequest) -> Iterator[Event]:
         site, asked_by = request.site, shown_asker(request.asked_by)
-        if self._desk.busy:
+        if self.state.moves is not None:
             raise InfeasibleError("a list of moves is being carried out", remedy="ask again when it is done")
-        where, problem = self._where(), self.state.problem
+        where, problem = self.state.placement(self._engine.homes()), self.state.problem
         picture = self.state.picture or picture_of(problem, Placement.from_fragments(problem, where))
         closed = {*self.state.lost, *self.state.drained}
         needed = emptying(picture, where, site, closed - {site}, self._replan, force=request.force)
         self._close(site, asked_by)
         if not needed.moves:
-            self._emptied(site, needed.staying, "done")
-            self._desk.answer(request.id, "done")
+            yield from self._emptied(site, needed.staying, "done")
+            yield RequestAnswer(request.id, "done")
             return
-        refusal = self._desk.order(
-            needed.moves,
-            asked_by,
-            answer_to=request.id,
-            within_limits=not request.force,
-            ended=lambda ending: self._emptied(site, needed.staying, ending),
-        )
-        if refusal is not None:
-            self._open(site, f"not left: {refusal}")
+        self._emptying[request.id] = site, needed.staying
+        yield Order(needed.moves, asked_by, request.id, within_limits=not request.force)
+        if request.id in self._emptying and self.state.moves is None:  # neither begun nor refused
+            del self._emptying[request.id]
+            self._open(site, "not left: its moves could not be begun")
+            raise EngineError("its moves could not be begun", remedy="see the run's troubles")
 
-    def _return(self, request: ReturnRequest) -> None:
+    def _return(self, request: ReturnRequest) -> Iterator[Event]:
         if request.site not in self.state.drained:
             raise InputError(f"the site {request.site!r} was not left, so it is in use already")
         self._open(request.site, shown_asker(request.asked_by))
-        self._tell(f"the site {request.site} is used again")
-        self._desk.answer(request.id, "done")
+        yield Incident(f"the site {request.site} is used again")
+        yield RequestAnswer(request.id, "done")
 
-    def _emptied(self, site: str, staying: Collection[str], ending: Ending) -> None:
+    def _emptied(self, site: str, staying: Collection[str], ending: Ending) -> Iterator[Event]:
         """The moves have ended. Where they were not made the site is not left either; those that the end of
         the run cuts short are made up for by the next one.
         """
         if ending == "done":
+            yield StandStill(site, staying)
+            if running := [name for name in staying if self.state.status[name].state == "running"]:
+                raise EngineError(f"{', '.join(running)} could not be stopped at {site}")
             waits = f"; {', '.join(staying)} wait until it is used again" if staying else ""
-            self._stand_still(site, staying)
-            self._tell(f"the site {site} was emptied and is kept empty{waits}")
+            yield Incident(f"the site {site} was emptied and is kept empty{waits}")
         elif ending != "left":
             self._open(site, "the moves were not made")
-            self._tell(f"the site {site} is not left: the moves were not made")
+            yield Incident(f"the site {site} is not left: the moves were not made")
 
     def _close(self, site: str, asked_by: str) -> None:
         self._journal.note_left(site, asked_by)

@@ -4,10 +4,9 @@ It is a machine like those of the sites, so that it can be tested with them, and
 nothing either: what it accepts goes to its host (`CarryOut`), which has journal, fence and engine, tells the
 mover whatever was started anywhere, by whomever, and at last that the list has ended (`CarriedOut`).
 
-Those that wait are judged at times that the host chooses, what mends a violation and then the largest promise
-first. What is accepted then is
-carried out as one list; two of which one concerns what the other moves are not. What comes meanwhile is
-refused: it was made without knowing of it.
+The host decides when to judge those that wait, and how: it hands in its `Verdicts`. What mends a violation is
+first, then the largest promise. What is accepted is carried out as one list; two of which one concerns what
+the other moves are not. What comes meanwhile is refused: it was made without knowing of it.
 
 What becomes of a proposal is in the table below. `WAITING` is not durable: a mover that crashed hears of it
 again.
@@ -15,7 +14,7 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 import msgspec
@@ -46,11 +45,7 @@ from mooring.protocols.protocol import (
     Received,
     Send,
     Started,
-    TimerDue,
 )
-
-Judge = Callable[[Proposed], str | None]
-"""Why a proposal is refused, as a whole; None if it is to be carried out."""
 
 MOST_UNHEARD = 64
 """Ids per site that it may have refused by asking for them before they are heard of. What it holds for
@@ -74,6 +69,13 @@ class CarriedOut(msgspec.Struct, frozen=True, tag=True):
 
     why: str = ""
     """Why not all of it was done, if that is known."""
+
+
+class Verdicts(msgspec.Struct, frozen=True, tag=True):
+    """What the host has decided of proposals that wait. What it says nothing of goes on waiting."""
+
+    reasons: tuple[tuple[ProposalId, str | None], ...]
+    """Why a proposal is refused, as a whole; None if it is to be carried out."""
 
 
 class MoverMemory(msgspec.Struct, frozen=True, tag=True):
@@ -102,7 +104,7 @@ TRANSITIONS: Mapping[tuple[Seen, type], frozenset[Seen]] = {
     (Seen.UNKNOWN, Inquiry): frozenset({Seen.ENDED, Seen.UNKNOWN}),  # refused for good, if there is room
     (Seen.WAITING, Proposed): frozenset({Seen.WAITING}),
     (Seen.WAITING, Inquiry): frozenset({Seen.WAITING}),
-    (Seen.WAITING, TimerDue): frozenset({Seen.ACCEPTED, Seen.ENDED}),
+    (Seen.WAITING, Verdicts): frozenset({Seen.ACCEPTED, Seen.ENDED}),
     (Seen.WAITING, Started): frozenset({Seen.UNKNOWN}),
     (Seen.ACCEPTED, Proposed): frozenset({Seen.ACCEPTED}),
     (Seen.ACCEPTED, Inquiry): frozenset({Seen.ACCEPTED}),
@@ -115,7 +117,7 @@ does every event while an older proposal of the same site is being carried out."
 
 
 class MoverMachine:
-    def __init__(self, sites: int, judge: Judge, judge_every_ms: float) -> None:
+    def __init__(self, sites: int) -> None:
         self.memory = MoverMemory()
         self.where: dict[int, StartedAt] = {}
         self._whole = False
@@ -123,11 +125,10 @@ class MoverMachine:
         would promise the room of what it was not told of."""
         self.waiting: dict[int, Proposed] = {}
         """By site: a site has one open at a time."""
-        self._sites, self._judge, self._period_ms = sites, judge, judge_every_ms
-        self._next_ms: float | None = None
+        self._sites = sites
 
     def next_timer(self) -> float | None:
-        return self._next_ms
+        return None
 
     def seen(self, id: ProposalId) -> Seen:
         known = self._answer_to(id)
@@ -138,18 +139,15 @@ class MoverMachine:
     def handle(self, event: Event, now_ms: float) -> Sequence[Effect]:
         match event:
             case Started(durable=durable):
-                self._next_ms = now_ms + self._period_ms
                 if isinstance(durable, MoverMemory):
                     self.memory = durable
                 going = self.memory.accepted
                 return (Output(CarryOut(going)),) if going else ()
-            case TimerDue():
-                self._next_ms = now_ms + self._period_ms
-                return self.judge_all()
             case Received(sender=sender, message=message):
                 return self._receive(sender, message)
             case Asked(request=request):
                 return self._told(request)
+        return ()
 
     # From the sites.
 
@@ -203,18 +201,20 @@ class MoverMachine:
 
     # Judging.
 
-    def judge_all(self) -> Sequence[Effect]:
-        """Answer all that wait."""
+    def _judged(self, reasons: Mapping[ProposalId, str | None]) -> Sequence[Effect]:
+        """Answer those that wait and were judged."""
         effects: list[Effect] = []
         busy, taken = bool(self.memory.accepted), list[Proposed]()
         for proposed in self.by_promise():
+            if proposed.id not in reasons:
+                continue
+            del self.waiting[proposed.id[0]]
             reason = BUSY if busy else self._stale(proposed.plan) or self.meets(proposed, taken)
-            reason = reason or self._judge(proposed)
+            reason = reason or reasons[proposed.id]
             if reason is None:
                 taken.append(proposed)
             else:
                 effects += self._end(proposed, Refused(proposed.id, reason))
-        self.waiting.clear()
         if not taken:
             return effects
         for proposed in taken:
@@ -260,6 +260,8 @@ class MoverMachine:
             case Whereabouts(places=places, whole=whole):
                 self._whole |= whole
                 return self._learn(places)
+            case Verdicts(reasons=reasons):
+                return self._judged(dict(reasons))
             case CarriedOut(why=why):
                 return self._carried_out(why)
         return ()

@@ -132,7 +132,6 @@ def ledger(run: SimulatedRun, patch: pytest.MonkeyPatch) -> None:
 
 
 def followed(run: SimulatedRun, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(run.session.adaptation, "moved", no_field)
     patch.setattr(run.session.adaptation, "on", no_field)
 
 

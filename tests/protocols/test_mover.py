@@ -15,6 +15,7 @@ from mooring.protocols.mover import (
     CarryOut,
     MoverMachine,
     Seen,
+    Verdicts,
     never_heard,
 )
 from mooring.protocols.moving import (
@@ -60,8 +61,8 @@ from mooring.simulator.harness.runner_model import RunSubject
 AT = (StartedAt(7, 1, 4), StartedAt(8, 0, 1), StartedAt(9, 2, 0))
 
 
-def mover(judged: str | None = None) -> MoverMachine:
-    made = MoverMachine(3, lambda proposed: judged, 100.0)
+def mover() -> MoverMachine:
+    made = MoverMachine(3)
     made.handle(Asked(Whereabouts(AT)), 0.0)
     return made
 
@@ -77,6 +78,11 @@ def hear(mover: MoverMachine, message: Data, sender: int = 1) -> Sequence[Effect
     return mover.handle(Received(sender, message), 0.0)
 
 
+def judged(mover: MoverMachine, reason: str | None = None) -> Sequence[Effect]:
+    """All that wait, alike."""
+    return mover.handle(Asked(Verdicts(tuple((each.id, reason) for each in mover.by_promise()))), 0.0)
+
+
 def sent(effects: Sequence[Effect]) -> list[tuple[int, Data]]:
     return [(effect.to, effect.message) for effect in effects if isinstance(effect, Send)]
 
@@ -84,7 +90,7 @@ def sent(effects: Sequence[Effect]) -> list[tuple[int, Data]]:
 def test_what_is_accepted_is_kept_told_to_all_concerned_and_then_carried_out() -> None:
     one = mover()
     assert hear(one, proposal()) == ()
-    effects = one.handle(TimerDue(), 0.0)
+    effects = judged(one)
     assert isinstance(effects[0], Persist)
     assert sent(effects) == [(1, Accepted((1, 0, 1))), (2, Accepted((1, 0, 1)))]
     assert effects[-1] == Output(CarryOut((proposal(),)))
@@ -97,7 +103,7 @@ def test_what_is_accepted_is_kept_told_to_all_concerned_and_then_carried_out() -
 def test_what_is_not_where_it_was_to_go_has_failed_and_the_places_say_where_it_is() -> None:
     one = mover()
     hear(one, proposal())
-    one.handle(TimerDue(), 0.0)
+    judged(one)
     one.handle(Asked(Whereabouts((StartedAt(7, 0, 6),))), 0.0)
     ending = one.handle(Asked(CarriedOut("the site is lost")), 0.0)
     assert sent(ending)[0] == (1, Failed((1, 0, 1), "the site is lost", (StartedAt(7, 0, 6),)))
@@ -106,7 +112,7 @@ def test_what_is_not_where_it_was_to_go_has_failed_and_the_places_say_where_it_i
 def test_after_a_crash_what_was_accepted_goes_on_and_what_waited_is_heard_again() -> None:
     one = mover()
     hear(one, proposal())
-    one.handle(TimerDue(), 0.0)
+    judged(one)
     again = mover()
     assert again.handle(Started(1, one.memory), 0.0) == (Output(CarryOut((proposal(),))),)
     assert sent(hear(again, proposal())) == [(1, Accepted((1, 0, 1)))]
@@ -127,7 +133,7 @@ def test_a_plan_made_from_what_is_no_longer_so_is_refused(news: StartedAt, known
     effects = hear(late, proposal())
     hear(early, proposal())
     early.handle(Asked(Whereabouts((news,))), 0.0)
-    for answer in (sent(effects)[0][1], sent(early.handle(TimerDue(), 0.0))[0][1]):
+    for answer in (sent(effects)[0][1], sent(judged(early))[0][1]):
         assert isinstance(answer, Refused)
         assert known in answer.reason
 
@@ -144,7 +150,7 @@ def test_what_nobody_heard_of_is_refused_and_stays_refused() -> None:
     refused = Refused((1, 0, 1), never_heard(2))
     assert sent(hear(one, Inquiry((1, 0, 1)), sender=2)) == [(2, refused)]
     assert sent(hear(one, proposal())) == [(1, refused)]
-    assert one.handle(TimerDue(), 0.0) == []
+    assert judged(one) == []
 
 
 def test_asking_about_an_id_says_nothing_of_other_ids() -> None:
@@ -153,7 +159,7 @@ def test_asking_about_an_id_says_nothing_of_other_ids() -> None:
         hear(one, Inquiry((1, 2**62, 2**62 - ahead)), sender=2)
     assert len(one.memory.unheard) == MOST_UNHEARD
     assert sent(hear(one, proposal())) == []
-    one.handle(TimerDue(), 0.0)
+    judged(one)
     assert [going.id for going in one.memory.accepted] == [(1, 0, 1)]
 
 
@@ -161,7 +167,7 @@ def test_what_was_asked_about_too_early_is_forgotten_with_the_ids_before_it() ->
     one = mover()
     hear(one, Inquiry((1, 0, 1)), sender=2)
     hear(one, proposal(number=2))
-    one.handle(TimerDue(), 0.0)
+    judged(one)
     assert one.memory.unheard == ()
     assert sent(hear(one, Inquiry((1, 0, 1)), sender=2)) == [(2, Over((1, 0, 1)))]
 
@@ -171,19 +177,29 @@ def test_the_largest_promise_is_judged_first_and_what_meets_it_is_refused() -> N
     hear(one, proposal(site=1, fragment=7, saved=1.0), sender=1)
     hear(one, proposal(site=0, fragment=7, saved=2.0), sender=0)
     hear(one, proposal(site=2, fragment=9, saved=0.5), sender=2)
-    one.handle(TimerDue(), 0.0)
+    judged(one)
     assert [going.id[0] for going in one.memory.accepted] == [0, 2]
     assert isinstance(one.memory.answers[1], Refused)
     hear(one, proposal(number=2, site=1, fragment=8), sender=1)
-    busy = sent(one.handle(TimerDue(), 0.0))[0][1]
+    busy = sent(judged(one))[0][1]
     assert isinstance(busy, Refused)
     assert busy.reason == BUSY
 
 
+def test_what_a_verdict_says_nothing_of_goes_on_waiting() -> None:
+    one = mover()
+    hear(one, proposal(site=1, fragment=7), sender=1)
+    hear(one, proposal(site=0, fragment=8), sender=0)
+    effects = one.handle(Asked(Verdicts((((1, 0, 1), "no"), ((2, 0, 1), None)))), 0.0)
+    assert sent(effects)[0] == (1, Refused((1, 0, 1), "no"))
+    assert one.seen((0, 0, 1)) is Seen.WAITING
+    assert one.memory.accepted == ()
+
+
 def test_old_proposals_are_over_and_those_of_others_are_not_listened_to() -> None:
-    one = mover("no")
+    one = mover()
     hear(one, proposal(number=5))
-    one.handle(TimerDue(), 0.0)
+    judged(one, "no")
     assert sent(hear(one, Inquiry((1, 0, 3)))) == [(1, Over((1, 0, 3)))]
     assert hear(one, proposal(number=9), sender=2) == ()
     assert one.waiting == {}
@@ -222,7 +238,8 @@ class AsTheTableSays:
         message = step.event.message if isinstance(step.event, Received) else None
         if isinstance(message, Proposed | Inquiry):
             self._before.setdefault(message.id, Seen.UNKNOWN)
-        event = type(message) if isinstance(message, Proposed | Inquiry) else type(step.event)
+        event: type = type(message) if isinstance(message, Proposed | Inquiry) else type(step.event)
+        event = Verdicts if event is TimerDue else event  # which is when the runner judges
         for id, before in self._before.items():
             after = found.seen(id)
             self._before[id] = after

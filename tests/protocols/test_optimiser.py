@@ -273,7 +273,7 @@ def test_only_the_mover_is_believed_where_fragments_are() -> None:
 
 
 def test_a_mover_refuses_for_good_what_it_has_not_heard_of() -> None:
-    mover = MoverMachine(3, lambda proposed: None, 100.0)
+    mover = MoverMachine(3)
     asked = mover.handle(Received(2, Inquiry((1, 0, 4))), 0.0)
     assert isinstance(asked[-1], Send)
     assert isinstance(asked[-1].message, Refused)

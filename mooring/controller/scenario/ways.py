@@ -61,7 +61,7 @@ def replanned(scenario: Circumstances) -> Way:
             due.pop(0)
         moves = _to_a_new_plan(scenario, run, truth.problem(truth.rates(now_s)))
         if moves:
-            run.session.desk.order(moves, "replanned from scratch")
+            run.session.order(moves, "replanned from scratch")
 
     return Way(REPLANNED, NoneDecider(), prompt=prompt)
 
@@ -79,7 +79,7 @@ def foreseeing(scenario: Circumstances, every_s: float = 600.0) -> Way:
         coming = truth.rates(now_s, now_s + every_s)
         moves = _to_a_new_plan(scenario, run, truth.problem(coming))
         if moves:
-            run.session.desk.order(moves, "foreseen")
+            run.session.order(moves, "foreseen")
 
     free = MoveTimes(stateless_s=0.0, stateful_s=0.0, bytes_per_s=float("inf"))
     return Way("foreseeing", NoneDecider(), prompt=prompt, times=free)

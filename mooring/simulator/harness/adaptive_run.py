@@ -17,7 +17,7 @@ from mooring.deployment.carry_out import carry_out
 from mooring.deployment.move_times import MoveTimes
 from mooring.errors import UnsupportedError
 from mooring.placement.placement import Placement
-from mooring.protocols.mover import CarriedOut, CarryOut, MoverMachine
+from mooring.protocols.mover import CarriedOut, CarryOut
 from mooring.protocols.moving import StartedAt, Whereabouts, mover_of
 from mooring.protocols.optimiser import optimiser_machines
 from mooring.protocols.optimiser_messages import MeasuredFlows
@@ -29,6 +29,7 @@ from mooring.simulator.data_plane.engine import SimulatedEngine
 from mooring.simulator.harness.checkers import Checker, Step, WorldView
 from mooring.simulator.harness.faults import Fault
 from mooring.simulator.harness.harness import Harness
+from mooring.simulator.harness.runner_model import JudgedMover
 from mooring.simulator.harness.scenario import Scenario
 
 JUDGE_EVERY_MS = 500.0
@@ -93,7 +94,7 @@ class AdaptiveRun:
         def make(site: int, count: int, generator: np.random.Generator) -> SiteMachine:
             if site < count - 1:
                 return make_site(site, count - 1, generator)
-            return MoverMachine(count - 1, lambda proposed: None, JUDGE_EVERY_MS)
+            return JudgedMover(count - 1, lambda proposed: None, JUDGE_EVERY_MS)
 
         self.control = Harness(scenario, make, (self._orders, *checkers), recorded=False, most_steps=10**8)
         self.engine = SimulatedEngine(

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from mooring.protocols.mover import CarriedOut, CarryOut, Judge, MoverMachine, MoverMemory
+from mooring.protocols.mover import CarriedOut, CarryOut, MoverMachine, MoverMemory, Verdicts
 from mooring.protocols.moving import FragmentMove, ProposalId, Proposed, StartedAt, Whereabouts
 from mooring.protocols.protocol import (
     Asked,
@@ -144,9 +144,35 @@ class SiteNode:
         return self.machine.handle(event, now_ms)  # type: ignore[no-any-return]
 
 
+Judge = Callable[[Proposed], str | None]
+"""Why a proposal is refused; None if it is to be carried out."""
+
+
+class JudgedMover(MoverMachine):
+    """A mover whose host judges all that waits at regular times."""
+
+    def __init__(self, sites: int, judge: Judge, judge_every_ms: float) -> None:
+        super().__init__(sites)
+        self._judge, self._period_ms = judge, judge_every_ms
+        self._next_ms: float | None = None
+
+    def next_timer(self) -> float | None:
+        return self._next_ms
+
+    def handle(self, event: Event, now_ms: float) -> Sequence[Effect]:
+        match event:
+            case Started():
+                self._next_ms = now_ms + self._period_ms
+            case TimerDue():
+                self._next_ms = now_ms + self._period_ms
+                found = tuple((each.id, self._judge(each)) for each in self.by_promise())
+                return super().handle(Asked(Verdicts(found)), now_ms)
+        return super().handle(event, now_ms)
+
+
 class RunnerNode:
     def __init__(self, sites: int, ground: Ground, judge: Judge) -> None:
-        self.mover = MoverMachine(sites, self._judged, judge_every_ms=200.0)
+        self.mover = JudgedMover(sites, self._judged, 200.0)
         self._judge = judge
         self.targets: dict[int, Target] = {}
         self.going: ListUnderWay | None = None

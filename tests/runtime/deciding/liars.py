@@ -19,7 +19,7 @@ from mooring.protocols.ants.running_messages import AskColony
 from mooring.protocols.gossip import GossipParams
 from mooring.protocols.leases.adaptation_messages import QueryMeasured
 from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOperators
-from mooring.protocols.mover import CarriedOut, CarryOut, MoverMachine
+from mooring.protocols.mover import CarriedOut, CarryOut
 from mooring.protocols.moving import StartedAt, Whereabouts
 from mooring.protocols.optimiser_messages import AskFragments, KnownFragments, MeasuredCapacity
 from mooring.protocols.optimiser_params import OptimiserParams
@@ -46,6 +46,7 @@ from mooring.runtime.transport.wire import Envelope, decode, judged
 from mooring.simulator.harness.harness import Harness
 from mooring.simulator.harness.leases.world import shared_queries
 from mooring.simulator.harness.optimiser_invariants import CAPACITY, chain_homes, chain_layout
+from mooring.simulator.harness.runner_model import JudgedMover
 from mooring.simulator.harness.running_ants_invariants import OFTEN, QUICK, full_homes, running_colony
 from mooring.simulator.harness.scenario import Request, Scenario
 
@@ -151,7 +152,7 @@ class MoverHost:
     """The mover, and a runner that makes every accepted move at once."""
 
     def __init__(self, subject: Subject, door: Door) -> None:
-        self.mover = MoverMachine(SITES, lambda _: None, judge_every_ms=200.0)
+        self.mover = JudgedMover(SITES, lambda _: None, 200.0)
         self.door, self._subject = door, subject
         self._places = {n: StartedAt(n, site, 1) for n, site in enumerate(subject.homes)}
 

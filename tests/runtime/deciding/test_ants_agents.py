@@ -28,7 +28,7 @@ from mooring.protocols.ants.messages import (
 )
 from mooring.protocols.ants.running_messages import KnownColony, OtherFragment
 from mooring.protocols.ants.running_site import running_machines
-from mooring.protocols.mover import CarriedOut, MoverMachine
+from mooring.protocols.mover import CarriedOut
 from mooring.protocols.moving import StartedAt, Whereabouts
 from mooring.protocols.protocol import Send, SiteMachine
 from mooring.runtime.deciding.ants_agents import AGENTS, OFTEN, hosted_ants
@@ -36,6 +36,7 @@ from mooring.runtime.transport.wire import StrictDecoder
 from mooring.simulator.harness.adaptive_run import Orders
 from mooring.simulator.harness.checkers import Step, WorldView
 from mooring.simulator.harness.harness import Harness
+from mooring.simulator.harness.runner_model import JudgedMover
 from mooring.simulator.harness.scenario import Scenario
 
 ADA, BEA, CLEO, MOVER = range(4)
@@ -112,7 +113,7 @@ class Running:
 
         def make(site: int, count: int, generator: np.random.Generator) -> SiteMachine:
             if site == MOVER:
-                return MoverMachine(MOVER, lambda proposed: None, 500.0)
+                return JudgedMover(MOVER, lambda proposed: None, 500.0)
             return make_site(site, MOVER, generator)
 
         latency_ms = tuple(tuple(5.0 * (a != b) for b in range(4)) for a in range(4))

@@ -151,12 +151,13 @@ def test_a_list_is_aborted_from_another_process(
         journal, mailbox = Journal(files.folder, time.time), FileMailbox(files.folder)
         state = RunState(Problem.from_dict(PROBLEM))
         desk = MoveDesk(state, engine, journal, mailbox, InBackground())  # type: ignore[arg-type]
-        desk.serve()
         name = mailbox.ask(engine.homes(), [("kept", "here", "there")], "somebody")
 
         def serve() -> None:
             while not over.wait(0.05):
-                desk.serve()
+                for request in desk.requests():
+                    list(desk.serve(request))
+                list(desk.poll())
 
         serving = threading.Thread(target=serve)
         serving.start()

@@ -19,9 +19,9 @@ from mooring.controller.deciding.decider import Observation, Proposal, ProposedM
 from mooring.controller.deciding.picture import Picture
 from mooring.deployment.moves import Move
 from mooring.problem.problem import Problem
-from mooring.protocols.mover import CarriedOut, MoverMachine, MoverMemory
-from mooring.protocols.moving import NOWHERE, Proposed, StartedAt, Whereabouts
-from mooring.protocols.protocol import Asked, Data, Event, Persist, Received, Send, Started, TimerDue
+from mooring.protocols.mover import CarriedOut, MoverMachine, MoverMemory, Verdicts
+from mooring.protocols.moving import NOWHERE, ProposalId, Proposed, StartedAt, Whereabouts
+from mooring.protocols.protocol import Asked, Data, Event, Persist, Received, Send, Started
 
 NOTHING_PROPOSED = "no site proposes a move"
 NOT_CHOSEN = "it does not go together with what is carried out"
@@ -71,8 +71,8 @@ class ProtocolDecider:
         self._brief = brief
         self._briefing = brief(problem)
         self._rows = {fragment: f for f, fragment in enumerate(problem.fragment_names)}
-        self.mover = MoverMachine(len(problem.sites), self._judge, judge_every_ms=0.0)
-        self._verdicts: dict[object, str | None] = {}
+        self.mover = MoverMachine(len(problem.sites))
+        self._verdicts: dict[ProposalId, str | None] = {}
         """Per proposal that is judged now: why it is refused; None if it is not."""
         self._chosen: list[Proposed] = []
         """Those that the last proposal consists of."""
@@ -190,14 +190,10 @@ class ProtocolDecider:
 
     # The mover.
 
-    def _judge(self, proposed: Proposed) -> str | None:
-        return self._verdicts[proposed.id]
-
     def _answer(self, otherwise: str) -> None:
         """Judge all that wait; those that nothing was said of are refused for the given reason."""
-        for proposed in self.mover.by_promise():
-            self._verdicts.setdefault(proposed.id, otherwise)
-        self._feed(TimerDue())
+        waiting = [proposed.id for proposed in self.mover.by_promise()]
+        self._feed(Asked(Verdicts(tuple((id, self._verdicts.get(id, otherwise)) for id in waiting))))
         self._chosen, self._verdicts = [], {}
 
     def _feed(self, event: Event) -> None:
@@ -219,6 +215,6 @@ class ProtocolDecider:
 
     def _begin_anew(self) -> None:
         where = Whereabouts(tuple(self.mover.where.values()))
-        self.mover = MoverMachine(len(self._problem.sites), self._judge, judge_every_ms=0.0)
+        self.mover = MoverMachine(len(self._problem.sites))
         self.mover.handle(Started(0, self._kept), 0.0)
         self.mover.handle(Asked(where), 0.0)

@@ -24,6 +24,7 @@ from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.guards import GuardOptions
 from mooring.controller.deciding.overlay_decider import OverlayDecider
 from mooring.controller.deciding.relaxation_decider import RelaxationDecider
+from mooring.controller.events import Event, Order
 from mooring.controller.placing import Wish
 from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
 from mooring.placement.placement import Placement
@@ -227,14 +228,16 @@ def test_a_runner_that_is_lost_after_accepting_comes_back_and_says_how_it_ended(
     with scene.post() as post:
         run, decider = scene.runner(post)
         desk = run.session.desk
-        sound = desk.order
+        sound = desk.on
 
-        def lost(*args: Any, **options: Any) -> str | None:
+        def lost(event: Event) -> Iterator[Event]:
+            if not isinstance(event, Order):
+                return sound(event)
             if ordered:
-                sound(*args, **options)
+                list(sound(event))
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(desk, "order", lost)
+        monkeypatch.setattr(desk, "on", lost)
         with pytest.raises(KeyboardInterrupt):
             scene.go_on(run, lambda: False)
         assert decider.mover.memory.accepted != ()
