@@ -16,10 +16,9 @@ from typing import Literal
 import numpy as np
 
 from mooring.arrays import Bools
-from mooring.controller.deciding.decider import AnsweringDecider, Decider, Observation, Proposal, Sends
-from mooring.controller.deciding.guards import GuardOptions, Guards
-from mooring.controller.deciding.picture import Picture
-from mooring.controller.deciding.surveyor import SurveyOptions, Surveyor
+from mooring.contracts.clock import Clock
+from mooring.contracts.decider import AnsweringDecider, Decider, Observation, Proposal, Sends
+from mooring.contracts.picture import Picture
 from mooring.controller.events import (
     Dismissed,
     Event,
@@ -32,14 +31,15 @@ from mooring.controller.events import (
     Order,
     ProblemChanged,
 )
+from mooring.controller.guards import GuardOptions, Guards
 from mooring.controller.journal import Journal
 from mooring.controller.ledger import Ledger, LedgerEntry
+from mooring.controller.parts import Parts
 from mooring.controller.run_state import RunState
-from mooring.deployment.clock import Clock
-from mooring.deployment.move_times import MoveTimes
-from mooring.deployment.moves import Move
-from mooring.deployment.parts import Parts
-from mooring.problem.problem import Problem
+from mooring.controller.state_estimator import SurveyOptions, Surveyor
+from mooring.model.deployment.move_times import MoveTimes
+from mooring.model.deployment.moves import Move
+from mooring.model.problem.problem import Problem
 
 Act = Literal["propose", "apply"]
 DISMISSED_S = 3600.0

@@ -12,12 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from mooring.controller.apply import Ending
-from mooring.controller.ledger import LedgerEntry
-from mooring.deployment.engine import MoveReport
-from mooring.deployment.moves import Move
-from mooring.deployment.parts import Kind
-from mooring.deployment.requests import (
+from mooring.contracts.engine import MoveReport
+from mooring.contracts.mailbox import (
     AbortRequest,
     DismissRequest,
     LeaveRequest,
@@ -26,7 +22,11 @@ from mooring.deployment.requests import (
     ReturnRequest,
     StopNotice,
 )
-from mooring.placement.placement import FragmentSites
+from mooring.controller.ledger import LedgerEntry
+from mooring.controller.move_list import Ending
+from mooring.controller.parts import Kind
+from mooring.model.deployment.moves import Move
+from mooring.model.placement.placement import FragmentSites
 
 # Of the supervisor
 

@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from mooring.controller.deciding.decider import Observation, Proposal, finite
-from mooring.deployment.moves import Move
-from mooring.problem.problem import Problem
+from mooring.contracts.decider import Observation, Proposal, finite
+from mooring.model.deployment.moves import Move
+from mooring.model.problem.problem import Problem
 
 BEFORE = 3
 """Looks before a list that it is held against."""

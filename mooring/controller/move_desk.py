@@ -15,7 +15,16 @@ from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import Any
 
-from mooring.controller.apply import Ending, MoveListRun, inverse_of_last
+from mooring.contracts.engine import Engine, MoveReport
+from mooring.contracts.mailbox import (
+    AbortRequest,
+    DismissRequest,
+    Mailbox,
+    MoveRequest,
+    Request,
+    StopNotice,
+    shown_asker,
+)
 from mooring.controller.carrying import AtOnce, Carrier
 from mooring.controller.events import (
     Dismissed,
@@ -29,21 +38,12 @@ from mooring.controller.events import (
     StartsTried,
 )
 from mooring.controller.journal import Journal
+from mooring.controller.move_list import Ending, MoveListRun, inverse_of_last
+from mooring.controller.parts import Parts
 from mooring.controller.run_state import MovesUnderWay, RunState
-from mooring.deployment.engine import Engine, MoveReport
-from mooring.deployment.moves import Move, check_moves
-from mooring.deployment.parts import Parts
-from mooring.deployment.requests import (
-    AbortRequest,
-    DismissRequest,
-    Mailbox,
-    MoveRequest,
-    Request,
-    StopNotice,
-    shown_asker,
-)
 from mooring.errors import MooringError, described
-from mooring.placement.placement import FragmentSites
+from mooring.model.deployment.moves import Move, check_moves
+from mooring.model.placement.placement import FragmentSites
 
 _MOST_AT_ONCE = 100
 """Requests served in one turn; those that flood the box do not keep the run from its other work."""

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
+from mooring.contracts.clock import Clock
+from mooring.contracts.engine import Engine
+from mooring.controller.cycle import Book
 from mooring.controller.events import (
     Event,
     FragmentsStarted,
@@ -19,13 +22,10 @@ from mooring.controller.events import (
     StartsTried,
 )
 from mooring.controller.journal import Journal
-from mooring.controller.looks import Book
+from mooring.controller.parts import Parts
 from mooring.controller.run_state import MovesUnderWay, RunState
-from mooring.deployment.clock import Clock
-from mooring.deployment.engine import Engine
-from mooring.deployment.parts import Parts
 from mooring.errors import OvertakenError, described
-from mooring.placement.placement import FragmentSites
+from mooring.model.placement.placement import FragmentSites
 
 
 class Records:

@@ -17,7 +17,7 @@ from typing import Literal
 
 from mooring.controller.run_state import FragmentStatus, RunState, State
 from mooring.errors import OvertakenError, described
-from mooring.placement.placement import FragmentSites
+from mooring.model.placement.placement import FragmentSites
 
 Event = Literal["site lost", "failed", "failed too often", "held", "released", "started", "ended"]
 TRANSITIONS: Mapping[tuple[State, Event], State] = {

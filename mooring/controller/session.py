@@ -16,31 +16,31 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
+from mooring.contracts.carry_out import carry_out
+from mooring.contracts.clock import Clock
+from mooring.contracts.decider import Decider, Observation
+from mooring.contracts.engine import LOOK_S, FallibleEngine, Measurement
+from mooring.contracts.mailbox import Mailbox, Request
 from mooring.controller.adaptation import Act, Adaptation, Considered
 from mooring.controller.carrying import AtOnce, Carrier
-from mooring.controller.deciding.decider import Decider, Observation
-from mooring.controller.deciding.evaluation import Evaluation, Evaluator
-from mooring.controller.deciding.guards import GuardOptions
-from mooring.controller.deciding.surveyor import SurveyOptions
+from mooring.controller.cycle import Book, Look
+from mooring.controller.drained_sites import DrainedSites
+from mooring.controller.evaluation import Evaluation, Evaluator
 from mooring.controller.events import ROUTES, SERVED_BY, Event, EventRoute, Incident, Order, ProblemChanged
+from mooring.controller.guards import GuardOptions
 from mooring.controller.journal import Journal
-from mooring.controller.left_sites import DrainedSites
-from mooring.controller.looks import Book, Look
 from mooring.controller.move_desk import MoveDesk
+from mooring.controller.parts import Kind, Parts
 from mooring.controller.records import Records, Report, Status
 from mooring.controller.recovery import Recovery, RecoveryOptions
 from mooring.controller.replanning import Replanning
 from mooring.controller.run_state import RunState
+from mooring.controller.state_estimator import SurveyOptions
 from mooring.controller.supervision import Reviver, Supervisor
-from mooring.deployment.carry_out import carry_out
-from mooring.deployment.clock import Clock
-from mooring.deployment.engine import LOOK_S, FallibleEngine, Measurement
-from mooring.deployment.moves import Move
-from mooring.deployment.parts import Kind, Parts
-from mooring.deployment.requests import Mailbox, Request
 from mooring.errors import OvertakenError, described
-from mooring.placement.placement import FragmentSites, Placement
-from mooring.problem.problem import Problem
+from mooring.model.deployment.moves import Move
+from mooring.model.placement.placement import FragmentSites, Placement
+from mooring.model.problem.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from mooring.contracts.engine import FallibleEngine
 from mooring.controller.events import (
     Event,
     FragmentsStarted,
@@ -23,12 +24,11 @@ from mooring.controller.events import (
     StandStill,
     StartsTried,
 )
+from mooring.controller.parts import Parts
 from mooring.controller.recovery import JOINS, Recovery, Start
 from mooring.controller.run_state import RunState
-from mooring.deployment.engine import FallibleEngine
-from mooring.deployment.parts import Parts
 from mooring.errors import EngineError, OvertakenError, SiteLostError, described
-from mooring.placement.placement import FragmentSites
+from mooring.model.placement.placement import FragmentSites
 
 _PASSING = ("No space left on device", "Disk quota exceeded", "Too many open files", "Read-only file system")
 """Failures that the fragment is not to blame for, and that end when somebody makes room."""

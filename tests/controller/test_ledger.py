@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.controller.deciding.decider import Observation, Prediction, Proposal, ProposedMove
+from mooring.contracts.decider import Observation, Prediction, Proposal, ProposedMove
+from mooring.contracts.engine import Measurement, QueryReport, SiteReport
 from mooring.controller.ledger import AFTER, SKIPPED, WORKED_OFF, Ledger, LedgerEntry
-from mooring.deployment.engine import Measurement, QueryReport, SiteReport
-from mooring.deployment.moves import Move
-from mooring.placement.placement import FragmentSites
-from mooring.problem.problem import Problem
+from mooring.model.deployment.moves import Move
+from mooring.model.placement.placement import FragmentSites
+from mooring.model.problem.problem import Problem
 
 PROBLEM = Problem.from_dict(
     {

@@ -8,16 +8,16 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-from mooring.controller.apply import inverse_of_last
+from mooring.contracts.engine import MoveReport
 from mooring.controller.events import Event, MovesEnded
 from mooring.controller.journal import Journal
 from mooring.controller.move_desk import MoveDesk
+from mooring.controller.move_list import inverse_of_last
 from mooring.controller.run_state import RunState
-from mooring.deployment.engine import MoveReport
-from mooring.deployment.move_stages import STAGES, Reached, ignored
 from mooring.errors import InputError
-from mooring.placement.placement import FragmentSites
-from mooring.problem.problem import Problem
+from mooring.model.deployment.move_stages import STAGES, Reached, ignored
+from mooring.model.placement.placement import FragmentSites
+from mooring.model.problem.problem import Problem
 from mooring.spark.runs.mailbox import FileMailbox
 
 OLD = FragmentSites({"f": "a", "g": "a"})

@@ -11,17 +11,17 @@ from typing import get_args
 import numpy as np
 
 import mooring
+from mooring.contracts.mailbox import Request
 from mooring.controller import events
 from mooring.controller.events import ROUTES, SERVED_BY, Event
-from mooring.controller.placing import Wish
+from mooring.controller.initial_placement import Wish
 from mooring.controller.run_state import WRITERS, RunState
-from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
-from mooring.deployment.requests import Request
 from mooring.errors import EngineError
-from mooring.placement.placement import FragmentSites, Placement
-from mooring.problem.problem import Problem
+from mooring.model.placement.placement import FragmentSites, Placement
+from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Constant
 from mooring.simulator.data_plane.engine import SimulatedEngine
+from mooring.simulator.runs.simulated_run import SimulatedRun, simulated_run
 
 PROBLEM = Problem.from_dict(
     {

@@ -13,14 +13,14 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.contracts.engine import MoveReport
 from mooring.controller.carrying import InBackground
 from mooring.controller.journal import Journal
 from mooring.controller.move_desk import MoveDesk
 from mooring.controller.run_state import RunState
-from mooring.deployment.engine import MoveReport
-from mooring.deployment.move_stages import Reached, ignored
-from mooring.placement.placement import FragmentSites
-from mooring.problem.problem import Problem
+from mooring.model.deployment.move_stages import Reached, ignored
+from mooring.model.placement.placement import FragmentSites
+from mooring.model.problem.problem import Problem
 from mooring.spark.runs.found_run import find_run
 from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.run_files import RunFiles
