@@ -51,6 +51,10 @@ def trimmed_before_readers_are_on_disk() -> contextlib.AbstractContextManager[No
     return _instead((Syncing, "is_done", lambda self, fragments: True))
 
 
+def forgotten_before_sinks_are_on_disk() -> contextlib.AbstractContextManager[None]:
+    return _instead((settling, "_sync_made", lambda *given: None))
+
+
 def dates_say_what_was_read() -> contextlib.AbstractContextManager[None]:
     """Spark's own age of files, a week: one date from a wrong clock, and all later files are too old."""
     week = spark_model.SparkOptions.__init__.__defaults__ or ()
@@ -146,6 +150,7 @@ def damaged_readers_count_as_done() -> contextlib.AbstractContextManager[None]:
 PLANTED: tuple[Bug, ...] = (
     rewritten_logs_are_not_synced,
     trimmed_before_readers_are_on_disk,
+    forgotten_before_sinks_are_on_disk,
     dates_say_what_was_read,
     ages_go_by_the_date,
     batch_numbers_begin_again,
