@@ -42,7 +42,7 @@ soak: setup
 	$(BIN)/pytest -m soak
 
 campaign: setup
-	$(BIN)/python -m benchmarks.spark_faults --rounds 20
+	$(BIN)/python -m benchmarks.spark_faults --rounds 25
 
 lock:
 	$(PYTHON) -m venv $(VENV)-lock

@@ -16,6 +16,20 @@ class AgentPlace:
     before: tuple[str, ...] = ()
     """Words before a command that is to run there."""
 
+    @property
+    def can_be_cut_off(self) -> bool:
+        return bool(self.before)
+
+    @contextmanager
+    def cut_off(self) -> Iterator[None]:
+        """Nothing reaches it and it reaches nothing, for the length of the block; disks are not concerned."""
+        link = ("-n", self.before[-1], "link", "set", "eth0")
+        _ip(*link, "down")
+        try:
+            yield
+        finally:
+            _ip(*link, "up")
+
 
 @dataclass(frozen=True)
 class AgentPlaces:

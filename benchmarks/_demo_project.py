@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -12,9 +15,9 @@ EXAMPLE = Path(__file__).parent.parent / "examples" / "network_monitoring"
 sys.path.insert(0, str(EXAMPLE))
 
 from burst import FLOOD  # noqa: E402
-from compare import Verdict, compare  # noqa: E402
+from compare import Verdict, compare, counted_rows, verdict_on  # noqa: E402
 from feed import Feeder  # noqa: E402
-from truth import SITES, Traffic, demo_traffic, expected_rows  # noqa: E402
+from truth import SITES, Row, Rows, Traffic, demo_traffic, expected_rows  # noqa: E402
 
 FRAGMENTS = 10
 TRACE_S = 600
@@ -25,17 +28,24 @@ __all__ = [
     "FRAGMENTS",
     "SITES",
     "Feeder",
+    "Row",
+    "Rows",
     "Verdict",
     "compare",
     "copy_example",
+    "counted_rows",
     "expected_rows",
     "flooded_traffic",
     "traffic",
+    "verdict_on",
 ]
 
 
-def copy_example(folder: Path, landing: Path, storage: Path) -> None:
-    """A checkout of the example that reads packets and keeps its storage where it is told.
+def copy_example(
+    folder: Path, landing: Path, storage: Path, at_sites: Mapping[str, Path] = MappingProxyType({})
+) -> None:
+    """A checkout of the example that reads packets and keeps its storage where it is told; `at_sites` have it
+    under another path.
 
     Several checkouts of one pipeline read the same packets by the same path, as hosts with one mount do:
     Spark knows a file that it has read by its path.
@@ -46,7 +56,8 @@ def copy_example(folder: Path, landing: Path, storage: Path) -> None:
     assert _LANDING_LINE in text, f"{code} names its folder in another way; expected {_LANDING_LINE}"
     code.write_text(text.replace(_LANDING_LINE, f"LANDING = Path({str(landing)!r})"))
     with (folder / "mooring.yml").open("a") as settings:
-        settings.write(f"storage: {storage}\n")
+        paths = {site: str(path) for site, path in at_sites.items()}
+        settings.write(f"storage: {json.dumps({'root': str(storage), 'sites': paths})}\n")
 
 
 def traffic(minutes: float) -> Traffic:

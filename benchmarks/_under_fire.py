@@ -11,22 +11,28 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks._demo_project import FRAGMENTS, SITES, copy_example
+from benchmarks._demo_project import SITES, Feeder, copy_example
 from benchmarks._user_run import UserRun
+from benchmarks._wide_project import FAR, VIEW, WideProject
+from benchmarks._wrong_clock import DAY_S, Clock
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.fencing import current_epoch
+from mooring.spark.storage.merged_name import read_name
 from mooring.spark.storage.owned_folder import newest_owned
 from mooring.spark.storage.stream_logs import last_batch
 
+HERE = "the runner and its sites"
 SILENCE_S = 10
 AIM_S = 30.0
 WAYS_TO_LOSE_AN_OWNER = ("owner killed", "owner frozen", "owner's host frozen")
 """In turn, so that three rounds of one take-over each have all of them."""
+WRONG_BY_DAYS = (30, -30, 3650, -400)
+"""In turn; within the years that docs/faults.md names."""
 DISK_MB = 96
 """Of the storage's disk: several times what a part stores, and full in a moment."""
 
@@ -34,21 +40,55 @@ DISK_MB = 96
 class UnderFire:
     """One storage, and two checkouts of the project that use it, as two hosts would."""
 
-    def __init__(self, root: Path, seed: int) -> None:
-        self.landing, self.storage = root / "landing", root / "disk" / "storage"
-        self.hosts = [UserRun(root / name / "project") for name in ("one", "two")]
+    def __init__(
+        self,
+        project: WideProject,
+        landing: Path,
+        hosts: Mapping[Path, Path],
+        clocks: Mapping[str, Clock],
+        seed: int,
+    ) -> None:
+        """`hosts`: the project's folder of each, and under which path it has the storage. `clocks`: the
+        endpoint's as FAR, and that of the machine of all others as HERE.
+        """
+        self.project, self.storage, self.clocks = project, project.storage, clocks
+        self.hosts = [
+            UserRun(folder, clocks[HERE].environment, module="benchmarks._quick_merges") for folder in hosts
+        ]
         for host in self.hosts:
-            copy_example(host.folder, self.landing, self.storage)
+            copy_example(host.folder, landing, self.storage)
+            project.widen(host.folder)
         self.at = self.hosts[0]
         """The host that runs the project now."""
+        self.feeder: Feeder | None = None
+        """Whoever brings packets."""
         self.seed, self.draw = seed, random.Random(seed)
         self.counts: Counter[str] = Counter()
+        self.merged: set[str] = set()
+        """Names of merged files that were seen."""
         self.pauses_s: list[float] = []
         self.noticed_s: list[float] = []
         self.taken_over_s: list[float] = []
 
     def run(self) -> None:
-        self.at.start(FRAGMENTS, "--silence", f"{SILENCE_S}s")
+        """In the background, until everything runs."""
+        self.at.forget_status()
+        started = self.at.begin("--silence", f"{SILENCE_S}s")
+
+        def runs() -> bool:
+            if started.poll() is not None:
+                raise RuntimeError(f"the run ended with {started.poll()}\n{self.at.log_end()}")
+            return self.runs_everything()
+
+        self.at.wait(runs, "everything to run")
+
+    @property
+    def is_fed(self) -> bool:
+        """Whether packets still come."""
+        return self.feeder is not None and self.feeder.is_alive()
+
+    def runs_everything(self) -> bool:
+        return len(self.at.status()["fragments"]) == self.project.fragments
 
     def stop(self) -> None:
         for host in self.hosts:
@@ -73,7 +113,7 @@ class UnderFire:
         placement = dict(self.at.status()["placement"])
         movable = sorted(name for name in placement if not name.endswith(":ingest"))
         for name in self.draw.sample(movable, count):
-            placement[name] = self.draw.choice(sorted(set(SITES) - {placement[name]}))
+            placement[name] = self.draw.choice(sorted({*SITES, FAR} - {placement[name]}))
         return placement
 
     def moved(self, placement: dict[str, str]) -> bool:
@@ -90,12 +130,22 @@ class UnderFire:
     def shows(self, placement: dict[str, str]) -> bool:
         return bool(self.at.status()["placement"] == placement)
 
+    def update_once(self) -> None:
+        """Stopped; one update, which must reach the end of what there is; and on."""
+        self.pause()
+        self.at.stop()
+        done = self.at.mooring("run", str(self.at.folder), "--once", "--silence", f"{SILENCE_S}s")
+        if done["ended"] != "up to date":
+            raise RuntimeError(f"an update ended otherwise than up to date: {done['ended']}")
+        self.counts["updates (--once) in between"] += 1
+        self.run()
+        self.settle()
+
     # What happens to sites
 
     def kill_site(self, *, aimed: bool) -> None:
         site = self.draw.choice(SITES)
-        fragments = [n for n, f in self.at.status()["fragments"].items() if f["site"] == site]
-        self.kill(self.at.server_of(site), fragments, aimed=aimed)
+        self.kill(self.at.server_of(site), sorted(self.fragments_at(site)), aimed=aimed)
         self.counts["site kills"] += 1
         began = time.monotonic()
         self.at.wait(lambda: self.at.status()["troubles"], "the lost site to be noticed")
@@ -113,6 +163,42 @@ class UnderFire:
             self.pause()
         self.counts["site freezes"] += 1
         self.settle()
+
+    def cut_off(self) -> None:
+        """The endpoint, with fragments at it, is out of reach but goes on with the disk; its fragments run
+        elsewhere, and what it does meanwhile changes nothing.
+        """
+        there = self.some_at_the_endpoint()
+        self.pause()
+        failed_before = self.project.far.failures()
+        with self.project.far.place.cut_off():
+            self.at.wait(lambda: f"site {FAR}" in self.troubles(), "the cut-off endpoint to be noticed")
+            self.at.wait(partial(self.run_beside, FAR, there), "its fragments to run elsewhere")
+            # With the disk in sight its queries come to their next batch, and find themselves fenced off.
+            self.wait_failed_there(failed_before)
+            self.pause()
+        self.counts["cut-offs of an endpoint that sees the storage"] += 1
+        self.counts["queries fenced off at the cut-off endpoint"] += (
+            self.project.far.failures() - failed_before
+        )
+        self.settle()
+
+    def some_at_the_endpoint(self) -> set[str]:
+        """What runs there, once that are two fragments at least."""
+        while len(there := self.fragments_at(FAR)) < 2:
+            placement = dict(self.at.status()["placement"])
+            movable = sorted(n for n, at in placement.items() if at != FAR and not n.endswith(":ingest"))
+            self.moved(placement | dict.fromkeys(self.draw.sample(movable, 2), FAR))
+        return there
+
+    def wait_failed_there(self, before: int) -> None:
+        self.at.wait(
+            lambda: self.project.far.failures() > before or not self.is_fed,
+            "a fenced query at the cut-off endpoint to fail",
+        )
+
+    def fragments_at(self, site: str) -> set[str]:
+        return {n for n, f in self.at.status()["fragments"].items() if f["site"] == site}
 
     def run_beside(self, site: str, fragments: set[str]) -> bool:
         running = self.at.status()["fragments"]
@@ -153,8 +239,37 @@ class UnderFire:
 
     def taken_over(self, standby: UserRun, began: float) -> None:
         self.at = standby
-        standby.wait(lambda: len(standby.status()["fragments"]) == FRAGMENTS, "the standby to run everything")
+        standby.wait(self.runs_everything, "the standby to run everything")
         self.taken_over_s.append(time.monotonic() - began)
+
+    # What happens to clocks
+
+    def set_clock(self, whose: str) -> None:
+        """Wrong for a while, with a move meanwhile, and right again; batches are committed after each."""
+        days = WRONG_BY_DAYS[(self.seed + self.counts["wrong clocks"]) % len(WRONG_BY_DAYS)]
+        if whose == FAR:
+            self.some_at_the_endpoint()
+        self.pause()
+        with self.clocks[whose].ahead(days * DAY_S):
+            self.wait_committed("under a wrong clock")
+            self.move_some(1)
+            self.pause()
+        self.counts["wrong clocks"] += 1
+        self.counts[f"wrong clocks, {whose}, by {days} days"] += 1
+        self.counts["wrong clocks after the last packet"] += not self.is_fed
+        self.wait_committed("after the clock was set right")
+        self.settle()
+
+    def wait_committed(self, when: str) -> None:
+        """All queries go on, as long as packets come; the view has none of its own. Two batches of each: one
+        may have been under way.
+        """
+        before = {name: self.standing(name)[2] for name in self.at.status()["fragments"] if name != VIEW}
+
+        def committed() -> bool:
+            return not self.is_fed or all(self.standing(name)[2] > done + 1 for name, done in before.items())
+
+        self.at.wait(committed, f"batches to be committed {when}")
 
     # What happens to the storage
 
@@ -209,7 +324,8 @@ class UnderFire:
         checkpoint = current_epoch(owned.checkpoints / file_name(fragment))
         name = file_name(fragment)
         done = last_batch(checkpoint / "commits")
-        sunk = last_batch(self.storage / "channels" / name / name / "_spark_metadata")
+        log = self.project.sink_log(fragment)
+        sunk = last_batch(log or self.storage / "channels" / name / name / "_spark_metadata")
         return last_batch(checkpoint / "offsets"), sunk, max(done, last_batch(checkpoint / "commits"))
 
     def pause(self) -> None:
@@ -222,9 +338,12 @@ class UnderFire:
 
     def settle(self) -> None:
         self.at.wait(
-            lambda: not self.troubles() and len(self.at.status()["fragments"]) == FRAGMENTS,
+            lambda: not self.troubles() and self.runs_everything(),
             "everything to run again",
         )
+        self.merged |= {
+            file.name for file in self.storage.glob("channels/*/*/merged-*") if read_name(file.name)
+        }
 
 
 @contextlib.contextmanager
@@ -242,7 +361,6 @@ def frozen(pids: list[int]) -> Iterator[None]:
 @contextlib.contextmanager
 def small_disk(folder: Path, size_mb: int = DISK_MB) -> Iterator[None]:
     """A disk of its own at `folder`, small enough to be filled; needs the right to mount one."""
-    folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size_mb}m", "tmpfs", str(folder)]
     done = subprocess.run(mount, capture_output=True, text=True)
     if done.returncode:

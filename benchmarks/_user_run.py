@@ -22,14 +22,18 @@ NOTHING: dict[str, Any] = {"fragments": {}, "troubles": {}, "placement": {}}
 class UserRun:
     """One project folder. Every command, and everything that is waited for, has a time limit."""
 
-    def __init__(self, folder: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, environment: dict[str, str] | None = None, *, module: str = "mooring"
+    ) -> None:
+        """`module`: what stands for the command `mooring`."""
         self.folder = folder
         self._log = folder / ".mooring" / "run.log"
         self._environment = {**os.environ, **(environment or {})}
+        self._command = [sys.executable, "-m", module]
 
     def mooring(self, *words: str, patience_s: float = PATIENCE_S) -> dict[str, Any]:
         """What a command answers; RuntimeError if it fails or takes too long."""
-        command = [sys.executable, "-m", "mooring", *words, "--json"]
+        command = [*self._command, *words, "--json"]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=patience_s, env=self._environment
@@ -48,8 +52,11 @@ class UserRun:
 
     def begin(self, *options: str) -> subprocess.Popen[bytes]:
         """The same command as a child of ours, which may have to wait before it runs."""
-        command = [sys.executable, "-m", "mooring", "run", str(self.folder), *options]
+        command = [*self._command, "run", str(self.folder), *options]
         self._log.parent.mkdir(exist_ok=True)
+        if self._log.exists():
+            with self._log.with_name("earlier.log").open("ab") as earlier:
+                earlier.write(self._log.read_bytes())
         with self._log.open("wb") as out:
             return subprocess.Popen(
                 command,

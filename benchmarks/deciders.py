@@ -20,6 +20,7 @@ import numpy as np
 
 from benchmarks._record import Measurement, carry_out, prose_of
 from mooring.arrays import Floats
+from mooring.controller.deciding.at_sites.optimiser_briefing import OptimiserBriefing
 from mooring.controller.deciding.at_sites.protocol_decider import ProtocolDecider
 from mooring.controller.deciding.catalogue import Deciding, make_decider
 from mooring.controller.deciding.decider import Decider, Observation
@@ -87,7 +88,7 @@ def steps(
 
     for name in NAMES:
         yield name, _Looks(make_decider(name, Deciding("llf")), [picture(), picture()]).look
-    session = ProtocolDecider("relaxation", problem, _NoPeers())
+    session = ProtocolDecider("relaxation", problem, _NoPeers(), OptimiserBriefing)
     seen, pictures = _observed(placement), iter([picture(), picture()])
 
     def look() -> None:

@@ -24,6 +24,7 @@ from multiprocessing import Pool
 import numpy as np
 
 from benchmarks._record import Measurement, carry_out, chosen_parts, prose_of
+from lab.overlay_faults.planted import LEASE_BUGS, NEEDS_A_STALL
 from mooring.experiments.result_table import ResultTable
 from mooring.protocols.leases.adaptation_messages import LinkMeasured
 from mooring.protocols.moving import Proposed
@@ -36,9 +37,7 @@ from mooring.simulator.harness.leases.world import QUICK, lease_scenarios, lease
 from mooring.simulator.harness.scenario import Request, Scenario
 from mooring.simulator.harness.systematic import with_every_fault
 from tests.simulator.harness.leases.test_invariants import (
-    BUGS,
     LENGTHS_MS,
-    NEEDS_A_STALL,
     UNTIL_MS,
     contested,
     hunted,
@@ -106,7 +105,7 @@ def systematic() -> Iterator[ResultTable | str]:
 
 def planted_bugs() -> Iterator[ResultTable]:
     rows: list[dict[str, str | float]] = []
-    for bug, _ in BUGS:
+    for bug, _ in LEASE_BUGS:
         found = hunted(bug, schedules=500, most_shrinking_runs=200)
         by = "a stall at each step" if bug in NEEDS_A_STALL else "drawn"
         if found.finding is None:

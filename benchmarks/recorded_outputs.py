@@ -3,8 +3,9 @@
     python -m benchmarks.recorded_outputs record FOLDER     # with the code as it was
     python -m benchmarks.recorded_outputs compare FOLDER    # with the code as it is; lists every difference
 
-Every policy on three example files through `plan`, `evaluate` and `simulate`, and every experiment that needs
-no Spark with `--quick`. Anytime policies get a number of steps, so that the same seed gives the same bytes.
+Every policy on every example problem through `plan`, `evaluate`, `headroom` and `simulate`, every decider on
+an example that changes, the example of chunks, the example projects, and every experiment that needs no Spark
+with `--quick`. Anytime policies get a number of steps, so that the same seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ from typing import Any
 
 from mooring.cli.main import main
 
-EXAMPLES = ("network_monitoring", "forest", "wide_area")
+EXAMPLES = ("network_monitoring", "forest", "wide_area", "flood")
+PROJECTS = ("network_monitoring", "moving_scene")
+CHANGING = "flood"
+"""The example in which things change on the way."""
+DECIDERS = ("none", "headroom", "replan", "relaxation", "ants", "overlay")
+ASSIGNMENTS = ("global", "local", "tiered", "dedicated", "shared", "earliest-finish")
 BOUNDED = {"resilient": ["--steps", "20000"], "optimal": ["--set", "node_budget=20000"]}
 """What makes an anytime or exact policy end soon, and at the same step everywhere."""
 TIMES = ("plan_seconds", "seconds_to_plan", "plan_ms", "files")
@@ -73,12 +79,24 @@ def commands(scratch: Path) -> Iterator[tuple[str, list[str]]]:
                     ["simulate", file, "--placement", str(plan), "--seconds", "2"],
                 )
                 yield f"headroom-{example}-{policy}", ["headroom", file, "--placement", str(plan)]
+    yield "policies", ["policies"]
+    for decider in DECIDERS:
+        file = f"examples/{CHANGING}.yaml"
+        yield f"adapt-{decider}", ["simulate", file, "--adapt", decider, "--alone", "--seconds", "400"]
+    for assignment in ASSIGNMENTS:
+        yield (
+            f"chunks-{assignment}",
+            ["chunks", "examples/cameras.yaml", "--assign", assignment, "--steps", "20"],
+        )
     for each in document(["experiment"])["document"]["experiments"]:
         if not each["name"].startswith("spark_"):
             yield (
                 f"experiment-{each['name']}",
                 ["experiment", each["name"], "--quick", "--output", str(scratch)],
             )
+    for project in PROJECTS:  # last: their definitions are read with Spark
+        yield f"project-check-{project}", ["check", f"examples/{project}"]
+        yield f"project-plan-{project}", ["plan", f"examples/{project}", "--policy", "rod"]
 
 
 def record(folder: Path) -> None:

@@ -35,6 +35,7 @@ NO_HARD_LINKS = frozenset(
     {errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 )
 _NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_NOTHING_MADE = _NOTHING_THERE | {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 _ATTEMPTS = 5
 
 
@@ -71,8 +72,10 @@ class Disk(Protocol):
         """A file's content from a byte on. `FileNotFoundError` if there is none."""
         ...
 
-    def list(self, folder: Path) -> list[str]:
-        """Names in a folder, sorted; none if there is no such folder."""
+    def list(self, folder: Path, *, current: bool = False) -> list[str]:
+        """Names in a folder, sorted; none if there is no such folder. Machines with a network file system go
+        by a listing for up to a minute. `current` has this one look anew, as far as it may write there.
+        """
         ...
 
     def look(self, path: Path, *, follow: bool = True) -> DiskEntry | None:
@@ -173,7 +176,9 @@ class RealDisk:
             file.seek(start)
             return Content(file.read(), tag)
 
-    def list(self, folder: Path) -> list[str]:
+    def list(self, folder: Path, *, current: bool = False) -> list[str]:
+        if current:
+            _look_anew(folder)
         try:
             return sorted(os.listdir(folder))
         except (FileNotFoundError, NotADirectoryError):
@@ -339,6 +344,17 @@ DISK = RealDisk()
 
 def _tag(found: os.stat_result) -> Tag:
     return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _look_anew(folder: Path) -> None:
+    """A client of NFS forgets its listing of a folder when it changes the folder itself."""
+    try:
+        hidden = folder / f".{secrets.token_hex(8)}.tmp"
+        os.close(os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.unlink(hidden)
+    except OSError as refused:
+        if refused.errno not in _NOTHING_MADE:
+            raise
 
 
 def is_folder(disk: Disk, path: Path) -> bool:

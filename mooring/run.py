@@ -10,24 +10,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite, log
 
-import numpy as np
-
 from mooring.errors import InfeasibleError, UnsupportedError
 from mooring.load.build import build_load_model
 from mooring.load.feasible.log_volume import LogEstimate
-from mooring.load.limits import require_some_capacity
 from mooring.load.model import LoadModel
 from mooring.placement.bounds.log_bound import log_upper_bound
 from mooring.placement.bounds.upper_bound import upper_bound
-from mooring.placement.checker import violations
 from mooring.placement.deadline import NO_DEADLINE, Deadline
 from mooring.placement.judging.evaluation import evaluate_placement, headroom_metric
-from mooring.placement.judging.explanation import Explanation, explain
+from mooring.placement.judging.explanation import Explanation, Subject, explain
 from mooring.placement.judging.network_explanation import NetworkExplanation
-from mooring.placement.limited_moves import hold_immovable, limit_moves
 from mooring.placement.placement import Placement
 from mooring.placement.placement_file import SomePlacement, SomeProblem, placement_of, problem_of
-from mooring.placement.policy import Context, Policy, Subject
+from mooring.placement.policy import Policy, place
 from mooring.placement.signatures import shared_operators
 from mooring.policies.catalogue import make_policy
 from mooring.problem.fingerprint import fingerprint
@@ -137,30 +132,16 @@ def plan(
     problem = problem_of(problem)
     current = None if current is None else placement_of(current, problem)
     chosen = make_policy(policy, settings or {}) if isinstance(policy, str) else policy
-    reason = chosen.unsupported(problem)
-    if reason is not None:
-        raise UnsupportedError(f"policy {chosen.name} cannot place this problem: {reason}")
-    model = build_load_model(problem)
-    require_some_capacity(model)
-    if current is not None and not current.rejected:
-        model = hold_immovable(model, current)
-    context = Context(
-        load=model,
-        rng=np.random.default_rng(seed),
-        deadline=deadline,
+    placement, model = place(
+        chosen,
+        problem,
+        seed=seed,
         steps=steps,
+        deadline=deadline,
         progress=progress,
         current=current,
         max_moves=max_moves,
     )
-    placement = chosen.place(problem, context)
-    if current is not None and max_moves is not None and not (current.rejected or placement.rejected):
-        placement = limit_moves(model, current, placement, max_moves)
-    if placement.rejected:
-        model = build_load_model(placement.problem)
-    wrong = violations(placement.problem, model, placement)
-    if wrong:
-        raise InfeasibleError(f"policy {chosen.name} found no allowed placement: {wrong[0]}")
     return Plan(problem, chosen.name, chosen.about, placement, model, seed)
 
 

@@ -114,3 +114,22 @@ def test_whatever_lies_below_a_folder_is_found_but_not_behind_links(tmp_path: Pa
     found = [path.relative_to(tmp_path).as_posix() for path, _ in everything_below(DISK, tmp_path)]
     assert found == ["a", "a/b", "a/b/file", "a/back"]
     assert is_link(DISK, tmp_path / "a" / "back")
+
+
+def test_a_current_listing_changes_the_folder_first_as_far_as_it_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By that a client of a network file system forgets what it remembers of the folder."""
+    (tmp_path / "a").write_text("")
+    before = tmp_path.stat().st_mtime_ns
+    assert DISK.list(tmp_path, current=True) == ["a"]
+    assert tmp_path.stat().st_mtime_ns > before
+    assert DISK.list(tmp_path / "none", current=True) == []
+    for number in (errno.EACCES, errno.EROFS, errno.ENOSPC):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "open", refusing(number))
+            assert DISK.list(tmp_path, current=True) == ["a"]
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refusing(errno.EIO))
+        with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+            DISK.list(tmp_path, current=True)

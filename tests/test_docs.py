@@ -26,7 +26,7 @@ from mooring.problem.reading.yaml12 import parse_yaml
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 DOCUMENTS = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-LINKING = [*DOCUMENTS, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+LINKING = [*DOCUMENTS, *(ROOT / name for name in ("CONTRIBUTING.md", "RELEASING.md", "CHANGELOG.md"))]
 SOURCES = [path for path in sorted((ROOT / "mooring").rglob("*.py")) if ">>> " in path.read_text()]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```(\w+)[ \t]*(\S*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -188,7 +188,7 @@ def test_a_quoted_table_is_in_its_record(document: Path) -> None:
 
 def cells(row: str) -> tuple[str, ...]:
     """Of a line of a table, however wide its columns are drawn."""
-    return tuple(re.sub("-+", "-", cell.strip()) for cell in row.strip().strip("|").split("|"))
+    return tuple(re.sub("^(:?)-+(:?)$", r"\1-\2", cell.strip()) for cell in row.strip().strip("|").split("|"))
 
 
 @pytest.mark.parametrize("folder", [DOCS, *(path for path in DOCS.iterdir() if any(path.glob("*.md")))])
@@ -196,6 +196,31 @@ def test_the_map_of_a_folder_leads_to_every_document_in_it(folder: Path) -> None
     found = {(folder / link.partition("#")[0]).resolve() for link in links(folder / "README.md")}
     missing = {*folder.glob("*.md"), *folder.glob("*/README.md")} - {folder / "README.md"} - found
     assert not missing, [path.name for path in missing]
+
+
+def decision(record: Path) -> tuple[str, str, str, str]:
+    """Its row of the index: the number as a link, the title, the date and the status."""
+    head = re.match(r"# (\d{4}): (.+)\n\n(\d{4}-\d\d-\d\d), (.+)\n\n", record.read_text())
+    assert head, f"{record.name} does not begin with its title, then date and status"
+    number, title, date, status = head.groups()
+    assert record.name.startswith(f"{number}-"), record.name
+    by = r"replaced by \[\d{4}\]\(\d{4}-[\w-]+\.md\)"
+    assert re.fullmatch(rf"accepted(, in part {by})?|{by}", status), f"{record.name}: {status}"
+    return f"[{number}]({record.name})", title, date, status
+
+
+def test_the_index_of_decisions_has_every_record_in_order_with_title_date_and_status() -> None:
+    records = sorted((DOCS / "decisions").glob("[0-9]*.md"))
+    index = (DOCS / "decisions" / "README.md").read_text()
+    listed = [cells(row) for row in index.splitlines() if row.startswith("| [")]
+    assert listed == [decision(record) for record in records]
+
+
+def test_the_glossary_has_every_word_once() -> None:
+    rows = re.findall(r"^\| (\*\*.+?\*\*) \|", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+    words = [word.lower() for row in rows for word in re.findall(r"\*\*(.+?)\*\*", row)]
+    assert len(words) > 50
+    assert not [word for word in words if words.count(word) > 1]
 
 
 def test_the_readme_leads_to_every_guide() -> None:

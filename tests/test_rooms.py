@@ -30,6 +30,7 @@ ROOMS = [
     "placement/scenarios",
     "placement/bounds",
     "placement/judging",
+    "placement/policy",
     "placement/rod",
     "placement/relaxation",
     "placement/overlay",
@@ -54,6 +55,7 @@ ROOMS = [
     "simulator/data_plane",
     "simulator/harness",
     "simulator/harness/leases",
+    "runtime/hosted_protocol",
     "runtime/transport",
     "runtime",
     "runtime/deciding",
@@ -105,7 +107,8 @@ ROOMS = [
     "cli/verbs",
     "cli",
 ]
-"""`spark/on_demand` and `experiments/registry` are modules that lead to what the sub-rooms above hold."""
+"""`spark/on_demand` and `experiments/registry` are modules that lead to what the sub-rooms above hold;
+`placement/policy` and `runtime/hosted_protocol` are contracts, each below what it is written against."""
 
 # Where a module may be imported: rooms, or the suffix of a file's stem.
 HOMES = {

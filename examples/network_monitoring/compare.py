@@ -36,8 +36,11 @@ class Verdict:
 
 
 def delivered_rows(storage: Path, query: str) -> Counter[Row]:
+    return counted_rows(read_stored(storage, query), query)
+
+
+def counted_rows(table: pyarrow.Table, query: str) -> Counter[Row]:
     """Rows as (window start in microseconds, keys..., packets, bytes); means must follow from these."""
-    table = read_stored(storage, query)
     rows: Counter[Row] = Counter()
     if not table.num_rows:
         return rows
@@ -53,7 +56,10 @@ def delivered_rows(storage: Path, query: str) -> Counter[Row]:
 def compare(storage: Path, expected: dict[str, Rows]) -> list[Verdict]:
     verdicts = []
     for query, truth in expected.items():
-        found = delivered_rows(storage, query)
-        extra = sum(found.values()) - len(truth & found.keys())
-        verdicts.append(Verdict(query, sum(found.values()), len(truth - found.keys()), extra))
+        verdicts.append(verdict_on(query, delivered_rows(storage, query), truth))
     return verdicts
+
+
+def verdict_on(query: str, found: Counter[Row], truth: Rows) -> Verdict:
+    extra = sum(found.values()) - len(truth & found.keys())
+    return Verdict(query, sum(found.values()), len(truth - found.keys()), extra)

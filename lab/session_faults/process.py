@@ -37,6 +37,7 @@ from mooring.spark.running.health import Health
 from mooring.spark.running.lifecycle import Lifecycle
 from mooring.spark.running.moving import Mover
 from mooring.spark.running.roster import OpenSession, Roster
+from mooring.spark.running.site_clocks import SiteClocks
 from mooring.spark.runs.left_sessions import LeftSessions
 from mooring.spark.sites.endpoint import close_session
 from mooring.spark.sites.site_calls import SiteCalls
@@ -267,7 +268,8 @@ class _Engine(SparkEngine):
 
         self._lifecycle = lifecycle(self.calls)
         self._mover = Mover(lifecycle(self._move_calls))
-        self._health = Health(layout, self.sites, self.calls, self.roster)
+        clocks = SiteClocks(self.sites, layout.owned.out, layout.disk)
+        self._health = Health(layout, self.sites, self.calls, self.roster, clocks)
 
     def start_all(self, sites: FragmentSites) -> None:
         self._lifecycle.start_all(sites)
@@ -356,8 +358,8 @@ class _Box(Tray):
 
     def reply(self, name: str, answer: Mapping[str, object]) -> None:
         process = self._process
-        if answer["state"] in ("done", "failed", "aborted") and not process.own_newest():
-            what = f"process {process.number} says how a list ended: {answer['state']}"
+        if answer["state"] != "running" and not process.own_newest():
+            what = f"process {process.number} answers a request: {answer['state']}"
             raise Violated("an overtaken process changes nothing", what)
         self._all.reply(name, answer)
 

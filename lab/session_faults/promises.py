@@ -49,6 +49,8 @@ class Promises:
         self.settle()
         if what == "own the storage":
             self.cut()
+        if what == "journal turned back":  # a move failed: from here on the list can only be undone
+            self.aborted()
         if process.own_newest():
             for each in self.open:
                 each.told |= "done" in _reached(self.tray.answer(each.name))

@@ -17,7 +17,7 @@ from pathlib import Path
 from pyspark.pipelines.cli import PipelineSpec
 from pyspark.sql.types import StructType
 
-from lab.storage_faults.steps import AGE_S, QUERIES, Keep, Query, Setting
+from lab.storage_faults.steps import AGE_S, QUERIES, READS, Keep, Query, Setting
 from mooring.disk import Disk
 from mooring.problem.network import Network
 from mooring.problem.surroundings import Surroundings
@@ -30,8 +30,7 @@ from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.pipeline_record import NOTHING_RECORDED, read_record
 
 ROOT, SINKS = Path("/storage"), Path("/sinks")
-READS: dict[Query, Query | None] = {"a": None, "b": "a", "c": "a", "d": "b", "e": "a"}
-SIDES: dict[Query, tuple[str, ...]] = {query: ("",) for query in QUERIES} | {"c": ("+left", "+right")}
+SIDES: dict[Query, tuple[str, ...]] = dict.fromkeys(QUERIES, ("",)) | {"c": ("+left", "+right")}
 """What the sources of a query mark their rows with, so that two of them can be told apart."""
 IN_SINKS: tuple[Query, ...] = ("c", "d")
 _FOLDER = Path("/project")
@@ -64,16 +63,15 @@ def downstream(query: Query, queries: Collection[Query]) -> tuple[Query, ...]:
 
 def project_of(setting: Setting) -> Project:
     tables = {"A": _KEEPS[setting.keep_a], "B": _KEEPS[setting.keep_b]}
-    settings = ProjectSettings(
-        around=Surroundings((), (), Network(), None), tables=tables, storage=ROOT
-    )
+    settings = ProjectSettings(around=Surroundings((), (), Network(), None), tables=tables, storage=ROOT)
     spec = PipelineSpec("tried", str(_FOLDER), None, None, {}, [])
     return Project(_FOLDER, _FOLDER / "spec.yml", spec, _FOLDER / "mooring.yml", settings, run_from=_FOLDER)
 
 
 def layout_of(project: Project, queries: Collection[Query], owned: OwnedFolder | None, disk: Disk) -> Layout:
     """Cut as every run does it, but without asking Spark what the definitions mean."""
-    place, datasets, flows = Place("flows.py", 1), {}, {}
+    place = Place("flows.py", 1)
+    datasets, flows = dict[str, Dataset](), dict[str, FlowNode]()
     for query in queries:
         name, source = dataset_of(query), READS[query]
         if query in IN_SINKS:
@@ -85,7 +83,7 @@ def layout_of(project: Project, queries: Collection[Query], owned: OwnedFolder |
         flows[query] = FlowNode(
             query, name, inputs, (), source is None, False, StructType(), f"{query} 1", place
         )
-    pipeline = Pipeline("tried", datasets, dict(flows))
+    pipeline = Pipeline("tried", datasets, flows)
     before = read_record(ROOT, disk) or NOTHING_RECORDED
     fragments = fragments_with(project, pipeline, before, datasets.keys())
     return Layout(project, pipeline, fragments, "", before, owned, disk)

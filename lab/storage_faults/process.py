@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import secrets
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,6 @@ from typing import Any, cast
 
 from lab.storage_faults.pipeline import (
     IN_SINKS,
-    READS,
     ROOT,
     SIDES,
     layout_of,
@@ -37,7 +36,7 @@ from lab.storage_faults.spark_model import (
     as_parquet,
     rows_of,
 )
-from lab.storage_faults.steps import Query, Setting
+from lab.storage_faults.steps import READS, Query, Setting
 from mooring.controller.journal import Journal
 from mooring.disk import Disk
 from mooring.errors import EngineError
@@ -49,7 +48,7 @@ from mooring.spark.pipeline.project_edits import AcceptedEdits, project_edits
 from mooring.spark.running import fragment_query, merging, sink_beginning
 from mooring.spark.running.channel_readers import ChannelReaders
 from mooring.spark.running.fragment_query import PreparedFragment
-from mooring.spark.running.reader_outputs import ReaderOutputs
+from mooring.spark.runs.falling_back import falling_back
 from mooring.spark.runs.project_run import forget_everything
 from mooring.spark.runs.settling import finish, settle, write_anew
 from mooring.spark.storage import ages, file_channel, holds, merges
@@ -58,6 +57,8 @@ from mooring.spark.storage.merges import MergeOptions
 from mooring.spark.storage.storage_root import format_of, stamp_format
 
 LEASE_S = 2.0
+_PATIENCE_S = 10.0
+"""Within which somebody ends a standby, which waits for ever for room on a disk."""
 ROWS_PER_BATCH = 4
 _MERGE = MergeOptions(fan=2, spared=1, after_s=0.0, span=1.0, grace_s=30.0)
 _COMPACT_AT_BYTES = 3000
@@ -131,6 +132,8 @@ class StartedQuery:
     batches: MicroBatches
     alive: bool = True
     failure: str = ""
+    fenced: bool = False
+    """A later one was started."""
     busy: bool = False
     """Something happens in the middle of its batch."""
 
@@ -190,6 +193,8 @@ class World:
     make_disk: Any = None
     placements: list[dict[str, str]] = field(default_factory=lambda: [{}])
     """That the journal may say: the last one that was written for certain, and any begun since."""
+    generation: int = 0
+    """Of the newest owner."""
     _started: int = 0
 
     def query_disk(self, query: Query) -> SimulatedDisk:
@@ -210,35 +215,57 @@ class Run:
         self.sites: dict[str, str] = {}
         self.moves = 0
 
-    def begin(self, *, standby: bool, fresh: bool = False, anew: Collection[Query] = ()) -> None:
-        """Own the storage and bring it to what the pipeline is, as shipped runs do before they start."""
+    def begin(
+        self,
+        *,
+        standby: bool,
+        fresh: bool = False,
+        anew: Collection[Query] = (),
+        give_up: Callable[[], None] | None = None,
+    ) -> None:
+        """Own the storage and bring it to what the pipeline is, as shipped runs do before they start.
+
+        `give_up` is called before anything stored is forgotten, to end all queries there are.
+        """
         world, disk, project = self.world, self.disk, project_of(self.world.setting)
         root = replace(project.storage_root, disk=disk)
         format_of(ROOT, disk)
         if not standby:
             root.begin()
-        claim = Claim(ROOT, project.folder, world.clock, LEASE_S, standby=standby, disk=disk)
-        own = claim.settle()
-        assert own is not None, "nobody gives it up"
-        self.own = own
+        until_s = world.clock.monotonic_s() + _PATIENCE_S
+        own = Claim(
+            ROOT,
+            project.folder,
+            world.clock,
+            LEASE_S,
+            standby=standby,
+            given_up=lambda: world.clock.monotonic_s() > until_s,
+            disk=disk,
+        ).settle()
+        if own is None:
+            raise EngineError(f"nobody could take the storage within {_PATIENCE_S:g} s")
+        self.own, world.generation = own, own.generation
         stamp_format(ROOT, partial(own.owned.replace, on_disk=True), disk)
         self._read_journal()
+        if give_up is not None:
+            give_up()
         if fresh:
             forget_everything(project, own.owned)
         root.create()
         layout = layout_of(project, self.queries, own.owned, disk)
         late = tuple(query for query in self.queries if query == "e")
-        edits = project_edits(finish(layout, layout.before), AcceptedEdits(join_late=late))
+        layout = finish(layout, layout.before)
+        falling_back(project, layout.before, own.owned).fall_back()
+        edits = project_edits(layout, AcceptedEdits(join_late=late))
         self.layout = layout = edits.layout
         settle(edits, lambda change: None)
         if anew:
             write_anew(layout, anew)
         layout.create()
-        outputs = ReaderOutputs(layout, lambda: world.setting.durable)
         for channel in layout.channels.values():
             channel.merges.options = _MERGE
-            channel.secure = outputs.secure
         self.readers = ChannelReaders(layout)
+        self.syncing = self.readers.sync_before_deleting(lambda fragment: world.setting.durable)
         self.merging = merging.Merging(layout.channels, disk)
         lost = {**self.readers.lost(), **layout.lost_checkpoints()}
         if lost:
@@ -252,7 +279,7 @@ class Run:
             disk=self.disk,
         )
         said = dict(self.journal.placement() or {})
-        if said not in self.world.placements:
+        if said not in self.world.placements and self.own.generation == self.world.generation:
             raise JournalForgot(f"it says {said}, not {self.world.placements[0]}")
         self.sites = said
 
@@ -277,10 +304,12 @@ class Run:
         self.sites[query] = f"{self.disk.process}: {self.moves}"
         self.world.placements.append(dict(self.sites))
         self.journal.note_placement(FragmentSites(self.sites), "moved")
-        self.world.placements[:] = [dict(self.sites)]
+        if self.own.generation == self.world.generation:
+            self.world.placements[:] = [dict(self.sites)]
 
     def trim(self) -> None:
         self.own.beat()
+        self.syncing.is_done(self.readers.queries(self.layout.fragments))
         self.readers.trim()
 
     def merge(self) -> None:

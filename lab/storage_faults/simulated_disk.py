@@ -31,6 +31,9 @@ from mooring.disk import Content, DiskEntry, HeldLock, Kind, StaleTagError, Tag
 Order = Literal["in order", "in any order"]
 _MOST_LINKS = 20
 _ROOM_BYTES = 1 << 30
+_PAGE_BYTES = 64
+"""What a power cut leaves of a file is whole pages. They are small, as files are here; no line of a log is as
+short."""
 _NEEDS_ROOM = frozenset({"make", "write", "make folder", "make link", "second name"})
 
 
@@ -122,7 +125,14 @@ class SimulatedStorage:
 
     def find(self, path: Path | str, *, follow: bool = True) -> int | None:
         """Number of what lies there; None if nothing does."""
-        return self._walk(str(path), follow)[0]
+        text, number = str(path), 0
+        for part in text.split("/"):
+            if part:
+                found = self._nodes[number].names.get(part)
+                if found is None or self._nodes[found].kind == "link":
+                    return self._walk(text, follow)[0]
+                number = found
+        return number
 
     def real(self, path: Path | str) -> str:
         return self._walk(str(path), True)[1]
@@ -177,6 +187,9 @@ class SimulatedStorage:
             node.version += 1
             self._listings.pop((machine, folder), None)
         self._pending.append(_Change(names))
+
+    def forget_listing(self, number: int, machine: str) -> None:
+        self._listings.pop((machine, number), None)
 
     def listing(self, number: int, machine: str, behind_s: float) -> list[str]:
         """Names in a folder, as a machine sees them that looks anew only after so long."""
@@ -286,7 +299,8 @@ def _left_of(node: _Node, generator: np.random.Generator, *, worst: bool) -> byt
     if drawn == 0:
         return node.data
     if drawn == 1:
-        return node.data[: len(before) + int(generator.integers(added + 1))]
+        kept = len(before) + int(generator.integers(added + 1))
+        return node.data[: max(len(before), kept // _PAGE_BYTES * _PAGE_BYTES)]
     return before + (bytes(added) if drawn == 2 else b"")
 
 
@@ -332,11 +346,13 @@ class SimulatedDisk:
         number = self._file(path)
         return Content(self.storage.node(number).data[start:], self._tag(number))
 
-    def list(self, folder: Path) -> list[str]:
+    def list(self, folder: Path, *, current: bool = False) -> list[str]:
         self._about_to("list", folder)
         number = self.storage.find(folder)
         if number is None or self.storage.node(number).kind != "folder":
             return []
+        if current and not self.storage.full:
+            self.storage.forget_listing(number, self.machine)
         return list(self.storage.listing(number, self.machine, self.behind_s))
 
     def look(self, path: Path, *, follow: bool = True) -> DiskEntry | None:

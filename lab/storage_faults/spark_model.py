@@ -86,6 +86,8 @@ class MetadataLog:
 
     def numbers(self) -> list[int]:
         names = self.disk.list(self.folder)
+        if not names and self.disk.look(self.folder) is None:
+            raise SparkFailure(f"File {self.folder} does not exist")
         return sorted({int(match[1]) for name in names if (match := _NUMBERED.fullmatch(name))})
 
     def latest(self) -> int | None:

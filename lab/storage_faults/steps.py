@@ -20,6 +20,7 @@ Query = Literal["a", "b", "c", "d", "e"]
 table twice, `d` the second one, and `e` the first one, from when it is added.
 """
 QUERIES: tuple[Query, ...] = ("a", "b", "c", "d", "e")
+READS: dict[Query, Query | None] = {"a": None, "b": "a", "c": "a", "d": "b", "e": "a"}
 After = Literal["killed", "ended", "overtaken"]
 Does = Literal["trim", "merge", "move"]
 Fault = Literal["stop", "power cut", "ENOSPC", "EIO", "ESTALE"]
@@ -164,6 +165,8 @@ class During(msgspec.Struct, frozen=True, tag=True):
     at: int
     fault: Fault | None = None
     seed: int = 0
+    only: str = ""
+    """Counts operations of this name alone."""
     meanwhile: tuple[Batch | Move | Trim | Merge | Offer | Pass | Run, ...] = ()
 
     def simpler(self) -> Iterator[Step]:
@@ -220,7 +223,8 @@ class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 AGE_S = 3600.0
 """Of tables that are kept for some time only."""
-_MOST_AT = 24
+_MOST_AT = 48
+_MOST_MOVES = 8
 _DAY_S = 86400.0
 _AFTER: tuple[After, ...] = ("killed", "ended", "overtaken")
 _DOES: tuple[Does, ...] = ("trim", "merge", "move")
@@ -269,7 +273,7 @@ class _Draw:
 
     def _kinds(self, setting: Setting) -> dict[str, float]:
         """Of step, with their weights."""
-        kinds = {"offer": 4.0, "batch": 10.0, "trim": 2.0, "look": 0.5}
+        kinds = {"offer": 4.0, "batch": 10.0, "trim": 4.0, "look": 0.5}
         for name, share, weight in (
             ("merge", 0.5, 2.0),
             ("move", 0.5, 1.0),
@@ -329,6 +333,19 @@ class _Draw:
             return Move(self._query(setting))
         return Trim() if kind == "trim" else Merge()
 
+    def _beside(self, step: Step, setting: Setting) -> Batch | Move | Trim | Merge:
+        """Where a batch is held up, mostly what concerns its query, and those it hands rows to or has them
+        from.
+        """
+        if not isinstance(step, Batch) or self._chance(0.4):
+            return self._short(setting)
+        if self._chance(0.3):
+            return Move(step.query)
+        near = [query for query in setting.queries if step.query in (READS[query], query)]
+        source = READS[step.query]
+        near += [] if source is None else [source]
+        return Batch(near[self._number(len(near))])
+
     def _short(self, setting: Setting) -> Batch | Move | Trim | Merge:
         return self._plain(("batch", "batch", "move", "trim", "merge")[self._number(5)], setting)
 
@@ -339,12 +356,21 @@ class _Draw:
                 Run("killed"), Run("overtaken"), Refresh(self._query(setting)), Fresh()
             )  # fmt: skip
             step = others_begin[self._number(4)]
-        at = self._number(_MOST_AT) if self._chance(0.7) else self._number(4 * _MOST_AT)
+        only, at = "", self._number(_MOST_AT) if self._chance(0.7) else self._number(3 * _MOST_AT)
+        if self._chance(0.4):
+            only, at = "move", self._number(_MOST_MOVES)  # by which everything gets its name
         if kind == "fault":
             faults: tuple[Fault, ...] = ("stop", "stop", "power cut", "power cut", "ENOSPC", "EIO", "ESTALE")
-            return During(step, at, faults[self._number(len(faults))], self._number(1 << 30))
+            return During(step, at, faults[self._number(len(faults))], self._number(1 << 30), only)
         others: list[Batch | Move | Trim | Merge | Offer | Pass | Run] = [Offer(1)]
-        others += [self._short(setting) for _ in range(1 + self._number(3))]
+        if step == Batch("c") and self._chance(0.5):
+            others.append(Batch("a"))  # which its one side finds, and the other does not
+        elif isinstance(step, Batch) and self._chance(0.3):
+            # It is fenced off, and what it was at is done again and read, before it goes on.
+            readers = [query for query in setting.queries if READS[query] == step.query]
+            others += [Move(step.query), Batch(step.query), *map(Batch, readers)]
+        else:
+            others += [self._beside(step, setting) for _ in range(1 + self._number(4))]
         if self._chance(0.2):
             others.insert(self._number(len(others)), Run("overtaken"))
-        return During(step, at, meanwhile=tuple(others))
+        return During(step, at, only=only, meanwhile=tuple(others))

@@ -13,15 +13,15 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from lab.storage_faults.pipeline import (
     IN_SINKS,
-    READS,
     ROOT,
     SIDES,
     dataset_of,
@@ -35,9 +35,9 @@ from lab.storage_faults.spark_model import FileSink, SparkFailure, SparkOptions,
 from lab.storage_faults.steps import (
     AGE_S,
     QUERIES,
+    READS,
     Batch,
     During,
-    Fault,
     Fresh,
     Full,
     Join,
@@ -57,7 +57,8 @@ from lab.storage_faults.steps import (
     Trim,
 )
 from lab.storage_faults.steps import Run as RunStep
-from mooring.errors import MooringError, described
+from mooring.checksum import checked
+from mooring.errors import EngineError, MooringError, OvertakenError, described
 from mooring.simulator.harness.checkers import Violation
 from mooring.spark.storage.ages import LATE
 from mooring.spark.storage.fencing import newest_number
@@ -106,10 +107,11 @@ class _Storage(SimulatedStorage):
         super().rename(machine, *names)
         for _, name, number in names:
             if name == RECORD_FILE_NAME:
-                data = None if number is None else self.node(number).data
-                self.recorded.append(
-                    None if data is None else msgspec.json.decode(data, type=PipelineRecord).unfinished
-                )
+                todo = None
+                if number is not None:
+                    record = checked(self.node(number).data)
+                    todo = msgspec.json.decode(record, type=PipelineRecord).unfinished
+                self.recorded.append(todo)
 
 
 class _Observer(SimulatedDisk):
@@ -129,6 +131,18 @@ class _Rows:
     """Rows that its input no longer had when it began: none of them comes."""
     seen: dict[str, float]
     """Rows that were in the table -> when they were first seen there, by a clock that only goes forward."""
+
+
+@dataclass
+class _GivenUp:
+    """Before what is stored is given up: what it comes to then, and how it can be told that it was."""
+
+    rows: dict[Query, _Rows]
+    epochs: dict[Query, int]
+    known: int
+    """Of what the record has told."""
+    cleared: bool
+    """The record had gone before."""
 
 
 class _Trial:
@@ -152,6 +166,8 @@ class _Trial:
         self.rows = {query: _Rows(Counter(), set(), {}) for query in QUERIES}
         self.story: list[str] = []
         self.refusal = ""
+        self.damaged = self._beginning = False
+        self._joined_at = set[Query]()
         self._ahead_s = 0.0
         self._disks: list[SimulatedDisk] = []
         self._hook: Callable[[SimulatedDisk], Callable[[str, Path], None]] | None = None
@@ -165,6 +181,8 @@ class _Trial:
         if self._hook is not None:
             disk.before = self._hook(disk)
         self._disks.append(disk)
+        if self._cut is not None:
+            disk.stop()
         return disk
 
     def say(self, what: str) -> None:
@@ -208,9 +226,10 @@ class _Trial:
             case _:
                 self._act(step)
         self._depth -= 1
-        self._disks = [disk for disk in self._disks if not disk.stopped]
-        if self._cut is not None:
-            self._power_cut(self._cut)
+        if self._depth == 0:
+            self._disks = [disk for disk in self._disks if not disk.stopped]
+            if self._cut is not None:
+                self._power_cut(self._cut)
 
     def _interruption(self, step: During) -> Callable[[SimulatedDisk], Callable[[str, Path], None]]:
         """Counts operations of whoever takes the step, and acts before the one that is meant."""
@@ -219,7 +238,7 @@ class _Trial:
         def hook(disk: SimulatedDisk) -> Callable[[str, Path], None]:
             def before(name: str, path: Path) -> None:
                 nonlocal left
-                if self._depth != depth:
+                if self._depth != depth or step.only not in ("", name):
                     return
                 left -= 1
                 if left == -1:
@@ -242,29 +261,20 @@ class _Trial:
             code = _ERRORS[step.fault]
             raise OSError(code, os.strerror(code), str(path))
         here = self.machines.here
-        for each in step.meanwhile:
-            self._depth += 1
-            if isinstance(each, Offer | Pass):
-                self._depth -= 1
-                self._take(each)
-                self._depth += 1
-            elif not self._is_under_way(each, disk):
-                self.say(str(each))
-                self._depth += 1
-                self._act(each)
-                self._depth -= 1
-            self._depth -= 1
+        for other in step.meanwhile:
+            if not self._is_under_way(other, disk):
+                self._take(other)
         self.machines.here = here
 
     def _is_under_way(self, step: Step, held_up: SimulatedDisk) -> bool:
         """Whether the process that would take it is the one that is held up."""
+        if isinstance(step, Offer | Pass):
+            return False
         if isinstance(step, Batch):
             return (query := self.queries.get(step.query)) is not None and query.busy
         if isinstance(step, RunStep):
             return False
         return self.run is None or self.run.disk is held_up or self._beginning
-
-    _beginning = False
 
     def _act(self, step: Step) -> None:
         """By some process; what it is refused is no more than noted here."""
@@ -303,10 +313,13 @@ class _Trial:
     # Queries
 
     def _batch(self, query: StartedQuery) -> None:
+        fenced = query.fenced
         with contextlib.suppress(Stopped):
-            query.step()
+            if query.step() and fenced:
+                raise Violated("a fenced query commits nothing", query.name)
         if query.disk.stopped:
             query.alive = False
+        self._look_at_rows(query.query)
         if not query.alive:
             self.leftovers = [each for each in self.leftovers if each is not query]
             self.say(f"{query.name} ends: {query.failure or 'stopped'}")
@@ -327,6 +340,8 @@ class _Trial:
         started = run.start(query, options or self.options)
         if run is self.run:
             self.queries[query] = started
+            for left in self.leftovers:
+                left.fenced = left.fenced or left.query == query
         else:
             self.leftovers.append(started)
 
@@ -348,6 +363,8 @@ class _Trial:
             self.refusal = "stopped"
         except (MooringError, OSError, SparkFailure) as refused:
             self.refusal = f"{type(refused).__name__}: {refused}"
+            if isinstance(refused, OvertakenError):
+                run.disk.stop()
         except JournalForgot as forgot:
             raise Violated("what the journal took it has", str(forgot)) from forgot
         except Exception as failure:
@@ -368,9 +385,9 @@ class _Trial:
     def _look(self, run: Run) -> None:
         lost = run.readers.lost()
         for query in run.queries:
-            if (started := self.queries.get(query)) is None or not started.alive:
-                if query not in lost and READS[query] not in lost:
-                    self._start(run, query)
+            started = self.queries.get(query)
+            if (started is None or not started.alive) and not {query, READS[query]} & set(lost):
+                self._start(run, query)
 
     def _begin(self, after: str = "killed", *, fresh: bool = False, anew: Collection[Query] = ()) -> None:
         """A new run, which starts every query."""
@@ -380,7 +397,6 @@ class _Trial:
             self.say("a sink is damaged: nothing is given up")
         if fresh or anew:
             after = "ended" if self._depth < 2 else after
-            self._end_queries()
         if (before := self.run) is not None:
             if after == "killed":
                 before.disk.stop()
@@ -396,25 +412,27 @@ class _Trial:
             machine = {"m0": "m1", "m1": "m0"}[machine]
         queries = runs_in(self.setting, joined=self.joined)
         anew = queries if fresh else anew
-        epochs, known = {query: self._epoch(query) for query in anew}, len(self.storage.recorded)
-        begun = {
-            query: _Rows(
-                self._in_sink(query) if query in IN_SINKS else Counter(),
-                set() if READS[query] in anew else self._gone(query),
-                {},
-            )
-            for query in anew
-        }
         run = Run(self.world, self._disk(f"run {self._runs}", machine), queries)
+        given_up: list[_GivenUp] = []
+
+        def give_up() -> None:
+            self._end_queries(run)
+            given_up.append(self._given_up(anew))
+
         was_beginning, self._beginning = self._beginning, True
         standby = self.old is not None  # which may still hold it
-        done = self._by(run, lambda run: run.begin(standby=standby, fresh=fresh, anew=() if fresh else anew))
+        done = self._by(
+            run,
+            lambda run: run.begin(
+                standby=standby, fresh=fresh, anew=() if fresh else anew, give_up=give_up if anew else None
+            ),
+        )
         self._beginning = was_beginning
         cut = self._cut is not None
         if self._cut is not None:
             self._power_cut(self._cut)
-        if self._has_begun_anew(self.storage.recorded[known:], epochs, fresh=fresh, cut=cut):
-            self.rows.update(begun)
+        if given_up and self._is_given_up(given_up[0], fresh=fresh, cut=cut):
+            self.rows.update(given_up[0].rows)
         if self.joined and "e" not in self._joined_at and self._is_registered("e", "a"):
             self._joined_at.add("e")
             self.rows["e"].missing = self._gone("e")
@@ -426,17 +444,16 @@ class _Trial:
             if self.run is run and not run.disk.stopped:
                 self._by(run, lambda run, query=query: self._start(run, query))  # type: ignore[misc]
 
-    _joined_at: set[Query]
-
-    def _end_queries(self) -> None:
+    def _end_queries(self, run: Run) -> None:
         """As a run does before it gives up what is stored; it is refused where one cannot be reached."""
         for query in (*self.queries.values(), *self.leftovers):
             query.disk.stop()
         self.queries.clear()
         self.leftovers.clear()
-        if self.old is not None:
-            self.old.disk.stop()
-            self.old = None
+        for other in (self.run, self.old):
+            if other is not None and other is not run:
+                other.disk.stop()
+        self.run = self.old = None
 
     # What is there
 
@@ -444,18 +461,26 @@ class _Trial:
         owned = newest_owned(ROOT, self.observer)
         return 0 if owned is None else newest_number(owned.checkpoints / query, self.observer)
 
-    def _has_begun_anew(
-        self, recorded: Sequence[Unfinished | None], epochs: dict[Query, int], *, fresh: bool, cut: bool
-    ) -> bool:
+    def _given_up(self, queries: Collection[Query]) -> _GivenUp:
+        """How it is before."""
+        rows = {}
+        for query in queries:
+            base = self._in_sink(query) if query in IN_SINKS else Counter[str]()
+            gone = set[str]() if READS[query] in queries else self._gone(query)
+            rows[query] = _Rows(base, gone, {})
+        epochs = {query: self._epoch(query) for query in queries}
+        return _GivenUp(rows, epochs, len(self.storage.recorded), cleared=self._is_half_cleared())
+
+    def _is_given_up(self, before: _GivenUp, *, fresh: bool, cut: bool) -> bool:
         """Whether what the run was asked to forget is forgotten, or will be by whoever comes next."""
+        recorded, record = self.storage.recorded[before.known :], read_record(ROOT, self.observer)
         if fresh:
-            decided = None in recorded and read_record(ROOT, self.observer) is not None
+            decided = (before.cleared or None in recorded) and record is not None
         else:
-            decided = any(todo is not None and set(todo.retire) & set(epochs) for todo in recorded)
+            decided = any(todo is not None and set(todo.retire) & set(before.epochs) for todo in recorded)
         if decided and cut:
-            record = read_record(ROOT, self.observer)
             under_way = record is not None and bool(record.unfinished)
-            return under_way or any(self._epoch(query) > epoch for query, epoch in epochs.items())
+            return under_way or any(self._epoch(query) > epoch for query, epoch in before.epochs.items())
         return decided
 
     def _is_half_cleared(self) -> bool:
@@ -467,7 +492,9 @@ class _Trial:
         if owned is None or self.observer.look(owned.channel_note(channel)) is None:
             return None
         try:
-            found: dict[str, object] = json.loads(self.observer.read(owned.channel_note(channel)).data)
+            found: dict[str, object] = json.loads(
+                checked(self.observer.read(owned.channel_note(channel)).data)
+            )
         except ValueError:
             return None
         return found
@@ -515,11 +542,11 @@ class _Trial:
     def _keep(self, query: Query) -> str:
         return {"a": self.setting.keep_a, "b": self.setting.keep_b}.get(query, "all")
 
-    def _look_at_rows(self) -> None:
+    def _look_at_rows(self, *queries: Query) -> None:
         """Before anything may be removed."""
         now_s = self.clock.monotonic_s()
-        for query in self._tables():
-            if self._keep(query) != "all":
+        for query in queries or self._tables():
+            if self._keep(query) != "all" and query not in IN_SINKS:
                 with contextlib.suppress(SparkFailure, OSError, KeyError):
                     for row in self._stored(query):
                         self.rows[query].seen.setdefault(row, now_s)
@@ -545,7 +572,8 @@ class _Trial:
             young = [r for r, at_s in seen.items() if r not in stored and now_s - at_s < AGE_S * (1 - LATE)]
             if young:
                 raise Violated(
-                    "nothing goes before its age", f"{young[0]} of {query} after {now_s - seen[young[0]]:.0f} s"
+                    "nothing goes before its age",
+                    f"{young[0]} of {query} after {now_s - seen[young[0]]:.0f} s",
                 )
 
     # The power fails
@@ -560,10 +588,7 @@ class _Trial:
         self.run = self.old = None
         self.queries.clear()
         self.leftovers.clear()
-        trimmed = {}
-        for query in self._tables():
-            with contextlib.suppress(SparkFailure, OSError, KeyError):
-                trimmed[query] = set(self.rows[query].seen) - set(self._stored(query))
+        trimmed = self._trimmed()
         self.storage.power_cut(seed)
         self.machines.boots += 1
         self._contents.clear()
@@ -576,12 +601,22 @@ class _Trial:
         if not self.setting.durable:
             self._check_trimmed(trimmed)
 
+    def _trimmed(self) -> dict[Query, set[str]]:
+        """Rows that are no longer in the tables that can be read."""
+        found = {}
+        for query in self._tables():
+            with contextlib.suppress(SparkFailure, OSError, KeyError):
+                found[query] = set(self.rows[query].seen) - set(self._stored(query))
+        return found
+
     def _check_trimmed(self, trimmed: dict[Query, set[str]]) -> None:
         """What is no longer in a table is on disk wherever it was read."""
         for query in runs_in(self.setting, joined="e" in self._joined_at):
             if (writer := READS[query]) is None or not (gone := trimmed.get(writer, set())):
                 continue
-            folder = sink_folder(query) if query in IN_SINKS else ROOT / "channels" / dataset_of(query) / query
+            folder = (
+                sink_folder(query) if query in IN_SINKS else ROOT / "channels" / dataset_of(query) / query
+            )
             there = set(trimmed.get(query, ()))
             for name in self.observer.list(folder):
                 if name.endswith(".parquet"):
@@ -590,7 +625,8 @@ class _Trial:
             needed = (row + side for row in gone - self.rows[query].missing for side in SIDES[query])
             if lost := sorted(set(needed) - there):
                 raise Violated(
-                    "what is removed is on disk elsewhere", f"{dataset_of(query)} has lost {lost[:3]} of {writer}"
+                    "what is removed is on disk elsewhere",
+                    f"{dataset_of(query)} has lost {lost[:3]} of {writer}",
                 )
 
     # The end
@@ -606,6 +642,8 @@ class _Trial:
             files_per_batch=_CATCHES_UP,
             files_written=self.options.files_written,
         )
+        if self.run is not None:
+            self._by(self.run, lambda run: run.own.check())
         if self.run is None or self._is_half_cleared():
             self._begin()
         if self.run is None:
@@ -641,10 +679,9 @@ class _Trial:
         named = [Path(found) for found in _PATH.findall(why)]
         if not any(self._is_damaged(path) for path in named):
             raise Violated("a refusal names what is missing", why)
+        self._check_trimmed(self._trimmed())
         self.refusal = why
         self.damaged = True
-
-    damaged = False
 
     def _is_damaged(self, path: Path) -> bool:
         found = self.observer.look(path)
@@ -672,7 +709,13 @@ class _Trial:
         assert run is not None
         for query in run.queries:
             expected, missing = Counter(self._expected(query)), set[str]()
-            found = self._in_sink(query) if query in IN_SINKS else self._stored(query)
+            try:
+                found = self._in_sink(query) if query in IN_SINKS else self._stored(query)
+            except (SparkFailure, OSError, KeyError) as failure:
+                if query not in IN_SINKS:  # whose logs are for their readers to look at
+                    raise Violated("every row once", f"{dataset_of(query)}: {failure}") from failure
+                self._refused(str(failure))
+                return
             if self._keep(query) != "all":
                 missing = set(self.rows[query].seen)
             lost = [row for row in expected if found[row] < expected[row] and row not in missing]
@@ -684,14 +727,20 @@ class _Trial:
         if lost_channels := run.readers.lost():
             raise Violated("nothing is called lost that is there", str(lost_channels))
         for query in run.queries:
-            if left := run.readers.unread(query):
-                raise Violated("what is read is not said to wait", f"{query}: {left}")
+            if not self._by(run, partial(_nothing_waits, query=query)):
+                raise Violated("what was read is not said to wait", f"{query}: {self.refusal}")
 
 
-def carried_out(schedule: Schedule, bug: Callable[[], contextlib.AbstractContextManager[None]] | None = None) -> Outcome:
+def _nothing_waits(run: Run, query: Query) -> None:
+    if left := run.readers.unread(query):
+        raise EngineError(left)
+
+
+def carried_out(
+    schedule: Schedule, bug: Callable[[], contextlib.AbstractContextManager[None]] | None = None
+) -> Outcome:
     """The same for the same schedule, each time."""
     trial = _Trial(schedule)
-    trial._joined_at = set()
     violation = None
     with trial.machines.asked(), (bug or contextlib.nullcontext)():
         try:

@@ -19,8 +19,11 @@ from mooring.controller.deciding.decider import AnsweringDecider, Decider, Obser
 from mooring.controller.deciding.guards import GuardOptions, Guards
 from mooring.controller.deciding.picture import Picture
 from mooring.controller.deciding.surveyor import SurveyOptions, Surveyor
+from mooring.controller.events import Event, FragmentsStarted, ProblemChanged
 from mooring.controller.ledger import Ledger, LedgerEntry
 from mooring.controller.move_desk import MoveDesk
+from mooring.controller.run_state import RunState
+from mooring.deployment.clock import Clock
 from mooring.deployment.move_times import MoveTimes
 from mooring.deployment.moves import Move
 from mooring.deployment.parts import Parts
@@ -48,9 +51,10 @@ class Considered:
 
 @dataclass
 class Adaptation:
-    problem: Problem
+    state: RunState
     decider: Decider
     desk: MoveDesk
+    clock: Clock
     act: Act = "propose"
     options: GuardOptions = field(default_factory=GuardOptions)
     survey: SurveyOptions = field(default_factory=SurveyOptions)
@@ -67,10 +71,8 @@ class Adaptation:
 
     def __post_init__(self) -> None:
         self.guards = Guards(self.options)
-        self.surveyor = Surveyor(self.problem, self.survey)
-        self.ledger = Ledger(self.problem, self._closed)
-        self.picture: Picture | None = None
-        """As of the last look that told enough for one."""
+        self.surveyor = Surveyor(self.state.problem, self.survey)
+        self.ledger = Ledger(self.state.problem, self._closed)
         self._proposed: deque[tuple[Proposal, Picture]] = deque(maxlen=_REMEMBERED)
         """Since something was last moved, with what was known: who asks for a proposal may have seen it some
         looks ago."""
@@ -84,7 +86,7 @@ class Adaptation:
         self.parts.do("advice", "keeping the ledger", lambda: self.ledger.take(observation))
         answering = self.decider if isinstance(self.decider, AnsweringDecider) else None
         if answering is not None:
-            answering.observe(observation, busy=self.desk.busy)
+            answering.observe(observation, busy=self.state.moves is not None)
         considered, waits = self._considered(observation, busy, answering)
         if answering is not None and not considered.ordered and not waits:
             answering.refused(considered.why)
@@ -97,7 +99,7 @@ class Adaptation:
         picture = self.surveyor.survey(observation)
         if isinstance(picture, str):
             return Considered(None, (), picture), True
-        self.picture = picture
+        self.state.picture = picture
         if self._worse is not None and not busy:
             return self._undo(self._worse), True
         picture = replace(picture, held=self._held(picture, observation.at_s))
@@ -150,20 +152,16 @@ class Adaptation:
             return None
         return f"what could be moved was dismissed for {(found[0] - at_s) / 60:.0f} min more ({found[1]})"
 
-    @property
-    def as_seen(self) -> Problem:
-        """The problem as of the last look: rates, costs and capacities as measured. A site that was lost then
-        counts with what it is said to have.
-        """
-        if self.picture is None:
-            return self.problem
-        seen = self.picture.problem
-        each = zip(self.problem.sites, seen.sites, self.picture.lost, strict=True)
-        return replace(seen, sites=tuple(stated if lost else site for stated, site, lost in each))
+    def on(self, event: Event) -> None:
+        match event:
+            case FragmentsStarted():
+                self._recovered(self.clock.now_s())
+            case ProblemChanged():
+                self._adopt(self.state.problem)
 
-    def adopt(self, problem: Problem) -> None:
+    def _adopt(self, problem: Problem) -> None:
         """Further sites, or another network; what was learnt of rates and costs stays."""
-        self.problem, self.picture = problem, None
+        self.state.picture = None
         self._proposed.clear()
         self.surveyor.adopt(problem)
         self.ledger.problem = problem
@@ -174,7 +172,7 @@ class Adaptation:
         self.guards.moved(fragments, at_s)
         self.ledger.done(fragments, at_s)
 
-    def recovered(self, at_s: float) -> None:
+    def _recovered(self, at_s: float) -> None:
         """Recovery has started something somewhere."""
         self._proposed.clear()
         self.guards.recovered(at_s)

@@ -8,7 +8,7 @@ is too little room elsewhere at the rates that are measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,9 +18,10 @@ from mooring.controller.deciding.picture import Picture, picture_of, without_fra
 from mooring.controller.journal import Journal
 from mooring.controller.move_desk import MoveDesk
 from mooring.controller.replacement import bound_fragments, replace_lost, shares_with
+from mooring.controller.run_state import RunState
 from mooring.deployment.moves import Move, ordered_moves
 from mooring.deployment.requests import LeaveRequest, ReturnRequest, SiteRequest, shown_asker
-from mooring.errors import InfeasibleError, InputError, MooringError
+from mooring.errors import InfeasibleError, InputError, MooringError, OvertakenError
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
 
@@ -108,43 +109,40 @@ def _ordered(problem: Problem, where: FragmentSites, goal: FragmentSites, *, for
         return tuple(Move(name, at, goal[name]) for name, at in where.items() if goal[name] != at)
 
 
-class LeftSites:
+class DrainedSites:
     """The sites of a run that are kept empty, and requests to change that."""
 
     def __init__(
         self,
-        problem: Problem,
+        state: RunState,
         journal: Journal,
         desk: MoveDesk,
         *,
-        picture: Callable[[], Picture | None],
         where: Callable[[], FragmentSites],
-        lost: Callable[[], Mapping[str, str]],
         replan: Replan,
         stand_still: Callable[[str, Collection[str]], None],
         tell: Callable[[str], None],
     ) -> None:
         """`stand_still` is called with a site and the fragments there that may run nowhere else."""
-        self.problem, self._journal, self._desk = problem, journal, desk
-        self._picture, self._where, self._lost, self._replan = picture, where, lost, replan
+        self.state, self._journal, self._desk = state, journal, desk
+        self._where, self._replan = where, replan
         self._stand_still, self._tell = stand_still, tell
-        self.left = journal.left_sites()
-        """Site -> who asked for it."""
-        self.reasons = {site: _reason(site, by) for site, by in self.left.items()}
-        """The same in words, for whoever wants to put something there."""
+        state.drained = journal.left_sites()
 
     def serve(self, request: SiteRequest) -> None:
         """Carry out what is asked, or answer why not."""
         try:
-            if request.site not in self.problem.site_index:
+            if request.site not in self.state.problem.site_index:
                 raise InputError(
-                    f"there is no site {request.site!r}; there are {', '.join(self.problem.site_index)}"
+                    f"there is no site {request.site!r}; there are {', '.join(self.state.problem.site_index)}"
                 )
             match request:
                 case LeaveRequest():
                     self._leave(request)
                 case ReturnRequest():
                     self._return(request)
+        except OvertakenError:
+            raise
         except MooringError as refusal:
             self._desk.answer(request.id, "refused", why=str(refusal))
 
@@ -152,9 +150,9 @@ class LeftSites:
         site, asked_by = request.site, shown_asker(request.asked_by)
         if self._desk.busy:
             raise InfeasibleError("a list of moves is being carried out", remedy="ask again when it is done")
-        where = self._where()
-        picture = self._picture() or picture_of(self.problem, Placement.from_fragments(self.problem, where))
-        closed = {*self._lost(), *self.left}
+        where, problem = self._where(), self.state.problem
+        picture = self.state.picture or picture_of(problem, Placement.from_fragments(problem, where))
+        closed = {*self.state.lost, *self.state.drained}
         needed = emptying(picture, where, site, closed - {site}, self._replan, force=request.force)
         self._close(site, asked_by)
         if not needed.moves:
@@ -172,7 +170,7 @@ class LeftSites:
             self._open(site, f"not left: {refusal}")
 
     def _return(self, request: ReturnRequest) -> None:
-        if request.site not in self.left:
+        if request.site not in self.state.drained:
             raise InputError(f"the site {request.site!r} was not left, so it is in use already")
         self._open(request.site, shown_asker(request.asked_by))
         self._tell(f"the site {request.site} is used again")
@@ -192,14 +190,8 @@ class LeftSites:
 
     def _close(self, site: str, asked_by: str) -> None:
         self._journal.note_left(site, asked_by)
-        self.left[site], self.reasons[site] = asked_by, _reason(site, asked_by)
+        self.state.drained = {**self.state.drained, site: asked_by}
 
     def _open(self, site: str, why: str) -> None:
         self._journal.note_returned(site, why)
-        self.left.pop(site, None)
-        self.reasons.pop(site, None)
-
-
-def _reason(site: str, asked_by: str) -> str:
-    by = f" (asked for by {asked_by})" if asked_by else ""
-    return f"{site} is kept empty{by}; `mooring moves PROJECT --return {site}` has it used again"
+        self.state.drained = {name: by for name, by in self.state.drained.items() if name != site}

@@ -11,12 +11,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mooring.controller.apply import Ending, MoveListRun, inverse_of_last
 from mooring.controller.carrying import AtOnce, Carrier
 from mooring.controller.journal import Journal
+from mooring.controller.run_state import MovesUnderWay, RunState
 from mooring.deployment.engine import Engine, MoveReport
 from mooring.deployment.moves import Move, check_moves
 from mooring.deployment.parts import Parts
@@ -34,7 +35,6 @@ from mooring.deployment.requests import (
 )
 from mooring.errors import MooringError, OvertakenError, described
 from mooring.placement.placement import FragmentSites
-from mooring.problem.problem import Problem
 
 _FROM_WITHIN = "from within"
 """The name of every request that the run makes of itself."""
@@ -47,35 +47,18 @@ class UnderWay:
     """A list that is being carried out, and who waits for it."""
 
     request: MoveRequest
-    asked_by: str
-    run: MoveListRun | None = None
+    run: MoveListRun
     over: Future[None] | None = None
     ending: Ending = "failed"
-    steps: list[dict[str, Any]] = field(default_factory=list)
-    at: int = 0
-    """The step that was last heard of."""
-    reached_at_s: float = 0.0
     aborts: list[AbortRequest] = field(default_factory=list)
     ended: Callable[[Ending], None] | None = None
     """Called with how it ended, before those who wait are told."""
 
-    def as_json(self) -> dict[str, object]:
-        """For a status file: the move that is under way, and since when it is as far as it is."""
-        now = self.steps[self.at] if self.steps else {}
-        return {
-            "asked_by": self.asked_by,
-            "step": self.at + 1,
-            "of": len(self.request.moves),
-            "aborting": bool(self.aborts),
-            "since_s": self.reached_at_s,
-            **now,
-        }
-
 
 @dataclass
 class MoveDesk:
+    state: RunState
     engine: Engine
-    problem: Problem
     journal: Journal
     mailbox: Mailbox
     carrier: Carrier = field(default_factory=AtOnce)
@@ -85,10 +68,6 @@ class MoveDesk:
     """Called with where every fragment runs after each list, done or taken back."""
     done: Callable[[Sequence[MoveReport], str], None] = field(default=lambda reports, asked_by: None)
     """Called with the moves of each list that was carried out to its end, and who asked for it."""
-    whole: Callable[[], FragmentSites] | None = None
-    """Where every fragment is or belongs, those that do not run included; what runs, if not given."""
-    lost_sites: Callable[[], Mapping[str, str]] = field(default=dict)
-    """Sites that nothing may be moved to, and why."""
     begun: Callable[[Sequence[Move], str], None] = field(default=lambda moves, asked_by: None)
     """Called with a list that somebody asked for as it begins, and who that was."""
     on_dismiss: Callable[[DismissRequest], None] = field(default=lambda request: None)
@@ -142,10 +121,6 @@ class MoveDesk:
         """Whether a list is being carried out."""
         return self._under_way is not None
 
-    def under_way(self) -> dict[str, object] | None:
-        """The list that is being carried out, for a status file; None if there is none."""
-        return None if self._under_way is None else self._under_way.as_json()
-
     def reopen(self) -> None:
         """The run goes on after all: take lists again."""
         self._ending = False
@@ -153,12 +128,12 @@ class MoveDesk:
     def halt(self) -> None:
         """The run ends: begin no other list, and no further move of the one under way."""
         self._ending = True
-        if self._under_way is not None and self._under_way.run is not None:
+        if self._under_way is not None:
             self._under_way.run.halt()
 
     def abandon(self) -> None:
         """The run is over: nothing more is heard of the list under way, nor written by it."""
-        if self._under_way is not None and self._under_way.run is not None:
+        if self._under_way is not None:
             self._under_way.run.abandon()
 
     def order(
@@ -176,7 +151,7 @@ class MoveDesk:
         too little memory, or too few cores at rate zero, for what it gets.
         """
         steps = [(move.fragment, move.from_site, move.to_site) for move in moves]
-        old = self._whole()
+        old = self.state.placement(self.engine.homes())
         request = MoveRequest(answer_to, self.now_s(), 0, dict(old), steps, asked_by)
         return self._begin(request, old, within_limits=within_limits, ended=ended)
 
@@ -185,9 +160,6 @@ class MoveDesk:
         self._reply(name, {"state": state, "placement": dict(self.engine.homes()), "steps": [], **fields})
 
     # A list
-
-    def _whole(self) -> FragmentSites:
-        return self.engine.homes() if self.whole is None else self.whole()
 
     def _begin(
         self,
@@ -203,18 +175,18 @@ class MoveDesk:
         if refusal is not None:
             return self._refuse(request.id, refusal)
         asked_by = shown_asker(request.asked_by)
-        listed = UnderWay(request, asked_by, reached_at_s=self.now_s(), ended=ended)
+        shown = MovesUnderWay(asked_by, len(moves), reached_at_s=self.now_s())
         try:
-            listed.run = run = MoveListRun(
-                self.engine, self.journal, FragmentSites(request.old), moves, self._progress(listed), asked_by
-            )
+            old, progress = FragmentSites(request.old), self._progress(request)
+            run = MoveListRun(self.engine, self.journal, old, moves, progress, asked_by)
         except MooringError as failure:  # the journal cannot be written: nothing has begun
             return self._refuse(request.id, str(failure))
+        listed = UnderWay(request, run, ended=ended)
 
         def carry_out() -> None:
             listed.ending = run.carry_out()
 
-        self._under_way = listed
+        self._under_way, self.state.moves = listed, shown
         if request.id != _FROM_WITHIN:
             self.parts.do("advice", "keeping the ledger", lambda: self.begun(moves, asked_by))
         try:
@@ -225,22 +197,26 @@ class MoveDesk:
         return None
 
     def _reply(self, name: str, answer: Mapping[str, Any]) -> None:
-        """Nobody waits at the mailbox for what was asked from within."""
+        """Nobody waits at the mailbox for what was asked from within. The last word on a request is the
+        owner's: one that was overtaken does not know what has become of it.
+        """
+        if answer["state"] != "running":
+            self.parts.refuse_overtaken()
         if name != _FROM_WITHIN:
             self.mailbox.reply(name, answer)
 
-    def _progress(self, listed: UnderWay) -> Callable[[int, Move, str, MoveReport | None], None]:
-        answer: dict[str, Any] = {"state": "running", "steps": listed.steps}
-
+    def _progress(self, request: MoveRequest) -> Callable[[int, Move, str, MoveReport | None], None]:
         def progress(step: int, move: Move, reached: str, report: MoveReport | None) -> None:
             told = {"fragment": move.fragment, "from": move.from_site, "to": move.to_site}
             figures = {} if report is None else {"pause_s": report.pause_s, "state_bytes": report.state_bytes}
-            before = listed.steps[step] if step < len(listed.steps) else {}
-            # A whole new entry each time: another thread may be reading them.
-            listed.steps[step : step + 1] = [{**before, **told, "reached": reached, **figures}]
-            listed.at, listed.reached_at_s = step, self.now_s()
+            shown = self.state.moves
+            assert shown is not None
+            before = shown.steps[step] if step < len(shown.steps) else {}
+            now = {**before, **told, "reached": reached, **figures}
+            steps = (*shown.steps[:step], now, *shown.steps[step + 1 :])
+            self.state.moves = replace(shown, steps=steps, at=step, reached_at_s=self.now_s())
             with contextlib.suppress(OSError):  # a full disk is no reason to break off a move
-                self._reply(listed.request.id, answer)
+                self._reply(request.id, {"state": "running", "steps": list(steps)})
 
         return progress
 
@@ -249,10 +225,10 @@ class MoveDesk:
         listed = self._under_way
         if listed is None or listed.over is None or not listed.over.done():
             return False
-        self._under_way = None
+        assert self.state.moves is not None
+        shown, self._under_way, self.state.moves = self.state.moves, None, None
         self.parts.refuse_overtaken()  # how the list ends is then for somebody else to say
         run = listed.run
-        assert run is not None
         why = "" if run.failure is None else str(run.failure)
         if (raised := listed.over.exception()) is not None:
             why = f"it broke off, and the next run decides by the journal: {described(raised)}"
@@ -262,10 +238,10 @@ class MoveDesk:
         self._unwritten = run if run.owed else None
         self.moved(self.engine.homes())
         if listed.ending == "done":
-            self.done(run.reports, listed.asked_by)
+            self.done(run.reports, shown.asked_by)
         if (ended := listed.ended) is not None:
             self.parts.do("data plane", "ending a list of moves", lambda: ended(listed.ending))
-        where = {"placement": dict(self.engine.homes()), "steps": listed.steps}
+        where = {"placement": dict(self.engine.homes()), "steps": list(shown.steps)}
         if listed.aborts and listed.ending == "aborted":
             why += f" (asked for by {shown_asker(listed.aborts[0].asked_by) or 'somebody'})"
         state = {"done": "done", "aborted": "aborted"}.get(listed.ending, "failed")
@@ -286,13 +262,14 @@ class MoveDesk:
 
     def _abort(self, request: AbortRequest) -> None:
         listed = self._under_way
-        if listed is None or listed.run is None:
+        if listed is None or self.state.moves is None:
             self._refuse(request.id, "no list of moves is being carried out")
         elif not listed.run.abort(shown_asker(request.asked_by)):
             self._refuse(request.id, "every move of the list is done; --rollback undoes it")
         else:
             listed.aborts.append(request)
-            self.mailbox.reply(request.id, {"state": "running", "steps": listed.steps})
+            self.state.moves = replace(self.state.moves, aborting=True)
+            self.mailbox.reply(request.id, {"state": "running", "steps": list(self.state.moves.steps)})
 
     def _refuse(self, name: str, why: str) -> str:
         answer = {"state": "refused", "why": why, "placement": dict(self.engine.homes()), "steps": []}
@@ -306,20 +283,20 @@ class MoveDesk:
             return "there is nothing to move"
         if self._ending:
             return "the run is about to end"
-        if (listed := self._under_way) is not None:
-            by = f", asked for by {listed.asked_by}" if listed.asked_by else ""
-            return f"a list of {len(listed.request.moves)} moves is being carried out{by}"
+        if (under_way := self.state.moves) is not None:
+            by = f", asked for by {under_way.asked_by}" if under_way.asked_by else ""
+            return f"a list of {under_way.count} moves is being carried out{by}"
         if self._unwritten is not None:
             return "the journal cannot be written, and does not know yet how the last list ended"
         if request.old != running:
             return "the placement has changed since the list was made"
-        lost = self.lost_sites()
+        closed = self.state.closed
         for move in moves:
-            if move.to_site in lost:
-                return f"the site {move.to_site} cannot be used: {lost[move.to_site]}"
+            if move.to_site in closed:
+                return f"the site {move.to_site} cannot be used: {closed[move.to_site]}"
         try:
             back = moves == inverse_of_last(self.journal)
-            check_moves(self.problem, running, moves, within_limits=within_limits and not back)
+            check_moves(self.state.problem, running, moves, within_limits=within_limits and not back)
         except MooringError as failure:
             return str(failure)
         return None

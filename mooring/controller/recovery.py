@@ -1,23 +1,24 @@
 """What to start again, where and when, after a site was lost or a fragment failed.
 
-It decides and never acts: a supervisor says what happened and asks what is due. A fragment whose site is lost
-goes where the policy puts it, at once; one that may run nowhere else waits for its site. A site that somebody
-left on purpose is no place for anything either, but what still runs there goes on until it is moved. A
-fragment that fails by itself is tried again after a pause that doubles, and after `tries` failures without a
-committed batch in between it is left alone and reported. What was stopped on purpose is held and not touched.
-What has nothing to do, because its turn has not come or it has read to the end, is idle until it is released.
+It decides and never acts: a supervisor says what happened, and takes what there is to report and what is due.
+A fragment whose site is lost goes where the policy puts it, at once; one that may run nowhere else waits for
+its site. A site that somebody left on purpose is no place for anything either, but what still runs there goes
+on until it is moved. A fragment that fails by itself is tried again after a pause that doubles, and after
+`tries` failures without a committed batch in between it is left alone and reported. What was stopped on
+purpose is held and not touched. What has nothing to do, because its turn has not come or it has read to the
+end, is idle until it is released.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from mooring.controller.run_state import FragmentStatus, RunState, State
 from mooring.errors import OvertakenError, described
 from mooring.placement.placement import FragmentSites
 
-State = Literal["running", "waiting", "held", "given up", "idle"]
 Event = Literal["site lost", "failed", "failed too often", "held", "released", "started", "ended"]
 TRANSITIONS: Mapping[tuple[State, Event], State] = {
     ("running", "site lost"): "waiting",
@@ -72,129 +73,109 @@ class Start:
     site: str
 
 
-@dataclass(frozen=True)
-class Incident:
-    """Something that happened, for the report."""
-
-    at_s: float
-    what: str
-
-
 @dataclass
-class _Fragment:
-    site: str
-    state: State = "running"
+class _Tries:
     due_s: float = 0.0
     failures: int = 0
-    why: str = ""
 
 
 @dataclass
 class Recovery:
-    """One per run. Times are seconds of any clock that only goes forward."""
+    """One per run: it writes where fragments belong, how they are, and which sites are lost.
 
-    began: FragmentSites
-    """Where everything is at first."""
+    Times are seconds of any clock that only goes forward.
+    """
+
+    state: RunState
     choose: Replacement
     options: RecoveryOptions = field(default_factory=RecoveryOptions)
-    tell: Callable[[Incident], None] = lambda incident: None
-    """Called with everything that happens and is decided."""
-    lost: dict[str, str] = field(default_factory=dict)
-    """Site -> why it counts as lost."""
-    idle: Collection[str] = ()
-    """Fragments that are not started at first."""
-    left: Mapping[str, str] = field(default_factory=dict)
-    """Sites that are kept empty on purpose, as of now, and why: nothing is started there."""
+    _said: list[str] = field(default_factory=list)
+    _strands: bool = False
+    """Whether something may have no site that the policy was not asked for."""
+    _tries: dict[str, _Tries] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._fragments = {
-            name: _Fragment(site, "idle" if name in self.idle else "running")
-            for name, site in self.began.items()
-        }
-        for fragment in self._fragments.values():
-            if fragment.site in self.left and fragment.state == "running":
-                fragment.state, fragment.why = "waiting", self.left[fragment.site]
+    def begin(self, sites: FragmentSites, idle: Collection[str] = ()) -> None:
+        """Everything runs at its site, but for what is idle at first, or belongs to a site that is kept
+        empty.
+        """
+        self.state.where = FragmentSites(dict(sites))
+        self.state.status = {name: self._at_first(name, site, idle) for name, site in sites.items()}
+        self._tries = {name: _Tries() for name in sites}
 
-    @property
-    def placement(self) -> FragmentSites:
-        """Where every fragment should be now."""
-        return FragmentSites({name: fragment.site for name, fragment in self._fragments.items()})
-
-    def is_at(self, fragment: str) -> str:
-        """The site where it should be now."""
-        return self._fragments[fragment].site
-
-    def is_closed(self, site: str) -> bool:
-        """Whether nothing can be started there: it is lost, or kept empty."""
-        return site in self.lost or site in self.left
+    def _at_first(self, name: str, site: str, idle: Collection[str]) -> FragmentStatus:
+        if name in idle:
+            return FragmentStatus("idle")
+        if site in self.state.drained:
+            return FragmentStatus("waiting", self.state.why_drained(site))
+        return FragmentStatus("running")
 
     # What happened
 
     def site_emptied(self, site: str, now_s: float) -> None:
         """What may run nowhere else was stopped there: it waits until the site is used again."""
-        for name, fragment in self._fragments.items():
-            if fragment.site == site and self._happened(name, "site lost"):
-                fragment.due_s, fragment.why = now_s, self.left.get(site, "its site was emptied")
+        why = self.state.why_drained(site) if site in self.state.drained else "its site was emptied"
+        for name in self._at(site):
+            if self._happened(name, "site lost", why):
+                self._tries[name].due_s = now_s
 
     def site_lost(self, site: str, why: str, now_s: float) -> None:
         """Everything at the site stopped, or can no longer be asked to stop."""
-        if site in self.lost:
+        if site in self.state.lost:
             return
-        self.lost[site] = why
-        self.note(now_s, f"the site {site} is lost: {why}")
-        for name, fragment in self._fragments.items():
-            if fragment.site == site and self._happened(name, "site lost"):
-                fragment.due_s, fragment.why = now_s, f"its site {site} is lost"
-        self._replace(now_s)
+        self.close(site, why)
+        self._said.append(f"the site {site} is lost: {why}")
+        for name in self._at(site):
+            if self._happened(name, "site lost", f"its site {site} is lost"):
+                self._tries[name].due_s = now_s
+        self._strands = True
 
     def site_back(self, site: str, now_s: float) -> None:
-        why = self.lost.pop(site, None)
+        why = self.state.lost.get(site)
         if why is None:
             return
+        self.state.lost = {name: why for name, why in self.state.lost.items() if name != site}
         back = "is up, and is used from now on" if why == JOINS else "is back"
-        self.note(now_s, f"the site {site} {back}")
-        for fragment in self._fragments.values():
-            if fragment.site == site and fragment.state == "waiting":
-                fragment.due_s = now_s
-        self._replace(now_s)
+        self._said.append(f"the site {site} {back}")
+        for name in self._at(site):
+            if self.state_of(name) == "waiting":
+                self._tries[name].due_s = now_s
+        self._strands = True
 
     def failed(self, fragment: str, why: str, now_s: float, *, passing: bool = False) -> None:
         """It ended by itself, or could not be started. `passing`: for a reason outside it that somebody will
         remove, such as a full disk, so that it is never given up.
         """
-        found = self._fragments[fragment]
+        found, site = self._tries[fragment], self.state.where[fragment]
         too_often = found.failures + 1 >= self.options.tries and not passing
-        if not self._happened(fragment, "failed too often" if too_often else "failed"):
+        if not self._happened(fragment, "failed too often" if too_often else "failed", why):
             return
         found.failures += 1
-        found.why = why
         if too_often:
             times = f"{found.failures} times in a row"
-            self.note(now_s, f"{fragment} failed {times} and is not tried again: {why}")
+            self._said.append(f"{fragment} failed {times} and is not tried again: {why}")
             return
         pause_s = min(
             self.options.first_pause_s * 2.0 ** min(found.failures - 1, 60), self.options.longest_pause_s
         )
         found.due_s = now_s + pause_s
-        self.note(now_s, f"{fragment} failed at {found.site}: {why}; next try in {pause_s:g} s")
-        if found.site in self.left:
-            self._replace(now_s)
+        self._said.append(f"{fragment} failed at {site}: {why}; next try in {pause_s:g} s")
+        if site in self.state.drained:
+            self._strands = True
 
     def progressed(self, fragment: str) -> None:
         """It has committed a batch since it was started."""
-        self._fragments[fragment].failures = 0
+        self._tries[fragment].failures = 0
 
     def hold(self, fragment: str, why: str) -> None:
         """Stopped on purpose: nothing starts it until it is released."""
         self._happened(fragment, "held")
-        self._fragments[fragment].why = why
+        self._set(fragment, replace(self.state.status[fragment], why=why))
 
     def release(self, fragment: str, now_s: float) -> None:
         """Whatever held it is over, or its turn has come, and it does not run: start it."""
-        if self._happened(fragment, "released"):
-            found = self._fragments[fragment]
-            found.due_s, found.why = now_s, "held until now"
-            self._replace(now_s)
+        if self._happened(fragment, "released", "held until now"):
+            self._tries[fragment].due_s = now_s
+            self._strands = True
 
     def ended(self, fragment: str) -> None:
         """It has read to the end of what there was, as it should."""
@@ -203,59 +184,74 @@ class Recovery:
     def started(self, fragment: str, site: str) -> None:
         """It runs there now, by our order or by a move."""
         self._happened(fragment, "started")
-        found = self._fragments[fragment]
-        found.site, found.why = site, ""
+        self._set(fragment, replace(self.state.status[fragment], why=""))
+        self._send(fragment, site)
 
     # What to do
 
     def due(self, now_s: float) -> list[Start]:
         """Fragments to start now. One whose site is lost, or kept empty, waits for the site."""
         return [
-            Start(name, fragment.site)
-            for name, fragment in self._fragments.items()
-            if fragment.state == "waiting" and fragment.due_s <= now_s and not self.is_closed(fragment.site)
+            Start(name, site)
+            for name, site in self.state.where.items()
+            if self.state_of(name) == "waiting"
+            and self._tries[name].due_s <= now_s
+            and not self.state.is_closed(site)
         ]
 
     def state_of(self, fragment: str) -> State:
-        return self._fragments[fragment].state
+        return self.state.status[fragment].state
 
-    def troubles(self) -> dict[str, str]:
-        """What does not run as it should, by fragment, in words."""
-        return {
-            name: f"{fragment.state}: {fragment.why}"
-            for name, fragment in self._fragments.items()
-            if fragment.state not in ("running", "idle")
-        }
+    def close(self, site: str, why: str) -> None:
+        """It cannot be used until it is back."""
+        self.state.lost = {**self.state.lost, site: why}
 
-    def _happened(self, name: str, event: Event) -> bool:
+    def _at(self, site: str) -> list[str]:
+        return [name for name, at in self.state.where.items() if at == site]
+
+    def _happened(self, name: str, event: Event, why: str | None = None) -> bool:
         """Follow the table; False where the event changes nothing."""
-        fragment = self._fragments[name]
-        reached = TRANSITIONS.get((fragment.state, event))
+        status = self.state.status[name]
+        reached = TRANSITIONS.get((status.state, event))
         if reached is not None:
-            fragment.state = reached
+            self._set(name, FragmentStatus(reached, status.why if why is None else why))
         return reached is not None
 
-    def _replace(self, now_s: float) -> None:
-        """Ask the policy for sites for the fragments that wait at lost ones, or at those kept empty."""
-        stranded = [n for n, f in self._fragments.items() if f.state == "waiting" and self.is_closed(f.site)]
+    def _set(self, name: str, status: FragmentStatus) -> None:
+        self.state.status = {**self.state.status, name: status}
+
+    def _send(self, name: str, site: str) -> None:
+        self.state.where = FragmentSites({**self.state.where, name: site})
+
+    def said(self) -> list[str]:
+        """What happened and was decided since the last call, in words."""
+        said, self._said = self._said, []
+        return said
+
+    def place_stranded(self, now_s: float) -> None:
+        """Ask the policy for sites for the fragments that wait at lost ones, or at those kept empty, if
+        something happened since that may have left one without a site.
+        """
+        if not self._strands:
+            return
+        self._strands, where = False, self.state.where
+        waiting = [name for name in where if self.state_of(name) == "waiting"]
+        stranded = [name for name in waiting if self.state.is_closed(where[name])]
         if not stranded:
             return
         try:
-            chosen = self.choose(self.placement, {*self.lost, *self.left})
+            chosen = self.choose(where, {*self.state.lost, *self.state.drained})
         except OvertakenError:
             raise
         except Exception as failure:  # a policy may raise anything; what runs goes on
-            self.note(now_s, f"{', '.join(stranded)} wait for their site: {described(failure)}")
+            self._said.append(f"{', '.join(stranded)} wait for their site: {described(failure)}")
             return
         for name in stranded:
-            fragment = self._fragments[name]
-            to = chosen.get(name, fragment.site)
-            if to == fragment.site or self.is_closed(to):
-                self.note(now_s, f"{name} waits for its site {fragment.site}")
+            at = where[name]
+            to = chosen.get(name, at)
+            if to == at or self.state.is_closed(to):
+                self._said.append(f"{name} waits for its site {at}")
             else:
-                self.note(now_s, f"{name} goes from {fragment.site} to {to}")
-                fragment.site, fragment.due_s = to, now_s
-
-    def note(self, now_s: float, what: str) -> None:
-        """Something for the report."""
-        self.tell(Incident(now_s, what))
+                self._said.append(f"{name} goes from {at} to {to}")
+                self._send(name, to)
+                self._tries[name].due_s = now_s

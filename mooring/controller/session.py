@@ -11,32 +11,35 @@ publishing end neither the run nor a turn of its data plane.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 from mooring.controller.adaptation import Act, Adaptation, Considered
 from mooring.controller.carrying import AtOnce, Carrier
 from mooring.controller.deciding.decider import Decider, Observation
 from mooring.controller.deciding.evaluation import Evaluation, Evaluator
 from mooring.controller.deciding.guards import GuardOptions
-from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.deciding.surveyor import SurveyOptions
+from mooring.controller.events import ROUTES, Event, Incident, ProblemChanged, Route
 from mooring.controller.journal import Journal
 from mooring.controller.ledger import LedgerEntry
-from mooring.controller.left_sites import LeftSites
+from mooring.controller.left_sites import DrainedSites
 from mooring.controller.looks import Book, Look
 from mooring.controller.move_desk import MoveDesk
-from mooring.controller.recovery import Incident, Recovery, RecoveryOptions
-from mooring.controller.replacement import replace_lost
+from mooring.controller.records import Records, Report, Status
+from mooring.controller.recovery import Recovery, RecoveryOptions
+from mooring.controller.replanning import Replanning
+from mooring.controller.run_state import RunState
 from mooring.controller.supervision import Reviver, Supervisor
 from mooring.deployment.carry_out import carry_out
 from mooring.deployment.clock import Clock
 from mooring.deployment.engine import LOOK_S, FallibleEngine, Measurement, MoveReport
 from mooring.deployment.moves import Move
-from mooring.deployment.parts import Parts
+from mooring.deployment.parts import Kind, Parts
 from mooring.deployment.requests import DismissRequest, Mailbox, shown_asker
-from mooring.errors import EngineError, MooringError, OvertakenError, described
+from mooring.errors import OvertakenError
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
 
@@ -57,6 +60,23 @@ class SessionOptions:
     recovery: RecoveryOptions = field(default_factory=RecoveryOptions)
 
 
+@dataclass
+class Lease:
+    """Of the storage."""
+
+    sign: Callable[[], None]
+    """Says that the run lives; raises `OvertakenError` once another one owns the storage."""
+
+    def on(self, event: Event) -> None:
+        self.sign()
+
+
+class Receiver(Protocol):
+    def on(self, event: Event) -> Iterable[Event] | None:
+        """Receives what `ROUTES` sends its way."""
+        ...
+
+
 class RunSession:
     def __init__(
         self,
@@ -69,7 +89,7 @@ class RunSession:
         book: Book,
         reviver: Reviver,
         replan: Callable[[Problem], Placement],
-        decider: Decider | None = None,
+        decider: Decider,
         act: Act = "propose",
         guards: GuardOptions | None = None,
         survey: SurveyOptions | None = None,
@@ -82,13 +102,16 @@ class RunSession:
         none is given. `alive` is called with every turn, and ends the run by an error if it
         is another one's by now.
         """
-        self.problem, self.engine, self.clock = problem, engine, clock
-        self.journal, self.book = journal, book
-        self._reviver, self._replan, self._alive = reviver, replan, alive
-        self.parts = Parts(self.note, clock.monotonic_s, alive)
+        self.state, self.engine, self.clock = RunState(problem), engine, clock
+        self.journal, self.book, self._options = journal, book, options or SessionOptions()
+        self.lease, self.report = Lease(alive), Report(book, clock)
+        self.parts = Parts(self.report.note, clock.monotonic_s, lambda: self.lease.sign())
+        self.records = Records(self.state, engine, journal)
+        self.status = Status(self.state, engine, book, reviver, self.parts, self.report)
+        self.replanning = Replanning(self.state, replan, self.parts)
         self.desk = MoveDesk(
+            self.state,
             engine,
-            problem,
             journal,
             mailbox,
             carrier or AtOnce(),
@@ -96,16 +119,15 @@ class RunSession:
             moved=self._publish_placement,
             done=self._moved,
             parts=self.parts,
-            whole=self.placement,
-            lost_sites=lambda: {**self.left_sites.reasons, **self.supervisor.recovery.lost},
             begun=lambda moves, asked_by: self.adaptation.asked_for(moves, asked_by, clock.now_s()),
             on_dismiss=self._dismissed,
-            on_site=lambda request: self.left_sites.serve(request),
+            on_site=lambda request: self.drains.serve(request),
         )
         self.adaptation = Adaptation(
-            problem,
-            decider or HeadroomDecider(),
+            self.state,
+            decider,
             self.desk,
+            clock,
             act,
             guards or GuardOptions(),
             survey or SurveyOptions(),
@@ -114,37 +136,26 @@ class RunSession:
             note=self._note_entry,
             parts=self.parts,
         )
-        self.left_sites = LeftSites(
-            problem,
+        self.drains = DrainedSites(
+            self.state,
             journal,
             self.desk,
-            picture=lambda: self.adaptation.picture,
             where=self.placement,
-            lost=lambda: self.supervisor.recovery.lost,
-            replan=self._planned,
+            replan=self.replanning.planned,
             stand_still=self._stand_still,
             tell=self.note,
         )
+        recovery = Recovery(self.state, self.replanning.replaced, self._options.recovery)
+        self.supervisor = Supervisor(self.state, engine, recovery, reviver, self.parts)
         self.watchers: list[Callable[[Look], None]] = []
         self.edit = ""
         """What came of the last edit of the project's settings."""
         self.chores: dict[str, Callable[[], object]] = {}
         """What else is done with every turn, by what it is called where it fails."""
         self._evaluator = Evaluator(problem)
-        self._options = options or SessionOptions()
-        self._supervisor: Supervisor | None = None
-        self._resting: set[str] = set()
-        self._unnoted: dict[str, str] = {}
-        """Fragments that were started elsewhere, while the journal does not know."""
-        self._first_at: dict[str, str] = {}
-        """Fragments that have not been started yet -> where the journal has them."""
         self._unknown: set[str] = set()
         """What could not be measured at the last look."""
-        self._untold = ""
-        """Why the last thing that happened could not be reported."""
-        self._list_shown: Mapping[str, object] | None = None
-        self._made_s = clock.monotonic_s()  # what happens is dated from here on, as the engine's looks are
-        self._began_s = self._next_look_s = self._next_trim_s = self._made_s
+        self._began_s = self._next_look_s = self._next_trim_s = clock.monotonic_s()
 
     # Beginning and end
 
@@ -152,29 +163,15 @@ class RunSession:
         """Carry out a placement, and look after it from now on. Where `starts` names fragments, the others
         are idle until recovery is told to release them. Nothing starts at a site that is kept empty.
         """
-        sites, left = placement.by_fragment(), self.left_sites.reasons
-        begun = {name for name, at in sites.items() if at not in left and (starts is None or name in starts)}
+        sites, drained = placement.by_fragment(), self.state.drained
+        begun = {
+            name for name, at in sites.items() if at not in drained and (starts is None or name in starts)
+        }
         carry_out(self.engine, placement, begun)
-        self.journal.note_placement(sites, why)
+        idle = [name for name in sites if starts is not None and name not in starts]
+        self.records.begin(sites, why, idle)
         self._began_s = self._next_look_s = self._next_trim_s = self.clock.monotonic_s()
-        self._first_at = {name: at for name, at in sites.items() if starts is not None and name not in starts}
-        recovery = Recovery(
-            sites,
-            self._replaced,
-            self._options.recovery,
-            self._tell,
-            idle=tuple(self._first_at),
-            left=left,
-        )
-        self._supervisor = Supervisor(
-            self.engine,
-            recovery,
-            self._reviver,
-            changed=self._recovered,
-            noticed=self._noticed,
-            alive=self._sign,
-            parts=self.parts,
-        )
+        self.supervisor.recovery.begin(sites, idle)
 
     def run(self, over: Callable[[float], bool]) -> None:
         """Turn after turn until `over`, given the seconds so far, says so; then a last look. It may be called
@@ -195,13 +192,13 @@ class RunSession:
         self._data_plane("answering requests", self._serve)
         self._show_list()
         now_s = self.clock.monotonic_s()
-        self._data_plane("keeping the run alive", lambda: self.supervisor.tick(now_s))
-        if self._unnoted:
-            self._data_plane("writing the journal", self._note_placement)
+        self._step("data plane", "keeping the run alive", lambda: self.supervisor.tick(now_s))
+        if self.records.are_behind:
+            self._data_plane("writing the journal", self.records.write_owed)
         for what, do in self.chores.items():
             self._data_plane(what, do)
         if now_s >= self._next_look_s:
-            self._data_plane("looking after the run", lambda: self.supervisor.look(now_s))
+            self._step("data plane", "looking after the run", lambda: self.supervisor.look(now_s))
             self._look()
             self._next_look_s = now_s + self._options.look_s
         if now_s >= self._next_trim_s:
@@ -216,7 +213,7 @@ class RunSession:
             "advice", "evaluating the rates", lambda: self._evaluator.evaluate(observation)
         )
         considered = self.parts.do(
-            "advice", "deciding", lambda: self.adaptation.consider(observation, self._busy())
+            "advice", "deciding", lambda: self.adaptation.consider(observation, self.state.busy)
         ) or Considered(None, (), f"deciding failed: {self.troubles().get('advice: deciding', '')}")
         adapting = self.parts.do(
             "publishing", "showing what is proposed", lambda: self.adaptation.as_json(considered)
@@ -225,9 +222,9 @@ class RunSession:
             observation,
             evaluation or Evaluation({}),
             considered,
-            self.desk.under_way(),
+            self.status.moves(),
             adapting or {},
-            dict(self.left_sites.left),
+            dict(self.state.drained),
             self.clock.monotonic_s() - began_s,
             self.edit,
         )
@@ -249,8 +246,8 @@ class RunSession:
             measured or Measurement(at_s=self.clock.now_s(), seconds=0.0),
             self.troubles(),
             self.placement(),
-            frozenset({*self.supervisor.recovery.lost, *self.left_sites.left}),
-            frozenset(self._resting),
+            frozenset({*self.state.lost, *self.state.drained}),
+            self.state.resting,
         )
 
     def apply(self, look: Look) -> None:
@@ -262,21 +259,13 @@ class RunSession:
 
     # What else there is to know
 
-    @property
-    def supervisor(self) -> Supervisor:
-        assert self._supervisor is not None, "the session has not been started"
-        return self._supervisor
-
     def troubles(self) -> dict[str, str]:
         """What is not as it should be, by the fragment, site or channel concerned."""
-        found = self.supervisor.troubles()
-        if self._untold:
-            found["publishing: reporting what happens"] = self._untold
-        return {what: why for what, why in found.items() if what not in self._resting}
+        return self.status.troubles()
 
     def placement(self) -> FragmentSites:
         """Where everything runs, or should: recovery learns of moves a little later."""
-        return FragmentSites({**self.supervisor.recovery.placement, **self.engine.homes()})
+        return self.state.placement(self.engine.homes())
 
     # What changes while it runs
 
@@ -284,42 +273,42 @@ class RunSession:
         """The same problem with further sites behind those that were known, or over another network. New
         sites count as lost until they are up.
         """
-        added = [site.name for site in problem.sites if site.name not in self.problem.site_index]
-        self.problem = self.desk.problem = self.left_sites.problem = problem
-        self.adaptation.adopt(problem)
+        added = [site.name for site in problem.sites if site.name not in self.state.problem.site_index]
+        self.state.problem = problem
         self._evaluator = Evaluator(problem)
-        for site in added:
-            self.supervisor.expect(site)
+        self._carry([ProblemChanged(tuple(added))])
 
     def note(self, what: str) -> None:
         """Something that happened, for the report; what is not shown is lost, and everything else goes on."""
-        try:
-            self.book.incident(self.clock.monotonic_s() - self._made_s, what)
-        except OvertakenError:
-            raise
-        except Exception as failure:
-            self._untold = described(failure)
-        else:
-            self._untold = ""
+        self._carry([Incident(what)])
 
     # Fragments that nobody needs
 
     def rest(self, fragments: Collection[str], why: str) -> None:
         """Stop fragments on purpose; they stay where they are, and nothing starts them until they wake."""
-        for fragment in fragments:
-            self._sign()
-            if not self.engine.is_idle(fragment):
-                self.engine.stop(fragment)
-            self.supervisor.recovery.hold(fragment, why)
-        self._resting |= set(fragments)
+        self._carry(self.supervisor.rest(fragments, why))
 
     def wake(self, fragments: Collection[str]) -> None:
         """Have resting fragments started again, at their site or, if that is lost, elsewhere."""
-        for fragment in fragments:
-            self.supervisor.recovery.release(fragment, self.clock.monotonic_s())
-        self._resting -= set(fragments)
+        self._carry(self.supervisor.wake(fragments, self.clock.monotonic_s()))
 
     # Inside
+
+    def _carry(self, events: Iterable[Event]) -> None:
+        """Each event goes to all who receive it before whoever yields it goes on."""
+        for event in events:
+            for route in ROUTES[type(event)]:
+                self._receive(route, event)
+
+    def _receive(self, route: Route, event: Event) -> None:
+        part: Receiver = getattr(self, route.part)
+        self._step(route.kind, route.what, lambda: part.on(event), always=route.kind == "advice")
+
+    def _step(
+        self, kind: Kind, what: str, do: Callable[[], Iterable[Event] | None], *, always: bool = False
+    ) -> None:
+        """Something that a part does. It fails by itself, and so does whoever receives what comes of it."""
+        self._carry(self.parts.through(kind, what, do, always=always))
 
     def _data_plane(self, what: str, do: Callable[[], object]) -> None:
         self.parts.do("data plane", what, do)
@@ -331,52 +320,14 @@ class RunSession:
         """A sign of life for the lease. Whether it can be looked up is one matter, whether the run has lost
         its storage another.
         """
-        self._data_plane("keeping the lease", self._alive)
+        self._data_plane("keeping the lease", self.lease.sign)
 
     def _look(self) -> None:
         self.parts.do("measurement", "looking at the run", self.look)
 
-    def _replaced(self, sites: FragmentSites, lost: Collection[str]) -> FragmentSites:
-        seen = self.parts.do("advice", "going by the measured rates", lambda: self.adaptation.as_seen)
-        try:
-            return replace_lost(seen or self.problem, sites, lost, self._planned)
-        except (MooringError, OvertakenError):
-            raise
-        except Exception as failure:  # what was measured fits no load model: go by what the problem states
-            self.parts.failed("advice", "going by the measured rates", failure)
-            return replace_lost(self.problem, sites, lost, self._planned)
-
-    def _planned(self, problem: Problem) -> Placement:
-        """By the policy; one that raises what it should not is reported, and taken for one without a plan."""
-        try:
-            return self._replan(problem)
-        except MooringError:
-            raise
-        except Exception as failure:
-            self.parts.failed("advice", "placing what has no site", failure)
-            raise EngineError(f"the policy failed: {described(failure)}") from failure
-
     def _stand_still(self, site: str, fragments: Collection[str]) -> None:
         """Stop what may run nowhere else; it waits until its site is used again."""
-        for fragment in fragments:
-            self._sign()
-            if not self.engine.is_idle(fragment):
-                self.engine.stop(fragment)
-        self.supervisor.recovery.site_emptied(site, self.clock.monotonic_s())
-
-    def _recovered(self, started: FragmentSites) -> None:
-        """All that was due has been started."""
-        self._unnoted |= {name: at for name, at in started.items() if self._first_at.pop(name, None) != at}
-        if self._unnoted:
-            self._data_plane("writing the journal", self._note_placement)
-        self._data_plane("holding sites to their capacity", self.engine.settled)
-        self._advise(lambda: self.adaptation.recovered(self.clock.now_s()))
-        self._publish_placement(self.placement())
-
-    def _note_placement(self) -> None:
-        """A full disk keeps the journal behind; it is written as soon as there is room."""
-        self.journal.note_relocated(self._unnoted, self.placement(), "started again after a fault")
-        self._unnoted = {}
+        self._carry(self.supervisor.stand_still(site, fragments, self.clock.monotonic_s()))
 
     def _moved(self, reports: Sequence[MoveReport], asked_by: str) -> None:
         # A site that joined or came back gets no more than its capacity from now on.
@@ -384,7 +335,7 @@ class RunSession:
         self._advise(
             lambda: self.adaptation.moved([report.fragment for report in reports], self.clock.now_s())
         )
-        at_s = self.clock.monotonic_s() - self._made_s
+        at_s = self.report.at_s()
         self._publish("writing the report", lambda: self.book.moved(at_s, reports, asked_by))
 
     def _advise(self, do: Callable[[], object]) -> None:
@@ -412,27 +363,13 @@ class RunSession:
         """What a list promised and what came of it. A journal without room is no reason to stop."""
         self._data_plane("writing the ledger", lambda: self.journal.append("ledger", **entry.as_json()))
 
-    def _busy(self) -> str:
-        """What nothing else may interfere with: a list of moves, or a fault that recovery is answering."""
-        if self.desk.busy:
-            return "a list of moves is being carried out"
-        recovery = self.supervisor.recovery
-        due = [
-            name
-            for name, site in recovery.placement.items()
-            if recovery.state_of(name) == "waiting" and not recovery.is_closed(site)
-        ]
-        return f"recovery starts {', '.join(due[:3])}" if due else ""
-
     def _serve(self) -> None:
         if self.desk.serve():
             self._next_look_s = self.clock.monotonic_s()
 
     def _show_list(self) -> None:
-        """How far the list under way is, as soon as that changes."""
-        if (now := self.desk.under_way()) != self._list_shown:
-            self._list_shown = now
-            self._noticed()
+        if self.status.is_behind:
+            self._publish("amending the status", self.status.amend)
 
     def _leave_list(self) -> None:
         """The run ends: see the move that is under way to its end, in bounded time."""
@@ -444,17 +381,7 @@ class RunSession:
             self._data_plane("answering requests", self._serve)
             self._show_list()
             self.clock.sleep(self._options.tick_s)
-        if (left := self.desk.under_way()) is not None:
+        if (left := self.status.moves()) is not None:
             self.desk.abandon()
             what = f"the move of {left.get('fragment')} to {left.get('to')} is not waited for any longer"
-            self._tell(Incident(self.clock.monotonic_s(), f"{what}: the next run decides by the journal"))
-
-    def _noticed(self) -> None:
-        self._publish(
-            "amending the status",
-            lambda: self.book.noticed(self.engine.homes(), self.troubles(), self.desk.under_way()),
-        )
-
-    def _tell(self, incident: Incident) -> None:
-        """Dated now: the turn may have begun long ago, where a site did not answer."""
-        self.note(incident.what)
+            self.note(f"{what}: the next run decides by the journal")

@@ -13,11 +13,13 @@ from mooring.controller.deciding.at_sites.by_name import BRIEFINGS
 from mooring.controller.deciding.at_sites.hosting import decided_at_sites
 from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.guards import GuardOptions
+from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.deciding.none_decider import NoneDecider
 from mooring.controller.joining import Joining
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Beginning, Wish, begin
 from mooring.controller.session import RunSession, SessionOptions
+from mooring.deployment.clock import ClockSteps
 from mooring.deployment.parts import Parts
 from mooring.deployment.update_order import UpdateOrder
 from mooring.errors import EngineError, MooringError, OvertakenError
@@ -71,6 +73,9 @@ class SparkRun:
     def __post_init__(self) -> None:
         prepared, problem = self.prepared, self.prepared.problem
         self.journal = Journal(prepared.hold.owned.folder, prepared.clock.now_s)
+        self._noted_s: float | None = None
+        with contextlib.suppress(EngineError):  # told where the journal is needed
+            self._noted_s = max((float(each["at_s"]) for each in self.journal.records()[-1:]), default=None)
         self.beginning = begin(problem, self.journal, self.wish, self.note)
         self.record = RunRecord(
             prepared.project.spec.name,
@@ -107,7 +112,7 @@ class SparkRun:
                 ) as revival,
                 self._agents() as post,
             ):
-                self.record.notes += prepared.unregistered
+                self.record.notes += [*prepared.unregistered, *prepared.gone_back]
                 book = RunBook(prepared.problem, engine, prepared.files, self.record, self.say)
                 session = RunSession(
                     prepared.problem,
@@ -118,7 +123,7 @@ class SparkRun:
                     book=book,
                     reviver=revival,
                     replan=self.wish.replan,
-                    decider=NoneDecider() if update else self._decider(post),
+                    decider=NoneDecider() if update else self._decider(post) or HeadroomDecider(),
                     act=self.act,
                     guards=self.guards,
                     options=pace,
@@ -126,6 +131,8 @@ class SparkRun:
                     alive=prepared.hold.pulse.sign,
                 )
                 book.parts = session.parts
+                steps = ClockSteps(prepared.clock, session.note, self._noted_s)
+                session.chores["watching the clock"] = steps.look
                 session.chores["keeping the lease alive"] = prepared.hold.pulse.check
                 if update is None:
                     joining = Joining(
@@ -204,6 +211,10 @@ class SparkRun:
                     protocols = [hosted_survey()]
                     if self.decider is not None and self._decided_at_sites:
                         protocols.append(hosted_by_name(self.decider.name))
+                    for warning in project.members.certificates.ending(
+                        project.members.members.names, self.prepared.clock.now_s()
+                    ):
+                        self.note(warning)
                     post = beside.enter_context(
                         agents_of_run(project.spec_file, project.members, embedded, protocols)
                     )

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from mooring.deployment.engine import Channel
+from dataclasses import dataclass
+
 from mooring.problem.problem import Problem
+
+
+@dataclass(frozen=True, order=True)
+class Channel:
+    """The log from a producer (a stream or a fragment) to one reader (a fragment or a query)."""
+
+    producer: str
+    reader: str
 
 
 def channels_of(problem: Problem) -> tuple[Channel, ...]:

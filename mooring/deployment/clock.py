@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -19,3 +20,31 @@ class Clock(Protocol):
     def sleep(self, seconds: float) -> None:
         """Return when so much time has passed. In virtual time this is what makes it pass."""
         ...
+
+
+LEAST_STEP_S = 60.0
+"""Smaller ones are corrections, as machines make all the time."""
+
+
+class ClockSteps:
+    """Tells when the clock was set while a run goes on, or is behind what the run before it noted. Nothing is
+    deleted by it: ages are counted in time that has passed.
+    """
+
+    def __init__(self, clock: Clock, tell: Callable[[str], None], noted_s: float | None = None) -> None:
+        """`noted_s`: the clock's time when the run before noted something last."""
+        self._clock, self._tell = clock, tell
+        self._now_s, self._monotonic_s = clock.now_s(), clock.monotonic_s()
+        if noted_s is not None and (behind_s := noted_s - self._now_s) >= LEAST_STEP_S:
+            tell(f"the clock is {behind_s:,.0f} s behind what the last run noted: it was set, then or since")
+
+    def look(self) -> None:
+        now_s, monotonic_s = self._clock.now_s(), self._clock.monotonic_s()
+        step_s = now_s - self._now_s - (monotonic_s - self._monotonic_s)
+        self._now_s, self._monotonic_s = now_s, monotonic_s
+        if abs(step_s) >= LEAST_STEP_S:
+            how = "forward" if step_s > 0 else "back"
+            self._tell(
+                f"the clock went {how} by {abs(step_s):,.0f} s beside the time that passed: it was set, or "
+                "the machine slept; rows are kept longer, not shorter"
+            )

@@ -17,20 +17,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mooring.arrays import Floats
+from mooring.deployment.channels import Channel
 from mooring.deployment.move_stages import Reached
 from mooring.errors import EngineError
 from mooring.placement.placement import FragmentSites
 
 LOOK_S = 5.0
 """Seconds between two looks at what runs, where nothing else is said. Looking costs sites some CPU."""
-
-
-@dataclass(frozen=True, order=True)
-class Channel:
-    """The log from a producer (a stream or a fragment) to one reader (a fragment or a query)."""
-
-    producer: str
-    reader: str
 
 
 @dataclass(frozen=True)

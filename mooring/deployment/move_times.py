@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from mooring.problem.problem import Problem
+
 
 @dataclass(frozen=True)
 class MoveTimes:
@@ -32,3 +34,11 @@ class MoveTimes:
             stateless_s=median(without) if without else self.stateless_s,
             stateful_s=median(holding) if holding else self.stateful_s,
         )
+
+
+def fragment_pause_s(problem: Problem, fragment: int, times: MoveTimes) -> float:
+    """How long a fragment would stand still."""
+    members = [problem.operators[j] for j in problem.fragments[fragment]]
+    state_bytes = sum(operator.state_bytes for operator in members)
+    stateful = state_bytes > 0.0 or any(operator.stateful for operator in members)
+    return times.pause_s(stateful=stateful, state_bytes=state_bytes)

@@ -10,7 +10,7 @@ again at most at intervals that double, so no log grows without bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -66,8 +66,7 @@ class Parts:
 
     def do(self, kind: Kind, what: str, work: Callable[[], T]) -> T | None:
         """What `work` returns; None if it failed, or is not due yet after a failure."""
-        part = self._parts.get((kind, what))
-        if part is not None and part.failures and self._now_s() < part.next_s:
+        if not self._is_due(kind, what):
             return None
         try:
             result = work()
@@ -76,9 +75,29 @@ class Parts:
         except Exception as failure:
             self.failed(kind, what, failure)
             return None
-        if part is not None and part.failures:
-            self.works(kind, what)
+        self.works(kind, what)
         return result
+
+    def through(
+        self, kind: Kind, what: str, work: Callable[[], Iterable[T] | None], *, always: bool = False
+    ) -> Iterator[T]:
+        """What `work` yields, until it fails; nothing where it is not due yet after a failure, unless it is
+        to be done `always`.
+        """
+        if not always and not self._is_due(kind, what):
+            return
+        try:
+            yield from work() or ()
+        except OvertakenError:
+            raise
+        except Exception as failure:
+            self.failed(kind, what, failure)
+        else:
+            self.works(kind, what)
+
+    def _is_due(self, kind: Kind, what: str) -> bool:
+        part = self._parts.get((kind, what))
+        return part is None or not part.failures or self._now_s() >= part.next_s
 
     def failed(self, kind: Kind, what: str, failure: BaseException | str) -> None:
         """Report a failure that was met elsewhere, such as in a thread."""

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from mooring.checksum import checked
 from mooring.doctor.diagnosis import Diagnosis, some
 from mooring.doctor.stored_parts import StoredParts
 from mooring.errors import EngineError
 from mooring.quantity import quantity
 from mooring.spark.storage import stream_logs
+from mooring.spark.storage.checkpoints.fallback import Fallback
 from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.views.versions import VIEWS
 
@@ -23,6 +25,8 @@ _FROM_A_COPY = "put it back from a copy, or start the pipeline over with --fresh
 def look_at_channels(parts: StoredParts) -> Iterator[Diagnosis]:
     folders = parts.channel_folders()
     for folder in folders:
+        if isinstance(parts.fallbacks.get(folder.name), Fallback):
+            continue  # told where its writer's checkpoint is looked at
         try:
             yield from _look_at(parts, folder)
         except (EngineError, OSError) as damage:
@@ -69,7 +73,7 @@ def _look_at(parts: StoredParts, folder: Path) -> Iterator[Diagnosis]:
 def _note(file: Path) -> dict[str, Any]:
     """As a run writes it; `EngineError` if it is damaged."""
     try:
-        note = json.loads(file.read_text())
+        note = json.loads(checked(file.read_bytes()))
         expected = {"start": int, "trimming": list, "doubtful": dict, "readers": dict}
         wrong = [key for key, kind in expected.items() if not isinstance(note[key], kind)]
     except (ValueError, KeyError, TypeError) as damage:

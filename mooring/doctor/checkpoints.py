@@ -8,11 +8,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from mooring.checksum import checked
 from mooring.doctor.diagnosis import Diagnosis, some
 from mooring.doctor.epochs import look_at_epochs
 from mooring.doctor.stored_parts import StoredParts
 from mooring.errors import EngineError
 from mooring.spark.storage import stream_logs
+from mooring.spark.storage.checkpoints.fallback import Fallback
 from mooring.spark.storage.fencing import current_epoch, newest_number
 
 PART = "checkpoint"
@@ -41,7 +43,13 @@ def _look_at(parts: StoredParts, name: str) -> Iterator[Diagnosis]:
         return
     if (damage := _note_damage(note_file)) is not None:
         yield Diagnosis(PART, name, "lost", damage, _FROM_A_COPY)
-    if (damage := batches_lost(newest)) is not None:
+    fallback = parts.fallbacks.get(name)
+    if isinstance(fallback, Fallback):
+        remedy = "the next run goes back to it and computes later batches again"
+        yield Diagnosis(PART, name, "pending", str(fallback), remedy)
+    elif fallback is not None:
+        yield Diagnosis(PART, name, "lost", fallback.message, fallback.remedy)
+    elif (damage := batches_lost(newest)) is not None:
         yield Diagnosis(PART, name, "lost", damage, _FROM_A_COPY)
     else:
         yield Diagnosis(PART, name, "sound", _described(home, newest))
@@ -53,7 +61,7 @@ def _look_at(parts: StoredParts, name: str) -> Iterator[Diagnosis]:
 
 def _note_damage(file: Path) -> str | None:
     try:
-        note = json.loads(file.read_text())
+        note = json.loads(checked(file.read_bytes()))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as damage:

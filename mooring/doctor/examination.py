@@ -18,11 +18,13 @@ from mooring.doctor.stored_parts import StoredParts
 from mooring.doctor.views import look_at_views
 from mooring.errors import EngineError
 from mooring.spark.pipeline.project import Project, load_project
+from mooring.spark.runs.falling_back import FallingBack, falling_back
 from mooring.spark.runs.found_run import find_run
 from mooring.spark.runs.known_root import KnownRoot
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.system_clock import SystemClock
-from mooring.spark.storage.owned_folder import newest_owned
+from mooring.spark.storage.owned_folder import OwnedFolder, newest_owned
+from mooring.spark.storage.pipeline_record import read_record
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def examine(folder: Path) -> Examination:
         )
     findings = [*look_at_root(root, known.path()), *look_at_owner(root)]
     if (owned := newest_owned(root)) is not None:
-        parts = StoredParts(root, owned)
+        parts = StoredParts(root, owned, _falling(project, owned))
         sites = {
             site.name: None if site.connect is None else str(site.connect.address)
             for site in project.settings.sites
@@ -70,7 +72,25 @@ def examine(folder: Path) -> Examination:
         findings += [*look_at_record(parts), *look_at_channels(parts), *look_at_checkpoints(parts)]
         findings += look_at_views(parts)
         findings += [*look_at_journal(parts), *look_at_sessions(parts, sites)]
-    return Examination(project.folder, root, (*findings, *_settings(project)))
+    findings += [*_settings(project), *_certificates(project)]
+    return Examination(project.folder, root, tuple(findings))
+
+
+def _falling(project: Project, owned: OwnedFolder) -> FallingBack | None:
+    try:
+        record = read_record(project.settings.storage)
+    except EngineError:  # told where the record is looked at
+        return None
+    return None if record is None else falling_back(project, record, owned)
+
+
+def _certificates(project: Project) -> list[Diagnosis]:
+    """Those of agents that end soon."""
+    folder, names = project.members.certificates, project.members.members.names
+    return [
+        Diagnosis("settings", "certificates", "pending", what.partition(":")[0], what.partition(": ")[2])
+        for what in folder.ending(names, SystemClock().now_s())
+    ]
 
 
 def _settings(project: Project) -> list[Diagnosis]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from mooring.checksum import checked
 from mooring.doctor.diagnosis import Diagnosis, some
 from mooring.doctor.stored_parts import StoredParts
 from mooring.errors import EngineError
@@ -74,7 +75,7 @@ def _strangers(parts: StoredParts, record: PipelineRecord) -> Iterator[Diagnosis
     for reader, flows in record.reads.items():
         for flow in flows:
             try:
-                note = json.loads(notes[file_name(flow)].read_text())
+                note = json.loads(checked(notes[file_name(flow)].read_bytes()))
                 known, start = reader in note["readers"], int(note["start"])
             except (KeyError, OSError, ValueError, TypeError):
                 continue  # told where channels are looked at

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from mooring.checksum import checked
 from mooring.doctor.diagnosis import Diagnosis, some
 from mooring.errors import EngineError
 from mooring.quantity import quantity
@@ -48,7 +49,7 @@ def _mark(root: Path) -> Iterator[Diagnosis]:
     """By it, sites know the root, and logs written over several mounts name their files."""
     file = root / MARK
     try:
-        mark = json.loads(file.read_text())
+        mark = json.loads(checked(file.read_bytes()))
         fit = isinstance(mark["name"], str) and isinstance(mark["viewfs"], bool)
     except FileNotFoundError:
         if (root / "channels").exists():

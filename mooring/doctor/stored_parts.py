@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+from mooring.errors import EngineError
+from mooring.spark.runs.falling_back import FallingBack
 from mooring.spark.runs.left_sessions import FILE_NAME as SESSIONS
 from mooring.spark.sites.file_name import file_name
+from mooring.spark.storage.checkpoints.fallback import Fallback
 from mooring.spark.storage.fencing import current_epoch
 from mooring.spark.storage.owned_folder import OwnedFolder
 
@@ -22,6 +26,8 @@ class StoredParts:
     """The storage root."""
     owned: OwnedFolder
     """That of its last owner."""
+    falling: FallingBack | None = None
+    """None where nothing says how the pipeline was cut."""
 
     @property
     def checkpoints(self) -> Path:
@@ -42,6 +48,22 @@ class StoredParts:
     @property
     def sessions(self) -> Path:
         return self.owned.folder / SESSIONS
+
+    @cached_property
+    def fallbacks(self) -> dict[str, Fallback | EngineError]:
+        """By file name: where fragments with something damaged go back to with the next run, or why not."""
+        found: dict[str, Fallback | EngineError] = {}
+        if (falling := self.falling) is None:
+            return found
+        for fragment in falling.record.fragments:
+            try:
+                if (fallback := falling.find(fragment)) is not None:
+                    found[file_name(fragment)] = fallback
+            except EngineError as damage:
+                found[file_name(fragment)] = damage
+            except OSError:
+                continue  # told where the part is looked at
+        return found
 
     def checkpoint(self, fragment: str) -> Path:
         """The newest epoch; not there if there is none."""

@@ -5,14 +5,15 @@ there.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mooring.doctor.diagnosis import Diagnosis, some
 from mooring.doctor.stored_parts import StoredParts
 from mooring.errors import EngineError
 from mooring.quantity import quantity
-from mooring.spark.storage.views.versions import POINTER, VIEWS, ViewVersions, number_of
+from mooring.spark.storage.file_rows import rows_in
+from mooring.spark.storage.views.versions import POINTER, VIEWS, ViewVersion, ViewVersions, number_of
 
 PART = "view"
 _ANEW = "remove the folder of the view: the next run computes it anew"
@@ -30,16 +31,36 @@ def look_at_views(parts: StoredParts) -> Iterator[Diagnosis]:
             yield Diagnosis(PART, name, "lost", damage.message, damage.remedy)
 
 
+def _damage(current: ViewVersion, files: Mapping[str, Path]) -> str | None:
+    """By the size of its files, and by the rows that each says it has."""
+    size = sum(path.stat().st_size for path in files.values())
+    if size != current.stored_bytes:
+        return f"its files have {size} bytes, the pointer says {current.stored_bytes}"
+    rows = {file: rows_in(path) for file, path in files.items()}
+    if untold := [file for file, count in rows.items() if count is None and _tells_rows(file)]:
+        return f"{some(untold)} cannot be read"
+    told = sum(count or 0 for count in rows.values())
+    return None if told == current.rows else f"its files have {told} rows, the pointer says {current.rows}"
+
+
+def _tells_rows(file: str) -> bool:
+    return file.endswith((".parquet", ".orc", ".avro"))
+
+
 def _look_at(folder: Path) -> Iterator[Diagnosis]:
     versions, name = ViewVersions(folder), folder.name
     current = versions.current()
     if current is None:
         yield Diagnosis(PART, name, "pending", "has no version yet", "the next run computes it")
     else:
-        absent = [file for file in current.files if not (versions.path(current) / file).is_file()]
+        files = {file: versions.path(current) / file for file in current.files}
+        absent = [file for file, path in files.items() if not path.is_file()]
         if absent:
             what = f"files of its version {current.folder} are missing: {some(absent)}"
             yield Diagnosis(PART, name, "lost", what, _ANEW)
+            return
+        if damage := _damage(current, files):
+            yield Diagnosis(PART, name, "lost", f"its version {current.folder} is damaged: {damage}", _ANEW)
             return
         size = quantity(current.stored_bytes, "B")
         what = f"version {current.number} with {current.rows} rows in {len(current.files)} files ({size})"

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from mooring.progress import Report, silent
+
+if TYPE_CHECKING:
+    from mooring.spark.jobs.sweeps import SparkTrials
 
 Row: TypeAlias = dict[str, str | int | float]
 """Takes the part that is done, 0 to 1, and what is being done."""
@@ -59,3 +62,13 @@ def run_trials(
 ) -> list[Row]:
     """The rows of all trials, in the order of their parameters."""
     return _runner.get()(trial, parameters, report)
+
+
+@contextmanager
+def trials_on_spark(master: str | None) -> Iterator[SparkTrials]:
+    """Runs trials on a session that ends with the block; None: the default master."""
+    from mooring.spark.jobs.batch_session import DEFAULT_MASTER, batch_session
+    from mooring.spark.jobs.sweeps import SparkTrials
+
+    with batch_session(master or DEFAULT_MASTER) as session:
+        yield SparkTrials(session)

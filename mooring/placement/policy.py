@@ -1,15 +1,21 @@
-"""What a policy is: a frozen dataclass of parameters that turns a problem into a placement."""
+"""What a policy is: a frozen dataclass of parameters that turns a problem into a placement, and how it is
+asked for one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from mooring.errors import InfeasibleError, UnsupportedError
 from mooring.load.build import build_load_model
+from mooring.load.limits import require_some_capacity
 from mooring.load.model import LoadModel
+from mooring.placement.checker import violations
 from mooring.placement.deadline import NO_DEADLINE, Deadline
+from mooring.placement.judging.explanation import Subject
+from mooring.placement.limited_moves import hold_immovable, limit_moves
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 from mooring.progress import Report, silent
@@ -36,11 +42,6 @@ class Context:
         return cls(load=build_load_model(problem), rng=np.random.default_rng(seed))
 
 
-Subject = Literal["resilience", "network", "latency"]
-"""What a policy tries to do well: survive as many rates as it can, have as little in flight as it can, or
-have results as soon as it can."""
-
-
 @runtime_checkable
 class Policy(Protocol):
     name: ClassVar[str]
@@ -55,3 +56,42 @@ class Policy(Protocol):
         ...
 
     def place(self, problem: Problem, context: Context) -> Placement: ...
+
+
+def place(
+    policy: Policy,
+    problem: Problem,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    deadline: Deadline = NO_DEADLINE,
+    progress: Report = silent,
+    current: Placement | None = None,
+    max_moves: int | None = None,
+) -> tuple[Placement, LoadModel]:
+    """What a policy makes of a problem, checked, and the load model of what is placed."""
+    reason = policy.unsupported(problem)
+    if reason is not None:
+        raise UnsupportedError(f"policy {policy.name} cannot place this problem: {reason}")
+    model = build_load_model(problem)
+    require_some_capacity(model)
+    if current is not None and not current.rejected:
+        model = hold_immovable(model, current)
+    context = Context(
+        load=model,
+        rng=np.random.default_rng(seed),
+        deadline=deadline,
+        steps=steps,
+        progress=progress,
+        current=current,
+        max_moves=max_moves,
+    )
+    placement = policy.place(problem, context)
+    if current is not None and max_moves is not None and not (current.rejected or placement.rejected):
+        placement = limit_moves(model, current, placement, max_moves)
+    if placement.rejected:
+        model = build_load_model(placement.problem)
+    wrong = violations(placement.problem, model, placement)
+    if wrong:
+        raise InfeasibleError(f"policy {policy.name} found no allowed placement: {wrong[0]}")
+    return placement, model

@@ -16,9 +16,10 @@ import numpy as np
 from mooring.arrays import Floats, Ints
 from mooring.errors import InfeasibleError, InputError
 from mooring.placement.admission import without_queries
+from mooring.placement.judging.explanation import Subject
 from mooring.placement.overlay.similar_plans import KeptPlans
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context, Subject
+from mooring.placement.policy import Context
 from mooring.placement.site_limits import SiteLimits, no_room
 from mooring.policies.overlay_reasons import in_words
 from mooring.policies.overlay_requests import OverlayRequests, Wanted

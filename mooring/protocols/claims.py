@@ -9,7 +9,7 @@ for an answer, which operators there are) it judges itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -25,22 +25,10 @@ from mooring.protocols.moving import (
     ProposalId,
     Proposed,
     StartedAt,
-)
-from mooring.protocols.optimiser_messages import (
-    HoldRoom,
-    KnownFragments,
-    MeasuredCapacity,
-    Ping,
-    Probe,
-    Probed,
-    RoomHeld,
     StatedLatencies,
 )
-from mooring.protocols.protocol import Data
+from mooring.protocols.protocol import Claims, Data
 from mooring.protocols.survey import Echoed, NetworkFigures, SiteFigures
-
-Claims = Callable[[int, int, int, Data], str | None]
-"""Sender, receiver, number of sites (the mover's number is that), message: why it cannot be, or None."""
 
 LARGEST_MS = VivaldiParams().largest_latency_ms
 MOST = 1e300
@@ -53,8 +41,7 @@ def plain_claims(sender: int, receiver: int, sites: int, message: Data) -> str |
 
 
 def only_from_mover(sender: int, sites: int, message: Data) -> str | None:
-    spoken = FromMover | KnownFragments | MeasuredCapacity | StatedLatencies
-    if isinstance(message, spoken) and sender != sites:
+    if isinstance(message, FromMover | StatedLatencies) and sender != sites:
         return f"{type(message).__name__} is for the mover to say"
     return None
 
@@ -178,27 +165,7 @@ def _entries(entries: Sequence[Entry[object]], sites: int, dimensions: int) -> s
     return None
 
 
-# The optimisers of SBON.
-
-
-def optimiser_claims(sender: int, receiver: int, sites: int, message: Data) -> str | None:
-    if why := plain_claims(sender, receiver, sites, message):
-        return why
-    match message:
-        case Probe(ends=ends):
-            if not are_sites(ends, sites):
-                return "it asks how far no site is"
-        case HoldRoom(id=id, fragment=fragment, cores=cores):
-            if id[0] != sender:
-                return f"it is for site {id[0]} to have room held for {id}"
-            if fragment < 0 or cores < 0.0:
-                return "room for no fragment"
-            return of_id(id, sites)
-        case RoomHeld(id=id):
-            return of_id(id, sites)
-        case Ping() | Probed():
-            pass
-    return None
+# Lists that go together.
 
 
 def lengths_differ(one: Collection[object], *others: Collection[object]) -> bool:

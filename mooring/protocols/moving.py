@@ -165,6 +165,13 @@ class Whereabouts(msgspec.Struct, frozen=True, tag=True):
     """With these, and what was told before, everything is told. Not so while a run begins."""
 
 
+class StatedLatencies(msgspec.Struct, frozen=True, tag=True):
+    """From the mover: how far this site is from each site, where that is stated and not to be measured."""
+
+    latency_ms: tuple[float, ...]
+    """One way; -1 where it is not stated."""
+
+
 Ending = Refused | Done | Failed | Over
 """Answers after which nothing more comes."""
 Answer = Accepted | Ending

@@ -29,6 +29,7 @@ from mooring.protocols.moving import (
     Over,
     ProposalId,
     StartedAt,
+    StatedLatencies,
     Whereabouts,
     mover_of,
 )
@@ -45,7 +46,6 @@ from mooring.protocols.optimiser_messages import (
     Probe,
     Probed,
     RoomHeld,
-    StatedLatencies,
     ToldToSite,
 )
 from mooring.protocols.optimiser_params import OptimiserParams

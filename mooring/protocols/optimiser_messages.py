@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from mooring.network.coordinate import Coordinate
-from mooring.protocols.moving import ProposalId, Proposed
+from mooring.protocols.moving import ProposalId, Proposed, StatedLatencies
 
 Attempt = tuple[int, int, int]
 """Names one review of a fragment: site, its incarnation, a running number there."""
@@ -109,13 +109,6 @@ class KnownFragments(msgspec.Struct, frozen=True, tag=True):
     """From the mover: the fragments of the problem."""
 
     specs: tuple[FragmentSpec, ...]
-
-
-class StatedLatencies(msgspec.Struct, frozen=True, tag=True):
-    """From the mover: how far this site is from each site, where that is stated and not to be measured."""
-
-    latency_ms: tuple[float, ...]
-    """One way; -1 where it is not stated."""
 
 
 class MeasuredCapacity(msgspec.Struct, frozen=True, tag=True):

@@ -85,3 +85,5 @@ class SiteMachine(Protocol):
 
 MakeMachine = Callable[[int, int, np.random.Generator], SiteMachine]
 """Builds the machine of a site from its number, the number of sites, and a generator of its own."""
+Claims = Callable[[int, int, int, Data], str | None]
+"""Sender, receiver, number of sites (the mover's number is that), message: why it cannot be, or None."""

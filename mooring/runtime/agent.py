@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
@@ -20,13 +20,14 @@ from mooring.runtime.bounded_log import BoundedLog
 from mooring.runtime.durable_state import DurableState
 from mooring.runtime.hosted_protocol import HostedProtocol
 from mooring.runtime.machine_host import HostParts, MachineHost
+from mooring.runtime.survey_agents import KEPT_OUTPUTS, Keep
 from mooring.runtime.trace_file import TraceFile
 from mooring.runtime.transport.certificates import CertificateFolder
 from mooring.runtime.transport.endpoint import LOOPBACK, MemberEndpoint
 from mooring.runtime.transport.frames import FrameError
 from mooring.runtime.transport.members import RUNNER, AgentAddress, Members
 from mooring.runtime.transport.peer_link import BackOff
-from mooring.runtime.transport.wire import Envelope
+from mooring.runtime.transport.wire import Envelope, decode, judged
 from mooring.whole_files import write_whole
 
 STATUS_PERIOD_S = 10.0
@@ -63,8 +64,14 @@ class AgentStatus(msgspec.Struct, frozen=True):
 
 
 class Agent:
-    def __init__(self, settings: AgentSettings, protocols: Sequence[HostedProtocol], log: TextIO) -> None:
-        self._settings = settings
+    def __init__(
+        self,
+        settings: AgentSettings,
+        protocols: Sequence[HostedProtocol],
+        log: TextIO,
+        keep: Mapping[str, Keep] = KEPT_OUTPUTS,
+    ) -> None:
+        self._settings, self._keep = settings, keep
         self._state = DurableState(settings.folder, protocols, on_disk=settings.on_disk, disk=settings.disk)
         try:
             self.incarnation = self._state.begin()
@@ -135,11 +142,11 @@ class Agent:
         if envelope.kind == "output" or (envelope.kind == "request" and name != RUNNER):
             raise FrameError("unknown", f"{envelope.kind} from {name}")
         if envelope.kind == "request":
-            host.asked(host.protocol.decode(envelope))
+            host.asked(decode(host.protocol, envelope))
             return
         members = self._settings.members
         sender, receiver = members.names.index(name), members.number(self._settings.site)
-        host.received(sender, host.protocol.judged(envelope, sender, receiver, len(members.sites)))
+        host.received(sender, judged(host.protocol, envelope, sender, receiver, len(members.sites)))
 
     def _send(self, protocol: str, to: int, message: Data) -> None:
         own = self._settings.members.number(self._settings.site)
@@ -152,8 +159,8 @@ class Agent:
         self.endpoint.send(self._settings.members.names[to], "message", protocol, message)
 
     def _put_out(self, protocol: HostedProtocol, value: Data) -> None:
-        if protocol.keep is not None:
-            protocol.keep(self._settings.members, self._settings.site, value)
+        if protocol.name in self._keep:
+            self._keep[protocol.name](self._settings.members, self._settings.site, value)
         if protocol.outputs is not None:
             self.endpoint.send(RUNNER, "output", protocol.name, value)
 

@@ -7,16 +7,17 @@ an honest member could have sent, as far as that can be told without knowing the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
-from mooring.protocols.claims import Claims, plain_claims
-from mooring.protocols.protocol import Data, MakeMachine
-from mooring.runtime.transport.frames import FrameError
-from mooring.runtime.transport.members import Members
-from mooring.runtime.transport.wire import Envelope, Kind, StrictDecoder
+import msgspec
+
+from mooring.protocols.protocol import Claims, MakeMachine
+
+Kind = Literal["message", "request", "output"]
+"""Between machines, the runner being one of them; from the runner to a site's machine (`Asked`); from one to
+the runner (`Output`)."""
 
 
 @dataclass(frozen=True)
@@ -29,36 +30,20 @@ class HostedProtocol:
     """Type of what they persist."""
     requests: Any = None
     """Union of what the runner may ask of a machine (`Asked`); None: nothing."""
-    claims: Claims = plain_claims
-    """Why a message or an output of a member cannot be; None if it can."""
+    claims: Claims | None = None
+    """Why a message or an output of a member cannot be; None: what holds of every protocol says it."""
     outputs: Any = None
     """Union of what a machine puts out for the runner (`Output`); None: nothing."""
-    keep: Callable[[Members, str, Data], None] | None = None
-    """What is done with an output where it was put out, besides sending it to the runner, and once more
-    where the runner is; takes the members, who keeps it, and the output."""
 
     def __post_init__(self) -> None:
-        _ = self._decoders  # types that cannot be told apart are found when an agent starts, not by a message
+        _ = self.decoders  # types that cannot be told apart are found when an agent starts, not by a message
 
     @cached_property
-    def _decoders(self) -> dict[Kind, StrictDecoder]:
+    def decoders(self) -> dict[Kind, msgspec.msgpack.Decoder[Any]]:
         kinds: dict[Kind, Any] = {
             "message": self.messages,
             "request": self.requests,
             "output": self.outputs,
         }
-        return {kind: StrictDecoder(types) for kind, types in kinds.items() if types is not None}
-
-    def judged(self, envelope: Envelope, sender: int, receiver: int, sites: int) -> Data:
-        """What one member sent another, the runner being the one after the last site."""
-        content = self.decode(envelope)
-        if why := self.claims(sender, receiver, sites, content):
-            raise FrameError("untrue", f"{type(content).__name__}: {why}")
-        return content
-
-    def decode(self, envelope: Envelope) -> Data:
-        decoder = self._decoders.get(envelope.kind)
-        if decoder is None:
-            raise FrameError("unknown", f"{self.name} takes no {envelope.kind}")
-        content: Data = decoder(envelope.content)
-        return content
+        strict = msgspec.msgpack.Decoder
+        return {kind: strict(types, strict=True) for kind, types in kinds.items() if types is not None}

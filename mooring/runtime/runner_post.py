@@ -11,19 +11,20 @@ import asyncio
 import contextlib
 import threading
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.errors import EngineError, described
 from mooring.protocols.protocol import Data
 from mooring.runtime.durable_state import DurableState
-from mooring.runtime.hosted_protocol import HostedProtocol
+from mooring.runtime.hosted_protocol import HostedProtocol, Kind
 from mooring.runtime.project_members import ProjectMembers
+from mooring.runtime.survey_agents import KEPT_OUTPUTS, Keep
 from mooring.runtime.transport.endpoint import LOOPBACK, MemberEndpoint
 from mooring.runtime.transport.frames import FrameError
 from mooring.runtime.transport.members import RUNNER, AgentAddress
 from mooring.runtime.transport.peer_link import BackOff
-from mooring.runtime.transport.wire import Envelope, Kind
+from mooring.runtime.transport.wire import Envelope, judged
 
 MOST_LETTERS = 10_000
 _START_S = 30.0
@@ -49,8 +50,9 @@ class RunnerPost:
         protocols: Sequence[HostedProtocol],
         listen: AgentAddress | None = None,
         back_off: BackOff | None = None,
+        keep: Mapping[str, Keep] = KEPT_OUTPUTS,
     ) -> None:
-        self._project = project
+        self._project, self._keep = project, keep
         self._protocols = {protocol.name: protocol for protocol in protocols}
         self._letters: deque[Letter] = deque()
         self._state = DurableState(project.members.own_folder(RUNNER), ())
@@ -143,9 +145,9 @@ class RunnerPost:
             raise FrameError("unknown", f"{envelope.kind} of {envelope.protocol!r} from {site}")
         members = self._project.members
         runner = len(members.sites)
-        content = protocol.judged(envelope, members.number(site), runner, runner)
-        if envelope.kind == "output" and protocol.keep is not None:
-            protocol.keep(self._project.members, RUNNER, content)
+        content = judged(protocol, envelope, members.number(site), runner, runner)
+        if envelope.kind == "output" and protocol.name in self._keep:
+            self._keep[protocol.name](self._project.members, RUNNER, content)
             return  # what is kept need not be fetched, and nobody might
         if len(self._letters) >= MOST_LETTERS:
             self._letters.popleft()

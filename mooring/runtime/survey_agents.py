@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from mooring.protocols.claims import survey_claims
 from mooring.protocols.gossip import Entries, Entry, KnownVersions, Reply
 from mooring.protocols.protocol import Data
@@ -17,10 +19,18 @@ from mooring.runtime.hosted_protocol import HostedProtocol
 from mooring.runtime.measured_latencies import keep_survey
 from mooring.runtime.transport.members import Members
 
+Keep = Callable[[Members, str, Data], None]
+"""What is done with a protocol's output where it was put out, besides sending it to the runner, and once more
+where the runner is; takes the members, who keeps it, and the output."""
+
 
 def _keep(members: Members, keeper: str, output: Data) -> None:
     if isinstance(output, NetworkFigures):
         keep_survey(members, keeper, output)
+
+
+KEPT_OUTPUTS: Mapping[str, Keep] = {"survey": _keep}
+"""By protocol."""
 
 
 def hosted_survey(params: SurveyParams | None = None) -> HostedProtocol:
@@ -31,5 +41,4 @@ def hosted_survey(params: SurveyParams | None = None) -> HostedProtocol:
         claims=survey_claims((params or SurveyParams()).vivaldi.dimensions),
         durable=Entry[SiteFigures],
         outputs=NetworkFigures,
-        keep=_keep,
     )

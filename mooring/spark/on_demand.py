@@ -1,14 +1,12 @@
 """What a command asks of Spark in some cases only; each function loads what it needs when it is called.
 
-`plan` takes a problem file or a project folder, `experiment` runs here or on a cluster: most of the time they
+`plan` takes a problem file or a project folder, `traces` counts here or on a cluster: most of the time they
 need no Spark, which may not even be installed and takes a second to load. Whatever needs Spark in any case
 imports the modules themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +17,6 @@ from mooring.whole_files import write_whole
 
 if TYPE_CHECKING:
     from mooring.simulator.traces.summary import TraceRequest, TraceSummary
-    from mooring.spark.jobs.sweeps import SparkTrials
     from mooring.spark.pipeline.layout import Layout
 
 
@@ -98,16 +95,6 @@ def draw_graph(layout: Layout) -> Path:
     file = layout.project.work_folder / "graph.svg"
     write_whole(file, graph_svg(layout))
     return file
-
-
-@contextmanager
-def trials_on_spark(master: str | None) -> Iterator[SparkTrials]:
-    """Runs trials on a session that ends with the block; None: the default master."""
-    from mooring.spark.jobs.batch_session import DEFAULT_MASTER, batch_session
-    from mooring.spark.jobs.sweeps import SparkTrials
-
-    with batch_session(master or DEFAULT_MASTER) as session:
-        yield SparkTrials(session)
 
 
 def summarise_traces_on_spark(master: str | None, request: TraceRequest, report: Report) -> TraceSummary:

@@ -16,7 +16,8 @@ import pytest
 from mooring.controller.apply import MoveListRun, apply_list, inverse_of_last, resume, settle
 from mooring.controller.journal import Journal
 from mooring.deployment.carry_out import carry_out
-from mooring.deployment.engine import Channel, Measurement, MoveReport
+from mooring.deployment.channels import Channel
+from mooring.deployment.engine import Measurement, MoveReport
 from mooring.deployment.move_stages import STAGES, Reached, ignored
 from mooring.deployment.moves import Move, apply_moves
 from mooring.errors import EngineError
@@ -114,6 +115,7 @@ def running_double(storage: Storage, placement: FragmentSites, **options: Any) -
 
 
 def journal_in(folder: Path) -> Journal:
+    folder.mkdir(exist_ok=True)  # as its owner's folder is there before it
     return Journal(folder, lambda: 0.0)
 
 
@@ -157,7 +159,6 @@ def test_the_journal_cut_after_every_record_recovers_to_the_old_or_the_new_place
     outcomes = []
     for end in ends:
         folder = tmp_path / str(end)
-        folder.mkdir()
         journal_in(folder).file.write_bytes(content[:end])
         engine = resumed(folder, Storage())
         outcomes.append("old" if engine.running == OLD else "new" if engine.running == NEW else "neither")
@@ -171,7 +172,6 @@ def test_the_journal_cut_after_every_record_recovers_to_the_old_or_the_new_place
 def test_the_journal_torn_at_every_byte_reads_as_if_the_torn_record_was_never_written(tmp_path: Path) -> None:
     content, ends = cuts(tmp_path / "whole")
     journal = journal_in(tmp_path / "torn")
-    journal.file.parent.mkdir()
     for begin, end in zip([0, *ends], ends, strict=False):
         journal.file.write_bytes(content[:begin])
         before = journal.records()
@@ -278,7 +278,6 @@ def test_an_aborted_list_cut_after_every_record_goes_back_once_the_abort_is_writ
     lines = journal.file.read_bytes().splitlines(keepends=True)
     for end in range(1, len(lines) + 1):
         cut = journal_in(tmp_path / str(end))
-        cut.file.parent.mkdir()
         cut.file.write_bytes(b"".join(lines[:end]))
         found = resume(cut)
         assert found is not None

@@ -64,8 +64,8 @@ def test_every_decider_goes_on_with_a_site_that_joins(tmp_path: Path, decider: s
     run = started(tmp_path, decider, rate=240.0)
     run.session.adopt(JOINED)
     run.session.run(lambda passed: passed >= 120.0)
-    assert run.session.adaptation.picture is not None
-    assert not run.session.adaptation.picture.lost.any()
+    assert run.session.state.picture is not None
+    assert not run.session.state.picture.lost.any()
     assert run.session.troubles() == {}
 
 
@@ -87,7 +87,7 @@ def test_what_was_learnt_of_costs_stays(tmp_path: Path) -> None:
     calibration.factors[1] = 2.0
     run.session.adopt(JOINED)
     run.session.look()
-    picture = run.session.adaptation.picture
+    picture = run.session.state.picture
     assert picture is not None
     assert [site.name for site in picture.problem.sites] == ["a", "b", "c"]
     assert picture.problem.operators[1].cost_us == pytest.approx(6000.0)

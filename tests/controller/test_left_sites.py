@@ -85,7 +85,7 @@ def test_a_site_is_emptied_and_nobody_puts_anything_there_until_it_is_used_again
     assert "b is kept empty (asked for by ann)" in str(refused["why"])
 
     # Deciders do not propose it, however full the others are.
-    picture = run.session.adaptation.picture
+    picture = run.session.state.picture
     assert picture is not None
     assert picture.lost[PROBLEM.site_index["b"]]
 

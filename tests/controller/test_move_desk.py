@@ -11,6 +11,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.controller.apply import inverse_of_last
 from mooring.controller.journal import Journal
 from mooring.controller.move_desk import MoveDesk
+from mooring.controller.run_state import RunState
 from mooring.deployment.engine import MoveReport
 from mooring.deployment.move_stages import STAGES, Reached, ignored
 from mooring.errors import InputError
@@ -52,7 +53,8 @@ class Double:
 def desk(tmp_path: Path) -> MoveDesk:
     journal = Journal(tmp_path, lambda: 0.0)
     journal.note_placement(OLD, "planned")
-    return MoveDesk(Double(), PROBLEM, journal, FileMailbox(tmp_path))  # type: ignore[arg-type]
+    state = RunState(PROBLEM, OLD)
+    return MoveDesk(state, Double(), journal, FileMailbox(tmp_path))  # type: ignore[arg-type]
 
 
 def where(desk: MoveDesk) -> FragmentSites:

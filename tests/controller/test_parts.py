@@ -133,7 +133,7 @@ def ledger(run: SimulatedRun, patch: pytest.MonkeyPatch) -> None:
 
 def followed(run: SimulatedRun, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(run.session.adaptation, "moved", no_field)
-    patch.setattr(run.session.adaptation, "recovered", no_field)
+    patch.setattr(run.session.adaptation, "on", no_field)
 
 
 def evaluated(run: SimulatedRun, patch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def evaluated(run: SimulatedRun, patch: pytest.MonkeyPatch) -> None:
 
 
 def planned(run: SimulatedRun, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(run.session, "_replan", no_field)
+    patch.setattr(run.session.replanning, "policy", no_field)
 
 
 BROKEN: list[Callable[[SimulatedRun, pytest.MonkeyPatch], None]] = [
@@ -215,7 +215,7 @@ def test_a_move_that_raises_anything_is_taken_back_and_answered(
 
 def test_a_request_that_breaks_the_desk_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = started(tmp_path)
-    monkeypatch.setattr(run.session.left_sites, "serve", no_field)
+    monkeypatch.setattr(run.session.drains, "serve", no_field)
     name = run.tray.ask_leave("c")
     pass_s(run, 1.0)
     assert "KeyError" in str((run.tray.answer(name) or {})["why"])
@@ -252,7 +252,7 @@ def test_a_lease_that_cannot_be_looked_up_is_no_lost_lease(tmp_path: Path) -> No
     def stale() -> NoReturn:
         raise OSError(116, "Stale file handle")
 
-    run.session._alive = stale
+    run.session.lease.sign = stale
     pass_s(run, 5.0)
     assert "Stale file handle" in run.session.troubles()["data plane: keeping the lease"]
     assert_the_data_plane_works(run)

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 import pytest
 
-from mooring.controller.recovery import Recovery, RecoveryOptions
+from mooring.controller.events import Event, FragmentStarts, Incident, StartsTried
+from mooring.controller.records import Report, Status
+from mooring.controller.recovery import Recovery, RecoveryOptions, Replacement
+from mooring.controller.run_state import RunState
+from mooring.controller.scenario.simulated_run import MemoryBook
 from mooring.controller.supervision import Supervisor
 from mooring.deployment.engine import Trouble
+from mooring.deployment.parts import Parts
 from mooring.errors import EngineError, OvertakenError, SiteLostError
 from mooring.placement.placement import FragmentSites
+from mooring.problem.problem import Problem
+from mooring.spark.runs.system_clock import SystemClock
 
+PROBLEM = Problem.from_dict(
+    {
+        "sites": {name: {"capacity": 1} for name in "ab"},
+        "streams": {"x": {"rate": 1}},
+        "operators": {name: {"inputs": ["x"], "cost_us": 1} for name in ("ingest", "count")},
+    }
+)
 READERS = {"ingest": ["count"], "count": []}
 
 
@@ -106,15 +120,52 @@ def to_b(sites: FragmentSites, lost: Collection[str]) -> FragmentSites:
     )
 
 
-def supervised(tries: int = 3) -> tuple[Double, Revival, Supervisor, list[str]]:
-    engine, revival, told = Double({"ingest": "a", "count": "a"}), Revival(), []
-    recovery = Recovery(
-        engine.homes(),
-        to_b,
-        RecoveryOptions(tries=tries),
-        tell=lambda incident: told.append(incident.what),
-    )
-    return engine, revival, Supervisor(engine, recovery, revival), told  # type: ignore[arg-type]  # not all of an engine
+@dataclass
+class Driven:
+    """A supervisor under something that receives what it yields, before it goes on."""
+
+    supervisor: Supervisor
+    status: Status
+    told: list[str] = field(default_factory=list)
+    receive: Callable[[Event], None] = lambda event: None
+
+    def tick(self, now_s: float) -> None:
+        self._carry(self.supervisor.tick(now_s))
+
+    def look(self, now_s: float) -> None:
+        self._carry(self.supervisor.look(now_s))
+
+    def _carry(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if isinstance(event, Incident):
+                self.told.append(event.what)
+            self.receive(event)
+
+    @property
+    def state(self) -> RunState:
+        return self.supervisor.state
+
+    @property
+    def recovery(self) -> Recovery:
+        return self.supervisor.recovery
+
+    def troubles(self) -> dict[str, str]:
+        return self.status.troubles()
+
+
+def driven(engine: Double, revival: Revival, choose: Replacement, options: RecoveryOptions) -> Driven:
+    state, parts, book = RunState(PROBLEM), Parts(), MemoryBook()
+    recovery = Recovery(state, choose, options)
+    recovery.begin(engine.homes())
+    report = Report(book, SystemClock())
+    status = Status(state, engine, book, revival, parts, report)  # type: ignore[arg-type]  # not all of an engine
+    return Driven(Supervisor(state, engine, recovery, revival, parts), status)  # type: ignore[arg-type]
+
+
+def supervised(tries: int = 3) -> tuple[Double, Revival, Driven, list[str]]:
+    engine, revival = Double({"ingest": "a", "count": "a"}), Revival()
+    made = driven(engine, revival, to_b, RecoveryOptions(tries=tries))
+    return engine, revival, made, made.told
 
 
 def test_a_dead_site_is_noticed_by_the_next_tick_and_its_fragments_run_elsewhere_or_when_it_is_back() -> None:
@@ -137,7 +188,12 @@ def test_who_looks_on_learns_of_a_lost_site_before_its_fragments_are_started_els
     """Starting them may take longer than the site needs to come back; its loss would never be shown."""
     engine, _, supervisor, _ = supervised()
     seen: list[tuple[bool, FragmentSites]] = []
-    supervisor.noticed = lambda: seen.append(("site a" in supervisor.troubles(), engine.homes()))
+
+    def receive(event: Event) -> None:
+        if isinstance(event, FragmentStarts | StartsTried):
+            seen.append(("site a" in supervisor.troubles(), engine.homes()))
+
+    supervisor.receive = receive
     supervisor.tick(0.5)
     assert seen == []
     engine.dead.add("a")
@@ -160,7 +216,7 @@ def test_a_site_that_dies_while_a_fragment_is_started_there_is_lost_not_blamed_o
     engine.silent.add("b")
     supervisor.tick(1.0)
     assert engine.running == {}
-    assert set(supervisor.recovery.lost) == {"a", "b"}
+    assert set(supervisor.state.lost) == {"a", "b"}
     assert not any("failed" in line for line in told)
 
 
@@ -224,7 +280,7 @@ def test_recovery_follows_a_move_and_starts_what_a_failed_one_left_idle() -> Non
     engine, _, supervisor, _ = supervised()
     engine.running["count"] = "b"
     supervisor.look(1.0)
-    assert supervisor.recovery.placement == {"ingest": "a", "count": "b"}
+    assert supervisor.state.where == {"ingest": "a", "count": "b"}
     del engine.running["count"]
     supervisor.look(2.0)
     supervisor.look(10.0)
@@ -241,7 +297,7 @@ def test_a_site_that_flaps_is_held_back_longer_each_time_and_its_leftovers_are_s
         engine.dead.clear()
         revival.back.append("a")
         began = now
-        while "a" in supervisor.recovery.lost:
+        while "a" in supervisor.state.lost:
             supervisor.tick(now)
             now += 1.0
         used_again_s.append(now - began)
@@ -254,7 +310,7 @@ def test_a_site_that_flaps_is_held_back_longer_each_time_and_its_leftovers_are_s
     engine.dead.clear()
     revival.back.append("a")
     supervisor.tick(now + 10_001)
-    assert "a" not in supervisor.recovery.lost
+    assert "a" not in supervisor.state.lost
 
 
 def test_a_site_lost_again_while_it_is_held_back_is_brought_back_again() -> None:
@@ -274,12 +330,12 @@ def test_a_site_lost_again_while_it_is_held_back_is_brought_back_again() -> None
 def test_fragments_of_a_lost_site_are_started_a_few_at_a_time() -> None:
     names = [f"f{n}" for n in range(7)]
     engine = Double(dict.fromkeys(names, "a"))
-    recovery = Recovery(
-        engine.homes(),
+    supervisor = driven(
+        engine,
+        Revival(),
         lambda sites, lost: FragmentSites(dict.fromkeys(sites, "b")),
         RecoveryOptions(most_at_once=3),
     )
-    supervisor = Supervisor(engine, recovery, Revival())  # type: ignore[arg-type]  # not all of an engine
     engine.dead.add("a")
     started = []
     for now in range(4):
@@ -302,7 +358,7 @@ def test_a_move_that_ends_at_the_site_that_recovery_chose_is_not_started_again()
     engine.moving.add("count")
     engine.dead.add("a")
     supervisor.tick(1.0)
-    assert supervisor.recovery.is_at("count") == "b"
+    assert supervisor.state.where["count"] == "b"
     assert "count" in engine.running  # whatever becomes of it is the move's affair
     engine.running["count"] = "b"
     engine.moving.clear()
@@ -353,7 +409,7 @@ def test_the_lease_is_looked_after_between_two_starts_of_one_turn() -> None:
 
     engine.running.clear()
     engine.start = start  # type: ignore[method-assign]
-    supervisor.alive = lambda: happened.append("sign")
+    supervisor.receive = lambda event: happened.append("sign") if isinstance(event, FragmentStarts) else None
     for name in ("ingest", "count"):
         supervisor.recovery.failed(name, "it ended", 0.0)
     supervisor.tick(5.0)
@@ -363,12 +419,12 @@ def test_the_lease_is_looked_after_between_two_starts_of_one_turn() -> None:
 def test_a_run_that_was_overtaken_during_one_start_begins_no_other() -> None:
     engine, _, supervisor, _ = supervised()
 
-    def alive() -> None:
-        if engine.starts:
+    def sign(event: Event) -> None:
+        if engine.starts and isinstance(event, FragmentStarts):
             raise OvertakenError("the storage belongs to somebody else")
 
     engine.running.clear()
-    supervisor.alive = alive
+    supervisor.receive = sign
     for name in ("ingest", "count"):
         supervisor.recovery.failed(name, "it ended", 0.0)
     with pytest.raises(OvertakenError):

@@ -56,7 +56,7 @@ def write_channel(project: StoredProject, name: str, readers: list[str]) -> None
     link = project.root / "links" / name
     for batch in range(BATCHES):
         file = project.channel(name) / f"part-{batch}.parquet"
-        written(file, "rows" * (batch + 1))
+        written(file, "PAR1" * (batch + 1))  # a file of columns ends so
         entry = {"path": f"file://{link / file.name}", "size": file.stat().st_size, "isDir": False}
         entry |= {"modificationTime": 1, "blockReplication": 1, "blockSize": 1, "action": "add"}
         written(project.channel(name) / "_spark_metadata" / str(batch), f"v1\n{json.dumps(entry)}")

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +15,20 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.checksum import checked, with_sum
 from mooring.controller.journal import Journal
 from mooring.deployment.moves import Move
+from mooring.disk import DISK
 from mooring.doctor.examination import examine
 from mooring.errors import EngineError, InputError
 from mooring.placement.placement import FragmentSites
 from mooring.spark.ownership.owner import look, take
+from mooring.spark.pipeline.project import load_project
+from mooring.spark.runs.falling_back import falling_back
 from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.storage.checkpoints.fallback import found_fallback
 from mooring.spark.storage.owned_folder import OwnedFolder
+from mooring.spark.storage.pipeline_record import read_record
 
 if TYPE_CHECKING:
     from tests.doctor.conftest import Damage, StoredProject
@@ -98,10 +104,6 @@ LOSSES: dict[str, tuple[str, str, Damage]] = {
     "an offset": ("checkpoint", "totals", lambda s: (s.checkpoint("totals") / "offsets" / "1").unlink()),
     "a commit": ("checkpoint", "totals", lambda s: (s.checkpoint("totals") / "commits" / "1").unlink()),
     "the query's id": ("checkpoint", "totals", lambda s: (s.checkpoint("totals") / "metadata").unlink()),
-    "an empty commit": (
-        *("checkpoint", "totals"),
-        lambda s: (s.checkpoint("totals") / "commits" / "2").write_text(""),
-    ),
     "what a source has read": (
         *("checkpoint", "totals"),
         lambda s: shutil.rmtree(s.checkpoint("totals") / "sources" / "0"),
@@ -155,6 +157,76 @@ def test_every_loss_is_found_and_named_and_nothing_is_changed(stored: StoredProj
     lost = [finding for finding in seen.findings if finding.state == "lost"]
     assert (part, name) in {(finding.part, finding.name) for finding in lost}
     assert all(finding.remedy for finding in lost)
+
+
+SUMMED: dict[str, tuple[str, Callable[[StoredProject], Path]]] = {
+    "mark": ("storage", lambda s: s.root / "mooring-storage.json"),
+    "record": ("pipeline", lambda s: s.root / "pipeline.json"),
+    "channel's note": ("channel", lambda s: s.channel_note("totals")),
+    "fragment's note": ("checkpoint", lambda s: s.fragment_note("totals")),
+}
+
+
+@pytest.mark.parametrize("document", SUMMED)
+def test_a_document_that_disagrees_with_its_checksum_is_lost_and_named(
+    stored: StoredProject, document: str
+) -> None:
+    part, place = SUMMED[document]
+    file = place(stored)
+    whole = with_sum(checked(file.read_bytes()))
+    file.write_bytes(whole)
+    assert pending(stored) == []
+    file.write_bytes(whole.replace(b"o", b"0", 1))  # JSON as before
+    lost = [finding for finding in examine(stored.folder).findings if finding.state == "lost"]
+    assert part in {finding.part for finding in lost}
+    assert any(str(file) in finding.what for finding in lost)
+
+
+EMPTIED: dict[str, tuple[str, Callable[[StoredProject], Path], str]] = {
+    "the newest commit": ("totals", lambda s: s.checkpoint("totals") / "commits" / "2", "batch 2"),
+    "the newest offsets": ("totals", lambda s: s.checkpoint("totals") / "offsets" / "2", "batch 1"),
+    "a log of a sink": ("totals", lambda s: s.channel("totals") / "_spark_metadata" / "2", "batch 1"),
+    "rows": ("totals", lambda s: s.files("totals")[2], "batch 1"),
+    "state": ("totals", lambda s: s.checkpoint("totals") / "state" / "0" / "1" / "3.delta", "batch 2"),
+    "a source's log": ("totals", lambda s: s.checkpoint("totals") / "sources" / "0" / "2", "batch 1"),
+}
+
+
+@pytest.mark.parametrize("emptied", EMPTIED)
+def test_what_a_power_cut_emptied_is_pending_where_whole_logs_prove_the_batch_before(
+    stored: StoredProject, emptied: str
+) -> None:
+    name, place, upto = EMPTIED[emptied]
+    place(stored).write_bytes(b"")
+    (said,) = pending(stored)
+    assert f"{place(stored).name} damaged; whole logs prove {upto} (the next run goes back" in said
+    project = load_project(stored.folder)
+    record = read_record(stored.root)
+    assert record is not None
+    (done,) = falling_back(project, record, OwnedFolder(stored.owned)).fall_back()
+    assert done.startswith(f"{name} goes back: ")
+    assert pending(stored) == []
+
+
+def test_what_became_of_an_older_file_is_not_taken_for_a_power_cut(stored: StoredProject) -> None:
+    """As when somebody rewrites files of a sink: nothing is computed again for it."""
+    log = stored.channel("totals") / "_spark_metadata"
+    entry = json.loads((log / "2").read_text().split("\n")[1])
+    (log / "2").write_text("\n".join(["v1", json.dumps(entry | {"modificationTime": 10**7})]))
+    stored.files("totals")[0].write_bytes(b"")
+    assert found_fallback(stored.checkpoint("totals"), log, DISK) is None
+    stored.files("totals")[2].write_bytes(b"")
+    found = found_fallback(stored.checkpoint("totals"), log, DISK, readers_known=True)
+    assert found is not None
+    assert (found.batch, found.damaged) == (1, (stored.root / "links" / "totals" / "part-2.parquet",))
+
+
+def test_what_readers_have_taken_in_is_not_taken_back(stored: StoredProject) -> None:
+    file = stored.channel("numbers") / "_spark_metadata" / "2"
+    file.write_bytes(b"")
+    lost = [finding for finding in examine(stored.folder).findings if finding.state == "lost"]
+    (said,) = [finding.what for finding in lost if finding.part == "checkpoint"]
+    assert said.startswith(f"{file} is empty or cut short, and totals has read ")
 
 
 def test_losses_are_told_all_at_once(stored: StoredProject) -> None:
@@ -235,7 +307,7 @@ def test_a_pipeline_that_was_started_over_is_sound(stored: StoredProject) -> Non
 
 def test_an_edit_that_was_cut_short_is_no_loss(stored: StoredProject) -> None:
     file = stored.root / "pipeline.json"
-    record = json.loads(file.read_text())
+    record = json.loads(checked(file.read_bytes()))
     file.write_text(json.dumps({**record, "unfinished": {"retire": ["totals"], "delete": {}, "carried": {}}}))
     (said,) = pending(stored)
     assert "decided and not finished, of totals (the next run finishes it)" in said
@@ -265,7 +337,7 @@ def test_a_storage_that_was_used_and_is_away_is_a_loss_and_another_one_is_told(s
 
 def test_a_fragment_without_checkpoint_and_note_is_told(stored: StoredProject) -> None:
     """As a sink's, of which nothing else is stored."""
-    record = json.loads((stored.root / "pipeline.json").read_text())
+    record = json.loads(checked((stored.root / "pipeline.json").read_bytes()))
     sink = {"dataset": "out", "kind": "sink", "fingerprint": "f", "stateful": False}
     record |= {"fragments": record["fragments"] | {"out": ["out"]}, "flows": record["flows"] | {"out": sink}}
     (stored.root / "pipeline.json").write_text(json.dumps(record))

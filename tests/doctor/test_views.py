@@ -22,8 +22,8 @@ def written(stored: StoredProject) -> ViewVersions:
     versions = ViewVersions(stored.root / "views" / "v")
     folder = versions.next_folder()
     folder.mkdir(parents=True)
-    (folder / "part-0").write_text("rows")
-    version = ViewVersion(folder.name, ("part-0",), 7, 4, 0.0, 1.0, 5, ReadsOf(), "what it does")
+    (folder / "part-0.json").write_text("\n\n\n\n\n\n\n")
+    version = ViewVersion(folder.name, ("part-0.json",), 7, 7, 0.0, 1.0, 5, ReadsOf(), "what it does")
     versions.publish(version, stored.owned)
     return versions
 
@@ -45,6 +45,18 @@ def test_a_file_that_is_missing_is_lost(stored: StoredProject) -> None:
     (seen,) = found(stored)
     assert seen.state == "lost"
     assert "part-0" in seen.what
+
+
+def test_a_file_of_another_size_or_with_other_rows_is_lost(stored: StoredProject) -> None:
+    (file,) = written(stored).files()
+    for content, said in (
+        ("\n\n", "2 bytes, the pointer says 7"),
+        ("-\n-\n-\n-", "3 rows, the pointer says 7"),
+    ):
+        file.write_text(content)
+        (seen,) = found(stored)
+        assert seen.state == "lost"
+        assert said in seen.what
 
 
 def test_a_damaged_pointer_is_lost_and_a_refresh_that_was_given_up_pending(stored: StoredProject) -> None:

@@ -227,16 +227,20 @@ def test_what_a_machine_sends_to_itself_comes_after_the_step_that_sent_it(
     members: Members, certificates: CertificateFolder
 ) -> None:
     heard: list[object] = []
+
+    def keep(members: Members, keeper: str, output: object) -> None:
+        heard.append(output)
+
     echoing = HostedProtocol(
         "echoing",
         lambda site, sites, generator: _Echoing(site),
         str,
         str,
-        keep=lambda members, keeper, output: heard.append(output),
     )
 
     async def play() -> None:
-        own = agent(SITES[2], members, certificates, echoing)
+        settings = AgentSettings(SITES[2], members, certificates, back_off=EAGER, on_disk=False)
+        own = Agent(settings, [echoing], io.StringIO(), keep={"echoing": keep})
         async with own.running():
             own.ask("echoing", "go")
             await until(lambda: len(heard) == 2)

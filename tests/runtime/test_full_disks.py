@@ -124,13 +124,15 @@ def test_what_cannot_be_written_is_not_promised(
         str,
         int,
         requests=str,
-        keep=lambda members, keeper, output: told.append(output),
     )
+
+    def keep(members: Members, keeper: str, output: object) -> None:
+        told.append(output)
 
     async def play(disk: FailingDisk | FullDisk) -> None:
         settings = AgentSettings("athens", members, certificates, back_off=EAGER, disk=disk)
         log = io.StringIO()
-        own = Agent(settings, [promises], log)
+        own = Agent(settings, [promises], log, keep={"promises": keep})
         silent = own.endpoint.counts
         async with own.running():
             own.ask("promises", "give")
@@ -147,7 +149,7 @@ def test_what_cannot_be_written_is_not_promised(
             own.ask("promises", "what")
             own.ask("promises", "give")
             assert told == ["gave 1", "the last was 1", "gave 2"]
-        again = Agent(settings, [promises], log)
+        again = Agent(settings, [promises], log, keep={"promises": keep})
         async with again.running():
             again.ask("promises", "what")
         assert told[-1] == "the last was 2"

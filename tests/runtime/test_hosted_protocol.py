@@ -8,7 +8,7 @@ import pytest
 from mooring.runtime.hosted_by_name import HOSTED, hosted_by_name
 from mooring.runtime.hosted_protocol import HostedProtocol
 from mooring.runtime.transport.frames import FrameError
-from mooring.runtime.transport.wire import Envelope
+from mooring.runtime.transport.wire import Envelope, decode
 
 
 class Plain(msgspec.Struct, frozen=True, tag=True):
@@ -37,4 +37,6 @@ def test_types_that_cannot_be_told_apart_are_found_before_any_message() -> None:
 
 def test_what_a_protocol_does_not_take_is_said() -> None:
     with pytest.raises(FrameError, match="numbers takes no request"):
-        hosted(Plain).decode(Envelope(0, "request", "numbers", msgspec.Raw(msgspec.msgpack.encode(Plain(1)))))
+        decode(
+            hosted(Plain), Envelope(0, "request", "numbers", msgspec.Raw(msgspec.msgpack.encode(Plain(1))))
+        )

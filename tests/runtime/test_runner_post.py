@@ -7,7 +7,6 @@ import io
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -93,8 +92,11 @@ def test_messages_and_requests_reach_a_machine_and_its_answers_come_back(
 
 def test_what_is_kept_is_no_letter_that_waits_to_be_fetched(project: ProjectMembers, berlin: str) -> None:
     kept: list[tuple[str, object]] = []
-    keeping = replace(CLERK, keep=lambda members, keeper, output: kept.append((keeper, output)))
-    with RunnerPost(project, [keeping], back_off=EAGER) as post:
+
+    def keep(members: Members, keeper: str, output: object) -> None:
+        kept.append((keeper, output))
+
+    with RunnerPost(project, [CLERK], back_off=EAGER, keep={"clerk": keep}) as post:
         post.ask(berlin, "clerk", 41)
         post.send(berlin, "clerk", "after it")
         assert polled(post, 1) == [Letter(berlin, "clerk", "message", "heard after it")]

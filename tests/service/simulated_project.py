@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.journal import Journal
 from mooring.controller.looks import Look
 from mooring.controller.placing import Wish
@@ -172,6 +173,7 @@ class SimulatedProject:
             book=self.book,
             reviver=SimulatedRevival(self.engine),
             replan=wish.replan,
+            decider=HeadroomDecider(),
             options=SessionOptions(look_s=4.0),
         )
         self._shown(session)

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import ClassVar
 
 from mooring.placement.deadline import Deadline
+from mooring.placement.judging.explanation import Subject
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context, Policy, Subject
+from mooring.placement.policy import Context, Policy
 from mooring.problem.problem import Problem
 
 _TINY = {

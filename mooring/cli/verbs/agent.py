@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import signal
 import sys
+import time
 
 import msgspec
 from rich.box import SIMPLE_HEAD
@@ -88,6 +89,8 @@ def _be(args: argparse.Namespace, found: ProjectMembers, terminal: Terminal) -> 
     members = found.members
     if args.site not in members.sites:
         refuse_reference(args.site, members.sites, "--site", "a site of mooring.yml")
+    for warning in found.certificates.ending([args.site], time.time()):
+        terminal.note(warning)
     listen = members.stated.get(args.site, LOOPBACK)
     if args.listen is not None:
         listen = AgentAddress.read(args.listen, "--listen")
@@ -121,16 +124,19 @@ def _show(found: ProjectMembers, terminal: Terminal) -> int:
             raw = (found.members.own_folder(site) / "agent.json").read_bytes()
             statuses.append(msgspec.json.decode(raw, type=AgentStatus))
     latencies = measured_latencies(found.members)
+    ending = found.certificates.ending(found.members.names, time.time())
     terminal.document(
         {
             "version": 1,
             "agents": [{**msgspec.to_builtins(status), "runs": _runs(found, status)} for status in statuses],
             "latency_ms": latencies.latency_ms,
-            "notes": list(latencies.notes),
+            "notes": [*latencies.notes, *ending],
         }
     )
     terminal.print(_agents(found, statuses))
     _print_latencies(latencies, terminal)
+    for warning in ending:
+        terminal.note(warning)
     return 0
 
 

@@ -23,9 +23,8 @@ from mooring.errors import InputError
 from mooring.experiments.experiment import Experiment
 from mooring.experiments.registry import EXPERIMENTS, find_experiment
 from mooring.experiments.summary import summarise
-from mooring.experiments.trials import Row, trials_run_by
+from mooring.experiments.trials import Row, trials_on_spark, trials_run_by
 from mooring.progress import Report
-from mooring.spark.on_demand import trials_on_spark
 
 DESCRIPTION = (
     "Runs an experiment of the papers, prints what its trials say together and writes the row of each to "

@@ -17,9 +17,8 @@ import numpy as np
 
 from mooring.arrays import Floats, Ints
 from mooring.controller.deciding.decider import Proposal, ProposedMove
-from mooring.controller.deciding.guards import fragment_pause_s
 from mooring.controller.deciding.picture import HORIZON_S, Picture
-from mooring.deployment.move_times import MoveTimes
+from mooring.deployment.move_times import MoveTimes, fragment_pause_s
 from mooring.deployment.moves import Move
 from mooring.load.build import build_load_model
 from mooring.placement.ants.ants import LARGEST_SEED, Ants
@@ -27,10 +26,9 @@ from mooring.placement.ants.colony import ChainChange
 from mooring.placement.ants.latency_search import LatencySearch
 from mooring.placement.ants.neighbours import neighbours_of
 from mooring.placement.ants.updating import Updating
-from mooring.policies.catalogue import make_policy
 from mooring.problem.problem import Problem
 
-BETA = "1.1"
+BETA = 1.1
 """Below this, scouts that chance upon slightly better ways would move chains for ever."""
 MOST_MOVES = 12
 """Fragments in one proposal, unless the first chain alone has more."""
@@ -41,18 +39,15 @@ class AntsDecider:
 
     def __init__(
         self,
-        settings: Mapping[str, str] | None = None,
+        policy: Ants | None = None,
         seed: int = 0,
         *,
         trigger_s: float = 0.0,
         most_moves: int = MOST_MOVES,
         times: MoveTimes | None = None,
     ) -> None:
-        """settings: of the policy `ants`; beta is 1.1 unless it is given.
-        trigger_s: between micro-batches; 0: messages queue."""
-        policy = make_policy("ants", {"beta": BETA, **(settings or {})})
-        assert isinstance(policy, Ants)
-        self.policy, self.seed, self.trigger_s = policy, seed, trigger_s
+        """trigger_s: between micro-batches; 0: messages queue."""
+        self.policy, self.seed, self.trigger_s = policy or Ants(beta=BETA), seed, trigger_s
         self._most_moves, self._times = most_moves, times or MoveTimes()
         self._colony: Updating | None = None
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from mooring.controller.deciding.ants_decider import AntsDecider
+from mooring.controller.deciding.ants_decider import BETA, AntsDecider
 from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.deciding.none_decider import NoneDecider
 from mooring.controller.deciding.overlay_decider import OverlayDecider
 from mooring.controller.deciding.relaxation_decider import RelaxationDecider
 from mooring.controller.deciding.replan_decider import ReplanDecider, ReplanOptions
+from mooring.placement.ants.ants import Ants
+from mooring.policies.catalogue import make_policy
 from mooring.problem.reading.fields import refuse_reference
 
 
@@ -28,12 +30,20 @@ class Deciding:
     """Between the micro-batches that fragments run in; 0: they run tuple by tuple."""
 
 
+def _ants(settings: Mapping[str, str]) -> Ants:
+    policy = make_policy("ants", {"beta": BETA, **settings})
+    assert isinstance(policy, Ants)
+    return policy
+
+
 DECIDERS: Mapping[str, Callable[[Deciding], Decider]] = {
     "none": lambda asked: NoneDecider(),
     "headroom": lambda asked: HeadroomDecider(),
-    "replan": lambda asked: ReplanDecider(ReplanOptions(asked.policy, asked.settings, asked.seed)),
+    "replan": lambda asked: ReplanDecider(
+        make_policy(asked.policy, asked.settings), ReplanOptions(asked.seed)
+    ),
     "relaxation": lambda asked: RelaxationDecider(seed=asked.seed),
-    "ants": lambda asked: AntsDecider(asked.settings, asked.seed, trigger_s=asked.trigger_s),
+    "ants": lambda asked: AntsDecider(_ants(asked.settings), asked.seed, trigger_s=asked.trigger_s),
     "overlay": lambda asked: OverlayDecider(seed=asked.seed),
 }
 

@@ -15,10 +15,9 @@ import numpy as np
 
 from mooring.controller.deciding.decider import Proposal
 from mooring.controller.deciding.picture import HORIZON_S, Picture
-from mooring.deployment.move_times import MoveTimes
+from mooring.deployment.move_times import MoveTimes, fragment_pause_s
 from mooring.deployment.moves import Move
 from mooring.errors import InputError
-from mooring.problem.problem import Problem
 
 HOUR_S = 3600.0
 DAY_S = 86_400.0
@@ -262,11 +261,3 @@ def _waited(picture: Picture, move: Move, times: MoveTimes) -> float:
     fragment = picture.problem.fragment_names.index(move.fragment)
     pause_s = fragment_pause_s(picture.problem, fragment, times)
     return float(picture.input_rates[fragment]) * pause_s * pause_s
-
-
-def fragment_pause_s(problem: Problem, fragment: int, times: MoveTimes) -> float:
-    """How long a fragment would stand still."""
-    members = [problem.operators[j] for j in problem.fragments[fragment]]
-    state_bytes = sum(operator.state_bytes for operator in members)
-    stateful = state_bytes > 0.0 or any(operator.stateful for operator in members)
-    return times.pause_s(stateful=stateful, state_bytes=state_bytes)

@@ -14,6 +14,7 @@ from mooring.controller.deciding.decider import Proposal
 from mooring.controller.deciding.picture import Picture
 from mooring.controller.deciding.replan_decider import ReplanDecider, ReplanOptions
 from mooring.placement.relaxation.migration import MigrationParams
+from mooring.placement.relaxation.relaxation import Relaxation
 
 
 class RelaxationDecider:
@@ -21,8 +22,8 @@ class RelaxationDecider:
 
     def __init__(self, params: MigrationParams | None = None, seed: int = 0) -> None:
         thresholds = params or MigrationParams()
-        settings = {"least_saving": str(thresholds.least_saving), "mapping": "estimated", "probes": "10"}
-        self._migration = ReplanDecider(ReplanOptions("relaxation", settings, seed))
+        policy = Relaxation(mapping="estimated", probes=10, least_saving=thresholds.least_saving)
+        self._migration = ReplanDecider(policy, ReplanOptions(seed))
 
     def decide(self, picture: Picture) -> Proposal:
         if picture.problem.network.latency_ms is None:

@@ -8,8 +8,7 @@ plan says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +19,7 @@ from mooring.controller.deciding.picture import ROOM, Picture
 from mooring.controller.deciding.swaps import site_factors
 from mooring.deployment.moves import Move
 from mooring.errors import MooringError
-from mooring.run import plan
+from mooring.placement.policy import Policy, place
 
 _ROUNDS = 2
 UNSURE = 3.0
@@ -30,8 +29,6 @@ and one in ten thousand comparisons must not pass by chance."""
 
 @dataclass(frozen=True)
 class ReplanOptions:
-    policy: str = "rod"
-    settings: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
     changed: float = 0.2
     """A rate that differs by this share from what the last plan was made for counts as changed, unless its
@@ -85,8 +82,8 @@ def _apart(ours: Floats, theirs: Floats, share: float) -> bool:
 class ReplanDecider:
     name: ClassVar[str] = "replan"
 
-    def __init__(self, options: ReplanOptions | None = None) -> None:
-        self._options = options or ReplanOptions()
+    def __init__(self, policy: Policy, options: ReplanOptions | None = None) -> None:
+        self._policy, self._options = policy, options or ReplanOptions()
         self._planned_for: SeenWorld | None = None
         self._goal: Ints | None = None
         self._failure = ""
@@ -103,25 +100,21 @@ class ReplanDecider:
             return Proposal(now, (), self._failure or "all is as when it was last planned")
         moves = self._moves_to(self._goal, picture, now.tuples_under_way or 0.0)
         if not moves:
-            return Proposal(now, (), f"no move towards the plan of {self._options.policy} would help")
+            return Proposal(now, (), f"no move towards the plan of {self._policy.name} would help")
         what = ", ".join(f"{each.move.fragment} to {each.move.to_site}" for each in moves)
-        reason = f"{self._options.policy} plans anew for what has changed: {what}"
+        reason = f"{self._policy.name} plans anew for what has changed: {what}"
         return Proposal(now, tuple(moves), reason, sure=True)
 
     def _plan(self, picture: Picture) -> Ints | None:
-        options, self._failure = self._options, ""
+        self._failure = ""
         try:
-            made = plan(
-                picture.problem,
-                options.policy,
-                seed=options.seed,
-                settings=options.settings,
-                current=picture.placement,
+            placement, _ = place(
+                self._policy, picture.problem, seed=self._options.seed, current=picture.placement
             )
         except MooringError as failure:
-            self._failure = f"{options.policy} finds no plan: {failure}"
+            self._failure = f"{self._policy.name} finds no plan: {failure}"
             return None
-        return made.placement.site_of_fragment
+        return placement.site_of_fragment
 
     def _moves_to(self, goal: Ints, picture: Picture, under_way: float) -> list[ProposedMove]:
         """In rounds: moves are ranked by what each leads to alone, and made in that order while they help. A

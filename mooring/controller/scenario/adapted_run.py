@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from mooring.controller.adaptation import Act
+from mooring.controller.deciding.at_sites.by_name import briefing_by_name
 from mooring.controller.deciding.at_sites.protocol_decider import ProtocolDecider
 from mooring.controller.deciding.decider import Decider, Sends
 from mooring.controller.deciding.guards import GuardOptions
@@ -113,7 +114,11 @@ def _run(
     progress: Report,
 ) -> CourseReport:
     agents = None if way.at_sites is None else way.at_sites(engine, scenario.seed)
-    decider = way.decider if agents is None else ProtocolDecider(way.name, scenario.problem, agents)
+    decider = (
+        way.decider
+        if agents is None
+        else ProtocolDecider(way.name, scenario.problem, agents, briefing_by_name(way.name))
+    )
     truth = Truth(engine, scenario.changes)
 
     def rewired(stand_ins: StandIns) -> None:

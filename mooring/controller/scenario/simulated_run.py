@@ -9,6 +9,7 @@ from pathlib import Path
 from mooring.controller.adaptation import Act
 from mooring.controller.deciding.decider import Decider
 from mooring.controller.deciding.guards import GuardOptions
+from mooring.controller.deciding.headroom_decider import HeadroomDecider
 from mooring.controller.deciding.surveyor import SurveyOptions
 from mooring.controller.journal import Journal
 from mooring.controller.placing import Wish
@@ -122,7 +123,7 @@ def simulated_run(
         book=book,
         reviver=SimulatedRevival(engine),
         replan=wish.replan,
-        decider=decider,
+        decider=decider or HeadroomDecider(),
         act=act,
         guards=guards,
         survey=survey,

@@ -20,8 +20,7 @@ from mooring.controller.scenario.sharing import (
 )
 from mooring.controller.scenario.simulated_run import VirtualClock
 from mooring.controller.session import RunSession
-from mooring.deployment.channels import channels_of
-from mooring.deployment.engine import Channel
+from mooring.deployment.channels import Channel, channels_of
 from mooring.problem.changes.agenda import Turn, absent_at_first, turns
 from mooring.problem.changes.change import (
     CapacityChange,
@@ -132,7 +131,7 @@ class Unfolding:
     def _joined(self, query: str, present: set[str], stand_ins: StandIns) -> dict[str, str]:
         """The stand-ins once the query is there, by what was last seen of rates and latencies."""
         assert self._session is not None
-        seen, problem = self._session.adaptation.picture, self.engine.problem
+        seen, problem = self._session.state.picture, self.engine.problem
         if seen is not None:
             problem = problem.in_circumstances(
                 rates=seen.rates,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from mooring.controller.recovery import Recovery, RecoveryOptions
+from mooring.controller.recovery import RecoveryOptions
 from mooring.controller.session import RunSession, SessionOptions
 from mooring.deployment.engine import Amount, UpdatingEngine
 from mooring.deployment.update_order import UpdateOrder
@@ -64,7 +64,7 @@ class Update:
         now_s = self._now_s()
         self._next_ask_s = now_s + (now_s - asked_s) / _ASKING_SHARE
         for name in ended:
-            self._recovery.ended(name)
+            self.session.supervisor.recovery.ended(name)
             self.ended_s[name] = now_s
             if why := self._unread(name):
                 self._left[name] = why
@@ -79,7 +79,7 @@ class Update:
 
     def unreached(self) -> dict[str, str]:
         """Fragment -> why it is not up to date: it has not ended, or has left something."""
-        troubles = self._recovery.troubles()
+        troubles = self.session.state.fragment_troubles()
         found = dict(self._left)
         for name in self.order.unreached(self.ended_s):
             awaited = self.order.awaited(name, self.ended_s)
@@ -89,7 +89,7 @@ class Update:
 
     def as_json(self) -> dict[str, Any]:
         """What every fragment of the update did, for status and report."""
-        amounts, unreached, sites = self.engine.amounts(), self.unreached(), self._recovery.placement
+        amounts, unreached, sites = self.engine.amounts(), self.unreached(), self.session.state.where
         fragments = {}
         for name in self.order.chosen:
             amount = amounts.get(name, Amount(0, 0, 0))
@@ -114,10 +114,10 @@ class Update:
         for name in ready:
             if name not in held:
                 self._begun_s[name] = now_s
-                self._recovery.release(name, now_s)
+                self.session.wake([name])
 
     def _may_go_on(self, name: str, now_s: float) -> bool:
-        state = self._recovery.state_of(name)
+        state = self.session.state.status[name].state
         if state != "waiting":
             self._waits_since_s.pop(name, None)
             return state == "running"
@@ -134,7 +134,7 @@ class Update:
     def _state_of(self, name: str) -> str:
         if name in self._left:
             return "behind"
-        return "done" if name in self.ended_s else self._recovery.state_of(name)
+        return "done" if name in self.ended_s else self.session.state.status[name].state
 
     def _seconds(self, name: str) -> float | None:
         if name not in self.ended_s:
@@ -143,7 +143,3 @@ class Update:
 
     def _now_s(self) -> float:
         return self.session.clock.monotonic_s()
-
-    @property
-    def _recovery(self) -> Recovery:
-        return self.session.supervisor.recovery

@@ -21,8 +21,9 @@ from mooring.placement.ants.descent import why_not_by_latency
 from mooring.placement.ants.latency_search import LatencySearch
 from mooring.placement.ants.neighbours import neighbours_of
 from mooring.placement.checker import violations
+from mooring.placement.judging.explanation import Subject
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context, Subject
+from mooring.placement.policy import Context
 from mooring.placement.signatures import fragment_signatures
 from mooring.problem.problem import Problem
 

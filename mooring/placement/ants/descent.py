@@ -17,8 +17,9 @@ from mooring.arrays import Ints
 from mooring.errors import InputError
 from mooring.placement.ants.latency_search import LatencySearch
 from mooring.placement.baselines.random_placement import random_assign
+from mooring.placement.judging.explanation import Subject
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context, Subject
+from mooring.placement.policy import Context
 from mooring.problem.problem import Problem
 
 

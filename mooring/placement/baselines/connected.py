@@ -16,8 +16,9 @@ import numpy as np
 from mooring.arrays import Floats, Ints
 from mooring.load.model import LoadModel
 from mooring.placement.baselines.llf import fragment_loads
+from mooring.placement.judging.explanation import Subject
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context, Subject
+from mooring.placement.policy import Context
 from mooring.placement.site_limits import SiteLimits, first_that_fits, no_room
 from mooring.problem.problem import Problem
 

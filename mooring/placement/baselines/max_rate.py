@@ -9,8 +9,9 @@ import numpy as np
 
 from mooring.arrays import Floats
 from mooring.placement.baselines.llf import least_loaded_assign
+from mooring.placement.judging.explanation import Subject
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context, Subject
+from mooring.placement.policy import Context
 from mooring.problem.problem import Problem
 
 

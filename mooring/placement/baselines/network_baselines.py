@@ -13,8 +13,9 @@ from typing import ClassVar
 import numpy as np
 
 from mooring.arrays import Ints
+from mooring.placement.judging.explanation import Subject
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context, Subject
+from mooring.placement.policy import Context
 from mooring.placement.relaxation.springs import problem_springs
 from mooring.placement.site_limits import SiteLimits, first_that_fits, no_room
 from mooring.problem.problem import Problem

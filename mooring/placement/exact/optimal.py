@@ -24,8 +24,9 @@ from mooring.placement.exact.latency_optimum import latency_optimum
 from mooring.placement.exact.network_optimum import network_optimum
 from mooring.placement.exact.optimal_kernels import Tree
 from mooring.placement.exact.tree_walk import TreeWalk
+from mooring.placement.judging.explanation import Subject
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context, Subject
+from mooring.placement.policy import Context
 from mooring.placement.rod.rod import rod_assign
 from mooring.placement.site_limits import pinned_first
 from mooring.problem.problem import Problem

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Literal, Protocol
 
 from mooring.load.model import LoadModel
 from mooring.placement.judging.latency_explanation import explain_latency
 from mooring.placement.judging.network_explanation import explain_network
 from mooring.placement.judging.resilience_explanation import explain_resilience
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Subject
+
+Subject = Literal["resilience", "network", "latency"]
+"""What a policy tries to do well: survive as many rates as it can, have as little in flight as it can, or
+have results as soon as it can."""
 
 
 class Explanation(Protocol):

@@ -105,6 +105,10 @@ class PlanStore:
     def of(self, operator: int) -> tuple[FinalPlan, ...]:
         return self._of_operator.get(operator, ())
 
+    def knows(self, operator: int) -> bool:
+        """Whether plans were made for it, be it that none moves anything."""
+        return operator in self._of_operator
+
     def reducing(self, query: int, by_ms: float) -> Iterator[FinalPlan]:
         """Plans that take at least this much off a query's latency; below zero: that add at most so much."""
         for ranked in self._by_query.get(query, {}).values():

@@ -18,8 +18,9 @@ from mooring.load.model import LoadModel
 from mooring.network.cost_space import CostSpace, LoadScale
 from mooring.network.embedding import Embedding, embed
 from mooring.network.vivaldi import VivaldiParams
+from mooring.placement.judging.explanation import Subject
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context, Subject
+from mooring.placement.policy import Context
 from mooring.placement.relaxation.limited_sites import LimitedSites
 from mooring.placement.relaxation.mapping import Mapper, MappingParams, MappingReport, Ranking
 from mooring.placement.relaxation.spring_params import SpringParams

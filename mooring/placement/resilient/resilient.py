@@ -20,8 +20,9 @@ from mooring.load.feasible.directions import MANY_VARIABLES
 from mooring.load.model import LoadModel
 from mooring.placement.bounds.upper_bound import root_bound
 from mooring.placement.judging.bounded_rates import VolumeBelow, upper_bounds
+from mooring.placement.judging.explanation import Subject
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context, Subject
+from mooring.placement.policy import Context
 from mooring.placement.resilient.annealing import Annealer, MoveRules
 from mooring.placement.resilient.budget import Budget, Used
 from mooring.placement.resilient.reoptimisation import improve_running

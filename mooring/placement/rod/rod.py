@@ -21,8 +21,9 @@ from mooring.errors import InfeasibleError, InputError
 from mooring.load.limits import require_some_capacity
 from mooring.load.model import LoadModel
 from mooring.placement.adjacency import adjacency
+from mooring.placement.judging.explanation import Subject
 from mooring.placement.placement import Placement
-from mooring.placement.policy import Context, Subject
+from mooring.placement.policy import Context
 from mooring.placement.rod import rod_kernels
 from mooring.placement.rod.clustering import Clustering, cluster, clustered, plane_distance, sweep
 from mooring.placement.site_limits import first_that_fits, no_room

@@ -58,6 +58,8 @@ class _Trouble:
     congested: tuple[CongestedLink, ...] = ()
     avoid: LeasePlan | None = None
     instead_of: tuple[tuple[int, int], ...] = ()
+    asked: tuple[int, ...] = ()
+    """Sites that had no plan for it and passed it on."""
     tries: int = 0
     not_before_ms: float = 0.0
     tried: set[tuple[tuple[int, int], ...]] = field(default_factory=set)
@@ -139,7 +141,9 @@ class PlanAdaptation:
         known_ms = self._slack.latency_ms.get(need.query, 0.0)
         self._slack.latency_ms[need.query] = max(known_ms, need.latency_ms)
         if need.query not in self.troubles:
-            self.troubles[need.query] = _Trouble(need.query, need.congested, need.avoid, need.instead_of)
+            self.troubles[need.query] = _Trouble(
+                need.query, need.congested, need.avoid, need.instead_of, need.asked
+            )
         return self._look(now_ms)
 
     def reported(self, query: int, now_ms: float) -> Sequence[Effect]:
@@ -272,11 +276,17 @@ class PlanAdaptation:
     def _ask_downstream(self, trouble: _Trouble, now_ms: float) -> Sequence[Effect]:
         around, served = self._around, self._around.served
         here = [o for o in around.running_here() if trouble.query in served.queries.get(o, ())]
+        # What is upstream of an operator here has plans that move less than those that were looked at.
+        before = served.before(here)
         readers = [r for o in here for r in served.readers[o] if trouble.query in served.queries[r]]
-        sites = [around.site_of(r) for r in readers if around.site_of(r) not in (around.site, NOWHERE)]
+        asked = (*trouble.asked, around.site)
+        sites = [around.site_of(r) for r in readers if r not in before]
+        sites = [site for site in sites if site not in (*asked, NOWHERE)]
         if sites:
             latency_ms = self._slack.latency_ms.get(trouble.query, 0.0)
-            need = NeedPlan(trouble.query, latency_ms, trouble.congested, trouble.avoid, trouble.instead_of)
+            need = NeedPlan(
+                trouble.query, latency_ms, trouble.congested, trouble.avoid, trouble.instead_of, asked
+            )
             return (Send(sites[0], need),)
         why = "no stored plan brings it back within its limit"
         if trouble.avoid is not None and trouble.query >= 0 and not self._params.replicates:

@@ -36,6 +36,8 @@ class NeedPlan(msgspec.Struct, frozen=True, tag=True):
     """The lease that was in the way of the plan that there was."""
     instead_of: tuple[tuple[int, int], ...] = ()
     """The moves of that plan: the last resort is to make them with copies."""
+    asked: tuple[int, ...] = ()
+    """Sites that had none. A query that comes back to a site is no reason to ask it again."""
 
 
 ToAdaptation = Arrives | LatencyIs | NeedPlan

@@ -275,6 +275,8 @@ def _of_lease(sender: int, sites: int, message: Data) -> Why:
                 _congested(congested, sites)
                 or _times((message.latency_ms,))
                 or _all(sites, (to for _, to in moves), or_nowhere=True)
+                or _all(sites, message.asked)
+                or ("sites twice" if len(set(message.asked)) < len(message.asked) else None)
                 or (None if avoid is None else lease_plan(avoid, sites))
             )
     return None

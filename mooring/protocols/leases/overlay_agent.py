@@ -25,8 +25,7 @@ from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOpera
 from mooring.protocols.leases.lease_params import LeaseParams
 from mooring.protocols.leases.lease_site import LeaseSite, LeaseStart
 from mooring.protocols.leases.surroundings import OverlaySurroundings
-from mooring.protocols.moving import mover_of
-from mooring.protocols.optimiser_messages import StatedLatencies
+from mooring.protocols.moving import StatedLatencies, mover_of
 from mooring.protocols.overlay import messages as m
 from mooring.protocols.overlay.coordinator import PatienceParams
 from mooring.protocols.overlay.directory import DirectoryMessage, DirectoryParams

@@ -35,6 +35,17 @@ class Served:
     def upstream(self, query: int) -> list[int]:
         return [operator for operator, shared in self.queries.items() if query in shared]
 
+    def before(self, operators: Iterable[int]) -> set[int]:
+        """Whatever is upstream of some operators."""
+        found: set[int] = set()
+        todo = list(operators)
+        while todo:
+            own = self.own.get(todo.pop())
+            new = set(own.publishers if own is not None else ()) - found
+            found |= new
+            todo += new
+        return found
+
     def affected_by(self, moves: Iterable[FragmentMove]) -> tuple[int, ...]:
         """Queries that share an operator which moves."""
         return tuple(sorted({q for move in moves for q in self.queries.get(move.fragment, ())}))

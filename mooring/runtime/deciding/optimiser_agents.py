@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mooring.protocols.claims import optimiser_claims
-from mooring.protocols.moving import FromMover, ToMover
+from mooring.protocols.moving import FromMover, StatedLatencies, ToMover
 from mooring.protocols.optimiser import optimiser_machines
+from mooring.protocols.optimiser_claims import optimiser_claims
 from mooring.protocols.optimiser_messages import (
     AskFragments,
     HoldRoom,
@@ -16,7 +16,6 @@ from mooring.protocols.optimiser_messages import (
     Probe,
     Probed,
     RoomHeld,
-    StatedLatencies,
     ToldToSite,
 )
 from mooring.protocols.optimiser_params import AGENTS, OptimiserParams

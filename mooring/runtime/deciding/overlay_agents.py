@@ -15,8 +15,7 @@ from mooring.protocols.leases.lease_messages import ToKeeper, ToSeeker
 from mooring.protocols.leases.lease_site import LeaseMemory
 from mooring.protocols.leases.overlay_agent import OverlayAgentParams, overlay_agents
 from mooring.protocols.leases.seeker import LeaseEnded
-from mooring.protocols.moving import FromMover, ToMover
-from mooring.protocols.optimiser_messages import StatedLatencies
+from mooring.protocols.moving import FromMover, StatedLatencies, ToMover
 from mooring.protocols.overlay.directory import DirectoryMessage
 from mooring.protocols.overlay.messages import ExchangeMessage
 from mooring.runtime.hosted_protocol import HostedProtocol

@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -23,8 +24,13 @@ from mooring.whole_files import read_private, write_whole
 
 AUTHORITY_DAYS = 3650
 MEMBER_DAYS = 825
+WARNED_DAYS = 30
+"""Before a certificate ends it is told of for so long."""
+_DAY_S = 86_400.0
 _IDENTITY = "mooring:member/"
 _KEY_MODE = 0o600
+_VERSION, _UTC_TIME, _LONG = 0xA0, 0x17, 0x80
+"""Of DER: the tags of a version and of a time with two digits for the year, and the mark of a long length."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,29 @@ class CertificateFolder:
 
     def key(self, name: str) -> Path:
         return self.folder / f"member-{quote(name, safe='')}.key"
+
+    def ending(self, names: Sequence[str], now_s: float) -> list[str]:
+        """Certificates that are here and end soon, or have ended, with what to do; `now_s` since 1970."""
+        files = {"the authority": self.authority, **{name: self.certificate(name) for name in names}}
+        found = []
+        for what, file in files.items():
+            try:
+                left_days = (ends_s(file.read_bytes()) - now_s) / _DAY_S
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError) as damage:
+                found.append(f"the certificate of {what} cannot be read: {file}: {damage}")
+                continue
+            if left_days >= WARNED_DAYS:
+                continue
+            when = f"ends in {left_days:.0f} days" if left_days >= 0 else f"ended {-left_days:.0f} days ago"
+            gone = self.folder if file == self.authority else f"{file} and its key"
+            found.append(
+                f"the certificate of {what} {when}, and agents refuse it then: remove {gone}, run `mooring "
+                "agent PROJECT --make-certificates` where authority.key is, and copy what that makes to the "
+                "site"
+            )
+        return found
 
     def missing(self, names: Sequence[str]) -> list[str]:
         """Members without a certificate here."""
@@ -148,6 +177,36 @@ def _openssl(*words: str) -> bytes:
             remedy="OpenSSL 3.0 or newer is needed",
         )
     return done.stdout
+
+
+def ends_s(certificate: bytes) -> float:
+    """When a certificate ends, in seconds since 1970. `ValueError` if it is none.
+
+    Of its DER form only what lies before that is read: version, number, algorithm and issuer.
+    """
+    try:
+        der = ssl.PEM_cert_to_DER_cert(certificate.decode("ascii"))
+        _, signed, _ = _der(der, 0)
+        _, at, _ = _der(der, signed)
+        if der[at] == _VERSION:
+            at = _der(der, at)[2]
+        for _ in range(3):
+            at = _der(der, at)[2]
+        _, begins, _ = _der(der, at)
+        kind, start, end = _der(der, _der(der, begins)[2])
+        form = "%y%m%d%H%M%SZ" if kind == _UTC_TIME else "%Y%m%d%H%M%SZ"
+        return datetime.strptime(der[start:end].decode("ascii"), form).replace(tzinfo=UTC).timestamp()
+    except (IndexError, UnicodeDecodeError) as damage:
+        raise ValueError(f"no certificate: {damage}") from None
+
+
+def _der(der: bytes, at: int) -> tuple[int, int, int]:
+    """The tag of an element, where its content begins, and where it ends."""
+    length, begin = der[at + 1], at + 2
+    if length >= _LONG:
+        count = length - _LONG
+        length, begin = int.from_bytes(der[begin : begin + count], "big"), begin + count
+    return der[at], begin, begin + length
 
 
 def tls_context(folder: CertificateFolder, name: str, *, serving: bool) -> ssl.SSLContext:

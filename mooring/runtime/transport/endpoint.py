@@ -10,12 +10,13 @@ from collections.abc import AsyncIterator
 
 from mooring.errors import EngineError
 from mooring.protocols.protocol import Data
+from mooring.runtime.hosted_protocol import Kind
 from mooring.runtime.transport.certificates import CertificateFolder, tls_context
 from mooring.runtime.transport.frames import MOST_FRAME_BYTES
 from mooring.runtime.transport.listener import Deliver, Listener, ListenerLimits
 from mooring.runtime.transport.members import AgentAddress, Members
 from mooring.runtime.transport.peer_link import BackOff, PeerLink
-from mooring.runtime.transport.wire import Kind, encode_envelope
+from mooring.runtime.transport.wire import encode_envelope
 
 LOOPBACK = AgentAddress("127.0.0.1", 0)
 """Where members listen unless told otherwise: any free port, for this machine only."""

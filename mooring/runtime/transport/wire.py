@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
+from mooring.protocols.claims import plain_claims
 from mooring.protocols.protocol import Data
+from mooring.runtime.hosted_protocol import HostedProtocol, Kind
 from mooring.runtime.transport.frames import FrameError
 
 WIRE_VERSION = 1
-
-Kind = Literal["message", "request", "output"]
-"""Between machines, the runner being one of them; from the runner to a site's machine (`Asked`); from one to
-the runner (`Output`)."""
 
 
 class Greeting(msgspec.Struct, frozen=True, array_like=True):
@@ -63,11 +61,32 @@ class StrictDecoder:
         self._decoder = msgspec.msgpack.Decoder(kind, strict=True)
 
     def __call__(self, frame: bytes | msgspec.Raw) -> Any:
-        try:
-            return self._decoder.decode(frame)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise FrameError("malformed", str(error)) from None
+        return _decoded(self._decoder, frame)
+
+
+def _decoded(decoder: msgspec.msgpack.Decoder[Any], frame: bytes | msgspec.Raw) -> Any:
+    try:
+        return decoder.decode(frame)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise FrameError("malformed", str(error)) from None
 
 
 decode_greeting = StrictDecoder(Greeting)
 decode_envelope = StrictDecoder(Envelope)
+
+
+def decode(protocol: HostedProtocol, envelope: Envelope) -> Data:
+    decoder = protocol.decoders.get(envelope.kind)
+    if decoder is None:
+        raise FrameError("unknown", f"{protocol.name} takes no {envelope.kind}")
+    content: Data = _decoded(decoder, envelope.content)
+    return content
+
+
+def judged(protocol: HostedProtocol, envelope: Envelope, sender: int, receiver: int, sites: int) -> Data:
+    """What one member sent another, the runner being the one after the last site."""
+    content = decode(protocol, envelope)
+    claims = protocol.claims or plain_claims
+    if why := claims(sender, receiver, sites, content):
+        raise FrameError("untrue", f"{type(content).__name__}: {why}")
+    return content

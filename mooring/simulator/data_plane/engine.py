@@ -12,14 +12,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mooring.arrays import Floats
-from mooring.deployment.engine import (
-    Channel,
-    FragmentReport,
-    Measurement,
-    MoveReport,
-    SiteReport,
-    Trouble,
-)
+from mooring.deployment.channels import Channel
+from mooring.deployment.engine import FragmentReport, Measurement, MoveReport, SiteReport, Trouble
 from mooring.deployment.move_stages import STAGES, Reached, Stages, ignored
 from mooring.deployment.move_times import MoveTimes
 from mooring.errors import EngineError, InputError, MooringError, SiteLostError

@@ -14,6 +14,8 @@ from mooring.spark.sites.endpoint import first_line
 WORK_FOLDER_NAME = ".mooring"
 STORAGE_NOTE = "storage.path"
 """A file among Mooring's own that says where the last run from there has stored what outlives it."""
+MARK_NOTE = "storage.mark"
+"""Beside it: the identity of that storage."""
 
 
 def work_folder_of_spec(spec_file: Path) -> Path:

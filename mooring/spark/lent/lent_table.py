@@ -63,9 +63,19 @@ class LentTable:
             elif owned is not None:
                 channel = self._channel(name, owned)
                 if channel.folder.is_dir():
-                    entries = channel.committed().entries
-                    found.append((name, channel.link, [entry.path for entry in entries]))
+                    files = [entry.path for entry in channel.committed().entries]
+                    self._refuse_outside(files)
+                    found.append((name, channel.link, files))
         return found
+
+    def _refuse_outside(self, files: list[Path]) -> None:
+        for file in files:
+            if not file.is_relative_to(self.storage) or ".." in file.parts:
+                raise InputError(
+                    f"the log of the table {self.key!r} names {file}, which is no file of {self.storage}",
+                    file=self.spec_file,
+                    remedy="see who wrote it; nothing was read",
+                )
 
     def _channel(self, flow: str, owned: OwnedFolder) -> FileChannel:
         return FileChannel(

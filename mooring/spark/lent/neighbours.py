@@ -8,16 +8,19 @@ complete its name, as they would in a catalog.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.pipelines.cli import PIPELINE_SPEC_FILE_NAMES, PipelineSpec
 
+from mooring.disk import DISK, read_if_there
 from mooring.errors import InputError
 from mooring.spark.defining.names import PipelineNames
-from mooring.spark.defining.pipeline_spec import STORAGE_NOTE, WORK_FOLDER_NAME, load_spec
+from mooring.spark.defining.pipeline_spec import MARK_NOTE, STORAGE_NOTE, WORK_FOLDER_NAME, load_spec
 from mooring.spark.lent.lent_table import LentTable
 from mooring.spark.storage.pipeline_record import read_record
+from mooring.spark.storage.storage_root import identity_of
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,26 @@ class Neighbours:
         except InputError:  # somebody else's business
             return None
         storage = Path(root := note.read_text())
-        if not root or spec == self.spec or (record := read_record(storage)) is None:
+        if not root or spec == self.spec or not self._is_trusted(note, storage):
+            return None
+        known = read_if_there(DISK, note.with_name(MARK_NOTE))
+        if known is not None and known.decode().strip() != identity_of(storage):
+            return None  # what lies there now is not what that pipeline stored
+        if (record := read_record(storage)) is None:
             return None
         stored = {flow.dataset for flow in record.flows.values() if flow.kind in ("table", "materialized")}
         key = PipelineNames.of(spec).found(whole, stored)
         return None if key is None else LentTable(key, spec_file, storage)
+
+    def _is_trusted(self, *places: Path) -> bool:
+        """Whether they belong to this user, to root, or to whoever has this project: a note in a folder of
+        somebody else could name rows that nobody here has written.
+        """
+        trusted = {0, os.geteuid(), self.folder.stat().st_uid}
+        try:
+            return all(place.stat().st_uid in trusted for place in places)
+        except FileNotFoundError:
+            return False
 
 
 def _spec_of(work_folder: Path) -> Path | None:

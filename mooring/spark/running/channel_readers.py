@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
-from mooring.deployment.engine import Channel
+from mooring.deployment.channels import Channel
 from mooring.errors import EngineError, OvertakenError, described
 from mooring.spark.pipeline.layout import Layout
+from mooring.spark.storage import stream_logs
 from mooring.spark.storage.keep import results_reader
+from mooring.spark.storage.sink_numbers import skipped_by
+from mooring.spark.storage.syncing import Syncing
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,27 @@ class ChannelReaders:
         """The reader is gone for good; nothing more is kept for it."""
         if (reader := self._reader(channel)) is not None:
             self.layout.channels[channel.producer].forget(reader)
+
+    def sync_before_deleting(self, syncs_itself: Callable[[str], bool]) -> Syncing:
+        """From now on no channel deletes a file before what was made of it is on disk. `syncs_itself`:
+        whether a fragment runs at a site that syncs what Spark commits.
+        """
+        layout = self.layout
+
+        def log_of(fragment: str) -> Path | None:
+            if (channel := layout.channels.get(fragment)) is not None:
+                return channel.sink_log
+            sink = layout.sink_of(fragment)
+            return None if sink is None else sink.log
+
+        syncing = Syncing(layout.disk, layout.checkpoint, log_of, syncs_itself)
+        for name, channel in layout.channels.items():
+            channel.is_on_disk = partial(syncing.is_done, self.queries(self.users_of(name)))
+        return syncing
+
+    def queries(self, fragments: Iterable[str]) -> list[str]:
+        """Those that are streaming queries; views have no checkpoint."""
+        return [each for each in fragments if not self.layout.pipeline.is_view(each)]
 
     def users_of(self, channel: str) -> list[str]:
         """The fragment that writes a channel and those that read it."""
@@ -64,7 +91,17 @@ class ChannelReaders:
         return freed
 
     def unread(self, fragment: str) -> str:
-        """What a fragment that has read to its end has left in its channels; empty if nothing."""
+        """What a fragment that has read to its end has left in its channels, or what its sink has not taken
+        of its batches; empty if nothing.
+        """
+        if (sink := self.layout.sink_of(fragment)) is not None:
+            checkpoint = self.layout.checkpoint(fragment)
+            if (newest := skipped_by(sink, checkpoint)) is not None:
+                committed = stream_logs.last_committed_batch(checkpoint, self.layout.disk)
+                return (
+                    f"its batches end at {committed}, and the log of its sink {sink.log} at {newest}: the "
+                    "sink may have skipped some"
+                )
         found = []
         for writer in dict.fromkeys(self.layout.reads_of(fragment)):
             count, names = self.layout.channels[writer].waiting(fragment)

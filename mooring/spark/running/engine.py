@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mooring.deployment.channels import Channel
 from mooring.deployment.engine import (
     Amount,
-    Channel,
     FragmentReport,
     Measurement,
     MoveReport,
@@ -33,7 +33,6 @@ from mooring.spark.running.lifecycle import Lifecycle
 from mooring.spark.running.merging import Merging
 from mooring.spark.running.moving import Mover
 from mooring.spark.running.progress import Progress
-from mooring.spark.running.reader_outputs import ReaderOutputs
 from mooring.spark.running.roster import OpenSession, Roster
 from mooring.spark.running.run_meters import RunMeters
 from mooring.spark.running.site_clocks import SiteClocks
@@ -98,17 +97,19 @@ class SparkEngine:
         # What looks at checkpoints, or trims behind them, waits while a move carries one into a fresh folder.
         self._fencing = threading.Lock()
         self._mover = Mover(replace(self._lifecycle, calls=self._move_calls, fencing=self._fencing))
-        self._health = Health(layout, sites, self.calls, self.roster, chosen.to_the_end)
+        self._health = Health(layout, sites, self.calls, self.roster, clocks, chosen.to_the_end)
         self._channels = ChannelReaders(layout)
-        if layout.project.settings.durability != FAST:
-            outputs = ReaderOutputs(layout, lambda: all(site.durable for site in sites.values()))
-            for each in layout.channels.values():
-                each.secure = outputs.secure
+        fast = layout.project.settings.durability == FAST
+        self._syncing = None if fast else self._channels.sync_before_deleting(self._syncs_itself)
         self._merging = Merging(layout.channels, layout.disk)
         self._meters = RunMeters(
             layout, sites, queries, self.roster, self.progress.meters, time.time(), clocks
         )
         self._seen: Snapshot | None = None
+
+    def _syncs_itself(self, fragment: str) -> bool:
+        site = self.roster.homes().get(fragment)
+        return site is not None and site in self.sites and self.sites[site].durable
 
     # Starting, stopping, moving
 
@@ -185,6 +186,8 @@ class SparkEngine:
     def trim(self) -> int:
         with self._fencing:
             try:
+                if self._syncing is not None:  # or Spark retires the last batch that is on disk
+                    self._syncing.is_done(self._channels.queries(self.layout.fragments))
                 return self._channels.trim()
             finally:
                 self._merging.step()

@@ -10,9 +10,10 @@ from __future__ import annotations
 import functools
 import math
 import re
+import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from mooring.deployment.engine import LOOK_S
 from mooring.deployment.fragments import Fragment
+from mooring.disk import is_file
 from mooring.errors import EngineError, InputError, MooringError
 from mooring.spark.connectors.formats import remedy_for
 from mooring.spark.defining.running_session import active_session
@@ -36,7 +38,7 @@ from mooring.spark.running.sink_beginning import later_beginning
 from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.checkpoints.fragment_note import read_fragment_note, write_fragment_note
-from mooring.spark.storage.checkpoints.later_beginning import LaterBeginning
+from mooring.spark.storage.checkpoints.later_beginning import LaterBeginning, name_query
 from mooring.spark.storage.checkpoints.state_store import choose_store
 from mooring.spark.storage.fencing import drop_unfinished, take_epoch
 from mooring.spark.storage.merges import MAX_FILE_AGE_S
@@ -68,6 +70,8 @@ class RunningFragment:
     session: SparkSession
     session_id: str
     query: RunningQuery
+    since_s: float = field(default_factory=time.monotonic)
+    """Before it was started, by the monotonic clock."""
 
 
 @dataclass
@@ -102,7 +106,8 @@ class PreparedFragment:
         """From now on no query of the fragment that was started before commits anything."""
         try:
             check_checkpoint(self.layout, self.fragment, accept_edits=self.accept_edits)
-            self._checkpoint = fence(self.layout, self.fragment.name, self.beginning)
+            is_query = self.starter is None
+            self._checkpoint = fence(self.layout, self.fragment.name, self.beginning, named=is_query)
             # After the fence: a note without a checkpoint means that one was lost.
             name = self.fragment.name
             for writer in self.layout.reads_of(name):
@@ -117,14 +122,14 @@ class PreparedFragment:
     def launch(self) -> RunningFragment:
         """Start the query, after the fence."""
         assert self._checkpoint is not None, "launched before the fence"
-        name = self.fragment.name
+        name, since_s = self.fragment.name, time.monotonic()
         try:
             with active_session(self.session):
                 query = (self.starter or _streaming_query)(self, self._checkpoint)
         except Exception as failure:
             self.discard()
             raise flow_failure(self.layout, name, self.site, failure) from failure
-        return RunningFragment(name, self.site, self.session, self.session_id, query)
+        return RunningFragment(name, self.site, self.session, self.session_id, query, since_s)
 
     def discard(self) -> None:
         self.closed = close_session(self.session)
@@ -210,13 +215,20 @@ def analysed_frame(
     return frame
 
 
-def fence(layout: Layout, fragment: str, beginning: LaterBeginning | None = None) -> Path:
+def fence(
+    layout: Layout, fragment: str, beginning: LaterBeginning | None = None, *, named: bool = False
+) -> Path:
     """From now on no query of the fragment that was started before commits anything; returns the checkpoint
-    for the next one. One without a batch begins as `beginning` says.
+    for the next one. One without a batch begins as `beginning` says; `named`: with the id of its query, which
+    Spark would not sync.
     """
 
     def begin(checkpoint: Path) -> None:
-        if beginning is not None and stream_logs.last_batch(checkpoint / "offsets", layout.disk) < 0:
+        if stream_logs.last_batch(checkpoint / "offsets", layout.disk) >= 0:
+            return
+        if named and not is_file(layout.disk, checkpoint / "metadata"):
+            name_query(checkpoint, layout.disk)
+        if beginning is not None:
             beginning.write(checkpoint, layout.disk)
 
     checkpoint = take_epoch(layout.checkpoints(fragment), layout.disk, begin)

@@ -12,6 +12,7 @@ from mooring.spark.pipeline.cut_changes import interrupted
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.running.fragment_query import RunningFragment, flow_failure
 from mooring.spark.running.roster import Roster
+from mooring.spark.running.site_clocks import SiteClocks
 from mooring.spark.sites.endpoint import first_line, site_lost
 from mooring.spark.sites.site_calls import SiteCalls
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
@@ -26,11 +27,13 @@ class Health:
     sites: SiteHandles
     calls: SiteCalls
     roster: Roster
+    clocks: SiteClocks
     to_the_end: bool = False
     """Fragments end by themselves once they have read what there is."""
 
     def dead_sites(self) -> list[Trouble]:
         """Sites whose process has ended: asks none of them, so it may be called often."""
+        self.clocks.look()  # here, since nothing is called as often
         return [
             Trouble(name, None, SiteLostError(f"the site {name!r} ended by itself", remedy=f"see {log}"))
             for name, site in self.sites.items()
@@ -77,7 +80,23 @@ class Health:
             )
         if over and not (self.to_the_end and not interrupted(self.layout, name)):
             return Trouble(site, name, EngineError(f"the fragment {name!r} at {site!r} ended by itself"))
-        return None
+        return self._asleep(fragment)
+
+    def _asleep(self, fragment: RunningFragment) -> Trouble | None:
+        """Spark reckons the time of a query's next trigger by the wall clock, and sleeps until then. A query
+        that saw a clock ahead by a month sleeps for a month once it is set right, and says nothing.
+        """
+        by_s = self.clocks.set_back_s(fragment.site, fragment.since_s)
+        if not by_s or self.to_the_end or self.layout.pipeline.is_view(fragment.name):
+            return None
+        return Trouble(
+            fragment.site,
+            fragment.name,
+            EngineError(
+                f"the clock of {fragment.site!r} was set back by {by_s:.0f} s, and the query of "
+                f"{fragment.name!r} might make no batch for as long"
+            ),
+        )
 
     def _full_disk(self, name: str) -> EngineError | None:
         """Spark says of many failures only that a task failed; that the disk is full is easy to see."""

@@ -112,11 +112,15 @@ class FragmentMeter:
                 last = batch.number
                 self.fresh.append(batch)
         for batch in self.fresh:
+            if self.batches and batch.begin_s < self.batches[-1].begin_s:
+                # Its clock was set back: no span from one of these to a later one is known.
+                self.batches, self.idle_s = [], float("-inf")
+            self.batches.append(batch)
             self.rows_in += batch.rows_in
             self.rows_out += batch.rows_out
             self.count += 1
             self.busy_s += batch.end_s - batch.begin_s
-        self.batches = (self.batches + self.fresh)[-_KEPT:]
+        self.batches = self.batches[-_KEPT:]
         if odd:
             raise odd[0]
 

@@ -54,6 +54,9 @@ class Progress:
             with self._lock:
                 meter = self._meters.setdefault(running.name, FragmentMeter())
                 meter.take(news, self._clocks.ahead_s(running.site))
+                for batch in meter.fresh:
+                    there_s = batch.begin_s + self._clocks.ahead_s(running.site)
+                    self._clocks.reported(running.site, there_s, running.since_s)
         except Exception as failure:
             self._odd[running.name] = f"a progress report cannot be read: {described(failure)}"
         else:

@@ -27,6 +27,10 @@ ASK_S = 60.0
 _NOW = "SELECT unix_micros(current_timestamp())"
 _MARGIN_S = 0.5
 """A file's time may be as far from the batch that wrote it: file systems round."""
+LEAST_STEP_S = 10.0
+"""A clock that was set back by less keeps a query waiting no longer than that."""
+OURS = ""
+"""In the place of a site: this machine's clock, by which embedded sites go too."""
 _LEAST_S = 0.1
 """A file system's clock that is nearer to ours is ours: kernels stamp files by a coarse one."""
 
@@ -38,6 +42,38 @@ class SiteClocks:
         self._storage_ahead_s, self._storage_asked_s = 0.0, -ASK_S
         self._ahead_s: dict[str, float] = {}
         self._asked_s: dict[str, float] = {}
+        self._least_ahead_s: dict[str, float] = {}
+        """Of each clock: ahead of the monotonic one by as much at least, since it was last set back."""
+        self._set_back: dict[str, tuple[float, float]] = {}
+        """When (monotonic) that was noticed, and by how much."""
+
+    def look(self) -> None:
+        """At our own clock; often, so that one that is ahead for a moment does not go unnoticed."""
+        self._seen(OURS, time.time())
+
+    def reported(self, site: str, there_s: float, since_s: float) -> None:
+        """A batch began at this time of the site's clock, before now; its query started at `since_s`."""
+        clock = self._clock_of(site)
+        if since_s > self._set_back.get(clock, (since_s - 1, 0.0))[0]:  # or it may be of before that
+            self._seen(clock, there_s, late=True)
+
+    def set_back_s(self, site: str, since_s: float) -> float:
+        """By how much the site's clock was set back after a (monotonic) moment; 0 if it was not."""
+        at_s, by_s = self._set_back.get(self._clock_of(site), (since_s, 0.0))
+        return by_s if at_s > since_s else 0.0
+
+    def _clock_of(self, site: str) -> str:
+        return site if self._sites[site].embedded is None else OURS
+
+    def _seen(self, clock: str, there_s: float, *, late: bool = False) -> None:
+        """`late`: it said so some time ago."""
+        now_s = time.monotonic()
+        ahead_s = there_s - now_s
+        before_s = self._least_ahead_s.get(clock, ahead_s)
+        if not late and before_s - ahead_s > LEAST_STEP_S:
+            self._set_back[clock] = (now_s, before_s - ahead_s)
+            before_s = ahead_s
+        self._least_ahead_s[clock] = max(before_s, ahead_s)
 
     def ahead_s(self, site: str) -> float:
         """By how much the site's clock is ahead of ours; 0 where it is not known to differ."""
@@ -73,6 +109,7 @@ class SiteClocks:
             before_s = time.time()
             there_s = int(session.sql(_NOW).collect()[0][0]) / 1e6
             self._ahead_s[site] = clock_ahead_s(before_s, there_s, time.time())
+            self._seen(site, there_s)
 
 
 def clock_ahead_s(before_s: float, there_s: float, after_s: float) -> float:

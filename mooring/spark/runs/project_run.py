@@ -36,6 +36,7 @@ from mooring.spark.pipeline.streams_used import unnamed_sinks
 from mooring.spark.running.draining import drain
 from mooring.spark.running.engine import EngineOptions, SparkEngine
 from mooring.spark.running.roster import OpenSession
+from mooring.spark.runs.falling_back import falling_back
 from mooring.spark.runs.holding import Hold, HoldOptions, held_project
 from mooring.spark.runs.known_root import KnownRoot
 from mooring.spark.runs.left_sessions import LeftSessions
@@ -69,6 +70,8 @@ class PreparedRun:
     ended_leftovers: list[str]
     edits: ProjectEdits
     """What was edited since the last run, and is carried out before anything starts."""
+    gone_back: list[str] = field(default_factory=list)
+    """Fragments whose newest batches were damaged and are computed again, in words."""
     joining: list[str] = field(default_factory=list)
     """Sites that are kept empty and not up yet."""
     unregistered: list[str] = field(default_factory=list)
@@ -187,9 +190,13 @@ def _prepared(
         forget_everything(project, hold.owned)
     check_storage(project, sites)
     layout = replace(read_layout(project, next(iter(sites.values()))), owner=hold.owned)
-    edits = project_edits(finish(layout, layout.before), accepted)
+    layout = finish(layout, layout.before)
+    gone_back = falling_back(project, layout.before, hold.owned).fall_back()
+    edits = project_edits(layout, accepted)
     problem = problem_of(edits.layout)
-    prepared = PreparedRun(project, sites, edits.layout, problem, files, hold, sessions, ended, edits)
+    prepared = PreparedRun(
+        project, sites, edits.layout, problem, files, hold, sessions, ended, edits, gone_back
+    )
     for site in joining:
         prepared.bring_up(project, site)
         prepared.joining.append(site.name)

@@ -19,9 +19,10 @@ from mooring.disk import is_folder
 from mooring.errors import EngineError
 from mooring.spark.pipeline.cut_changes import CutChange, interrupted, unread
 from mooring.spark.pipeline.layout import Layout
-from mooring.spark.pipeline.project import Project
+from mooring.spark.pipeline.project import FAST, Project
 from mooring.spark.pipeline.project_edits import ProjectEdits
 from mooring.spark.running.fragment_query import fence
+from mooring.spark.runs.falling_back import falling_back
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.checkpoints.checkpoint_parts import begin_sink_log, make_part
@@ -37,6 +38,7 @@ from mooring.spark.storage.pipeline_record import (
     write_record,
 )
 from mooring.spark.storage.sink_numbers import given_up, remember
+from mooring.spark.storage.syncing import Syncing
 
 Drain = Callable[[CutChange], None]
 """Runs a fragment of the old cut to the end of its input."""
@@ -126,9 +128,13 @@ def write_anew(layout: Layout, fragments: Collection[str]) -> None:
 def remember_sinks(
     project: Project, record: PipelineRecord | None, fragments: Collection[str], owned: OwnedFolder
 ) -> None:
-    """Before the checkpoints of fragments are given up: which batches their sinks have."""
+    """Before fragments are given up: what was made of their rows is on disk, and it is known which batches
+    their sinks have.
+    """
     if record is None:
         return
+    if project.settings.durability != FAST:
+        _sync_made(project, record, fragments, owned)
     base, gone = Path(record.run_from) if record.run_from else project.run_from, []
     for name in fragments:
         flow = record.flows.get(name)
@@ -139,6 +145,19 @@ def remember_sinks(
             checkpoint = current_epoch(owned.checkpoints / file_name(name), owned.disk)
             gone.append(given_up(name, replace(sink, disk=owned.disk), checkpoint))
     remember(project.settings.storage, gone, owned)
+
+
+def _sync_made(
+    project: Project, record: PipelineRecord, fragments: Collection[str], owned: OwnedFolder
+) -> None:
+    """By these fragments, and by those that read them, at whichever sites."""
+    before = falling_back(project, record, owned)
+    syncing = Syncing(owned.disk, before.checkpoint, before.log, lambda fragment: False)
+    for name, reads in record.reads.items():
+        if name in fragments or set(reads) & set(fragments):
+            with contextlib.suppress(EngineError):  # a damaged log may be why it is given up
+                while not syncing.is_done([name]):
+                    pass
 
 
 def _put_in_place(layout: Layout, record: PipelineRecord, name: str, carried: Carried) -> None:

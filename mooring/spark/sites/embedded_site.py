@@ -386,6 +386,9 @@ def site_settings(name: str, threads: int, scratch: Path) -> dict[str, str]:
         "spark.sql.streaming.fileSink.log.cleanupDelay": "30s",
         "spark.sql.streaming.fileSource.log.cleanupDelay": "30s",
         "spark.sql.streaming.stateStore.maintenanceInterval": "30s",
+        # Its one executor is in the same process. After a clock that jumped ahead by two minutes Spark would
+        # take it for lost, and end the server ten minutes later.
+        "spark.storage.blockManagerHeartbeatTimeoutMs": "36500d",
         # A full collection (about 0.1 s) each minute: without it the heap fills up to its limit and stays.
         "spark.cleaner.periodicGC.interval": "60s",
         **{name: str(_KEPT_FOR_NO_PAGE) for name in _HISTORIES},

@@ -20,15 +20,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os.path
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from mooring.checksum import checked, with_sum
 from mooring.deployment.channel_log import ChannelLog, ChannelState, Trimmed
-from mooring.disk import is_folder, is_link
+from mooring.disk import is_file, is_folder, is_link
 from mooring.errors import EngineError
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.ages import Ages
@@ -40,6 +41,8 @@ from mooring.spark.storage.merges import MergePlan, Merges
 from mooring.spark.storage.owned_folder import OwnedFolder
 
 _SINK_LOG = "_spark_metadata"
+_REACHED = "reached"
+"""Of the channel's note: how far its writer and readers were when files were last deleted."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,9 @@ class FileChannel(ChannelLog):
         self.merges.now_s = self.ages.now_s
         self._entries_when_planned = 0
         self.holds = Holds()
-        self.secure: Callable[[str], None] = lambda reader: None
-        """Called with each reader before files go that it has committed: what it made of them must last."""
+        self.is_on_disk: Callable[[], bool] = lambda: True
+        """Called before files are deleted: whether all that was made of them is on disk. If not, they stay
+        until the next time (see syncing.py)."""
 
     @property
     def sink_log(self) -> Path:
@@ -211,6 +215,8 @@ class FileChannel(ChannelLog):
         self._finish(note)
         # Only files that were merged before any hold was taken, so that nobody reads them by it.
         if merged := self.merges.outlived(note, self.holds.longest_s):
+            if not self.is_on_disk():
+                return Trimmed(0, 0)  # the note is as it was
             self._delete(note, merged)
         if self.merges.under_way(note):
             return Trimmed(0, 0)  # what is trimmed must not come back under its older names
@@ -219,9 +225,9 @@ class FileChannel(ChannelLog):
         doomed = self._stored_until(note, upto) if upto > state.start else []
         for entry in doomed:
             self._refuse_outside(entry.path)
+        if doomed and not self.is_on_disk():
+            doomed = []
         if doomed:
-            for reader in note["readers"]:
-                self.secure(reader)
             note["start"] += sum(entry.items for entry in doomed)
             if self._keep.age_s is not None:
                 aged = note.setdefault("aged", {"items": 0, "bytes": 0})
@@ -379,8 +385,48 @@ class FileChannel(ChannelLog):
     def _delete(self, note: dict[str, Any], files: Sequence[Path]) -> None:
         """With their entries in all logs, and resumed after a crash: the note names them beforehand."""
         note["trimming"] = [str(path) for path in files]
+        using = [self.name, *(reader for reader in note["readers"] if reader != self._results)]
+        reached = {fragment: self._reached(fragment) for fragment in using}
+        note[_REACHED] = {fragment: found for fragment, found in reached.items() if found is not None}
         self._write_note(note)
         self._finish(note)
+
+    def _reached(self, fragment: str) -> list[Any] | None:
+        """The query of the writer or a reader, and its last batch: written into the log, or committed."""
+        checkpoint = self._checkpoint_of(fragment)
+        if fragment == self.name:
+            batch = None if (last := stream_logs.last_batch(self.sink_log, self._disk)) < 0 else last
+        else:
+            batch = stream_logs.last_committed_batch(checkpoint, self._disk)
+        return None if batch is None else [stream_logs.query_id(checkpoint, self._disk), batch]
+
+    def least_batch(self, fragment: str) -> int:
+        """The batch that the writer or a reader must not go back behind: what was written or read up to there
+        may be deleted. -1 if all of it is there.
+        """
+        note, found = self._note(), self._reached(fragment)
+        if found is None:
+            return -1
+        if (deleted := note.get(_REACHED)) is None:  # as of an earlier Mooring
+            return -1 if note["start"] <= note["readers"].get(fragment, 0) else int(found[1])
+        query, batch = deleted.get(fragment, (None, -1))
+        return int(batch) if query in (found[0], None) else -1
+
+    def taken_in(self, named: Collection[Path]) -> dict[str, Path]:
+        """Readers that have taken in a file that is there, and that the log does not name any more -> the
+        file. `named`: what its whole part names.
+        """
+        note, found = self._note(), dict[str, Path]()
+        replaced = self.merges.replaced(note)
+        known = {*named, *_gone(note)}
+        for reader in note["readers"]:
+            sources = self._checkpoint_of(reader) / "sources"
+            for source in self._disk.list(sources):
+                for entry in stream_logs.whole_entries(sources / source, self._disk):
+                    own = entry.path.parent in (self.folder, self.link) and entry.path not in known
+                    if own and entry.path.name not in replaced and is_file(self._disk, entry.path):
+                        found[reader] = entry.path
+        return found
 
     def _refuse_outside(self, path: Path) -> None:
         """Only files of this channel are ever deleted, whatever logs and notes say, wherever links lead."""
@@ -415,7 +461,9 @@ class FileChannel(ChannelLog):
 
     def _note(self) -> dict[str, Any]:
         try:
-            note: dict[str, Any] = json.loads(self._disk.read(self._note_file).data)
+            note: dict[str, Any] = json.loads(checked(self._disk.read(self._note_file).data))
+            if not isinstance(note, dict):
+                raise ValueError("it is no JSON object")
         except FileNotFoundError:
             raise EngineError(f"the channel {self.name} has no {self._note_file}") from None
         except (OSError, ValueError) as damage:
@@ -427,7 +475,7 @@ class FileChannel(ChannelLog):
 
     def _write_note(self, note: dict[str, Any]) -> None:
         """On disk when this returns: it names what is trimmed before that is deleted."""
-        self._disk.replace(self._note_file, json.dumps(note).encode())
+        self._disk.replace(self._note_file, with_sum(json.dumps(note).encode()))
 
 
 def _gone(note: dict[str, Any]) -> set[Path]:

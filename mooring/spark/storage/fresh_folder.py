@@ -54,8 +54,10 @@ def carry_into(
 
 
 def in_order(folder: Path, disk: Disk = DISK) -> list[DiskEntry]:
-    """Files before folders: RocksDB's list of a version is written after the files that it lists."""
-    found = [disk.look(folder / name, follow=False) for name in disk.list(folder)]
+    """Files before folders: RocksDB's list of a version is written after the files that it lists. What this
+    machine remembers of the folder does not count: what is left out is lost with the old folder.
+    """
+    found = [disk.look(folder / name, follow=False) for name in disk.list(folder, current=True)]
     return sorted(
         (entry for entry in found if entry is not None),
         key=lambda entry: (entry.kind == "folder", _WRITTEN_LAST.get(entry.name, _OTHERS), entry.name),

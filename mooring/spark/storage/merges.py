@@ -30,6 +30,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from mooring.checksum import checked, with_sum
 from mooring.disk import is_file
 from mooring.errors import EngineError
 from mooring.spark.storage.merged_name import MergedName, read_name
@@ -207,7 +208,7 @@ class Merges:
             "files": [str(entry.path) for entry in files],
         }
         self._disk.make_folder(self._lists, exist_ok=True)
-        self._disk.replace(self._list(merge), json.dumps(content).encode())
+        self._disk.replace(self._list(merge), with_sum(json.dumps(content).encode()))
         note.setdefault("merges", []).append({**merge, "at": None, "due_s": None})
         self._write_note(note)
         self.settle(note)
@@ -321,7 +322,7 @@ class Merges:
     def _listed(self, merge: dict[str, Any]) -> dict[str, Any]:
         """Names of files that are moved or removed are such as only merges have, whatever a list says."""
         try:
-            listed: dict[str, Any] = json.loads(self._disk.read(self._list(merge)).data)
+            listed: dict[str, Any] = json.loads(checked(self._disk.read(self._list(merge)).data))
             if not _HIDDEN.fullmatch(listed["hidden"]) or read_name(merge["into"]) is None:
                 raise ValueError("it names files that no merge made")
         except (OSError, ValueError, KeyError, TypeError) as damage:

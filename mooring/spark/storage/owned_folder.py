@@ -70,6 +70,12 @@ class OwnedFolder:
             return
         self.disk.delete(away)
 
+    def set_aside(self, path: Path, new: Path) -> None:
+        """Give a file another name."""
+        away = self._hidden()
+        self.disk.move(path, away)
+        self.disk.move(away, new)
+
     def make_folder(self, path: Path) -> None:
         """Also those above it; nothing if it is there."""
         if is_folder(self.disk, path):

@@ -19,10 +19,11 @@ from typing import Literal
 
 import msgspec
 
+from mooring.checksum import DamagedError, checked, with_sum
 from mooring.disk import DISK, Disk
 from mooring.errors import EngineError
 from mooring.spark.storage.owned_folder import OwnedFolder
-from mooring.spark.storage.storage_root import stamp_format
+from mooring.spark.storage.storage_root import identity_of, stamp_format
 
 RECORD_FILE_NAME = "pipeline.json"
 
@@ -105,13 +106,16 @@ NOTHING_RECORDED = PipelineRecord()
 
 
 def read_record(root: Path, disk: Disk = DISK) -> PipelineRecord | None:
-    """What the last run over the storage root wrote down; None where none did."""
+    """What the last run over the storage root wrote down; None where none did. Refuses what a newer Mooring
+    wrote.
+    """
+    identity_of(root, disk)
     file = root / RECORD_FILE_NAME
     try:
-        return msgspec.json.decode(disk.read(file).data, type=PipelineRecord)
+        return msgspec.json.decode(checked(disk.read(file).data), type=PipelineRecord)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError) as damage:
+    except (OSError, msgspec.DecodeError, DamagedError) as damage:
         raise EngineError(
             f"{file} cannot be read: {damage}",
             remedy="put it back from a copy, or start the pipeline over with --fresh",
@@ -122,7 +126,7 @@ def write_record(root: Path, record: PipelineRecord, owned: OwnedFolder) -> None
     """On disk when this returns, and the storage is of the present format from then on."""
     try:
         content = msgspec.json.format(msgspec.json.encode(record), indent=1)
-        owned.replace(root / RECORD_FILE_NAME, content + b"\n", on_disk=True)
+        owned.replace(root / RECORD_FILE_NAME, with_sum(content) + b"\n", on_disk=True)
         stamp_format(root, partial(owned.replace, on_disk=True), owned.disk)
     except OSError as failure:
         raise EngineError(

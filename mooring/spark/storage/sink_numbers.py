@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from mooring.checksum import DamagedError, checked, with_sum
 from mooring.disk import DISK, Disk, is_folder, read_if_there
 from mooring.errors import EngineError
 from mooring.spark.connectors.formats import counts_batches, is_of_files
@@ -52,7 +53,7 @@ class SinkPlace:
     @property
     def newest(self) -> int | None:
         """The newest number in the log, -1 if there is none; None where it cannot be read from here."""
-        return None if self.log is None else stream_logs.last_batch(self.log, self.disk)
+        return None if self.log is None else stream_logs.last_batch(self.log, self.disk, current=True)
 
     @property
     def key(self) -> str:
@@ -87,7 +88,7 @@ class GivenUp:
 
 def given_up(writer: str, sink: SinkPlace, checkpoint: Path) -> GivenUp:
     parts = (checkpoint / part for part in ("offsets", "commits"))
-    planned, committed = (stream_logs.last_batch(part, sink.disk) for part in parts)
+    planned, committed = (stream_logs.last_batch(part, sink.disk, current=True) for part in parts)
     return GivenUp(writer, sink, planned, committed)
 
 
@@ -111,15 +112,15 @@ def remember(root: Path, checkpoints: Iterable[GivenUp], owned: OwnedFolder) -> 
         now[gone.sink.key] = max(gone.planned, now.get(gone.sink.key, -1))
     if now != before:
         content = msgspec.json.format(msgspec.json.encode(now), indent=1)
-        owned.replace(root / NUMBERS_FILE_NAME, content + b"\n", on_disk=True)
+        owned.replace(root / NUMBERS_FILE_NAME, with_sum(content) + b"\n", on_disk=True)
 
 
 def remembered(root: Path, disk: Disk = DISK) -> Mapping[str, int]:
     file = root / NUMBERS_FILE_NAME
     try:
         content = read_if_there(disk, file)
-        return {} if content is None else msgspec.json.decode(content, type=dict[str, int])
-    except (OSError, msgspec.DecodeError) as damage:
+        return {} if content is None else msgspec.json.decode(checked(content), type=dict[str, int])
+    except (OSError, msgspec.DecodeError, DamagedError) as damage:
         raise EngineError(
             f"{file} cannot be read: {damage}",
             remedy="put it back from a copy; without it, sinks may skip the first batches that they get",
@@ -137,5 +138,14 @@ def ahead_of(sink: SinkPlace, checkpoint: Path) -> int | None:
     Spark would skip those up to there. None if all is well, or the log cannot be read from here.
     """
     newest = sink.newest  # first: the writer may go on meanwhile, and plans before it writes
-    planned = stream_logs.last_batch(checkpoint / "offsets", sink.disk)
+    planned = stream_logs.last_batch(checkpoint / "offsets", sink.disk, current=True)
     return newest if newest is not None and 0 <= planned < newest else None
+
+
+def skipped_by(sink: SinkPlace, checkpoint: Path) -> int | None:
+    """The newest number in a sink's log, where its writer has ended and has committed up to another one. None
+    if they agree, or that cannot be told: the log lies elsewhere, or somebody removed it.
+    """
+    newest = None if sink.newest == -1 else sink.newest
+    committed = stream_logs.last_batch(checkpoint / "commits", sink.disk)
+    return newest if newest is not None and newest != committed else None

@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from mooring.checksum import checked, with_sum
 from mooring.disk import DISK, Disk, is_file, is_folder
 from mooring.errors import EngineError, InputError
 from mooring.spark.sites.endpoint import first_line
@@ -54,7 +55,7 @@ class StorageRoot:
             self.disk.make_folder(self.folder, parents=True, exist_ok=True)
             if _read_mark(self.folder, self.disk) is None:
                 mark = {"name": _new_name(), "viewfs": False, "format": _unmarked(self.folder, self.disk)}
-                self.disk.replace(self.folder / MARK, json.dumps(mark).encode())
+                self.disk.replace(self.folder / MARK, _mark(mark))
         except OSError as failure:
             raise EngineError(f"the storage root {self.folder} cannot be made: {failure}") from failure
 
@@ -70,7 +71,7 @@ class StorageRoot:
                     field="storage.sites",
                     remedy="take the site paths away, or start the pipeline over with --fresh",
                 )
-            self.disk.replace(self.folder / MARK, json.dumps({**mark, "viewfs": True}).encode())
+            self.disk.replace(self.folder / MARK, _mark({**mark, "viewfs": True}))
 
     def address(self, path: Path) -> str:
         """What sites call a path under the root."""
@@ -139,7 +140,7 @@ def _root_above(log: Path, disk: Disk) -> Path:
 
 def _read_mark(root: Path, disk: Disk) -> dict[str, object] | None:
     try:
-        mark: dict[str, object] = json.loads(disk.read(root / MARK).data)
+        mark: dict[str, object] = json.loads(checked(disk.read(root / MARK).data))
         found = mark.get("format", 1)
         if not (isinstance(mark["name"], str) and isinstance(mark["viewfs"], bool)):
             raise ValueError("no name of the storage")
@@ -159,6 +160,10 @@ def _read_mark(root: Path, disk: Disk) -> dict[str, object] | None:
             remedy="run the project with that one, or give it another `storage`",
         )
     return mark
+
+
+def _mark(says: Mapping[str, object]) -> bytes:
+    return with_sum(json.dumps(says).encode())
 
 
 def _new_name() -> str:
@@ -181,11 +186,11 @@ def format_of(root: Path, disk: Disk = DISK) -> int:
     return _unmarked(root, disk) if mark is None else int(str(mark["format"]))
 
 
-def stamp_format(root: Path, replace: Callable[[Path, str], None], disk: Disk = DISK) -> None:
+def stamp_format(root: Path, replace: Callable[[Path, bytes], None], disk: Disk = DISK) -> None:
     """The storage is of the present format from now on."""
     mark = _read_mark(root, disk)
     if mark is not None and mark["format"] != FORMAT:
-        replace(root / MARK, json.dumps({**mark, "format": FORMAT}))
+        replace(root / MARK, _mark({**mark, "format": FORMAT}))
 
 
 def _unmarked(root: Path, disk: Disk) -> int:
@@ -206,7 +211,7 @@ def _too_old(root: Path) -> InputError:
     )
 
 
-def renew_mark(root: Path, replace: Callable[[Path, str], None], disk: Disk = DISK) -> None:
+def renew_mark(root: Path, replace: Callable[[Path, bytes], None], disk: Disk = DISK) -> None:
     """The root stays the same one, and its mark forgets how sites called what it held: they call it by
     another name from now on.
     """
@@ -215,4 +220,4 @@ def renew_mark(root: Path, replace: Callable[[Path, str], None], disk: Disk = DI
     mark = {"name": _new_name(), "viewfs": False, "format": FORMAT}
     if (identity := identity_of(root, disk)) is not None:
         mark["id"] = identity
-    replace(root / MARK, json.dumps(mark))
+    replace(root / MARK, _mark(mark))

@@ -10,6 +10,7 @@ compaction or at a restart, a written file never changes, and we replace it in o
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -122,10 +123,10 @@ def committed_source_batches(checkpoint: Path, disk: Disk = DISK) -> list[int | 
         raise EngineError(
             f"{checkpoint / 'offsets' / str(committed)} is empty or cut short", remedy=_FROM_A_COPY
         )
-    return [_log_offset(line) for line in lines[2:]]
+    return [log_offset(line) for line in lines[2:]]
 
 
-def _log_offset(line: str) -> int | None:
+def log_offset(line: str) -> int | None:
     """Of one source in an offsets file."""
     if line.strip() == _NOTHING_READ:
         return -1
@@ -138,6 +139,23 @@ def _log_offset(line: str) -> int | None:
 
 def last_committed_batch(checkpoint: Path, disk: Disk = DISK) -> int | None:
     return _last_number(checkpoint / "commits", disk)
+
+
+def query_id(checkpoint: Path, disk: Disk = DISK) -> str | None:
+    """By which Spark knows the query of a checkpoint; None if that cannot be told."""
+    try:
+        return str(json.loads(disk.read(checkpoint / "metadata").data)["id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def whole_entries(log: Path, disk: Disk = DISK, *, but: Collection[str] = ()) -> Iterator[LogEntry]:
+    """Of every file of a log that is whole, superseded ones included; `but` those."""
+    for name in disk.list(log):
+        if _NUMBERED.fullmatch(name) and name not in but:
+            with contextlib.suppress(EngineError):
+                for line in read_lines(log / name, disk):
+                    yield entry_of(line, log, disk)
 
 
 def recorded_settings(checkpoint: Path, disk: Disk = DISK) -> dict[str, str]:
@@ -153,9 +171,9 @@ def recorded_settings(checkpoint: Path, disk: Disk = DISK) -> dict[str, str]:
     return {str(name): str(value) for name, value in (settings or {}).items()}
 
 
-def last_batch(log: Path, disk: Disk = DISK) -> int:
-    """Number of the newest file of a log; -1 if it has none."""
-    number = _last_number(log, disk)
+def last_batch(log: Path, disk: Disk = DISK, *, current: bool = False) -> int:
+    """Number of the newest file of a log; -1 if it has none. `current`: whatever this machine remembers."""
+    number = _last_number(log, disk, current=current)
     return -1 if number is None else number
 
 
@@ -326,16 +344,18 @@ def _newest_entry(log: Path, disk: Disk) -> Path | None:
     return None
 
 
-def live_files(log: Path, disk: Disk = DISK) -> list[tuple[int, Path]]:
-    """The newest compacted file and what came after it, in order; older ones only repeat."""
+def live_files(log: Path, disk: Disk = DISK, *, current: bool = False) -> list[tuple[int, Path]]:
+    """The newest compacted file and what came after it, in order; older ones only repeat. `current`: whatever
+    this machine remembers.
+    """
     found = []
-    for name in disk.list(log):
+    for name in disk.list(log, current=current):
         if (match := _NUMBERED.fullmatch(name)) is not None:
             found.append((int(match[1]), match[2] is not None, log / name))
     first = max((number for number, compact, _ in found if compact), default=-1)
     return sorted((number, path) for number, _, path in found if number >= first)
 
 
-def _last_number(folder: Path, disk: Disk) -> int | None:
-    found = (_NUMBERED.fullmatch(name) for name in disk.list(folder))
+def _last_number(folder: Path, disk: Disk, *, current: bool = False) -> int | None:
+    found = (_NUMBERED.fullmatch(name) for name in disk.list(folder, current=current))
     return max((int(match[1]) for match in found if match), default=None)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from mooring.checksum import DamagedError, checked, with_sum
 from mooring.spark.storage.file_rows import rows_in
 from mooring.whole_files import write_whole
 
@@ -54,15 +55,15 @@ def make_manifest(
         tuple(rows),
     )
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, msgspec.json.encode(made))
+    write_whole(file, with_sum(msgspec.json.encode(made)))
     return made
 
 
 def _known_rows(file: Path) -> dict[str, int | None]:
     """From the manifest that was there before; a file never changes."""
     try:
-        before = msgspec.json.decode(file.read_bytes(), type=Manifest)
-    except (OSError, msgspec.DecodeError):
+        before = msgspec.json.decode(checked(file.read_bytes()), type=Manifest)
+    except (OSError, msgspec.DecodeError, DamagedError):
         return {}
     return dict(zip(before.files, before.file_rows, strict=False))
 

@@ -9,8 +9,10 @@ its versions. Nothing that exists is ever replaced, unless this storage register
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
@@ -40,8 +42,8 @@ def register_tables(layout: Layout, site: str, session: SparkSession) -> list[st
         if not stored and dataset not in layout.views:
             continue
         try:
-            for statement, name in _statements(layout, dataset, columns):
-                _carry_out(session, statement, name, str(layout.root))
+            for registered in _registered(layout, dataset, columns):
+                _carry_out(session, registered, str(layout.root))
         except (_Taken, PySparkException) as failure:
             why = failure if isinstance(failure, _Taken) else first_line(failure)
             said.append(f"{dataset} is not registered at {site}: {why}")
@@ -52,24 +54,49 @@ class _Taken(Exception):
     """There is something of that name already."""
 
 
-def _statements(layout: Layout, dataset: str, columns: StructType) -> Iterator[tuple[str, str]]:
-    """What creates a table and its parts, each with the name of what it creates."""
+@dataclass(frozen=True)
+class _Registered:
+    """A table or view of a catalog, in the parts of the statement that creates it."""
+
+    kind: Literal["TABLE", "VIEW"]
+    name: str
+    head: str
+    """Between the name and the properties."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """As the pipeline states them."""
+    tail: str = ""
+    """After the properties."""
+
+    @property
+    def definition(self) -> str:
+        """Differs whenever the statement would."""
+        return hashlib.sha256(self.statement({}).encode()).hexdigest()[:16]
+
+    def statement(self, marks: Mapping[str, str]) -> str:
+        """`marks`: Mooring's own properties."""
+        stated = {**self.properties, **marks}
+        said = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in stated.items())
+        properties = f" TBLPROPERTIES ({said})" if stated else ""
+        return f"CREATE {self.kind} {_name(self.name)}{self.head}{properties}{self.tail}"
+
+
+def _registered(layout: Layout, dataset: str, columns: StructType) -> Iterator[_Registered]:
+    """A dataset and its parts, the parts first."""
     arguments = layout.pipeline.datasets[dataset].arguments
     if dataset in layout.views:
-        listed = layout.listed(dataset).folder
-        yield _table(layout, dataset, listed, columns, arguments, apart=True), dataset
+        yield _table(layout, dataset, layout.listed(dataset).folder, columns, arguments, apart=True)
         return
     channels = layout.writers_of(dataset)
     if len(channels) == 1:
-        yield _table(layout, dataset, channels[0].link, columns, arguments), dataset
+        yield _table(layout, dataset, channels[0].link, columns, arguments)
         return
     parts = {f"{dataset}__{channel.name}": channel for channel in channels}
     for part, channel in parts.items():
-        yield _table(layout, part, channel.link, columns, arguments), part
+        yield _table(layout, part, channel.link, columns, arguments)
     names = ", ".join(quoted(name) for name in columns.fieldNames())
     union = " UNION ALL ".join(f"SELECT {names} FROM {_name(part)}" for part in parts)
     said = f" COMMENT {_text(arguments.comment)}" if arguments.comment else ""
-    yield f"CREATE VIEW {_name(dataset)}{said} TBLPROPERTIES (PROPERTIES) AS {union}", dataset
+    yield _Registered("VIEW", dataset, said, tail=f" AS {union}")
 
 
 def _table(
@@ -80,32 +107,30 @@ def _table(
     arguments: TableArguments,
     *,
     apart: bool = False,
-) -> str:
+) -> _Registered:
     """`apart`: the files lie elsewhere than the log that vouches for them."""
     ordered = stored_columns(columns, arguments.partition_cols)
     laid_out = f" CLUSTER BY ({', '.join(map(quoted, arguments.cluster_by))})" if arguments.cluster_by else ""
     said = f" COMMENT {_text(arguments.comment)}" if arguments.comment else ""
     # With partitions Spark looks at all files anyway.
     options = " OPTIONS ('recursiveFileLookup' 'true')" if apart and not arguments.partition_cols else ""
-    own = "".join(f", {_text(key)} = {_text(value)}" for key, value in arguments.properties.items())
-    return (
-        f"CREATE TABLE {_name(name)} ({as_ddl(ordered)}) USING {arguments.format}{options}{laid_out}{said} "
-        f"LOCATION {_text(layout.address(folder))} TBLPROPERTIES (PROPERTIES{own})"
+    head = (
+        f" ({as_ddl(ordered)}) USING {arguments.format}{options}{laid_out}{said} "
+        f"LOCATION {_text(layout.address(folder))}"
     )
+    return _Registered("TABLE", name, head, arguments.properties)
 
 
-def _carry_out(session: SparkSession, statement: str, name: str, root: str) -> None:
-    definition = hashlib.sha256(statement.encode()).hexdigest()[:16]
+def _carry_out(session: SparkSession, registered: _Registered, root: str) -> None:
+    name = registered.name
     if session.catalog.tableExists(name):
         found = _properties(session, name)
         if found.get(_OWNER) != root:
             raise _Taken(f"there is a table or view {name} already, which Mooring did not make")
-        if found.get(_DEFINITION) == definition:
+        if found.get(_DEFINITION) == registered.definition:
             return
-        kind = "VIEW" if statement.startswith("CREATE VIEW") else "TABLE"
-        session.sql(f"DROP {kind} {_name(name)}").collect()
-    marks = f"{_text(_OWNER)} = {_text(root)}, {_text(_DEFINITION)} = {_text(definition)}"
-    session.sql(statement.replace("PROPERTIES)", f"{marks})").replace("(PROPERTIES,", f"({marks},")).collect()
+        session.sql(f"DROP {registered.kind} {_name(name)}").collect()
+    session.sql(registered.statement({_OWNER: root, _DEFINITION: registered.definition})).collect()
 
 
 def _properties(session: SparkSession, name: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ import pytest
 
 from mooring.controller.deciding.ants_decider import AntsDecider, running_part
 from mooring.controller.deciding.picture import Picture, picture_of
+from mooring.placement.ants.ants import Ants
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 
@@ -43,10 +44,10 @@ def test_a_chain_that_is_far_comes_back_and_the_other_stays() -> None:
     assert proposal.predicted.latency_ms["top"] < proposal.now.latency_ms["top"]
 
 
-@pytest.mark.parametrize(("beta", "moves"), [("1.1", True), ("30", False)])
-def test_it_moves_from_a_factor_of_beta_on(beta: str, moves: bool) -> None:
+@pytest.mark.parametrize(("beta", "moves"), [(1.1, True), (30.0, False)])
+def test_it_moves_from_a_factor_of_beta_on(beta: float, moves: bool) -> None:
     """From 84 ms and more to about 4."""
-    assert bool(AntsDecider({"beta": beta}).decide(picture(FAR)).moves) == moves
+    assert bool(AntsDecider(Ants(beta=beta)).decide(picture(FAR)).moves) == moves
 
 
 def test_a_pause_that_is_not_made_up_for_is_not_taken() -> None:
@@ -71,12 +72,12 @@ def in_batches(capacity: float, sites: dict[str, str]) -> Picture:
     return picture_of(problem, Placement.from_dict(problem, sites))
 
 
-@pytest.mark.parametrize(("beta", "moves"), [("1.4", True), ("2.7", False)])
-def test_in_micro_batches_triggers_count_as_latency_that_no_move_saves(beta: str, moves: bool) -> None:
+@pytest.mark.parametrize(("beta", "moves"), [(1.4, True), (2.7, False)])
+def test_in_micro_batches_triggers_count_as_latency_that_no_move_saves(beta: float, moves: bool) -> None:
     """h takes 2 s of triggers and a batch of 2.7 s beside g, which waits .9 s longer for it; elsewhere its
     batch takes 1 s: 1.9 times as quick, not 3.6 times. g, with 6 s of triggers, would be 1.4 times."""
     seen = in_batches(0.55, {"f": "a", "g": "b", "h": "b"})
-    proposal = AntsDecider({"beta": beta}, trigger_s=4.0).decide(seen)
+    proposal = AntsDecider(Ants(beta=beta), trigger_s=4.0).decide(seen)
     assert bool(proposal.moves) == moves
     assert proposal.now.latency_ms["top"] == pytest.approx(6000 + 4000 * 0.375 / 0.55 + 40)
 
@@ -91,7 +92,7 @@ def test_in_micro_batches_tuples_under_way_are_those_in_batches() -> None:
 
 
 def test_a_site_that_cannot_keep_up_with_its_batches_is_left() -> None:
-    proposal = AntsDecider({"beta": "3"}, trigger_s=4.0).decide(
+    proposal = AntsDecider(Ants(beta=3.0), trigger_s=4.0).decide(
         in_batches(0.4, {"f": "a", "g": "b", "h": "b"})
     )
     assert proposal.moves

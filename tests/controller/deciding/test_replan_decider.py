@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from mooring.controller.deciding.picture import Picture, picture_of
-from mooring.controller.deciding.replan_decider import ReplanDecider, ReplanOptions
+from mooring.controller.deciding.replan_decider import ReplanDecider
+from mooring.placement.baselines.llf import LargestLoadFirst
 from mooring.placement.placement import Placement
 from mooring.problem.problem import Problem
 
@@ -38,7 +39,7 @@ def seen(problem: Problem, start: Placement, grows: float, error: float = 0.0) -
 
 def test_what_leaves_the_fullest_site_comes_first_however_many_larger_ones_there_are() -> None:
     problem, start = crowded()
-    decider = ReplanDecider(ReplanOptions("llf"))
+    decider = ReplanDecider(LargestLoadFirst())
     assert not decider.decide(seen(problem, start, 100.0)).moves
     proposal = decider.decide(seen(problem, start, 200.0))
     assert proposal.moves[0].move.from_site == "narrow"
@@ -47,7 +48,7 @@ def test_what_leaves_the_fullest_site_comes_first_however_many_larger_ones_there
 
 def test_nothing_is_planned_anew_for_what_may_be_noise() -> None:
     problem, start = crowded()
-    decider = ReplanDecider(ReplanOptions("llf"))
+    decider = ReplanDecider(LargestLoadFirst())
     for grows in (100.0, 150.0):
         proposal = decider.decide(seen(problem, start, grows, error=10.0))
         assert proposal.reason == "all is as when it was last planned"
@@ -65,6 +66,6 @@ def test_where_there_are_many_sites_more_is_moved_at_once() -> None:
         }
     )
     start = Placement.from_dict(problem, {f"o{k}": f"n{k // 2}" for k in range(50)})
-    decider = ReplanDecider(ReplanOptions("llf"))
+    decider = ReplanDecider(LargestLoadFirst())
     decider.decide(picture_of(problem, start))
     assert len(decider.decide(picture_of(problem, start, np.full(50, 200.0))).moves) == 5

@@ -14,7 +14,8 @@ from mooring.controller.scenario.simulated_run import MemoryBook
 from mooring.controller.scenario.tray import Tray
 from mooring.controller.session import RunSession
 from mooring.controller.updates.update import PATIENCE_S, UPDATE_PACE, Update
-from mooring.deployment.engine import Amount, Channel, Measurement, MoveReport, Trouble
+from mooring.deployment.channels import Channel
+from mooring.deployment.engine import Amount, Measurement, MoveReport, Trouble
 from mooring.deployment.move_stages import Reached, ignored
 from mooring.deployment.update_order import UpdateOrder
 from mooring.errors import EngineError, SiteLostError

@@ -11,7 +11,7 @@ from lab.session_faults.planted import (
     PLANTED,
 )
 from lab.session_faults.process import Process
-from lab.session_faults.schedule import Event, Freeze, Schedule, drawn
+from lab.session_faults.schedule import Event, Freeze, Leave, Move, Schedule, SiteFault, drawn
 from lab.session_faults.trial import carried_out
 
 
@@ -39,6 +39,31 @@ def test_an_owner_that_was_overtaken_inside_a_list_does_not_say_how_it_ended() -
             yield (Freeze(at),)
 
     found = explored(at_every_effect(BASES["two moves"], stands_still))
+    assert found.finding is None, str(found.finding)
+
+
+@pytest.mark.parametrize("site", [0, 1])
+def test_an_owner_that_was_overtaken_does_not_answer_whether_a_site_is_left(site: int) -> None:
+    """That it is left was written down before; its successor may have had it used again, or keeps it empty
+    while this one cannot begin the moves. Site 1 has nothing to move.
+    """
+
+    def stands_still(at: int, what: str) -> Iterator[tuple[Event, ...]]:
+        if "journal left" in what:
+            yield (Freeze(at),)
+
+    found = explored(at_every_effect((Leave(0.8, site),), stands_still))
+    assert found.schedules == 1
+    assert found.finding is None, str(found.finding)
+
+
+def test_a_list_that_was_turned_back_is_undone_by_the_next_process() -> None:
+    """A move of it had been told as done, and that it goes back had not: only the journal had that."""
+    events = (Move(0.8, ((0, 1), (1, 1))), SiteFault(23, 1, "late", 1.0))
+    what = carried_out(Schedule(events, END_S)).effects
+    turned_back = next(at for at, each in enumerate(what, start=1) if "journal turned back" in each)
+    assert any("launch f at b" in each for each in what[:turned_back])
+    found = explored([Schedule((*events, Freeze(turned_back)), END_S)])
     assert found.finding is None, str(found.finding)
 
 

@@ -116,8 +116,8 @@ def test_a_file_that_is_gone_is_left_out_and_a_torn_one_ends_the_query() -> None
     assert two.delivered() == ["r0"]
 
 
-def test_files_a_week_older_than_the_newest_are_passed_over() -> None:
-    two = Two()
+def test_files_that_are_too_much_older_than_the_newest_are_passed_over() -> None:
+    two = Two(SparkOptions(compact_interval=3, max_file_age_s=7 * 86400))
     two.disk.storage.clock.step(30 * 86400)
     two.write(two.writer(), "ahead")
     reader = two.reader()
@@ -127,6 +127,30 @@ def test_files_a_week_older_than_the_newest_are_passed_over() -> None:
     assert not reader.step()
     assert not two.reader().step()
     assert two.delivered() == ["ahead"]
+
+
+def test_readers_of_a_pipeline_go_by_no_date() -> None:
+    two = Two()
+    two.disk.storage.clock.step(30 * 86400)
+    two.write(two.writer(), "ahead")
+    reader = two.reader()
+    reader.step()
+    two.disk.storage.clock.step(-30 * 86400)
+    two.write(two.writer(), "right")
+    assert reader.step()
+    assert two.delivered() == ["ahead", "right"]
+
+
+def test_a_query_whose_source_log_is_gone_ends_and_takes_no_batch_for_empty() -> None:
+    two = Two()
+    two.write(two.writer(), "r0")
+    reader = two.reader()
+    looked = reader.sources[0].rows
+    assert reader._plan()
+    assert reader._planned is not None
+    two.disk.move(Path("/reader"), Path("/elsewhere"))
+    with pytest.raises(SparkFailure, match="does not exist"):
+        looked("-", reader._planned[0])
 
 
 def test_what_is_not_synced_is_lost_with_the_power() -> None:

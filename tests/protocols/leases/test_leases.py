@@ -68,8 +68,10 @@ def run(
     params: LeaseParams = PARAMS,
     until_ms: float = 8000.0,
     usable_cores: float = 2.0,
+    homes: Mapping[int, int] = HOMES,
+    operators: Sequence[SharedOperator] = OPERATORS,
 ) -> tuple[Harness, Listener]:
-    places = [StartedAt(operator, site, 1) for operator, site in HOMES.items()]
+    places = [StartedAt(operator, site, 1) for operator, site in homes.items()]
     places += [StartedAt(number, NOWHERE, 0) for number in COPIES]
 
     def plans_for(operator: int, around: OverlaySurroundings) -> Sequence[FinalPlan]:
@@ -79,7 +81,7 @@ def run(
         if site == SITES:
             return ParallelMover(SITES, generator, places, refused_share=0.0, failed_share=0.0)
         far = {other: HOP_MS for other in range(SITES) if other != site}
-        start = LeaseStart(OPERATORS, places, usable_cores, 100.0, far, params, plans_for=plans_for)
+        start = LeaseStart(operators, places, usable_cores, 100.0, far, params, plans_for=plans_for)
         return LeaseSite(site, SITES, generator, start)
 
     latency_ms = tuple(tuple(HOP_MS * (a != b) for b in range(SITES + 1)) for a in range(SITES + 1))
@@ -190,6 +192,31 @@ def test_a_plan_that_is_not_there_is_asked_for_downstream_with_the_congested_lin
 
 def test_without_any_plan_the_last_host_says_so() -> None:
     _, heard = run(slower(2, 4, 80.0))
+    assert any(isinstance(value, Unsatisfied) and value.query == 1 for _, value in heard.outputs)
+
+
+def test_a_query_that_comes_back_to_a_site_is_given_up_there_and_not_asked_for_round_and_round() -> None:
+    """o1 and o4 at site 1, o2 between them at site 2. What o4's host does not have, that of o2 has not."""
+    _, heard = run(slower(1, 2, 90.0), homes=HOMES | {4: 1})
+    needs = [(site, to) for site, to, m in heard.sent if isinstance(m, NeedPlan) and m.query == 1]
+    assert set(needs) <= {(2, 1)}
+    assert len(needs) <= 2
+    assert any(isinstance(value, Unsatisfied) and value.query == 1 for _, value in heard.outputs)
+
+
+def test_sites_that_are_downstream_of_each_other_are_asked_once_each() -> None:
+    """q1 reads o2 over o1, and o4 over o3: o1 and o4 at site 1, o2 and o3 at site 2."""
+    ends = (QueryEnd(1, 5, LIMIT_MS),)
+    crossed = [
+        SharedOperator(1, sources=(Source(0),), output_rate=10.0, cores=1.0),
+        SharedOperator(2, publishers=(1,), ends=ends, cores=1.0),
+        SharedOperator(3, sources=(Source(0),), output_rate=10.0, cores=1.0),
+        SharedOperator(4, publishers=(3,), ends=ends, cores=1.0),
+    ]
+    _, heard = run(slower(1, 2, 150.0), homes={1: 1, 2: 2, 3: 2, 4: 1}, operators=crossed)
+    needs = [(m.asked, to) for _, to, m in heard.sent if isinstance(m, NeedPlan)]
+    assert 0 < len(needs) <= 4
+    assert all(to not in asked for asked, to in needs)
     assert any(isinstance(value, Unsatisfied) and value.query == 1 for _, value in heard.outputs)
 
 

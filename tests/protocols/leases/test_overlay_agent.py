@@ -9,8 +9,7 @@ from mooring.protocols.leases.adaptation_messages import CapacityMeasured, Laten
 from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOperators
 from mooring.protocols.leases.lease_messages import LockDenied, LockGranted, RequestLock
 from mooring.protocols.leases.overlay_agent import OverlayAgent, OverlayAgentParams
-from mooring.protocols.moving import LookUp, Proposed, StartedAt, Whereabouts, mover_of
-from mooring.protocols.optimiser_messages import StatedLatencies
+from mooring.protocols.moving import LookUp, Proposed, StartedAt, StatedLatencies, Whereabouts, mover_of
 from mooring.protocols.overlay.messages import Echo
 from mooring.protocols.protocol import Asked, Data, Effect, Received, Send, Started, TimerDue
 

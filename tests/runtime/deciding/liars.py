@@ -42,7 +42,7 @@ from mooring.runtime.deciding.overlay_agents import hosted_overlays
 from mooring.runtime.hosted_protocol import HostedProtocol
 from mooring.runtime.survey_agents import hosted_survey
 from mooring.runtime.transport.frames import FrameError
-from mooring.runtime.transport.wire import Envelope
+from mooring.runtime.transport.wire import Envelope, decode, judged
 from mooring.simulator.harness.harness import Harness
 from mooring.simulator.harness.leases.world import shared_queries
 from mooring.simulator.harness.optimiser_invariants import CAPACITY, chain_homes, chain_layout
@@ -108,8 +108,8 @@ class Door:
         self.names[type(message).__name__] += 1
         try:
             if self.open:
-                return self.hosted.decode(envelope)
-            return self.hosted.judged(envelope, sender, self.receiver, SITES)
+                return decode(self.hosted, envelope)
+            return judged(self.hosted, envelope, sender, self.receiver, SITES)
         except FrameError as error:
             self.refused[str(error)] += 1
             return None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import stat
+import time
 from pathlib import Path
 
 import pytest
 
 from mooring.errors import InputError
 from mooring.runtime.transport.certificates import (
+    AUTHORITY_DAYS,
     CertificateFolder,
+    ends_s,
     make_certificates,
     peer_name,
     tls_context,
@@ -60,3 +63,23 @@ def test_only_a_name_of_ours_is_one() -> None:
     assert peer_name({"subjectAltName": (other,)}) is None
     assert peer_name({"subjectAltName": (ours, ours)}) is None
     assert peer_name({}) is None
+
+
+def test_a_certificate_that_ends_soon_or_has_ended_is_told_of_with_what_to_do(tmp_path: Path) -> None:
+    folder, day_s = CertificateFolder(tmp_path / "certificates"), 86_400.0
+    make_certificates(folder, ["oslo"], days=40)
+    make_certificates(folder, ["oslo", "new york"], days=900)
+    made_s = time.time()
+    assert ends_s(folder.certificate("oslo").read_bytes()) == pytest.approx(made_s + 40 * day_s, abs=60)
+    assert ends_s(folder.authority.read_bytes()) == pytest.approx(made_s + AUTHORITY_DAYS * day_s, abs=60)
+    names = ["oslo", "new york", "rome"]
+    assert folder.ending(names, made_s) == []
+    (said,) = folder.ending(names, made_s + 15 * day_s)
+    assert said.startswith("the certificate of oslo ends in 25 days, and agents refuse it then: remove ")
+    assert str(folder.certificate("oslo")) in said
+    (said,) = folder.ending(names, made_s + 45 * day_s)
+    assert "ended 5 days ago" in said
+    assert len(folder.ending(names, made_s + AUTHORITY_DAYS * day_s)) == 3
+    folder.certificate("oslo").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    (said,) = folder.ending(names, made_s)
+    assert "cannot be read" in said

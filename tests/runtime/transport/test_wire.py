@@ -17,6 +17,7 @@ from mooring.runtime.transport.frames import FrameError
 from mooring.runtime.transport.wire import (
     Envelope,
     StrictDecoder,
+    decode,
     decode_envelope,
     decode_greeting,
     encode_envelope,
@@ -47,21 +48,21 @@ plain = st.recursive(
 def test_messages_come_out_as_they_went_in(message: object, number: int) -> None:
     envelope = decode_envelope(encode_envelope(number, "message", "survey", message))
     assert envelope.number == number
-    assert SURVEY.decode(envelope) == message
+    assert decode(SURVEY, envelope) == message
 
 
 @given(st.binary(max_size=200))
 def test_garbage_is_a_counted_error_and_nothing_else(garbage: bytes) -> None:
-    for decode in (decode_envelope, decode_greeting, StrictDecoder(SURVEY.messages)):
+    for decoding in (decode_envelope, decode_greeting, StrictDecoder(SURVEY.messages)):
         with contextlib.suppress(FrameError):
-            decode(garbage)
+            decoding(garbage)
 
 
 @given(plain)
 def test_well_formed_data_of_other_types_is_refused_or_of_the_types(data: object) -> None:
     envelope = Envelope(1, "message", "survey", msgspec.Raw(msgspec.msgpack.encode(data)))
     with contextlib.suppress(FrameError):
-        assert isinstance(SURVEY.decode(envelope), EchoAsked | Echoed | KnownVersions | Reply | Entries)
+        assert isinstance(decode(SURVEY, envelope), EchoAsked | Echoed | KnownVersions | Reply | Entries)
 
 
 @given(messages, st.data())
@@ -69,7 +70,7 @@ def test_a_message_with_a_byte_changed_is_a_message_or_refused(message: object, 
     frame = bytearray(encode_envelope(7, "message", "survey", message))
     frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(FrameError):
-        SURVEY.decode(decode_envelope(bytes(frame)))
+        decode(SURVEY, decode_envelope(bytes(frame)))
 
 
 def test_nesting_without_end_is_refused() -> None:
@@ -80,5 +81,5 @@ def test_nesting_without_end_is_refused() -> None:
 def test_a_protocol_takes_only_the_kinds_it_knows() -> None:
     frame = encode_envelope(1, "request", "survey", "anything")
     with pytest.raises(FrameError) as refused:
-        SURVEY.decode(decode_envelope(frame))
+        decode(SURVEY, decode_envelope(frame))
     assert refused.value.reason == "unknown"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mooring.deployment.carry_out import carry_out
-from mooring.deployment.channels import channels_of
-from mooring.deployment.engine import Channel, Engine
+from mooring.deployment.channels import Channel, channels_of
+from mooring.deployment.engine import Engine
 from mooring.deployment.move_times import MoveTimes
 from mooring.deployment.moves import ordered_moves
 from mooring.errors import EngineError

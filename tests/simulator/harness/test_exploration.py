@@ -81,10 +81,11 @@ class Forgetful(Gossip):
 class Overwriting(Gossip):
     """Believes whatever arrives last."""
 
-    def merge(self, entries: Iterable[Entry[Data]]) -> None:
+    def merge(self, entries: Iterable[Entry[Data]]) -> Sequence[Effect]:
         for entry in entries:
             if entry.owner != self.site or self.site not in self.entries:
                 self.entries[entry.owner] = entry
+        return ()
 
 
 class Hasty(Gossip):

@@ -33,9 +33,9 @@ def test_nothing_more_can_be_left_out_even_where_failing_is_erratic(kinds: list[
 
     items = [Request(0.0, 0, kind) for kind in kinds]
     total = sum(kinds)
-    small = without_needless(items, fails)  # type: ignore[arg-type]
-    assert fails(small)  # type: ignore[arg-type]
-    assert not any(fails(small[:i] + small[i + 1 :]) for i in range(len(small)))  # type: ignore[arg-type]
+    small = without_needless(items, fails)
+    assert fails(small)
+    assert not any(fails(small[:i] + small[i + 1 :]) for i in range(len(small)))
 
 
 def test_faults_become_short_and_plain() -> None:

@@ -1,4 +1,4 @@
-"""A real Kafka broker of one node on the loopback, which never outlives the tests."""
+"""A real Kafka broker of one node, on the loopback unless told otherwise, which never outlives the tests."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ _PATIENCE_S = 400.0
 _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://{host}:{port}
 controller.listener.names=CONTROLLER
 controller.quorum.voters=1@127.0.0.1:{controller_port}
 log.dirs={folder}/topics
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
+log.message.timestamp.type=LogAppendTime
 num.partitions=2
 group.initial.rebalance.delay.ms=0
 """
@@ -34,13 +35,15 @@ group.initial.rebalance.delay.ms=0
 class KafkaBroker:
     """Started when made; `stop()` ends it, as does the end of this process, however it ends."""
 
-    def __init__(self, folder: Path, jars: list[Path], java: Java) -> None:
+    def __init__(self, folder: Path, jars: list[Path], java: Java, host: str = "127.0.0.1") -> None:
         self._java = java
         self._classes = ":".join(map(str, jars))
-        port, controller_port = _free_ports(2)
-        self.address = f"127.0.0.1:{port}"
+        port, controller_port = _free_ports(host, 2)
+        self.address = f"{host}:{port}"
         properties = folder / "server.properties"
-        properties.write_text(_PROPERTIES.format(port=port, controller_port=controller_port, folder=folder))
+        properties.write_text(
+            _PROPERTIES.format(host=host, port=port, controller_port=controller_port, folder=folder)
+        )
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         format_storage = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
         subprocess.run(self._command(*format_storage), check=True, capture_output=True, timeout=_PATIENCE_S)
@@ -86,9 +89,9 @@ class KafkaBroker:
         self._keeper.stdout.close()
 
 
-def _free_ports(count: int) -> list[int]:
+def _free_ports(host: str, count: int) -> list[int]:
     """Ports that were free a moment ago: the broker must be told its own before it starts."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    held = [socket.create_server((host, 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in held]
     for each in held:
         each.close()

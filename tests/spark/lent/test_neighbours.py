@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -9,12 +10,15 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+import msgspec
+
 from mooring.errors import InputError
-from mooring.spark.defining.pipeline_spec import STORAGE_NOTE, load_spec, work_folder_of_spec
+from mooring.spark.defining.pipeline_spec import MARK_NOTE, STORAGE_NOTE, load_spec, work_folder_of_spec
 from mooring.spark.lent.neighbours import Neighbours
 from mooring.spark.runs.known_root import KnownRoot
 from mooring.spark.storage.owned_folder import unowned
-from mooring.spark.storage.pipeline_record import FlowRecord, PipelineRecord, write_record
+from mooring.spark.storage.pipeline_record import FlowRecord, PipelineRecord, read_record, write_record
+from mooring.spark.storage.stream_logs import sink_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,3 +87,43 @@ def test_a_table_that_several_have_is_refused_by_name(tmp_path: Path) -> None:
     make_pipeline(tmp_path / "b" / "spark-pipeline.yml", "", "orders")
     with pytest.raises(InputError, match="several pipelines beside this one"):
         mart.find("orders")
+
+
+def test_a_storage_of_somebody_else_and_one_that_is_not_the_noted_one_lend_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mart, raw = (tmp_path / name / "spark-pipeline.yml" for name in ("mart", "raw"))
+    here = make_pipeline(mart)
+    make_pipeline(raw, "raw", "orders")
+    work = work_folder_of_spec(raw)
+    assert here.find("raw.orders") is not None
+    (work / MARK_NOTE).write_text("mooring-another")
+    assert here.find("raw.orders") is None, "what lies there is not what it stored"
+    (work / MARK_NOTE).unlink()
+    assert here.find("raw.orders") is not None
+    theirs, stat = work / STORAGE_NOTE, Path.stat
+
+    def owned_by_another(path: Path, **options: bool) -> os.stat_result:
+        found = stat(path, **options)
+        return os.stat_result((*found[:4], 4711, *found[5:])) if path == theirs else found
+
+    monkeypatch.setattr(Path, "stat", owned_by_another)
+    assert here.find("raw.orders") is None
+
+
+def test_a_log_that_leads_out_of_the_lent_storage_is_refused(tmp_path: Path) -> None:
+    mart = make_pipeline(tmp_path / "mart" / "spark-pipeline.yml")
+    raw = tmp_path / "raw" / "spark-pipeline.yml"
+    make_pipeline(raw, "", "orders")
+    storage = work_folder_of_spec(raw) / "storage"
+    table = mart.find("orders")
+    assert table is not None
+    record = read_record(storage)
+    assert record is not None
+    write_record(storage, msgspec.structs.replace(record, results={"orders": "asked"}), unowned(storage))
+    channel = table._channel("orders", unowned(storage))
+    channel.create()
+    channel.sink_log.mkdir()
+    (channel.sink_log / "0").write_bytes(b"v1\n" + sink_line("file:///etc/passwd", 4, 0))
+    with pytest.raises(InputError, match=r"names /etc/passwd, which is no file of"):
+        table.frame(cast("SparkSession", None))

@@ -236,9 +236,9 @@ class FailingDisk(RealDisk):
 
     number = 0
 
-    def list(self, folder: Path) -> list[str]:
+    def list(self, folder: Path, *, current: bool = False) -> list[str]:
         self._fail(folder)
-        return super().list(folder)
+        return super().list(folder, current=current)
 
     def look(self, path: Path, *, follow: bool = True) -> DiskEntry | None:
         self._fail(path)

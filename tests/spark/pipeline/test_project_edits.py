@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.checksum import checked
 from mooring.errors import EngineError, InputError
 from mooring.spark.pipeline.project_edits import AcceptedEdits, project_edits
 from mooring.spark.storage import stream_logs
@@ -250,7 +251,7 @@ def test_a_channel_that_was_trimmed_without_regard_to_a_reader_is_refused(storag
 
 def test_storage_of_a_newer_format_is_refused_by_name(storage: WrittenStorage) -> None:
     mark = storage.run(ALL).root / MARK
-    mark.write_text(json.dumps({**json.loads(mark.read_text()), "format": FORMAT + 1}))
+    mark.write_text(json.dumps({**json.loads(checked(mark.read_bytes())), "format": FORMAT + 1}))
     said = f"found storage of format {FORMAT + 1}, expected at most {FORMAT}"
     with pytest.raises(InputError, match=said):
         storage.begin(ALL)
@@ -262,7 +263,7 @@ def test_storage_of_format_1_is_refused_with_what_can_still_read_it(
 ) -> None:
     layout = storage.run(ALL)
     if early == "no number":
-        mark = json.loads((layout.root / MARK).read_text())
+        mark = json.loads(checked((layout.root / MARK).read_bytes()))
         del mark["format"]
         (layout.root / MARK).write_text(json.dumps(mark))
     else:

@@ -14,7 +14,8 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.deployment.carry_out import carry_out
-from mooring.deployment.engine import Channel, Engine
+from mooring.deployment.channels import Channel
+from mooring.deployment.engine import Engine
 from mooring.errors import EngineError
 from mooring.placement.placement import Placement
 from mooring.spark.pipeline.pipeline_problem import problem_of
@@ -63,6 +64,19 @@ def wait_until(engine: SparkEngine, happened: Callable[[], bool]) -> None:
         engine.check()
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+class AheadClock:
+    """Of this machine, but for `ahead_s`."""
+
+    def __init__(self, ahead_s: float) -> None:
+        self.ahead_s = ahead_s
+
+    def time(self) -> float:
+        return time.time() + self.ahead_s
+
+    def monotonic(self) -> float:
+        return time.monotonic()
 
 
 @pytest.fixture
@@ -123,6 +137,23 @@ def test_a_moved_fragment_goes_on_with_its_state_and_its_place_in_the_channel(
     assert "KeyError: 'timestamp'" in measured.unknown["measuring counted"]
     engine.move("counted", "a")
     assert engine.homes()["counted"] == "a"
+
+
+def test_a_query_that_sleeps_until_a_wrong_clock_says_so_is_in_trouble_until_it_is_started_again(
+    engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.start("numbers", "a")
+    monkeypatch.setattr("mooring.spark.running.site_clocks.time", clock := AheadClock(3600.0))
+    assert engine.inspect() == []
+    clock.ahead_s = 0.0
+    (trouble,) = engine.inspect()
+    assert (trouble.fragment, trouble.site) == ("numbers", "a")
+    assert "was set back by 3600 s" in str(trouble.failure)
+    engine.forget("numbers")
+    engine.start("numbers", "a")
+    assert engine.inspect() == []
+    feed(engine.layout.project.folder, 1)
+    wait_until(engine, lambda: read_stored(engine.layout.root, "numbers").num_rows == 10)
 
 
 def test_it_is_an_engine_that_placements_are_carried_out_on(engine: SparkEngine) -> None:

@@ -14,7 +14,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.checksum import checked
 from mooring.deployment.fragments import Fragment
+from mooring.disk import DISK
 from mooring.errors import EngineError, InputError
 from mooring.spark.running.fragment_query import (
     check_checkpoint,
@@ -141,7 +143,7 @@ def test_trimming_can_be_interrupted_at_any_point_and_done_again(
     entry = stream_logs.sink_entries(channel.folder / "_spark_metadata")[0]
     # As after a crash between writing the intent and carrying it out.
     note_file = layout.owned.channel_note("numbers")
-    note = json.loads(note_file.read_text())
+    note = json.loads(checked(note_file.read_bytes()))
     note_file.write_text(json.dumps(note | {"start": 1, "trimming": [str(entry.path)]}))
     assert (channel.state().start, channel.state().end) == (1, 1)
     channel.trim()
@@ -242,7 +244,11 @@ def test_a_torn_note_of_a_fragment_is_named(tmp_path: Path, note: str) -> None:
     (tmp_path / "commits" / "0").write_text("v1\n{}")
     (tmp_path / "note").write_text(note)
     stored = SimpleNamespace(
-        checkpoint=lambda name: tmp_path, fragment_note=lambda name: tmp_path / "note", channels={}
+        checkpoint=lambda name: tmp_path,
+        fragment_note=lambda name: tmp_path / "note",
+        sink_of=lambda name: None,
+        channels={},
+        disk=DISK,
     )
     with pytest.raises(EngineError, match="note cannot be read"):
         check_checkpoint(stored, Fragment("f", ("f",)), accept_edits=False)  # type: ignore[arg-type]

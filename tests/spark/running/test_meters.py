@@ -56,6 +56,18 @@ def test_rates_are_taken_from_batch_to_batch_whenever_one_looks() -> None:
     assert found == pytest.approx([25.0] * len(found))
 
 
+def test_a_clock_that_was_set_back_leaves_no_batches_in_the_future() -> None:
+    """Ten rows per second, before and after an hour under a wrong clock."""
+    meter = FragmentMeter()
+    meter.take([report(k, 4.0 * k, 40, 0) for k in range(4)], ahead_s=-3600.0)
+    meter.take([report(k, 4.0 * k, 40, 0) for k in range(4, 8)])
+    now_s = meter.batches[-1].end_s
+    assert meter.rows_per_s(now_s, 12.0)[0] == pytest.approx(10.0)
+    assert meter.count == 8
+    meter.take([report(k, 4.0 * k, 40, 0) for k in range(8)])
+    assert meter.count == 8, "they are known by their numbers"
+
+
 def test_a_batch_that_takes_long_is_no_pause_of_its_input_and_an_idle_query_is() -> None:
     meter = FragmentMeter()
     meter.take([report(k, 4.0 * k, 100, 0) for k in range(4)])

@@ -119,3 +119,66 @@ def test_an_embedded_site_is_not_asked(tmp_path: Path) -> None:
     clocks = SiteClocks({"here": handle}, tmp_path)
     clocks.ask("here", cast(Any, None))
     assert clocks.ahead_s("here") == 0.0
+
+
+class SetClock:
+    """Wall and monotonic clock; `ahead_s` may be set."""
+
+    def __init__(self) -> None:
+        self.passed_s, self.ahead_s = 0.0, NOW_S
+
+    def time(self) -> float:
+        return self.passed_s + self.ahead_s
+
+    def monotonic(self) -> float:
+        return self.passed_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
+    clock = SetClock()
+    monkeypatch.setattr("mooring.spark.running.site_clocks.time", clock)
+    return clock
+
+
+def embedded(folder: Path) -> SiteClocks:
+    handle = SiteHandle("here", 1.0, Endpoint("sc://nowhere:1"), cast(Any, SimpleNamespace()))
+    return SiteClocks({"here": handle}, folder)
+
+
+def test_a_clock_that_was_set_back_concerns_the_queries_that_saw_it_before(
+    tmp_path: Path, clock: SetClock
+) -> None:
+    clocks = embedded(tmp_path)
+    for passed_s, ahead_s in ((1.0, 0.0), (2.0, 2_592_000.0), (3.0, 2_592_000.0), (4.0, -5.0)):
+        clock.passed_s, clock.ahead_s = passed_s, NOW_S + ahead_s
+        clocks.look()
+        if passed_s < 4.0:
+            assert clocks.set_back_s("here", 0.5) == 0.0, "one that is ahead keeps nobody waiting"
+    assert clocks.set_back_s("here", 0.5) == pytest.approx(2_592_005.0)
+    assert clocks.set_back_s("here", 4.5) == 0.0, "started since"
+    clock.passed_s, clock.ahead_s = 5.0, NOW_S - 10.0
+    clocks.look()
+    assert clocks.set_back_s("here", 4.5) == 0.0, "it waits for a few seconds at most"
+
+
+def test_a_clock_that_is_ahead_between_two_questions_is_told_by_a_batch(
+    tmp_path: Path, clock: SetClock
+) -> None:
+    handle = SiteHandle("there", 1.0, Endpoint("sc://nowhere:1"), None)
+    clocks = SiteClocks({"there": handle}, tmp_path)
+
+    def ask() -> None:
+        answer = SimpleNamespace(collect=lambda: [[round(clock.time() * 1e6)]])
+        clocks.ask("there", cast(Any, SimpleNamespace(sql=lambda question: answer)))
+
+    clock.passed_s = 60.0
+    ask()
+    clocks.reported("there", clock.time() + 3600.0, since_s=50.0)
+    clock.passed_s = 120.0
+    ask()
+    assert clocks.set_back_s("there", 50.0) == pytest.approx(3600.0)
+    clocks.reported("there", clock.time() + 3600.0, since_s=50.0)  # of before, and only told now
+    clock.passed_s = 180.0
+    ask()
+    assert clocks.set_back_s("there", 130.0) == 0.0, "nothing is said of a query that was started again"

@@ -16,6 +16,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.controller.carrying import InBackground
 from mooring.controller.journal import Journal
 from mooring.controller.move_desk import MoveDesk
+from mooring.controller.run_state import RunState
 from mooring.deployment.engine import MoveReport
 from mooring.deployment.move_stages import Reached, ignored
 from mooring.placement.placement import FragmentSites
@@ -148,7 +149,8 @@ def test_a_list_is_aborted_from_another_process(
         (files.folder / "problem.json").write_text(json.dumps(PROBLEM))
         files.write_status({"fragments": {name: {"site": site} for name, site in engine.running.items()}})
         journal, mailbox = Journal(files.folder, time.time), FileMailbox(files.folder)
-        desk = MoveDesk(engine, Problem.from_dict(PROBLEM), journal, mailbox, InBackground())  # type: ignore[arg-type]
+        state = RunState(Problem.from_dict(PROBLEM))
+        desk = MoveDesk(state, engine, journal, mailbox, InBackground())  # type: ignore[arg-type]
         desk.serve()
         name = mailbox.ask(engine.homes(), [("kept", "here", "there")], "somebody")
 

@@ -17,9 +17,10 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import EngineError
+from mooring.spark.defining.pipeline_spec import MARK_NOTE
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.running.engine import SparkEngine
-from mooring.spark.runs.left_sessions import FILE_NAME
+from mooring.spark.runs.left_sessions import FILE_NAME, read_entries
 from mooring.spark.runs.project_run import check_storage, read_layout
 from mooring.spark.sites.embedded_site import EmbeddedSite, spark_home
 from mooring.spark.sites.endpoint import Endpoint, open_session
@@ -144,7 +145,7 @@ def test_mooring_run_works_at_a_standalone_clusters_endpoint_as_on_embedded_site
         project.wait_for(60)
         owned = newest_owned(load_project(folder).settings.storage)
         assert owned is not None
-        sessions = json.loads((owned.folder / FILE_NAME).read_text())
+        sessions = read_entries((owned.folder / FILE_NAME).read_bytes())
     finally:
         mooring("stop", folder)
     assert project.kept() == list(range(0, 60, 2))
@@ -160,6 +161,7 @@ def _check_a_mount_of_the_clusters_own(
     project: EvenNumbers, cluster: str, wait_until: WaitUntil, tmp_path: Path
 ) -> None:
     """The session's word for where the storage is mounted reaches the executors, for reading and writing."""
+    (project.folder / ".mooring" / MARK_NOTE).unlink()  # another storage, and on purpose
     (tmp_path / "mounted").symlink_to(tmp_path / "other")
     with (project.folder / "mooring.yml").open("a") as settings:
         settings.write(f"storage: {{root: {tmp_path}/other, sites: {{here: {tmp_path}/mounted}}}}\n")

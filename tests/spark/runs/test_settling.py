@@ -16,6 +16,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.checksum import checked
 from mooring.errors import EngineError, InputError
 from mooring.spark.pipeline.project_edits import AcceptedEdits
 from mooring.spark.runs import settling
@@ -250,7 +251,7 @@ def test_a_part_has_read_what_the_fragment_had_even_of_files_that_were_merged(
 ) -> None:
     """A merged file stands in no reader's log; how far they were is noted in the channel."""
     note_file = storage.run(BEFORE).owned.channel_note("packets")
-    note = json.loads(note_file.read_text())
+    note = json.loads(checked(note_file.read_bytes()))
     note["readers"]["windows"] = 2
     note_file.write_text(json.dumps(note))
     storage.begin(AFTER, accepted=LATE)
@@ -336,7 +337,7 @@ def _outcome(storage: WrittenStorage, flows: Sequence[Flow], accepted: AcceptedE
     drawn = {"metadata", "mooring-storage.json", "pipeline.json"}
     found = {
         re.sub(r"/\d{6}/", "/EPOCH/", str(path.relative_to(root))): re.sub(
-            r'"made": "\w+"', "", path.read_text()
+            r'"(made|sum)": ?"\w+"', "", path.read_text()
         )
         for path in sorted(root.rglob("*"))
         if path.is_file() and path.name not in drawn and not re.fullmatch(r"\d{6}", path.name)

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from mooring.errors import EngineError
 from mooring.spark.storage.fencing import current_epoch, drop_unfinished, retire, take_epoch
 from mooring.spark.storage.fresh_folder import in_order
+from mooring.spark.storage.sink_numbers import SinkPlace, ahead_of, given_up
+from tests.spark.storage.remembering_disk import RememberingDisk
 
 
 def test_a_new_epoch_holds_what_the_old_one_held_and_the_old_name_is_closed(tmp_path: Path) -> None:
@@ -233,3 +235,29 @@ def test_what_was_written_last_is_taken_along_first(tmp_path: Path) -> None:
     names = [entry.name for entry in in_order(old)]
     assert names == ["metadata", "commits", "state", "offsets", "sources"]
     assert [entry.name for entry in in_order(old / "state" / "0" / "0")] == ["1.zip", "SSTs"]
+
+
+def test_a_batch_that_this_machine_has_not_seen_in_its_old_listing_is_taken_along(tmp_path: Path) -> None:
+    """Else the next query plans it anew, and the sink, which has it, skips the rows."""
+    disk, home = RememberingDisk(), tmp_path / "home"
+    first = take_epoch(home, disk)
+    (first / "offsets").mkdir()
+    (first / "offsets" / "0").write_text("v1")
+    assert disk.list(first / "offsets") == ["0"]
+    (first / "offsets" / "1").write_text("v1")
+    assert disk.list(first / "offsets") == ["0"]
+    second = take_epoch(home, disk)
+    assert sorted(path.name for path in (second / "offsets").iterdir()) == ["0", "1"]
+
+
+def test_the_number_of_a_sinks_newest_batch_is_that_of_a_current_listing(tmp_path: Path) -> None:
+    disk, checkpoint = RememberingDisk(), tmp_path / "checkpoint"
+    sink = SinkPlace("s", "parquet", str(tmp_path), tmp_path, disk=disk)
+    for log in (tmp_path / "_spark_metadata", checkpoint / "offsets", checkpoint / "commits"):
+        log.mkdir(parents=True)
+        (log / "0").write_text("v1")
+        disk.list(log)
+        (log / "1").write_text("v1")
+    assert sink.newest == 1
+    assert ahead_of(sink, checkpoint) is None
+    assert (given_up("w", sink, checkpoint).planned, given_up("w", sink, checkpoint).committed) == (1, 1)

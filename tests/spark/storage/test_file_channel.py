@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mooring.disk import RealDisk
 from mooring.errors import EngineError
 from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.owned_folder import unowned
@@ -334,8 +336,12 @@ def test_nothing_is_deleted_where_a_diverted_link_leads(tmp_path: Path, diverted
 def test_a_torn_note_is_named(tmp_path: Path) -> None:
     channel = flow_channel(tmp_path)
     channel.create()
+    whole = channel._note_file.read_bytes()
     channel._note_file.write_text('{"start": 0, "trimm')
     with pytest.raises(EngineError, match="cannot be read"):
+        channel.state()
+    channel._note_file.write_bytes(whole.replace(b'"start": 0', b'"start": 1'))
+    with pytest.raises(EngineError, match="cannot be read: its checksum is"):
         channel.readers()
 
 
@@ -374,3 +380,28 @@ def test_sources_that_keep_no_log_of_files_stand_beside_those_that_do(tmp_path: 
     (tmp_path / "offsets" / "3").write_text("\n".join(lines))
     (tmp_path / "commits" / "3").write_text("v1\n{}")
     assert committed_source_batches(tmp_path) == [7, None, -1, None, None]
+
+
+class NotingDisk(RealDisk):
+    def __init__(self) -> None:
+        self.unsynced: list[str] = []
+
+    def replace(self, path: Path, data: bytes, *, durable: bool = True, **more: Any) -> None:
+        if not durable:
+            self.unsynced.append(path.name)
+        super().replace(path, data, durable=durable, **more)
+
+
+def test_logs_that_trimming_writes_anew_are_on_disk_before_they_have_their_names(tmp_path: Path) -> None:
+    """A power cut would leave them empty, and the channel lost with all that it still holds."""
+    disk, spark = NotingDisk(), FakeSpark(tmp_path)
+    owned, link = unowned(tmp_path, disk), tmp_path / "link"
+    channel = FileChannel("c", tmp_path / "channel", link, lambda reader: spark.reader, owned)
+    channel.create()
+    channel.register("reader")
+    for _ in range(3):
+        spark.append()
+        spark.read()
+    assert channel.trim().items == 3
+    assert sink_entries(spark.log) == []
+    assert disk.unsynced == []

@@ -38,7 +38,9 @@ from pyspark import pipelines as dp
 def listed_numbers():
     return spark.readStream.schema("n long, at timestamp").json("INPUT")
 
-dp.create_streaming_table("listed_parts", table_properties={"of": "two"})
+dp.create_streaming_table(
+    "listed_parts", comment="no (PROPERTIES) and (PROPERTIES, here", table_properties={"of": "two"}
+)
 
 @dp.append_flow(target="listed_parts")
 def low():
@@ -47,6 +49,10 @@ def low():
 @dp.append_flow(target="listed_parts")
 def high():
     return spark.readStream.table("listed_numbers").filter("n >= 3")
+
+@dp.table(comment="its (PROPERTIES)", table_properties={"(PROPERTIES,": "PROPERTIES)", "it's": "AS SELECT"})
+def listed_copy():
+    return spark.readStream.table("listed_numbers").select("n")
 
 @dp.table
 def listed_taken():
@@ -141,6 +147,11 @@ def test_tables_are_registered_with_exactly_what_is_committed(
     assert tools.catalog.getTable("listed_numbers").description == "as they came, it's all"
     said = tools.sql("SHOW TBLPROPERTIES listed_numbers").collect()
     assert {row.key: row.value for row in said}["clusteringColumns"] == '[["n"]]'
+    odd = {row.key: row.value for row in tools.sql("SHOW TBLPROPERTIES listed_copy").collect()}
+    assert (odd["(PROPERTIES,"], odd["it's"]) == ("PROPERTIES)", "AS SELECT"), "as the pipeline says it"
+    assert tools.catalog.getTable("listed_copy").description == "its (PROPERTIES)"
+    said_of_parts = tools.catalog.getTable("listed_parts").description
+    assert said_of_parts == "no (PROPERTIES) and (PROPERTIES, here"
     close_session(tools)
     feed(folder, range(6, 10))
     for name in ("listed_numbers", "listed_count"):

@@ -12,8 +12,8 @@ import numpy as np
 
 from mooring.arrays import Ints
 from mooring.controller.deciding.ants_decider import AntsDecider, running_part
-from mooring.controller.deciding.at_sites.briefing import Told, saves_nothing
-from mooring.controller.deciding.decider import Observation, Prediction
+from mooring.controller.deciding.at_sites.briefing import Briefing, Told, saves_nothing
+from mooring.controller.deciding.decider import Decider, Observation, Prediction
 from mooring.controller.deciding.picture import Picture
 from mooring.load.build import build_load_model
 from mooring.placement.ants.chains import Chain
@@ -133,3 +133,8 @@ def _figures(value: object) -> Iterator[float]:
             yield from _figures(each)
     elif isinstance(value, int | float):
         yield float(value)
+
+
+def ants_briefing(problem: Problem, stand_in: Decider | None, states_latency: bool) -> Briefing:
+    """Ants are told the latencies of the problem in any case."""
+    return AntsBriefing(problem, stand_in if isinstance(stand_in, AntsDecider) else AntsDecider())

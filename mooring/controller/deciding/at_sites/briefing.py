@@ -7,7 +7,7 @@ whereabouts, guards, answers, journal and fence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -15,8 +15,7 @@ import numpy as np
 from mooring.controller.deciding.decider import Observation, Prediction
 from mooring.controller.deciding.picture import Picture
 from mooring.problem.problem import Problem
-from mooring.protocols.moving import Proposed, StartedAt
-from mooring.protocols.optimiser_messages import StatedLatencies
+from mooring.protocols.moving import Proposed, StartedAt, StatedLatencies
 from mooring.protocols.protocol import Data
 
 NO_GAIN = "by what was measured it saves no tuples under way"
@@ -61,6 +60,10 @@ class Briefing(Protocol):
     def objection(self, proposed: Proposed, before: Prediction, after: Prediction) -> str | None:
         """Why a proposal is not worth its moves by what was measured; None if it may be."""
         ...
+
+
+Brief = Callable[[Problem], Briefing]
+"""How the machines of a protocol are told of a problem, and told anew where it is another one."""
 
 
 def stated_latencies(problem: Problem, site: int, count: int) -> Sequence[StatedLatencies]:

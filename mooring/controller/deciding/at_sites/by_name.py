@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
 
-from mooring.controller.deciding.ants_decider import AntsDecider
-from mooring.controller.deciding.at_sites.ants_briefing import AntsBriefing
-from mooring.controller.deciding.at_sites.briefing import Briefing
-from mooring.controller.deciding.at_sites.optimiser_briefing import OptimiserBriefing
-from mooring.controller.deciding.at_sites.overlay_briefing import OverlayBriefing
+from mooring.controller.deciding.at_sites.briefing import Brief
 from mooring.controller.deciding.decider import Decider
-from mooring.problem.problem import Problem
 
-
-def _of_ants(problem: Problem, stand_in: Decider | None, states_latency: bool) -> Briefing:
-    return AntsBriefing(problem, stand_in if isinstance(stand_in, AntsDecider) else AntsDecider())
-
-
-BRIEFINGS: Mapping[str, Callable[[Problem, Decider | None, bool], Briefing]] = {
-    "relaxation": lambda problem, stand_in, states_latency: OptimiserBriefing(problem, states_latency),
-    "ants": _of_ants,
-    "overlay": lambda problem, stand_in, states_latency: OverlayBriefing(problem, states_latency),
+BRIEFINGS = {
+    "relaxation": "mooring.controller.deciding.at_sites.optimiser_briefing:optimiser_briefing",
+    "ants": "mooring.controller.deciding.at_sites.ants_briefing:ants_briefing",
+    "overlay": "mooring.controller.deciding.at_sites.overlay_briefing:overlay_briefing",
 }
-"""From the problem, the decider that would stand in for the machines in one place, which has the settings,
-and whether the problem's latencies count whatever machines measure. Each has its machines in
+"""Where each briefing is: its module and the function that makes it. Each has its machines in
 `runtime/hosted_by_name.py` under the same name."""
+
+
+def briefing_by_name(name: str, stand_in: Decider | None = None, *, states_latency: bool = False) -> Brief:
+    """`stand_in`: the decider that would stand in for the machines in one place, which has the settings.
+    `states_latency`: the problem's latencies count, whatever machines measure.
+    """
+    module, _, make = BRIEFINGS[name].partition(":")
+    return partial(getattr(import_module(module), make), stand_in=stand_in, states_latency=states_latency)

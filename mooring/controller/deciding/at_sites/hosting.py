@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from mooring.controller.deciding.at_sites.by_name import briefing_by_name
 from mooring.controller.deciding.at_sites.protocol_decider import ProtocolDecider
 from mooring.controller.deciding.decider import Decider
 from mooring.disk import DISK
@@ -64,10 +65,9 @@ def decided_at_sites(
         protocol,
         problem,
         AgentPeers(post, sites, protocol),
+        briefing_by_name(protocol, stand_in, states_latency=states_latency),
         partial(keep_memory, file),
         kept_memory(file),
-        stand_in,
-        states_latency=states_latency,
     )
 
 

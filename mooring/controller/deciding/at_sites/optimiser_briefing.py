@@ -6,17 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from mooring.controller.deciding.at_sites.briefing import Told, saves_nothing, stated_latencies
-from mooring.controller.deciding.decider import Observation, Prediction
+from mooring.controller.deciding.at_sites.briefing import Briefing, Told, saves_nothing, stated_latencies
+from mooring.controller.deciding.decider import Decider, Observation, Prediction
 from mooring.controller.deciding.picture import Picture
 from mooring.problem.problem import Problem
-from mooring.protocols.moving import NOWHERE, Proposed, StartedAt
+from mooring.protocols.moving import NOWHERE, Proposed, StartedAt, StatedLatencies
 from mooring.protocols.optimiser_messages import (
     AskFragments,
     KnownFragments,
     MeasuredCapacity,
     MeasuredFlows,
-    StatedLatencies,
 )
 from mooring.protocols.optimiser_specs import fragment_specs
 from mooring.protocols.protocol import Data
@@ -86,3 +85,7 @@ class OptimiserBriefing:
 
     def objection(self, proposed: Proposed, before: Prediction, after: Prediction) -> str | None:
         return saves_nothing(before, after)
+
+
+def optimiser_briefing(problem: Problem, stand_in: Decider | None, states_latency: bool) -> Briefing:
+    return OptimiserBriefing(problem, states_latency)

@@ -13,8 +13,8 @@ from statistics import median
 import msgspec
 import numpy as np
 
-from mooring.controller.deciding.at_sites.briefing import Told, saves_nothing, stated_latencies
-from mooring.controller.deciding.decider import Observation, Prediction
+from mooring.controller.deciding.at_sites.briefing import Briefing, Told, saves_nothing, stated_latencies
+from mooring.controller.deciding.decider import Decider, Observation, Prediction
 from mooring.controller.deciding.picture import Picture
 from mooring.placement.overlay.shared_operator import SharedOperator
 from mooring.placement.policy import Context
@@ -27,8 +27,7 @@ from mooring.protocols.leases.adaptation_messages import (
     Unsatisfied,
 )
 from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOperators
-from mooring.protocols.moving import Proposed, StartedAt
-from mooring.protocols.optimiser_messages import StatedLatencies
+from mooring.protocols.moving import Proposed, StartedAt, StatedLatencies
 from mooring.protocols.protocol import Data
 
 TOLD_AT_ONCE = 500
@@ -178,3 +177,7 @@ def _as_told(own: SharedOperator, limits_ms: Sequence[float | None], tuples: flo
 
     ends = tuple(msgspec.structs.replace(end, limit_ms=limit_ms(end.query)) for end in own.ends)
     return msgspec.structs.replace(own, ends=ends, tuples=tuples)
+
+
+def overlay_briefing(problem: Problem, stand_in: Decider | None, states_latency: bool) -> Briefing:
+    return OverlayBriefing(problem, states_latency)

@@ -14,9 +14,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from mooring.arrays import Ints
-from mooring.controller.deciding.at_sites.briefing import Briefing
-from mooring.controller.deciding.at_sites.by_name import BRIEFINGS
-from mooring.controller.deciding.decider import Decider, Observation, Proposal, ProposedMove
+from mooring.controller.deciding.at_sites.briefing import Brief
+from mooring.controller.deciding.decider import Observation, Proposal, ProposedMove
 from mooring.controller.deciding.picture import Picture
 from mooring.deployment.moves import Move
 from mooring.problem.problem import Problem
@@ -57,25 +56,20 @@ class ProtocolDecider:
         name: str,
         problem: Problem,
         peers: Peers,
+        brief: Brief,
         keep: Callable[[MoverMemory], None] = lambda memory: None,
         kept: MoverMemory | None = None,
-        stand_in: Decider | None = None,
-        *,
-        states_latency: bool = False,
     ) -> None:
-        """`keep` makes the mover's memory durable before anything is sent; `kept` is what an earlier run of
-        the same project kept. `stand_in`: the decider that would do it in one place, with its settings.
-        `states_latency`: the sites go by the problem's latencies, not by what they measure.
+        """`brief`: what the machines are told. `keep` makes the mover's memory durable before anything is
+        sent; `kept` is what an earlier run of the same project kept.
         """
         self.name = name
         self._problem, self._peers, self._keep = problem, peers, keep
         self._kept = kept
         """What is known to be durable of the mover's memory."""
         self._not_kept: str | None = None
-        self._brief: Callable[[Problem], Briefing] = lambda problem: BRIEFINGS[name](
-            problem, stand_in, states_latency
-        )
-        self._briefing = self._brief(problem)
+        self._brief = brief
+        self._briefing = brief(problem)
         self._rows = {fragment: f for f, fragment in enumerate(problem.fragment_names)}
         self.mover = MoverMachine(len(problem.sites), self._judge, judge_every_ms=0.0)
         self._verdicts: dict[object, str | None] = {}

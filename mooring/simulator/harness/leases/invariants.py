@@ -6,15 +6,15 @@ by what it last saw of it while the mover is down.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from mooring.placement.overlay.partial_plans import LATENCY_SLACK_MS
 from mooring.placement.overlay.replicas import as_served, original_of
 from mooring.placement.overlay.shared_operator import NOWHERE, SharedOperator, queries_of
-from mooring.protocols.leases.adaptation_messages import LinkMeasured
+from mooring.protocols.leases.lease_site import LeaseSite
+from mooring.protocols.leases.transitions import LeaseStage
 from mooring.protocols.moving import ProposalId, Proposed, StartedAt
-from mooring.protocols.protocol import Asked, Send
+from mooring.protocols.protocol import Send
 from mooring.simulator.harness.checkers import Checker, Step, WorldView
 from mooring.simulator.harness.leases.world import (
     CORES,
@@ -27,6 +27,7 @@ from mooring.simulator.harness.leases.world import (
     ring_ms,
     shared_queries,
 )
+from mooring.simulator.harness.moving_invariants import machines_of, runner_of
 
 LEASE_MS = 2.0 * QUICK.lock_ms
 """No lease is sought for longer."""
@@ -59,8 +60,16 @@ class MoverJournal:
         return as_served(shared_queries(sites), running)
 
 
-def _sites(world: WorldView) -> list[Any]:
-    found = [world.machine(site) for site in range(world.sites - 1)]
+def lease_site(world: WorldView, site: int) -> LeaseSite | None:
+    """The part of a site that keeps and seeks leases, be it of a whole agent; None while there is none, as
+    the site is down or has not been told of the operators."""
+    machine = world.machine(site)
+    found: LeaseSite | None = getattr(machine, "lease", machine)
+    return found
+
+
+def _sites(world: WorldView) -> list[LeaseSite]:
+    found = [lease_site(world, site) for site in range(world.sites - 1)]
     return [machine for machine in found if machine is not None]
 
 
@@ -119,7 +128,7 @@ class LockedWhileOn:
             self._journal.see(world)
         for id_, proposed in self._journal.on.items():
             for site in proposed.lease.holders:
-                machine = world.machine(site) if step.site in (site, mover) else None
+                machine = lease_site(world, site) if step.site in (site, mover) else None
                 if machine is None:
                     continue
                 if not any(lock.id == id_ and lock.held for lock in machine.keeper.locks.values()):
@@ -131,20 +140,46 @@ class LockedWhileOn:
 
 
 class LeasesFit:
-    """No site runs more than it has room for."""
+    """Nothing comes to a site that had no room for it at any time while the lease was sought and carried out.
+    What is there already may be too much once a site has less to give: that is to be relieved, not promised.
+    """
 
     name = "capacities hold"
 
     def __init__(self) -> None:
         self._journal = MoverJournal()
+        self._proposed_ms: dict[ProposalId, float] = {}
+        self._cores: dict[int, list[tuple[float, float]]] = {}
+        """Site -> since when it knows that it can give so much."""
 
     def after_step(self, step: Step, world: WorldView) -> str | None:
-        if step.site != world.sites - 1:
+        for effect in step.effects:
+            if isinstance(effect, Send) and isinstance(effect.message, Proposed):
+                self._proposed_ms.setdefault(effect.message.id, step.time_ms)
+        if step.site < world.sites - 1:
+            if (machine := lease_site(world, step.site)) is not None:
+                known = self._cores.setdefault(step.site, [(0.0, machine.around.usable_cores)])
+                if known[-1][1] != machine.around.usable_cores:
+                    known.append((step.time_ms, machine.around.usable_cores))
             return None
+        before, plans = self._journal.where, dict(self._journal.on)
         self._journal.see(world)
-        running = [place.site for place in self._journal.where.values() if place.site != NOWHERE]
-        full = [site for site in set(running) if running.count(site) * CORES > USABLE_CORES + 1e-9]
-        return f"sites {full} run too much" if full else None
+        plans |= self._journal.on
+        where = self._journal.where
+        for place in where.values() if before is not where else ():
+            if place.site == NOWHERE or before.get(place.fragment, place).site == place.site:
+                continue
+            used = CORES * sum(each.site == place.site for each in where.values())
+            moving = [p for p in plans.values() if place.fragment in {m.fragment for m in p.plan.moves}]
+            since_ms = min((self._proposed_ms[each.id] for each in moving), default=step.time_ms) - LEASE_MS
+            if used > (most := self._most_cores(place.site, since_ms)) + 1e-9:
+                return f"{place} came to a site that runs {used:.1f} cores of {most:.1f} then"
+        return None
+
+    def _most_cores(self, site: int, since_ms: float) -> float:
+        known = self._cores.get(site, [(0.0, USABLE_CORES)])
+        begun = [cores for at_ms, cores in known if at_ms <= since_ms]
+        return max([*(begun[-1:] or [known[0][1]]), *(cores for at_ms, cores in known if at_ms > since_ms)])
 
     def at_end(self, world: WorldView) -> str | None:
         return None
@@ -164,12 +199,11 @@ class PromisesHold:
         self._proposed_ms: dict[tuple[int, int, int], float] = {}
 
     def after_step(self, step: Step, world: WorldView) -> str | None:
-        if isinstance(step.event, Asked) and isinstance(step.event.request, LinkMeasured):
-            measured = step.event.request
-            if world.machine(step.site) is None:
-                return None  # it crashed before it had written that down
-            seen = self._links.setdefault((measured.site, step.site), [])
-            seen.append((step.time_ms, measured.latency_ms))
+        if step.site < world.sites - 1 and (machine := lease_site(world, step.site)) is not None:
+            for other, ms in machine.around.latency_ms.items():
+                seen = self._links.setdefault((other, step.site), [])
+                if not seen or seen[-1][1] != ms:
+                    seen.append((step.time_ms, ms))
         for effect in step.effects:
             if isinstance(effect, Send) and isinstance(effect.message, Proposed):
                 self._proposed_ms.setdefault(effect.message.id, step.time_ms)
@@ -229,7 +263,7 @@ class LocksEnd:
     def after_step(self, step: Step, world: WorldView) -> str | None:
         self._journal.see(world)
         self._on_ms |= dict.fromkeys(self._journal.on, step.time_ms)
-        machine: Any = world.machine(step.site) if step.site < world.sites - 1 else None
+        machine = lease_site(world, step.site) if step.site < world.sites - 1 else None
         for id_, *_ in () if machine is None else machine.keeper.locks:
             self._since.setdefault((step.site, id_), step.time_ms)
         return None
@@ -276,6 +310,46 @@ class NothingLost:
             if machine.around.where != self._journal.where:
                 return f"site {machine.site} does not know where things are"
         return None
+
+
+class HeldWhileItMoves:
+    """In a run that carries out one list at a time: whoever keeps a lock for a list that is being carried out
+    keeps it to the end; and none lasts."""
+
+    name = "locks last as long as the move"
+
+    def __init__(self) -> None:
+        self._since: dict[object, float] = {}
+
+    def after_step(self, step: Step, world: WorldView) -> str | None:
+        runner = runner_of(world)
+        on: tuple[Proposed, ...] = () if runner is None else runner.mover.memory.accepted
+        for machine in _of_a_run(world):
+            ids = {key[0] for key in machine.keeper.locks}
+            for id_ in ids:
+                self._since.setdefault((machine.site, id_), step.time_ms)
+            for going in on:
+                if machine.site in going.lease.holders and going.id not in ids:
+                    return f"site {machine.site} keeps no lock for {going.id}, which is being carried out"
+        return None
+
+    def at_end(self, world: WorldView) -> str | None:
+        for machine in _of_a_run(world):
+            for id_, *_ in machine.keeper.locks:
+                since = self._since[machine.site, id_]
+                if world.now_ms - since > SETTLE_MS / 2:
+                    return f"site {machine.site} has kept a lock for {id_} since {since:.0f} ms"
+            waits = machine.seeker.stage is not LeaseStage.NONE
+            if waits and world.now_ms - machine.seeker.since_ms > SETTLE_MS / 2:
+                return f"site {machine.site} has sought a lease since {machine.seeker.since_ms:.0f} ms"
+        return None
+
+
+def _of_a_run(world: WorldView) -> Iterator[LeaseSite]:
+    for machine in machines_of(world):
+        found: LeaseSite | None = getattr(machine, "lease", machine)
+        if found is not None:
+            yield found
 
 
 def lease_checkers() -> Sequence[Checker]:

@@ -158,14 +158,17 @@ def lease_scenarios(faults: FaultParams | None = None) -> Callable[[int], Scenar
 
     def draw(seed: int) -> Scenario:
         scenario = draw_scenario(seed, draw_changes, lambda sites, latency_ms: SETTLE_MS, faults, (5, 8))
-        if seed % 4:
-            return scenario
-        generator = np.random.default_rng([seed, 1])
-        at_ms = float(generator.integers(0, 3000))
-        gone = Crash(at_ms, int(generator.integers(scenario.sites - 1)), 10.0 * scenario.end_ms)
-        return msgspec.structs.replace(scenario, faults=(*scenario.faults, gone))
+        return scenario if seed % 4 else with_one_gone(scenario, 3000.0)
 
     return draw
+
+
+def with_one_gone(scenario: Scenario, until_ms: float) -> Scenario:
+    """A site goes before `until_ms` and never comes back; not the mover."""
+    generator = np.random.default_rng([scenario.seed, 1])
+    at_ms = float(generator.integers(0, int(until_ms)))
+    gone = Crash(at_ms, int(generator.integers(scenario.sites - 1)), 10.0 * scenario.end_ms)
+    return msgspec.structs.replace(scenario, faults=(*scenario.faults, gone))
 
 
 def latencies_of(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from mooring.checksum import checked, with_sum
 from mooring.disk import DISK, Disk
 from mooring.errors import EngineError
 
@@ -13,7 +14,7 @@ from mooring.errors import EngineError
 def read_fragment_note(file: Path, disk: Disk = DISK) -> dict[str, str]:
     """Flow -> its fingerprint when the fragment was last started."""
     try:
-        return dict(json.loads(disk.read(file).data)["flows"])
+        return dict(json.loads(checked(disk.read(file).data))["flows"])
     except (OSError, ValueError, KeyError, TypeError) as damage:
         raise EngineError(
             f"{file} cannot be read: {damage!r}",
@@ -27,7 +28,7 @@ def write_fragment_note(
     """On disk when this returns."""
     try:
         note = {"fragment": fragment, "flows": dict(fingerprints)}
-        disk.replace(file, json.dumps(note).encode())
+        disk.replace(file, with_sum(json.dumps(note).encode()))
     except OSError as failure:
         raise EngineError(
             f"{file} cannot be written: {failure}",

@@ -58,6 +58,11 @@ _JOIN_STORES = tuple(
 )
 
 
+def name_query(checkpoint: Path, disk: Disk) -> None:
+    """Give a checkpoint the id by which Spark knows its query; on disk when this returns."""
+    disk.replace(checkpoint / "metadata", json.dumps({"id": str(uuid.uuid4())}).encode())
+
+
 @dataclass(frozen=True)
 class KeptState:
     """What a query keeps from batch to batch in one of its operators."""
@@ -85,7 +90,7 @@ class LaterBeginning:
         for folder in ("offsets", "commits"):
             disk.make_folder(checkpoint / folder, parents=True, exist_ok=True)
         if not is_file(disk, checkpoint / "metadata"):
-            disk.replace(checkpoint / "metadata", json.dumps({"id": str(uuid.uuid4())}).encode())
+            name_query(checkpoint, disk)
         noted = {"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {**self.settings, _CODEC: "lz4"}}
         offsets = "\n".join(["v1", json.dumps(noted), *[_NOTHING_READ] * self.sources])
         for number in range(max(0, self.batch - 1), self.batch + 1):

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import msgspec
 
+from mooring.checksum import DamagedError, checked, with_sum
 from mooring.disk import DISK, Disk, is_folder
 from mooring.errors import EngineError
 
@@ -73,6 +74,8 @@ class ViewVersions:
         self.folder = folder
         self._disk = disk
         self._held: Counter[str] = Counter()
+        self._superseded_s: dict[str, float] = {}
+        """Since when this process knows of versions that they were: by no clock that can be set."""
         self._making: set[str] = set()
         """Folders of refreshes under way, be it that they were overtaken."""
         self.lock = threading.RLock()
@@ -85,10 +88,10 @@ class ViewVersions:
     def current(self) -> ViewVersion | None:
         """The newest version that was published; None before the first."""
         try:
-            return msgspec.json.decode(self._disk.read(self.pointer).data, type=ViewVersion)
+            return msgspec.json.decode(checked(self._disk.read(self.pointer).data), type=ViewVersion)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (OSError, msgspec.DecodeError) as damage:
+        except (OSError, msgspec.DecodeError, DamagedError) as damage:
             raise EngineError(
                 f"{self.pointer} cannot be read: {damage}",
                 remedy="put it back from a copy, or remove it: the view is then computed anew",
@@ -123,8 +126,14 @@ class ViewVersions:
 
     def publish(self, version: ViewVersion, through: Path) -> None:
         """Let it be the current one, by way of the folder of the epoch under which it was made: an `OSError`
-        if that is gone.
+        if that is gone. Its files are on disk before the pointer names them: what batch jobs write, no site
+        syncs.
         """
+        folder = self.path(version)
+        files = [folder / name for name in version.files]
+        folders = {folder, *(parent for file in files for parent in file.parents if folder in parent.parents)}
+        inner_first = sorted(folders, key=lambda each: len(each.parts), reverse=True)
+        self._disk.sync([*files, *inner_first, self.folder])
         with self.lock:
             before = self.current()
             if before is not None:
@@ -134,7 +143,12 @@ class ViewVersions:
                 }
                 version = msgspec.structs.replace(version, earlier=there)
             content = msgspec.json.format(msgspec.json.encode(version), indent=1)
-            self._disk.replace(self.pointer, content, through=through)
+            self._disk.replace(self.pointer, with_sum(content), through=through)
+            self._note_superseded(version)
+
+    def _note_superseded(self, current: ViewVersion) -> None:
+        known, now_s = self._superseded_s, time.monotonic()
+        self._superseded_s = {name: known.get(name, now_s) for name in current.earlier}
 
     def hold(self) -> ViewVersion | None:
         """The current version, which stays until it is released."""
@@ -150,16 +164,16 @@ class ViewVersions:
 
     def sweep(self, remove: Callable[[Path], None], now_s: float | None = None) -> None:
         """Remove versions that were superseded long enough ago and that nobody holds, and folders that no
-        version came of.
+        version came of. `now_s`: by the monotonic clock.
         """
-        now_s = time.time() if now_s is None else now_s
+        now_s = time.monotonic() if now_s is None else now_s
         with self.lock:
             found = self.current()
             stay = self._making | {name for name, count in self._held.items() if count > 0}
             if found is not None:
                 stay |= {found.folder}
-                # A clock that was set back keeps them longer, one that was set forward removes them sooner.
-                stay |= {name for name, at_s in found.earlier.items() if now_s - at_s < GRACE_S}
+                self._note_superseded(found)
+                stay |= {name for name, at_s in self._superseded_s.items() if now_s - at_s < GRACE_S}
             for name in self._disk.list(self.folder):
                 if _FOLDER.fullmatch(name) and name not in stay:
                     remove(self.folder / name)

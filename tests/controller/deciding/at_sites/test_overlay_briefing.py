@@ -19,8 +19,7 @@ from mooring.protocols.leases.adaptation_messages import (
     Unsatisfied,
 )
 from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOperators
-from mooring.protocols.moving import LookUp
-from mooring.protocols.optimiser_messages import StatedLatencies
+from mooring.protocols.moving import LookUp, StatedLatencies
 
 STATED: dict[str, object] = {
     "sites": {"a": {"capacity": 1}, "b": {"capacity": 2}},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,6 +15,7 @@ from msgspec.structs import replace as replace_struct
 
 from mooring.controller.deciding.at_sites.briefing import NO_GAIN
 from mooring.controller.deciding.at_sites.hosting import keep_memory, kept_memory
+from mooring.controller.deciding.at_sites.optimiser_briefing import OptimiserBriefing
 from mooring.controller.deciding.at_sites.protocol_decider import NOTHING_PROPOSED, ProtocolDecider
 from mooring.controller.deciding.decider import Observation, Proposal
 from mooring.controller.deciding.guards import GuardOptions, Guards
@@ -35,13 +37,13 @@ from mooring.protocols.moving import (
     Promise,
     Proposed,
     Refused,
+    StatedLatencies,
 )
 from mooring.protocols.optimiser_messages import (
     AskFragments,
     KnownFragments,
     MeasuredCapacity,
     MeasuredFlows,
-    StatedLatencies,
 )
 from mooring.protocols.protocol import Data
 
@@ -110,7 +112,11 @@ def deciding(
     """One look with everything at c, under epoch 4."""
     peers = TestPeers()
     decider = ProtocolDecider(
-        "relaxation", PROBLEM, peers, keep=(kept if kept is not None else list[MoverMemory]()).append
+        "relaxation",
+        PROBLEM,
+        peers,
+        OptimiserBriefing,
+        (kept if kept is not None else list[MoverMemory]()).append,
     )
     peers.coming = list(coming)
     decider.observe(observed(AT_C, {"f": 4, "g": 4}), busy=False)
@@ -157,7 +163,7 @@ def test_a_runner_that_comes_back_says_how_it_ended() -> None:
     decider, _, made = deciding((2, proposal(0, 0)), kept=kept)
     decider.accepted(made)
     peers = TestPeers()
-    again = ProtocolDecider("relaxation", PROBLEM, peers, kept=kept[-1])
+    again = ProtocolDecider("relaxation", PROBLEM, peers, OptimiserBriefing, kept=kept[-1])
     again.observe(observed(AT_C, {"f": 6, "g": 4}), busy=False)
     assert isinstance(peers.answers(2)[-1], Failed)
 
@@ -171,7 +177,7 @@ def test_an_answer_that_cannot_be_kept_is_not_given_and_comes_once_it_can() -> N
         kept.append(memory)
 
     peers = TestPeers()
-    decider = ProtocolDecider("relaxation", PROBLEM, peers, keep=keep)
+    decider = ProtocolDecider("relaxation", PROBLEM, peers, OptimiserBriefing, keep)
 
     def look() -> Proposal:
         peers.coming = [(2, proposal(0, 0))]
@@ -282,7 +288,7 @@ def test_a_machine_that_begins_is_told_all_that_the_problem_states() -> None:
     agents have between them, which is one machine's loopback where sites are embedded.
     """
     peers = TestPeers()
-    decider = ProtocolDecider("relaxation", PROBLEM, peers, states_latency=True)
+    decider = ProtocolDecider("relaxation", PROBLEM, peers, partial(OptimiserBriefing, states_latency=True))
     peers.coming = [(2, AskFragments())]
     decider.observe(observed(AT_C, {"f": 4, "g": 4}), busy=False)
     told = told_to(peers, 2)

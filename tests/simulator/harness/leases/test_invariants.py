@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from lab.overlay_faults.planted import LEASE_BUGS, NEEDS_A_STALL
 from mooring.protocols.leases.adaptation_messages import LinkMeasured
 from mooring.protocols.leases.keeper import Keeper
-from mooring.protocols.leases.lease_messages import Held, HoldLocks, Lock, LockDenied, RequestLock
 from mooring.protocols.leases.lease_site import ApplyPlan, LeaseSite
-from mooring.protocols.leases.revalidation import Revalidated
 from mooring.protocols.leases.seeker import Seeker
-from mooring.protocols.leases.transitions import Event as LeaseEvent
-from mooring.protocols.moving import Accepted, Answer
-from mooring.protocols.protocol import Effect, Send
 from mooring.simulator.harness.exploration import Exploration, Subject, explore
 from mooring.simulator.harness.leases.invariants import lease_checkers
 from mooring.simulator.harness.leases.world import lease_scenarios, lease_world
@@ -77,74 +72,6 @@ def test_a_fault_at_any_step_breaks_no_invariant(scenario: Scenario, every: int)
     assert tried >= 20
 
 
-class NeverExpires(Keeper):
-    def next_timer(self) -> float | None:
-        return None
-
-    def timer(self, now_ms: float) -> Sequence[Effect]:
-        return ()
-
-
-class GrantsTwice(Keeper):
-    """Does not look for other leases."""
-
-    def _objection(self, request: RequestLock) -> LockDenied | None:
-        mine, self.locks = self.locks, {}
-        found = super()._objection(request)
-        self.locks = mine
-        return found
-
-
-class ForgetsReservations(Keeper):
-    @property
-    def reserved(self) -> dict[int, float]:
-        return {}
-
-
-class HeldLocksExpire(Keeper):
-    def timer(self, now_ms: float) -> Sequence[Effect]:
-        self.locks = {key: lock for key, lock in self.locks.items() if lock.until_ms > now_ms}
-        return ()
-
-
-class NeverAsksTheMover(Keeper):
-    """Who seeks a lease will say when it is over."""
-
-    def timer(self, now_ms: float) -> Sequence[Effect]:
-        super().timer(now_ms)
-        return ()
-
-    def answered(self, answer: Answer, now_ms: float) -> Sequence[Effect]:
-        return ()
-
-
-class ReleasesBeforeTheMoverIsDone(Keeper):
-    def answered(self, answer: Answer, now_ms: float) -> Sequence[Effect]:
-        if isinstance(answer, Accepted):
-            self._free(answer.id, LeaseEvent.ANSWERED)
-        return super().answered(answer, now_ms)
-
-
-class ForgetsLocks(Keeper):
-    """When it starts again."""
-
-    def start(self, locks: Sequence[Lock]) -> None:
-        self.locks = {}
-
-
-class HoldsWhatHasExpired(Keeper):
-    """Says that it holds, whether the locks are still there or not."""
-
-    def _hold(self, sender: int, hold: HoldLocks, now_ms: float) -> Sequence[Effect]:
-        super()._hold(sender, hold, now_ms)
-        return (Send(sender, Held(hold.id)),)
-
-
-class BelievesOldPlans(Seeker):
-    def _check(self, sought: Any) -> Revalidated:
-        return Revalidated(super()._check(sought).latency_ms, None)
-
-
 def planted(kind: type[Keeper] | type[Seeker]) -> Subject:
     class Buggy(LeaseSite):
         def __init__(self, *args: Any) -> None:
@@ -153,22 +80,6 @@ def planted(kind: type[Keeper] | type[Seeker]) -> Subject:
             part.__class__ = kind
 
     return Subject(lease_world(Buggy), lease_checkers)
-
-
-BUGS = [
-    (NeverExpires, "locks are released"),
-    (GrantsTwice, "no two leases affect one query"),
-    (ForgetsReservations, "capacities hold"),
-    (HeldLocksExpire, "locks last as long as their plan"),
-    (NeverAsksTheMover, "locks are released"),
-    (ReleasesBeforeTheMoverIsDone, "locks last as long as their plan"),
-    (ForgetsLocks, "locks last as long as their plan"),
-    (HoldsWhatHasExpired, "locks last as long as their plan"),
-    (BelievesOldPlans, "limits hold under leases"),
-]
-NEEDS_A_STALL = (HoldsWhatHasExpired,)
-"""Who seeks a lease has to be too late to notice that it is, and those it asked too: schedules that are drawn
-hardly ever have that."""
 
 
 def hunted(bug: type[Keeper] | type[Seeker], schedules: int, most_shrinking_runs: int) -> Exploration:
@@ -180,7 +91,7 @@ def hunted(bug: type[Keeper] | type[Seeker], schedules: int, most_shrinking_runs
     return explore(subject, stalled.__getitem__, range(len(stalled)), most_shrinking_runs)
 
 
-@pytest.mark.parametrize(("bug", "invariant"), BUGS)
+@pytest.mark.parametrize(("bug", "invariant"), LEASE_BUGS)
 def test_planted_bugs_are_found_and_made_small(bug: type[Keeper] | type[Seeker], invariant: str) -> None:
     found = hunted(bug, schedules=300, most_shrinking_runs=25).finding
     assert found is not None

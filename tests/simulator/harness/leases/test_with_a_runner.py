@@ -7,53 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from mooring.protocols.leases.lease_site import LeaseSite, LeaseStart
-from mooring.protocols.leases.transitions import LeaseStage
-from mooring.protocols.moving import Proposed
-from mooring.simulator.harness.checkers import Checker, Step, WorldView
+from mooring.simulator.harness.checkers import Checker
+from mooring.simulator.harness.leases.invariants import HeldWhileItMoves
 from mooring.simulator.harness.leases.world import (
     OPERATORS,
     QUICK,
-    SETTLE_MS,
     USABLE_CORES,
     lease_scenarios,
     ring_ms,
     ring_plans,
     shared_queries,
 )
-from mooring.simulator.harness.moving_invariants import AnsweredOnce, RunsOnce, machines_of, runner_of
+from mooring.simulator.harness.moving_invariants import AnsweredOnce, RunsOnce
 from mooring.simulator.harness.runner_model import RunSubject
-
-
-class HeldWhileItMoves:
-    """Whoever keeps a lock for a list that is being carried out keeps it to the end; and none lasts."""
-
-    name = "locks last as long as the move"
-
-    def __init__(self) -> None:
-        self._since: dict[object, float] = {}
-
-    def after_step(self, step: Step, world: WorldView) -> str | None:
-        runner = runner_of(world)
-        on: tuple[Proposed, ...] = () if runner is None else runner.mover.memory.accepted
-        for machine in machines_of(world):
-            ids = {key[0] for key in machine.keeper.locks}
-            for id_ in ids:
-                self._since.setdefault((machine.site, id_), step.time_ms)
-            for going in on:
-                if machine.site in going.lease.holders and going.id not in ids:
-                    return f"site {machine.site} keeps no lock for {going.id}, which is being carried out"
-        return None
-
-    def at_end(self, world: WorldView) -> str | None:
-        for machine in machines_of(world):
-            for id_, *_ in machine.keeper.locks:
-                since = self._since[machine.site, id_]
-                if world.now_ms - since > SETTLE_MS / 2:
-                    return f"site {machine.site} has kept a lock for {id_} since {since:.0f} ms"
-            waits = machine.seeker.stage is not LeaseStage.NONE
-            if waits and world.now_ms - machine.seeker.since_ms > SETTLE_MS / 2:
-                return f"site {machine.site} has sought a lease since {machine.seeker.since_ms:.0f} ms"
-        return None
 
 
 def site(number: int, sites: int, generator: np.random.Generator) -> LeaseSite:

@@ -1,0 +1,129 @@
+"""Where a run is written down: the journal, which the next run goes by, and for people report and status.
+
+What a full disk refuses the journal is owed, and written with a later turn. What report and status refuse is
+lost: the next look shows how things are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+from mooring.controller.events import Event, FragmentsStarted, FragmentStarts, Incident, StartsTried
+from mooring.controller.journal import Journal
+from mooring.controller.looks import Book
+from mooring.controller.run_state import MovesUnderWay, RunState
+from mooring.deployment.clock import Clock
+from mooring.deployment.engine import Engine
+from mooring.deployment.parts import Parts
+from mooring.errors import OvertakenError, described
+from mooring.placement.placement import FragmentSites
+
+
+class Records:
+    """The journal: where what was started again is now."""
+
+    def __init__(self, state: RunState, engine: Engine, journal: Journal) -> None:
+        self._state, self._engine, self._journal = state, engine, journal
+        self._owed: dict[str, str] = {}
+        """Fragments that were started elsewhere, while the journal does not know."""
+        self._first_at: dict[str, str] = {}
+        """Fragments that have not been started yet -> where the journal has them."""
+
+    def begin(self, sites: FragmentSites, why: str, idle: Collection[str]) -> None:
+        self._journal.note_placement(sites, why)
+        self._first_at = {name: sites[name] for name in idle}
+
+    def on(self, event: Event) -> None:
+        match event:
+            case FragmentsStarted(sites=sites):
+                self._owed |= {name: at for name, at in sites.items() if self._first_at.pop(name, None) != at}
+                self.write_owed()
+
+    def write_owed(self) -> None:
+        """A full disk keeps the journal behind; it is written as soon as there is room."""
+        if self._owed:
+            placement = self._state.placement(self._engine.homes())
+            self._journal.note_relocated(self._owed, placement, "started again after a fault")
+            self._owed = {}
+
+    @property
+    def are_behind(self) -> bool:
+        return bool(self._owed)
+
+
+class Report:
+    """What happens, as it happens."""
+
+    def __init__(self, book: Book, clock: Clock) -> None:
+        self._book, self._clock = book, clock
+        self._made_s = clock.monotonic_s()  # what happens is dated from here on, as the engine's looks are
+        self.untold = ""
+        """Why the last thing that happened could not be reported."""
+
+    def on(self, event: Event) -> None:
+        match event:
+            case Incident(what=what):
+                self.note(what)
+
+    def note(self, what: str) -> None:
+        """Dated now: the turn may have begun long ago, where a site did not answer."""
+        try:
+            self._book.incident(self.at_s(), what)
+        except OvertakenError:
+            raise
+        except Exception as failure:
+            self.untold = described(failure)
+        else:
+            self.untold = ""
+
+    def at_s(self) -> float:
+        """Seconds of the run."""
+        return self._clock.monotonic_s() - self._made_s
+
+
+class Refusing(Protocol):
+    def refusals(self) -> dict[str, str]: ...
+
+
+class Status:
+    """What runs where, what is wrong, and how far a list of moves is, between two looks."""
+
+    def __init__(
+        self, state: RunState, engine: Engine, book: Book, reviver: Refusing, parts: Parts, report: Report
+    ) -> None:
+        self._state, self._engine, self._book = state, engine, book
+        self._reviver, self._parts, self._report = reviver, parts, report
+        self._shown: MovesUnderWay | None = None
+
+    def on(self, event: Event) -> None:
+        match event:
+            case FragmentStarts() | StartsTried():
+                self.amend()
+            case FragmentsStarted():
+                self._book.placed(self._state.placement(self._engine.homes()))
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the list under way has come further since it was shown."""
+        return self._state.moves != self._shown
+
+    def amend(self) -> None:
+        self._shown = self._state.moves
+        self._book.noticed(self._engine.homes(), self.troubles(), self.moves())
+
+    def moves(self) -> dict[str, object] | None:
+        """The list of moves that is being carried out."""
+        return None if self._state.moves is None else self._state.moves.as_json()
+
+    def troubles(self) -> dict[str, str]:
+        """What is not as it should be, by the fragment, site, channel or part concerned."""
+        state = self._state
+        found = {f"site {name}": f"lost: {why}" for name, why in state.lost.items()}
+        found |= {f"site {name}": f"lost: {said}" for name, said in self._reviver.refusals().items()}
+        found |= {f"channel {name}": why for name, why in state.lost_channels.items()}
+        found |= state.fragment_troubles()
+        found |= self._parts.troubles()
+        if self._report.untold:
+            found["publishing: reporting what happens"] = self._report.untold
+        return {what: why for what, why in found.items() if what not in state.resting}

@@ -1,0 +1,43 @@
+"""Where fragments go that have no site: by the policy, at the rates that were measured.
+
+The policy is advice too: one that raises what it should not counts as one without a plan, and is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from mooring.controller.replacement import replace_lost
+from mooring.controller.run_state import RunState
+from mooring.deployment.parts import Parts
+from mooring.errors import EngineError, MooringError, OvertakenError, described
+from mooring.placement.placement import FragmentSites, Placement
+from mooring.problem.problem import Problem
+
+
+@dataclass
+class Replanning:
+    state: RunState
+    policy: Callable[[Problem], Placement]
+    parts: Parts
+
+    def replaced(self, sites: FragmentSites, lost: Collection[str]) -> FragmentSites:
+        """`sites` with what is at lost ones placed anew."""
+        seen = self.parts.do("advice", "going by the measured rates", lambda: self.state.problem_as_seen)
+        try:
+            return replace_lost(seen or self.state.problem, sites, lost, self.planned)
+        except (MooringError, OvertakenError):
+            raise
+        except Exception as failure:  # what was measured fits no load model: go by what the problem states
+            self.parts.failed("advice", "going by the measured rates", failure)
+            return replace_lost(self.state.problem, sites, lost, self.planned)
+
+    def planned(self, problem: Problem) -> Placement:
+        try:
+            return self.policy(problem)
+        except MooringError:
+            raise
+        except Exception as failure:
+            self.parts.failed("advice", "placing what has no site", failure)
+            raise EngineError(f"the policy failed: {described(failure)}") from failure
