@@ -5,7 +5,8 @@
 `disk`: how long this disk takes to sync a small new file, its folder after a rename, and again.
 `batches`: a stateless and a windowed query over steady input at a trigger of 1 s, at a durable site and at
 one with `durability: fast`, both up all the time; each runs for some batches, then the other. Time of a batch
-as Spark reports it; CPU of the site's processes; syncs and the time spent in them, as the class counts them.
+as Spark reports it; CPU of the site's processes; syncs, the time spent in them, and the time that anything
+waited for them, as the class counts them.
 `throughput`: a backlog of files read and written, in turn. `moves`: a fragment moved to and fro between two
 warm sites, in turn; the pause from the request to stop until the first new commit.
 """
@@ -43,6 +44,7 @@ ROUNDS, BATCHES = 6, 10
 SYNCS = 200
 FILES, ROWS = 60, 20_000
 MOVES = 6
+COUNTED = ("synced", "syncedNs", "waitedNs")
 WAYS = {"durable": True, "fast": False}
 
 
@@ -74,13 +76,13 @@ class Site:
         checkpoint = str(self.folder / f"{kind}-{source.name}-checkpoint")
         return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
 
-    def counted(self) -> tuple[float, int, float]:
-        """CPU seconds, syncs and milliseconds in them so far."""
+    def counted(self) -> tuple[float, int, float, float]:
+        """CPU seconds, syncs, milliseconds in them and in waiting for them so far."""
         usage = self.server.usage()
         assert usage is not None
-        asked = "reflect('mooring.LocalFiles', 'synced'), reflect('mooring.LocalFiles', 'syncedNs')"
-        ((count, took_ns),) = self.session.sql(f"SELECT {asked}").collect()
-        return usage.cpu_s, int(count), int(took_ns) / 1e6
+        asked = ", ".join(f"reflect('mooring.LocalFiles', '{name}')" for name in COUNTED)
+        ((count, took_ns, waited_ns),) = self.session.sql(f"SELECT {asked}").collect()
+        return usage.cpu_s, int(count), int(took_ns) / 1e6, int(waited_ns) / 1e6
 
 
 @contextmanager
@@ -136,19 +138,20 @@ def batches(folder: Path) -> Iterator[ResultTable | str]:
 
 def row_of(measured: Sequence[tuple[float, ...]]) -> dict[str, Value]:
     """Medians; the sums over a round's batches are means already."""
-    times, cpus, syncs, syncing = zip(*measured, strict=True)
+    times, cpus, syncs, syncing, waiting = zip(*measured, strict=True)
     return {
         "time_ms": statistics.median(times),
         "mean_time_ms": statistics.mean(times),
         "CPU_ms": statistics.median(cpus),
         "syncs": statistics.median(syncs),
         "ms_in_syncs": statistics.median(syncing),
+        "ms_waited": statistics.median(waiting),
         "load_average": load_average(),
     }
 
 
 def some_batches(site: Site, kind: str, source: Path) -> list[tuple[float, ...]]:
-    """Time of each batch in ms, with the means of its round: CPU ms, syncs, ms in syncs."""
+    """Time of each batch in ms, with the means of its round: CPU ms, syncs, ms in them, ms waited."""
     query = site.start(kind, source, processingTime="1 second")
     try:
         first = wait_for(query, 3)
@@ -158,25 +161,25 @@ def some_batches(site: Site, kind: str, source: Path) -> list[tuple[float, ...]]
         done = {
             each["batchId"]: each["durationMs"]["triggerExecution"]
             for each in query.recentProgress
-            if first < each["batchId"] <= last and each["numInputRows"]
+            if first < each["batchId"] <= last and each.numInputRows
         }
     finally:
         query.stop()
-    cpu_s, syncs, ms = ((now - then) / max(1, len(done)) for now, then in zip(after, before, strict=True))
-    return [(float(took), 1e3 * cpu_s, syncs, ms) for took in done.values()]
+    cpu_s, *syncs = ((now - then) / max(1, len(done)) for now, then in zip(after, before, strict=True))
+    return [(float(took), 1e3 * cpu_s, *syncs) for took in done.values()]
 
 
 def wait_for(query: StreamingQuery, count: int, patience_s: float = 300.0) -> int:
     """Until so many batches more were reported since it started, or up to that batch; its number."""
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
-        seen = [each["batchId"] for each in query.recentProgress if each["numInputRows"]]
+        seen = [each["batchId"] for each in query.recentProgress if each.numInputRows]
         if seen and (seen[-1] >= count if count > 3 else len(seen) >= count):
             return int(seen[-1])
         if (failure := query.exception()) is not None:
             raise failure
         time.sleep(0.2)
-    raise TimeoutError
+    raise TimeoutError(f"no {count} batches within {patience_s:g} s: {query.lastProgress}")
 
 
 def throughput(folder: Path) -> Iterator[ResultTable]:
@@ -243,6 +246,8 @@ PARTS: dict[str, Callable[[Path], Iterator[ResultTable | str]]] = {
 
 
 def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
+    if os.sched_getscheduler(0) != os.SCHED_OTHER:
+        yield "At real-time priority: what else runs on the machine does not lengthen waits for a core."
     for part in chosen_parts(words, PARTS):
         with tempfile.TemporaryDirectory(prefix="mooring-durability-") as folder:
             yield from PARTS[part](Path(folder))

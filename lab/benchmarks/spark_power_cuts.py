@@ -61,8 +61,8 @@ SETTLED_S = 400.0
 LOGGED = frozenset({"_spark_metadata", "offsets", "commits", "sources", "state"})
 LOADED_S = (6.0, 25.0)
 """How long it runs and moves before a cut."""
-STARTING_S = (20.0, 120.0)
-"""After how long the power goes where it does not run yet."""
+STARTING_S = (5.0, 60.0)
+"""After how long the power goes where it does not run yet; mostly it does, and is loaded first."""
 SPEC = """\
 name: cuts
 storage: file://{folder}/pipelines-storage
