@@ -52,7 +52,7 @@ def trimmed_before_readers_are_on_disk() -> contextlib.AbstractContextManager[No
 
 
 def forgotten_before_sinks_are_on_disk() -> contextlib.AbstractContextManager[None]:
-    return _instead((settling, "_sync_made", lambda *given: None))
+    return _instead((apply_edits, "_sync_made", lambda *given: None))
 
 
 def dates_say_what_was_read() -> contextlib.AbstractContextManager[None]:
