@@ -14,6 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
+from lab.faults.shrink import with_simpler, without_needless
 from lab.session_faults.process import TICK_S, Died, Process
 from lab.session_faults.promises import Promises
 from lab.session_faults.schedule import (
@@ -29,15 +32,14 @@ from lab.session_faults.schedule import (
     simpler,
 )
 from lab.session_faults.world import Violated, World
-from mooring.controller.apply import resume
-from mooring.controller.placing import Wish
-from mooring.controller.scenario.tray import Tray
-from mooring.deployment import moves as deployment
+from mooring.controller.initial_placement import Wish
+from mooring.controller.move_list import resume
 from mooring.errors import MooringError, OvertakenError, described
-from mooring.placement.placement import FragmentSites, Placement
-from mooring.problem.problem import Problem
-from mooring.simulator.harness.checkers import Violation
-from mooring.simulator.harness.shrink import with_simpler, without_needless
+from mooring.model.deployment import moves as deployment
+from mooring.model.placement.placement import FragmentSites, Placement
+from mooring.model.problem.problem import Problem
+from mooring.simulator.runs.memory_mailbox import Tray
+from mooring.virtual_time.checkers import Violation
 
 PROBLEM = Problem.from_dict(
     {
@@ -84,7 +86,7 @@ class _Trial:
         self.promises = Promises(self.tray)
         self.effects: list[str] = []
         self.owner: Process | None = None
-        self._number = 0
+        self.processes: list[Process] = []
         self._at: dict[int, list[Event]] = {}
         for event in schedule.events:
             if isinstance(event, Crash | Freeze | Turn | SiteFault):
@@ -110,9 +112,10 @@ class _Trial:
 
     def _begin(self, *, standby: bool = False) -> Process | None:
         """The next process; None if it did not come to anything."""
-        self._number += 1
-        process = self._make(self.world, PROBLEM, self.tray, self, self._number, standby=standby)
-        self.world.say(f"process {self._number} begins")
+        number = len(self.processes) + 1
+        process = self._make(self.world, PROBLEM, self.tray, self, number, standby=standby)
+        self.processes.append(process)
+        self.world.say(f"process {number} begins")
         first = not self.world.queries
         wish = _with(FIRST) if first else _with(SECOND) if self._replan else Wish("rod")
         self.owner = process
@@ -351,9 +354,9 @@ def carried_out(schedule: Schedule, process: type[Process] = Process) -> Outcome
     except Exception as failure:  # of the session: nothing that happens to it may end it so
         violation = Violation("nothing ends a run", 1000.0 * trial.world.now_s, described(failure))
     finally:
-        if trial.owner is not None:
+        for each in trial.processes:
             with suppress(BaseException):
-                trial.owner.die()
+                each.die()
         shutil.rmtree(root, ignore_errors=True)
     text = "\n".join(trial.world.trace).encode()
     digest = hashlib.blake2b(text, digest_size=16).hexdigest()
@@ -361,6 +364,16 @@ def carried_out(schedule: Schedule, process: type[Process] = Process) -> Outcome
 
 
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+_MOST_EARLIER = 40
+"""Effects: about those of a process that begins, or of a list of two moves."""
+
+
+def _earlier(event: Event, by: int) -> Event:
+    if isinstance(event, Crash | Freeze | Turn | SiteFault):
+        return msgspec.structs.replace(event, at=max(event.at - by, 1))
+    return event
 
 
 def shrunk(schedule: Schedule, process: type[Process] = Process) -> tuple[Schedule, Outcome]:
@@ -372,6 +385,11 @@ def shrunk(schedule: Schedule, process: type[Process] = Process) -> tuple[Schedu
         found = carried_out(Schedule(tuple(events), schedule.end_s), process).violation
         return found is not None and found.checker == first.checker
 
-    events = with_simpler(without_needless(list(schedule.events), fails), fails, simpler)
+    events = without_needless(list(schedule.events), fails)
+    for position in reversed(range(len(events))):  # it may be there only to have a fault at its number
+        rest = events[:position] + events[position + 1 :]
+        earlier = ([_earlier(each, by) for each in rest] for by in range(1, _MOST_EARLIER))
+        events = next((sooner for sooner in earlier if fails(sooner)), events)
+    events = with_simpler(events, fails, simpler)
     small = Schedule(tuple(events), schedule.end_s)
     return small, carried_out(small, process)

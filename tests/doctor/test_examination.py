@@ -17,14 +17,16 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.checksum import checked, with_sum
 from mooring.controller.journal import Journal
-from mooring.deployment.moves import Move
+from mooring.disk import DISK
 from mooring.doctor.examination import examine
 from mooring.errors import EngineError, InputError
-from mooring.placement.placement import FragmentSites
+from mooring.model.deployment.moves import Move
+from mooring.model.placement.placement import FragmentSites
 from mooring.spark.ownership.owner import look, take
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.runs.falling_back import falling_back
 from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.storage.checkpoints.fallback import found_fallback
 from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.pipeline_record import read_record
 
@@ -204,6 +206,19 @@ def test_what_a_power_cut_emptied_is_pending_where_whole_logs_prove_the_batch_be
     (done,) = falling_back(project, record, OwnedFolder(stored.owned)).fall_back()
     assert done.startswith(f"{name} goes back: ")
     assert pending(stored) == []
+
+
+def test_what_became_of_an_older_file_is_not_taken_for_a_power_cut(stored: StoredProject) -> None:
+    """As when somebody rewrites files of a sink: nothing is computed again for it."""
+    log = stored.channel("totals") / "_spark_metadata"
+    entry = json.loads((log / "2").read_text().split("\n")[1])
+    (log / "2").write_text("\n".join(["v1", json.dumps(entry | {"modificationTime": 10**7})]))
+    stored.files("totals")[0].write_bytes(b"")
+    assert found_fallback(stored.checkpoint("totals"), log, DISK) is None
+    stored.files("totals")[2].write_bytes(b"")
+    found = found_fallback(stored.checkpoint("totals"), log, DISK, readers_known=True)
+    assert found is not None
+    assert (found.batch, found.damaged) == (1, (stored.root / "links" / "totals" / "part-2.parquet",))
 
 
 def test_what_readers_have_taken_in_is_not_taken_back(stored: StoredProject) -> None:

@@ -12,12 +12,10 @@ from pathlib import Path
 
 from mooring.disk import DISK, read_if_there
 from mooring.errors import EngineError, MooringError
-from mooring.spark.defining.pipeline_spec import STORAGE_NOTE
+from mooring.spark.definitions.pipeline_spec import MARK_NOTE, STORAGE_NOTE
 from mooring.spark.ownership.owner import look
 from mooring.spark.storage.storage_root import MARK, identity_of
 
-MARK_NOTE = "storage.mark"
-"""In `.mooring/`, beside the note of the root's path: the identity of the root."""
 _CONTENT = ("owned", "channels", "checkpoints")
 """One of them is in every storage that was ever used, of whichever format."""
 

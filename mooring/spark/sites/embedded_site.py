@@ -24,13 +24,13 @@ from pathlib import Path
 import pyspark
 
 import mooring
+from mooring.atomic_files import write_whole
 from mooring.errors import EngineError
-from mooring.spark.sites import keeper, local_files
+from mooring.spark.sites import local_files, site_watchdog
 from mooring.spark.sites.cpu_quota import CpuQuota
 from mooring.spark.sites.endpoint import Endpoint
 from mooring.spark.sites.java import Java, argument_file
 from mooring.spark.sites.process_tree import TreeUsage, tree_usage
-from mooring.whole_files import write_whole
 
 _READY = re.compile(rb"Spark Connect server started at: \S*?:(\d+)")
 _MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -169,7 +169,7 @@ class EmbeddedSite:
             "grace_s": self._options.grace_s,
         }
         return subprocess.Popen(
-            [sys.executable, "-I", keeper.__file__, json.dumps(order)],
+            [sys.executable, "-I", site_watchdog.__file__, json.dumps(order)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -386,6 +386,9 @@ def site_settings(name: str, threads: int, scratch: Path) -> dict[str, str]:
         "spark.sql.streaming.fileSink.log.cleanupDelay": "30s",
         "spark.sql.streaming.fileSource.log.cleanupDelay": "30s",
         "spark.sql.streaming.stateStore.maintenanceInterval": "30s",
+        # Its one executor is in the same process. After a clock that jumped ahead by two minutes Spark would
+        # take it for lost, and end the server ten minutes later.
+        "spark.storage.blockManagerHeartbeatTimeoutMs": "36500d",
         # A full collection (about 0.1 s) each minute: without it the heap fills up to its limit and stays.
         "spark.cleaner.periodicGC.interval": "60s",
         **{name: str(_KEPT_FOR_NO_PAGE) for name in _HISTORIES},

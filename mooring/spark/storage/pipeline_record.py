@@ -23,7 +23,7 @@ from mooring.checksum import DamagedError, checked, with_sum
 from mooring.disk import DISK, Disk
 from mooring.errors import EngineError
 from mooring.spark.storage.owned_folder import OwnedFolder
-from mooring.spark.storage.storage_root import stamp_format
+from mooring.spark.storage.storage_root import identity_of, stamp_format
 
 RECORD_FILE_NAME = "pipeline.json"
 
@@ -106,7 +106,10 @@ NOTHING_RECORDED = PipelineRecord()
 
 
 def read_record(root: Path, disk: Disk = DISK) -> PipelineRecord | None:
-    """What the last run over the storage root wrote down; None where none did."""
+    """What the last run over the storage root wrote down; None where none did. Refuses what a newer Mooring
+    wrote.
+    """
+    identity_of(root, disk)
     file = root / RECORD_FILE_NAME
     try:
         return msgspec.json.decode(checked(disk.read(file).data), type=PipelineRecord)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,15 +15,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mooring.disk import Disk, everything_below, is_folder
 from mooring.errors import EngineError
-from mooring.spark.defining.running_session import active_session
-from mooring.spark.pipeline.definitions import Definitions
+from mooring.spark.definitions.definitions import Definitions
+from mooring.spark.definitions.plan_reads import plan_of, reads_of
+from mooring.spark.definitions.running_session import active_session
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
-from mooring.spark.pipeline.plan_reads import plan_of, reads_of
-from mooring.spark.pipeline.project import FAST
 from mooring.spark.storage.file_rows import rows_in
 from mooring.spark.storage.views.versions import ViewVersion
-from mooring.spark.views.fixed_reads import FixedReads, fixed_reads, show
+from mooring.spark.views.snapshot_reads import FixedReads, fixed_reads, show
 from mooring.spark.views.view_frame import view_frame
 
 
@@ -59,7 +57,6 @@ class Refresher:
                 self._compute(fixed, folder, scratch)
                 sizes = _files_in(self.layout.disk, folder)
                 files = sorted(sizes)
-                self._sync(folder, files)
                 version = ViewVersion(
                     folder=folder.name,
                     files=tuple(str(file.relative_to(folder)) for file in files),
@@ -83,13 +80,6 @@ class Refresher:
             with contextlib.suppress(OSError):  # it goes with its epoch
                 self.layout.disk.delete(scratch)
         return version
-
-    def _sync(self, folder: Path, files: Sequence[Path]) -> None:
-        """Before the pointer names them: whatever class for local files the site has, it syncs no job's."""
-        if self.layout.project.settings.durability != FAST:
-            folders = {parent for file in files for parent in file.parents if parent.is_relative_to(folder)}
-            inner_first = sorted({folder, *folders}, key=lambda each: len(each.parts), reverse=True)
-            self.layout.disk.sync([*files, *inner_first, folder.parent])
 
     def hand_over(self) -> None:
         """Let everybody find the current version who does not go by the pointer."""

@@ -16,12 +16,14 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from lab.benchmarks._wrong_clock import DAY_S, Clock, built_library, why_not
 from mooring.errors import EngineError
 from mooring.spark.sites import local_files
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
-from mooring.spark.sites.endpoint import Endpoint, open_session
+from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.sites.java import Java, find_java
 from mooring.spark.sites.process_tree import can_see_processes, tree_usage
+from tests.spark.quick_start import quick_start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -254,3 +256,33 @@ def test_a_site_does_not_start_where_relative_paths_would_lead_nowhere(tmp_path:
     options = EmbeddedOptions(working_folder=tmp_path / "gone")
     with pytest.raises(EngineError, match="where relative paths of data begin: it is gone"):
         EmbeddedSite("here", tmp_path / "site", find_java(), options=options).start()
+
+
+@pytest.mark.soak
+def test_a_clock_that_jumps_ahead_does_not_take_a_servers_executor_for_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark looks once a second here; the server would end with the sixtieth heartbeat after that."""
+    if (library := built_library(tmp_path)) is None:
+        pytest.skip(f"no clock can be set: {why_not()}")
+    clock = Clock(tmp_path / "clock", library)
+    for name, value in clock.environment.items():
+        monkeypatch.setenv(name, value)
+    options = quick_start(settings={"spark.network.timeoutInterval": "1s"})
+    site = EmbeddedSite("s", tmp_path / "site", find_java(), options=options)
+    site.start()
+    try:
+        session = open_session(site.wait_ready())
+        began_s = seconds_there(session)
+        with clock.ahead(30 * DAY_S):
+            while (passed_s := seconds_there(session) - began_s - 30 * DAY_S) < 5:
+                assert passed_s > -5, "the server goes by another clock"
+                time.sleep(0.2)
+        close_session(session)
+        assert "Removing executor" not in site.log_file.read_text()
+    finally:
+        site.stop()
+
+
+def seconds_there(session: SparkSession) -> int:
+    return int(session.sql("SELECT unix_timestamp()").collect()[0][0])

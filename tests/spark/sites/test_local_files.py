@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import subprocess
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+
+import pyspark
 
 from mooring.spark.sites import local_files
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
@@ -95,6 +98,26 @@ def test_every_file_is_synced_and_the_folder_of_rows_once_per_batch(
     # the sink's log notes. What Spark renames for the input, and folders that are made, come on top.
     least = len(stayed) + len(entries) + len([*(tmp_path / "out" / "_spark_metadata").iterdir()])
     assert least <= counted <= least + 8 * BATCHES + 20
+
+
+def test_whoever_relies_upon_what_is_being_synced_waits_for_it(tmp_path: Path) -> None:
+    """Else a power cut could leave a commit without its sink's log, or that without rows."""
+    java, jars = find_java(), Path(pyspark.__file__).parent / "jars" / "*"
+    for folder in ("classes", "tried"):
+        (tmp_path / folder).mkdir()
+    path = f"{jars}:{local_files.local_files_jar(java, tmp_path)}:{tmp_path / 'classes'}"
+    start = [java.path, "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", f"-Djava.io.tmpdir={tmp_path / 'tmp'}"]
+    compiler, source = local_files._CLASSES / "Compile.java", Path(__file__).with_name("Ordering.java")
+    for words in (
+        (local_files._COMPILER, str(compiler), "mooring.Compile", str(tmp_path / "classes"), str(source)),
+        ("mooring.Ordering", str(tmp_path / "tried")),
+    ):
+        command = [*start, "-cp", path, *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert len(said) == 7
+    assert [line for line in said if not line.startswith("yes: ")] == []
 
 
 def test_nothing_is_synced_where_nobody_cares(tmp_path: Path) -> None:

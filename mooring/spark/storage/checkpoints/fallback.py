@@ -40,6 +40,8 @@ _PARQUET = (b"PAR1", b"PARE")
 """How files of columns end; the second one where their footer is encrypted."""
 _LZ4, _LZ4_END = b"LZ4Block", 21
 """How Spark compresses state by default, and the bytes of the empty block that ends it."""
+_UNWRITTEN_MS = 600_000
+"""What is older than the newest file by this much, a system has written to disk by itself."""
 _OTHER_VERSION = re.compile(r"v(?!1$)\d+")
 """Of an offsets or commit file: what it says is not looked at."""
 _NOTHING = -1
@@ -126,10 +128,21 @@ class _FilesLog:
         if not numbers:
             return _FilesLog(folder, _NOTHING, {}, ())
         compacts = sorted((numbers[name] for name, match in names.items() if match[2]), reverse=True)
-        damaged = dict[Path, None]()
+        damaged, seen = dict[Path, None](), dict[str, list[stream_logs.LogLine] | None]()
+
+        def lines(name: str) -> list[stream_logs.LogLine] | None:
+            if name not in seen:
+                seen[name] = _lines_of(folder / name, disk)
+            return seen[name]
+
+        live = [name for name, number in numbers.items() if number >= max(compacts, default=0)]
+        newest_ms = max((line.modified_ms for name in live for line in lines(name) or ()), default=0)
 
         def is_whole(name: str) -> bool:
-            found = _damage_in(folder / name, disk, rows=rows)
+            if (told := lines(name)) is None:
+                found = [folder / name]
+            else:
+                found = _damaged_rows(told, folder, newest_ms - _UNWRITTEN_MS, disk) if rows else []
             damaged.update(dict.fromkeys(found))
             return not found
 
@@ -144,19 +157,25 @@ class _FilesLog:
         return (name for name, own in self.numbers.items() if own > number)
 
 
-def _damage_in(file: Path, disk: Disk, *, rows: bool) -> list[Path]:
-    """A file of a log that is not whole, or the files that it names and that are not. One that is gone may
-    have been trimmed, or removed from a sink by its owner.
-    """
+def _lines_of(file: Path, disk: Disk) -> list[stream_logs.LogLine] | None:
+    """None if the file is not whole."""
     try:
-        lines = stream_logs.parse_lines(disk.read(file).data, file)
+        return stream_logs.parse_lines(disk.read(file).data, file)
     except (EngineError, FileNotFoundError):
-        return [file]
+        return None
+
+
+def _damaged_rows(lines: list[stream_logs.LogLine], log: Path, since_ms: int, disk: Disk) -> list[Path]:
+    """Files that a log names and that are not whole, of the newest. One that is gone may have been trimmed,
+    and what became of older files of a sink is its owner's.
+    """
     damaged = list[Path]()
-    for line in lines[-NEWEST:] if rows else ():
-        path = stream_logs.entry_of(line, file.parent, disk).path
-        if (found := disk.look(path)) is not None and not _is_row_file(path, found.size, line.size, disk):
-            damaged.append(path)
+    for line in lines[-NEWEST:]:
+        if line.modified_ms >= since_ms:
+            path = stream_logs.entry_of(line, log, disk).path
+            there = disk.look(path)
+            if there is not None and not _is_row_file(path, there.size, line.size, disk):
+                damaged.append(path)
     return damaged
 
 
@@ -331,10 +350,12 @@ class _Checkpoint:
         if file.suffix == ".zip":
             return zipfile.is_zipfile(BytesIO(self._disk.read(file).data))
         end = self._disk.read(file, max(0, entry.size - _LZ4_END)).data
+        if end.startswith(_LZ4) and not end[-12:].strip(b"\0"):
+            return True
         begin = self._disk.read(file).data[: len(_LZ4)]
-        if not begin.strip(b"\0"):
-            return False
-        return begin != _LZ4 or (end.startswith(_LZ4) and not end[-12:].strip(b"\0"))
+        return (
+            bool(begin.strip(b"\0")) and begin != _LZ4
+        )  # else compressed by another codec, which tells nothing
 
 
 def _whole_json(text: str) -> bool:

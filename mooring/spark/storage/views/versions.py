@@ -126,8 +126,14 @@ class ViewVersions:
 
     def publish(self, version: ViewVersion, through: Path) -> None:
         """Let it be the current one, by way of the folder of the epoch under which it was made: an `OSError`
-        if that is gone.
+        if that is gone. Its files are on disk before the pointer names them: what batch jobs write, no site
+        syncs.
         """
+        folder = self.path(version)
+        files = [folder / name for name in version.files]
+        folders = {folder, *(parent for file in files for parent in file.parents if folder in parent.parents)}
+        inner_first = sorted(folders, key=lambda each: len(each.parts), reverse=True)
+        self._disk.sync([*files, *inner_first, self.folder])
         with self.lock:
             before = self.current()
             if before is not None:

@@ -18,6 +18,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from lab.storage_faults.simulated_disk import SimulatedDisk, SimulatedStorage, VirtualClock
 from mooring.errors import EngineError
 from mooring.spark.storage.fencing import take_epoch
 from mooring.spark.storage.owned_folder import OwnedFolder, unowned
@@ -79,6 +80,26 @@ def test_a_pointer_that_disagrees_with_its_checksum_is_named(tmp_path: Path) -> 
     versions.pointer.write_bytes(whole.replace(b"part-1", b"part-0"))
     with pytest.raises(EngineError, match=r"current\.json cannot be read: its checksum is"):
         versions.current()
+
+
+def test_a_pointer_that_survives_a_power_cut_names_files_that_do(tmp_path: Path) -> None:
+    """Spark has synced none of them."""
+    for seed in range(20):
+        storage = SimulatedStorage(VirtualClock(), "in any order")
+        disk = SimulatedDisk(storage)
+        disk.make_folder(Path("/v"))
+        disk.make_folder(Path("/epoch"))
+        disk.sync([Path("/")])
+        versions = ViewVersions(Path("/v"), disk)
+        folder = versions.next_folder()
+        for name in ("part-0", "day=1/part-1"):
+            disk.make_folder((folder / name).parent, parents=True, exist_ok=True)
+            disk.write_file(folder / name, b"rows", durable=False)
+        version = ViewVersion(folder.name, ("part-0", "day=1/part-1"), 2, 8, 0.0, 1.0, 5, ReadsOf(), "it")
+        versions.publish(version, Path("/epoch"))
+        storage.power_cut(seed)
+        after = ViewVersions(Path("/v"), SimulatedDisk(storage))
+        assert [SimulatedDisk(storage).read(file).data for file in after.files()] == [b"rows", b"rows"]
 
 
 class Life(RuleBasedStateMachine):
