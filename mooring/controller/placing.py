@@ -12,6 +12,7 @@ from mooring.errors import InputError
 from mooring.load.build import build_load_model
 from mooring.placement.admission import require_all_queries
 from mooring.placement.checker import violations
+from mooring.placement.judging.evaluation import Metrics
 from mooring.placement.placement import FragmentSites, Placement
 from mooring.problem.problem import Problem
 from mooring.run import Plan, evaluate, plan
@@ -50,7 +51,7 @@ class Beginning:
     placement: Placement
     policy: str
     """Who made it, in words."""
-    metrics: Mapping[str, object]
+    metrics: Metrics
     why: tuple[str, ...]
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Protocol
 
 from mooring.load.model import LoadModel
+from mooring.placement.judging.evaluation import Metrics
 from mooring.placement.judging.latency_explanation import explain_latency
 from mooring.placement.judging.network_explanation import explain_network
 from mooring.placement.judging.resilience_explanation import explain_resilience
@@ -21,7 +21,7 @@ class Explanation(Protocol):
 
 
 def explain(
-    about: Subject, model: LoadModel, placement: Placement, metrics: Mapping[str, object], seed: int = 0
+    about: Subject, model: LoadModel, placement: Placement, metrics: Metrics, seed: int = 0
 ) -> Explanation:
     """Where a problem states no latencies, there is nothing to say of the network, and without queries
     nothing of how quick they are.
