@@ -81,7 +81,7 @@ class SparkRun:
             self.beginning.policy,
             self.beginning.placement.as_dict(),
             placement_words(prepared.layout, self.beginning.metrics, self.beginning.why),
-            dict(self.beginning.metrics),
+            self.beginning.metrics.as_json(),
             sites={},
             notes=statistics_notes(prepared.layout),
             picture=partial(graph_svg, prepared.layout),
