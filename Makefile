@@ -15,11 +15,11 @@ help:
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: requirements.lock pyproject.toml
+$(VENV)/.ready: requirements.lock pyproject.toml lab/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Mooring needs Python 3.11 or newer; found " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable lab
 	@touch $@
 
 demo: setup
@@ -36,13 +36,13 @@ test: lint
 	$(BIN)/pytest -n 2 -m "not soak"
 
 bench: setup
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m lab.benchmarks
 
 soak: setup
 	$(BIN)/pytest -m soak
 
 campaign: setup
-	$(BIN)/python -m benchmarks.spark_faults --rounds 25
+	$(BIN)/python -m lab.benchmarks.spark_faults --rounds 25
 
 lock:
 	$(PYTHON) -m venv $(VENV)-lock

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 
 from mooring import Placement, Problem, compare
 from mooring.cli.main import main
-from mooring.experiments.style import colour_of, tidy
-from mooring.load.build import build_load_model
-from mooring.load.model import LoadModel
+from mooring.figure_style import colour_of, tidy
+from mooring.model.load.build import build_load_model
+from mooring.model.load.model import LoadModel
 
 HERE = Path(os.path.relpath(Path(__file__).parent))
 MONITORING, FOREST = HERE / "network_monitoring.yaml", HERE / "forest.yaml"

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from mooring.errors import EngineError, InfeasibleError, InputError, MooringError, UnsupportedError
 
 if TYPE_CHECKING:
-    from mooring.controller.deciding.decider import Decider
-    from mooring.placement.deadline import Deadline
-    from mooring.placement.placement import Placement
-    from mooring.placement.policy import Context, Policy
-    from mooring.problem.problem import Problem
-    from mooring.run import Plan, compare, evaluate, headroom, plan
+    from mooring.contracts.deadline import Deadline
+    from mooring.contracts.decider import Decider
+    from mooring.contracts.policy import Context, Policy
+    from mooring.model.placement.placement import Placement
+    from mooring.model.problem.problem import Problem
+    from mooring.planning import Plan, compare, evaluate, headroom, plan
     from mooring.simulator.data_plane.simulate import simulate
 
 __version__ = "0.1.0"
@@ -41,17 +41,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Context": "mooring.placement.policy",
-    "Deadline": "mooring.placement.deadline",
-    "Decider": "mooring.controller.deciding.decider",
-    "Placement": "mooring.placement.placement",
-    "Policy": "mooring.placement.policy",
-    "Problem": "mooring.problem.problem",
-    "Plan": "mooring.run",
-    "compare": "mooring.run",
-    "evaluate": "mooring.run",
-    "headroom": "mooring.run",
-    "plan": "mooring.run",
+    "Context": "mooring.contracts.policy",
+    "Deadline": "mooring.contracts.deadline",
+    "Decider": "mooring.contracts.decider",
+    "Placement": "mooring.model.placement.placement",
+    "Policy": "mooring.contracts.policy",
+    "Problem": "mooring.model.problem.problem",
+    "Plan": "mooring.planning",
+    "compare": "mooring.planning",
+    "evaluate": "mooring.planning",
+    "headroom": "mooring.planning",
+    "plan": "mooring.planning",
     "simulate": "mooring.simulator.data_plane.simulate",
 }
 

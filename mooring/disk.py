@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from mooring.whole_files import sync_folder, write_whole
+from mooring.atomic_files import sync_folder, write_whole
 
 Kind = Literal["file", "folder", "link"]
 Tag = tuple[int, ...]

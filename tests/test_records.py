@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import _machine
-from benchmarks.__main__ import names
-from benchmarks._experiments import measurement_of
-from benchmarks._record import RESULTS, Measurement, carry_out, chosen_parts, index_text, prose_of
-from mooring.experiments.registry import EXPERIMENTS
-from mooring.experiments.result_table import ResultTable
+from lab.benchmarks import _machine
+from lab.benchmarks.__main__ import names
+from lab.benchmarks._experiments import measurement_of
+from lab.benchmarks._record import RESULTS, Measurement, carry_out, chosen_parts, index_text, prose_of
+from lab.experiments.registry import EXPERIMENTS
+from mooring.cli.output.result_table import ResultTable
 
 RECORDS = [path for path in sorted(RESULTS.glob("*.md")) if path.name != "README.md"]
 FIELDS = ("command", "commit", "date", "machine", "load average", "versions", "took")
@@ -52,7 +52,7 @@ def test_a_record_has_the_tables_the_command_and_with_what_it_was_measured(tmp_p
     assert "\nAll is well.\n" in text
     fields = fields_of(text)
     assert set(FIELDS) <= fields.keys()
-    assert fields["command"] == "`python -m benchmarks speed:fast,slow --record`"
+    assert fields["command"] == "`python -m lab.benchmarks speed:fast,slow --record`"
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", fields["date"])
     assert re.match(r"\d+ cores \(.+\), \d+ GB of memory", fields["machine"])
     assert f"Python {platform.python_version()}, numpy " in fields["versions"]
@@ -125,7 +125,7 @@ def test_a_record_is_of_something_that_can_be_measured_anew_and_was_measured_wit
     text = record.read_text()
     fields = fields_of(text)
     assert set(FIELDS) <= fields.keys()
-    assert fields["command"].startswith(f"`python -m benchmarks {record.stem}")
+    assert fields["command"].startswith(f"`python -m lab.benchmarks {record.stem}")
     assert "uncommitted" not in fields["commit"]
     assert not re.search(r"/(home|tmp|work|root|Users)/", text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent / "mooring"
@@ -13,102 +14,85 @@ ROOMS = [
     "arrays",
     "errors",
     "quantity",
-    "whole_files",
-    "disk",
     "checksum",
+    "atomic_files",
+    "disk",
     "plain_json",
     "progress",
-    "problem/reading",
-    "problem/changes",
-    "problem",
-    "network",
-    "load",
-    "load/queued",
-    "load/feasible",
-    "load/measured",
-    "placement",
-    "placement/scenarios",
-    "placement/bounds",
-    "placement/judging",
-    "placement/policy",
-    "placement/rod",
-    "placement/relaxation",
-    "placement/overlay",
-    "placement/baselines",
-    "placement/ants",
-    "placement/exact",
-    "placement/resilient",
+    "figure_style",
+    "model/problem/reading",
+    "model/problem/changes",
+    "model/problem",
+    "model/load/measured",
+    "model/load",
+    "model/load/feasible",
+    "model/load/queued",
+    "model/network",
+    "model/placement",
+    "model/rate_scenarios",
+    "model/bounds",
+    "model/evaluation",
+    "model/deployment",
+    "contracts",
+    "traces",
+    "coordination",
+    "virtual_time",
     "chunks",
-    "chunks/data",
-    "chunks/scene",
-    "chunks/files",
     "chunks/assignment",
+    "chunks/data",
+    "chunks/files",
+    "chunks/scene",
     "chunks/timing",
     "chunks/search",
-    "deployment",
-    "protocols",
-    "protocols/ants",
-    "protocols/overlay",
-    "protocols/leases",
-    "simulator/traces",
+    "algorithms/headroom",
+    "algorithms/rod",
+    "algorithms/replan",
+    "algorithms/resilient",
+    "algorithms/relaxation",
+    "algorithms/baselines",
+    "algorithms/overlay/search",
+    "algorithms/overlay/protocol",
+    "algorithms/overlay/leases",
+    "algorithms/overlay",
+    "algorithms/ants",
+    "algorithms/exact",
+    "algorithms",
+    "planning",
+    "agents/transport",
+    "agents",
+    "controller",
     "simulator/data_plane/kernels",
     "simulator/data_plane",
-    "simulator/harness",
-    "simulator/harness/leases",
-    "runtime/hosted_protocol",
-    "runtime/transport",
-    "runtime",
-    "runtime/deciding",
-    "policies",
-    "run",
+    "simulator/runs",
+    "spark/event_logs",
     "spark/sites",
+    "spark/chunks",
     "spark/connectors",
+    "spark/jobs",
     "spark/storage",
+    "spark/ownership",
     "spark/storage/checkpoints",
     "spark/storage/views",
-    "spark/ownership",
-    "spark/defining",
-    "spark/lent",
-    "spark/pipeline/statistics",
-    "spark/pipeline/tables",
+    "spark/definitions",
     "spark/pipeline",
-    "spark/views",
     "spark/tables",
-    "spark/running",
+    "spark/views",
+    "spark/engine",
     "spark/runs/record",
     "spark/runs",
-    "spark/profile",
-    "spark/event_logs",
-    "spark/jobs",
-    "spark/quota_bench",
-    "spark/chunks",
     "spark/on_demand",
-    "controller/deciding",
-    "controller/deciding/at_sites",
-    "controller",
-    "controller/updates",
-    "controller/scenario",
+    "spark/profile",
     "doctor",
     "service/page",
     "service/view",
     "service/web",
     "service/on_demand",
-    "experiments",
-    "experiments/rod",
-    "experiments/sbon",
-    "experiments/adapting",
-    "experiments/chunks",
-    "experiments/overlay",
-    "experiments/ants",
-    "experiments/spark",
-    "experiments/registry",
     "cli/output",
     "cli/input",
     "cli/verbs",
     "cli",
 ]
-"""`spark/on_demand` and `experiments/registry` are modules that lead to what the sub-rooms above hold;
-`placement/policy` and `runtime/hosted_protocol` are contracts, each below what it is written against."""
+"""`spark/on_demand` is a module that leads to what the sub-rooms above hold."""
 
 # Where a module may be imported: rooms, or the suffix of a file's stem.
 HOMES = {
@@ -117,9 +101,9 @@ HOMES = {
     "starlette": ({"service"}, ()),
     "uvicorn": ({"service"}, ()),
     "prometheus_client": ({"service"}, ()),
-    "time": ({"spark", "runtime", "cli"}, ()),
-    "socket": ({"spark", "runtime", "service", "cli"}, ()),
-    "datetime": ({"spark", "runtime", "cli"}, ()),
+    "time": ({"spark", "agents", "cli"}, ()),
+    "socket": ({"spark", "agents", "service", "cli"}, ()),
+    "datetime": ({"spark", "agents", "cli"}, ()),
     "random": (set(), ()),
 }
 
@@ -160,7 +144,8 @@ def sources() -> list[Path]:
 
 
 def test_every_file_lives_in_a_known_room() -> None:
-    known = {*ROOMS, "__main__", *(room.split("/")[0] for room in ROOMS), "simulator/data_plane"}
+    above = {"/".join(room.split("/")[:upto]) for room in ROOMS for upto in range(1, room.count("/") + 1)}
+    known = {*ROOMS, *above, "__main__"}
     assert {place_of(path).removesuffix("/__init__") for path in sources()} <= known
 
 
@@ -200,7 +185,7 @@ def test_heavy_imports_stay_in_their_homes() -> None:
 
 def test_files_are_renamed_into_place_in_one_place() -> None:
     """Besides: a file that Java wrote, and the inputs of a profiled batch, which are shown together."""
-    homes = {"whole_files.py", "spark/sites/class_archive.py", "spark/profile/feed.py"}
+    homes = {"atomic_files.py", "spark/sites/class_archive.py", "spark/profile/feed.py"}
     renaming = {
         path.relative_to(ROOT).as_posix()
         for path in sources()
@@ -222,20 +207,13 @@ def test_arrays_have_one_set_of_names() -> None:
 
 
 def test_the_name_of_a_class_means_one_thing() -> None:
-    """But for the parameters of trials, which every experiment has its own of; and for arcs as kernels take
-    them: numba's cache of a kernel is unreadable once a class it names is gone.
-    """
+    """But for arcs as kernels take them: numba's cache of a kernel is unreadable once a class it names is
+    gone."""
     homes: dict[str, list[str]] = {}
     for path in sources():
-        if place_of(path) not in (
-            "experiments/rod",
-            "experiments/sbon",
-            "experiments/chunks",
-            "experiments/ants",
-        ):
-            for node in ast.parse(path.read_text()).body:
-                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                    homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     shared = {name: where for name, where in homes.items() if len(where) > 1}
     assert shared.keys() == {"Arcs"}, shared
 
@@ -256,7 +234,7 @@ def test_the_command_line_imports_inside_a_function_only_to_load_a_verb() -> Non
 
 
 def test_the_product_imports_nothing_that_tries_it_out() -> None:
-    outside = {"lab", "tests", "benchmarks", "examples"}
+    outside = {"lab", "tests", "examples"}
     found = {
         str(path.relative_to(ROOT))
         for path in sources()
@@ -293,3 +271,11 @@ def loads_public_names(node: ast.stmt) -> bool:
         or (isinstance(part, ast.FunctionDef) and part.name in ("__getattr__", "__dir__"))
         for part in node.body
     )
+
+
+def test_every_folder_of_the_lab_is_installed_with_it() -> None:
+    """Workers of Spark import trials from the lab by name."""
+    lab = ROOT.parent / "lab"
+    stated = tomllib.loads((lab / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    folders = {path.parent.relative_to(lab.parent) for path in lab.rglob("*.py") if "build" not in path.parts}
+    assert set(stated) == {"lab", *(".".join(folder.parts) for folder in folders)}

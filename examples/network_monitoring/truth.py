@@ -2,7 +2,7 @@
 
 The instants are real (an extract of the Bellcore trace BC-pAug89 that ships with Mooring). The trace kept
 nothing else, so addresses and sizes are drawn from the simulator's documented model
-(`mooring.simulator.traces.packets`).
+(`mooring.traces.packets`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.simulator.traces.packets import draw_packets
-from mooring.simulator.traces.read import arrival_instants
-from mooring.simulator.traces.substreams import substream_of
+from mooring.traces.packets import draw_packets
+from mooring.traces.read import arrival_instants
+from mooring.traces.substreams import substream_of
 
 SITES = ("berlin", "oslo", "porto")
 EPOCH_S = 620_352_000

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from lab.faults.leases.invariants import HeldWhileItMoves, lease_checkers
+from lab.faults.moving_invariants import AnsweredOnce, RunsOnce
+from lab.faults.runner_model import SiteNode
 from lab.overlay_faults.world import AGENTS, AgentNode
-from mooring.placement.overlay.partial_plans import LATENCY_SLACK_MS
-from mooring.protocols.leases.adaptation import OVERLOAD
-from mooring.protocols.leases.adaptation_messages import Unsatisfied
-from mooring.protocols.leases.lease_site import LeaseSite
-from mooring.protocols.leases.seeker import LeaseEnded
-from mooring.protocols.overlay.messages import Round
-from mooring.protocols.protocol import Output
-from mooring.simulator.harness.checkers import Checker, Step, WorldView
-from mooring.simulator.harness.leases.invariants import HeldWhileItMoves, lease_checkers
-from mooring.simulator.harness.moving_invariants import AnsweredOnce, RunsOnce
-from mooring.simulator.harness.runner_model import SiteNode
+from mooring.algorithms.overlay.leases.adaptation import OVERLOAD
+from mooring.algorithms.overlay.leases.adaptation_messages import Unsatisfied
+from mooring.algorithms.overlay.leases.lease_client import LeaseEnded
+from mooring.algorithms.overlay.leases.lease_site import LeaseSite
+from mooring.algorithms.overlay.protocol.messages import Round
+from mooring.algorithms.overlay.search.partial_plans import LATENCY_SLACK_MS
+from mooring.contracts.site_machine import Output
+from mooring.virtual_time.checkers import Checker, Step, WorldView
 
 MADE_MS = 2.0 * AGENTS.prepare_ms + 4.0 * AGENTS.overlay.patience.stage_ms
 """By then plans are made anew of what has not moved since: a round may just have begun, and time out."""

@@ -9,18 +9,18 @@ import numpy as np
 
 from lab.overlay_faults.invariants import agent_checkers
 from lab.overlay_faults.world import AgentSubject, agent
-from mooring.protocols.leases.adaptation import PlanAdaptation
-from mooring.protocols.leases.adaptation_messages import NeedPlan
-from mooring.protocols.leases.keeper import Keeper
-from mooring.protocols.leases.knowledge_messages import KnownOperators
-from mooring.protocols.leases.lease_messages import Held, HoldLocks, Lock, LockDenied, RequestLock
-from mooring.protocols.leases.overlay_agent import OverlayAgent
-from mooring.protocols.leases.revalidation import Revalidated
-from mooring.protocols.leases.seeker import Seeker
-from mooring.protocols.leases.transitions import Event as LeaseEvent
-from mooring.protocols.moving import Accepted, Answer
-from mooring.protocols.overlay.coordinator import Coordinator
-from mooring.protocols.protocol import Effect, Event, Send, Started
+from mooring.algorithms.overlay.leases.adaptation import PlanAdaptation
+from mooring.algorithms.overlay.leases.adaptation_messages import NeedPlan
+from mooring.algorithms.overlay.leases.knowledge_messages import KnownOperators
+from mooring.algorithms.overlay.leases.lease_client import Seeker
+from mooring.algorithms.overlay.leases.lease_messages import Held, HoldLocks, Lock, LockDenied, RequestLock
+from mooring.algorithms.overlay.leases.lock_manager import Keeper
+from mooring.algorithms.overlay.leases.overlay_agent import OverlayAgent
+from mooring.algorithms.overlay.leases.revalidation import Revalidated
+from mooring.algorithms.overlay.leases.transitions import Event as LeaseEvent
+from mooring.algorithms.overlay.protocol.coordinator import Coordinator
+from mooring.contracts.site_machine import Effect, Event, Send, Started
+from mooring.coordination.move_messages import Accepted, Answer
 
 
 class NeverExpires(Keeper):

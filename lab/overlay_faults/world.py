@@ -1,8 +1,8 @@
 """Shipped agents of overlays under faults: what they are tried on, and the schedules.
 
 Every site runs `OverlayAgent` as an agent's host runs it: what it is sent has been encoded, decoded and
-judged at the door (`protocols/leases/claims.py`), and what it kept comes back from bytes. It knows no
-operators, no latencies and no plans until it has asked and measured; plans come from coordinators' rounds
+judged at the door (`algorithms/overlay/leases/claims.py`), and what it kept comes back from bytes. It knows
+no operators, no latencies and no plans until it has asked and measured; plans come from coordinators' rounds
 with others. The last peer is the mover and stands for the run session: it tells what the session measures.
 """
 
@@ -15,35 +15,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from mooring.placement.overlay.similar_plans import KeptPlans
-from mooring.protocols.leases.adaptation_messages import CapacityMeasured, OperatorMeasured, QueryMeasured
-from mooring.protocols.leases.knowledge_messages import AskOperators, KnownOperators
-from mooring.protocols.leases.lease_site import LeaseMemory, LeaseSite
-from mooring.protocols.leases.overlay_agent import OverlayAgent, OverlayAgentParams
-from mooring.protocols.moving import Proposed, StatedLatencies, ToMover
-from mooring.protocols.overlay.coordinator import PatienceParams
-from mooring.protocols.overlay.directory import DirectoryParams
-from mooring.protocols.overlay.generation import SearchParams
-from mooring.protocols.overlay.overlay_site import OverlayParams
-from mooring.protocols.protocol import (
-    Asked,
-    Data,
-    Effect,
-    Event,
-    Output,
-    Received,
-    Send,
-    SiteMachine,
-    Started,
-)
-from mooring.runtime.deciding.overlay_agents import hosted_overlays
-from mooring.runtime.hosted_protocol import HostedProtocol, Kind
-from mooring.runtime.transport.wire import Envelope, decode, judged
-from mooring.simulator.harness.exploration import Subject
-from mooring.simulator.harness.faults import FaultParams
-from mooring.simulator.harness.harness import Harness
-from mooring.simulator.harness.leases.parallel_mover import ParallelMover
-from mooring.simulator.harness.leases.world import (
+from lab.faults.exploration import Subject
+from lab.faults.leases.parallel_mover import ParallelMover
+from lab.faults.leases.world import (
     CORES,
     LIMIT_MS,
     MOST_PLANS,
@@ -57,8 +31,38 @@ from mooring.simulator.harness.leases.world import (
     shared_queries,
     with_one_gone,
 )
-from mooring.simulator.harness.runner_model import Ground, LoseEngine, MoveByHand, RunnerNode, SiteNode
-from mooring.simulator.harness.scenario import DrawRequests, Request, Scenario, draw_scenario
+from lab.faults.runner_model import Ground, LoseEngine, MoveByHand, RunnerNode, SiteNode
+from mooring.agents.transport.wire import Envelope, decode, judged
+from mooring.algorithms.overlay.hosted import hosted_overlays
+from mooring.algorithms.overlay.leases.adaptation_messages import (
+    CapacityMeasured,
+    OperatorMeasured,
+    QueryMeasured,
+)
+from mooring.algorithms.overlay.leases.knowledge_messages import AskOperators, KnownOperators
+from mooring.algorithms.overlay.leases.lease_site import LeaseMemory, LeaseSite
+from mooring.algorithms.overlay.leases.overlay_agent import OverlayAgent, OverlayAgentParams
+from mooring.algorithms.overlay.protocol.coordinator import PatienceParams
+from mooring.algorithms.overlay.protocol.directory import DirectoryParams
+from mooring.algorithms.overlay.protocol.generation import SearchParams
+from mooring.algorithms.overlay.protocol.overlay_site import OverlayParams
+from mooring.algorithms.overlay.search.similar_plans import KeptPlans
+from mooring.contracts.hosted_protocol import HostedProtocol, Kind
+from mooring.contracts.site_machine import (
+    Asked,
+    Data,
+    Effect,
+    Event,
+    Output,
+    Received,
+    Send,
+    SiteMachine,
+    Started,
+)
+from mooring.coordination.move_messages import Proposed, StatedLatencies, ToMover
+from mooring.virtual_time.faults import FaultParams
+from mooring.virtual_time.harness import Harness
+from mooring.virtual_time.scenario import DrawRequests, Request, Scenario, draw_scenario
 
 AGENTS = OverlayAgentParams(
     lease=replace(QUICK, replicates=False),

@@ -16,28 +16,28 @@ from types import SimpleNamespace
 from typing import Any, Protocol, TypeVar, cast
 
 from lab.session_faults.world import Query, Violated, World
-from mooring.controller.deciding.none_decider import NoneDecider
+from mooring.algorithms.baselines.none_decider import NoneDecider
+from mooring.contracts.engine import Measurement, MoveReport, Trouble
+from mooring.contracts.mailbox import Request
+from mooring.controller.initial_placement import Beginning, Wish, begin
 from mooring.controller.journal import Journal
-from mooring.controller.placing import Beginning, Wish, begin
 from mooring.controller.recovery import RecoveryOptions
-from mooring.controller.scenario.tray import Tray
 from mooring.controller.session import RunSession, SessionOptions
-from mooring.deployment.engine import Measurement, MoveReport, Trouble
-from mooring.deployment.requests import Request
 from mooring.disk import DISK, Disk
 from mooring.errors import EngineError, SiteLostError
-from mooring.placement.placement import FragmentSites
-from mooring.problem.problem import Problem
+from mooring.model.placement.placement import FragmentSites
+from mooring.model.problem.problem import Problem
+from mooring.simulator.runs.memory_mailbox import Tray
+from mooring.spark.engine.engine import SparkEngine
+from mooring.spark.engine.fragment_query import RunningFragment, fence
+from mooring.spark.engine.fragment_registry import OpenSession, Roster
+from mooring.spark.engine.health import Health
+from mooring.spark.engine.lifecycle import Lifecycle
+from mooring.spark.engine.moving import Mover
+from mooring.spark.engine.site_clocks import SiteClocks
 from mooring.spark.ownership.lease import Claim
+from mooring.spark.ownership.lease_renewal import Pulse
 from mooring.spark.ownership.owner import Ownership
-from mooring.spark.ownership.pulse import Pulse
-from mooring.spark.running.engine import SparkEngine
-from mooring.spark.running.fragment_query import RunningFragment, fence
-from mooring.spark.running.health import Health
-from mooring.spark.running.lifecycle import Lifecycle
-from mooring.spark.running.moving import Mover
-from mooring.spark.running.roster import OpenSession, Roster
-from mooring.spark.running.site_clocks import SiteClocks
 from mooring.spark.runs.left_sessions import LeftSessions
 from mooring.spark.sites.endpoint import close_session
 from mooring.spark.sites.site_calls import SiteCalls

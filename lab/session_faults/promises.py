@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from mooring.controller.scenario.tray import Tray
-from mooring.deployment.moves import Move
-from mooring.placement.placement import FragmentSites
+from mooring.model.deployment.moves import Move
+from mooring.model.placement.placement import FragmentSites
+from mooring.simulator.runs.memory_mailbox import Tray
 
 if TYPE_CHECKING:
     from lab.session_faults.process import Process

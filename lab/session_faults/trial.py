@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from lab.faults.shrink import with_simpler, without_needless
 from lab.session_faults.process import TICK_S, Died, Process
 from lab.session_faults.promises import Promises
 from lab.session_faults.schedule import (
@@ -31,15 +32,14 @@ from lab.session_faults.schedule import (
     simpler,
 )
 from lab.session_faults.world import Violated, World
-from mooring.controller.apply import resume
-from mooring.controller.placing import Wish
-from mooring.controller.scenario.tray import Tray
-from mooring.deployment import moves as deployment
+from mooring.controller.initial_placement import Wish
+from mooring.controller.move_list import resume
 from mooring.errors import MooringError, OvertakenError, described
-from mooring.placement.placement import FragmentSites, Placement
-from mooring.problem.problem import Problem
-from mooring.simulator.harness.checkers import Violation
-from mooring.simulator.harness.shrink import with_simpler, without_needless
+from mooring.model.deployment import moves as deployment
+from mooring.model.placement.placement import FragmentSites, Placement
+from mooring.model.problem.problem import Problem
+from mooring.simulator.runs.memory_mailbox import Tray
+from mooring.virtual_time.checkers import Violation
 
 PROBLEM = Problem.from_dict(
     {

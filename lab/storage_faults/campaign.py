@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from lab.faults.shrink import with_simpler, without_needless
 from lab.storage_faults.planted import Bug
 from lab.storage_faults.steps import Schedule, Step, draw_schedule
 from lab.storage_faults.trial import Outcome, carried_out
-from mooring.simulator.harness.shrink import with_simpler, without_needless
 
 _MOST_TOLD = 60
 

@@ -19,13 +19,13 @@ from pyspark.sql.types import StructType
 
 from lab.storage_faults.steps import AGE_S, QUERIES, READS, Keep, Query, Setting
 from mooring.disk import Disk
-from mooring.problem.network import Network
-from mooring.problem.surroundings import Surroundings
-from mooring.spark.pipeline.definitions import Dataset, Place
+from mooring.model.problem.network import Network
+from mooring.model.problem.surroundings import Surroundings
+from mooring.spark.definitions.definitions import Dataset, Place
 from mooring.spark.pipeline.layout import Layout, fragments_with
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
 from mooring.spark.pipeline.project import Project, ProjectSettings
-from mooring.spark.storage import keep
+from mooring.spark.storage import retention
 from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.pipeline_record import NOTHING_RECORDED, read_record
 
@@ -34,7 +34,11 @@ SIDES: dict[Query, tuple[str, ...]] = dict.fromkeys(QUERIES, ("",)) | {"c": ("+l
 """What the sources of a query mark their rows with, so that two of them can be told apart."""
 IN_SINKS: tuple[Query, ...] = ("c", "d")
 _FOLDER = Path("/project")
-_KEEPS: dict[Keep, keep.Keep] = {"read": keep.READ, "all": keep.ALL, "age": keep.Keep(True, AGE_S)}
+_KEEPS: dict[Keep, retention.Keep] = {
+    "read": retention.READ,
+    "all": retention.ALL,
+    "age": retention.Keep(True, AGE_S),
+}
 
 
 def dataset_of(query: Query) -> str:

@@ -13,12 +13,12 @@ from lab.storage_faults import process, spark_model
 from lab.storage_faults.simulated_disk import SimulatedStorage
 from mooring.disk import Disk
 from mooring.errors import EngineError
-from mooring.spark.running import fragment_query, sink_beginning
-from mooring.spark.runs import settling
-from mooring.spark.storage import ages, channel_positions, fencing, followed_log, merges, stream_logs
+from mooring.spark.engine import fragment_query, sink_beginning
+from mooring.spark.runs import apply_edits
+from mooring.spark.storage import ages, channel_positions, compaction, fencing, followed_log, stream_logs
 from mooring.spark.storage.channel_positions import ChannelPositions
+from mooring.spark.storage.compaction import Merges
 from mooring.spark.storage.file_channel import FileChannel
-from mooring.spark.storage.merges import Merges
 from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.pipeline_record import Unfinished, read_record
 from mooring.spark.storage.syncing import Syncing
@@ -49,6 +49,10 @@ def rewritten_logs_are_not_synced() -> contextlib.AbstractContextManager[None]:
 
 def trimmed_before_readers_are_on_disk() -> contextlib.AbstractContextManager[None]:
     return _instead((Syncing, "is_done", lambda self, fragments: True))
+
+
+def forgotten_before_sinks_are_on_disk() -> contextlib.AbstractContextManager[None]:
+    return _instead((apply_edits, "_sync_made", lambda *given: None))
 
 
 def dates_say_what_was_read() -> contextlib.AbstractContextManager[None]:
@@ -89,7 +93,7 @@ def one_source_of_a_query_counts() -> contextlib.AbstractContextManager[None]:
 
 
 def merged_files_go_before_the_log_is_synced() -> contextlib.AbstractContextManager[None]:
-    def adopt(self: Merges, note: dict[str, Any], plan: merges.MergePlan, count: int) -> None:
+    def adopt(self: Merges, note: dict[str, Any], plan: compaction.MergePlan, count: int) -> None:
         for entry in plan.files[:count]:
             self._owned.remove(entry.path)
         shipped(self, note, plan, count)
@@ -129,7 +133,7 @@ def a_refresh_begins_before_it_is_decided() -> contextlib.AbstractContextManager
         found = read_record(layout.root, layout.disk)
         assert found is not None
         todo = Unfinished(retire=tuple(fragments), delete=tables)
-        settling.finish(layout, msgspec.structs.replace(found, unfinished=todo))
+        apply_edits.finish(layout, msgspec.structs.replace(found, unfinished=todo))
         layout.create()
 
     return _instead((process, "write_anew", write_anew))
@@ -146,6 +150,7 @@ def damaged_readers_count_as_done() -> contextlib.AbstractContextManager[None]:
 PLANTED: tuple[Bug, ...] = (
     rewritten_logs_are_not_synced,
     trimmed_before_readers_are_on_disk,
+    forgotten_before_sinks_are_on_disk,
     dates_say_what_was_read,
     ages_go_by_the_date,
     batch_numbers_begin_again,

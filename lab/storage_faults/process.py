@@ -40,20 +40,20 @@ from lab.storage_faults.steps import READS, Query, Setting
 from mooring.controller.journal import Journal
 from mooring.disk import Disk
 from mooring.errors import EngineError
-from mooring.placement.placement import FragmentSites
+from mooring.model.placement.placement import FragmentSites
+from mooring.spark.engine import compaction_loop, fragment_query, sink_beginning
+from mooring.spark.engine.channel_readers import ChannelReaders
+from mooring.spark.engine.fragment_query import PreparedFragment
 from mooring.spark.ownership import owner
 from mooring.spark.ownership.lease import Claim
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.project_edits import AcceptedEdits, project_edits
-from mooring.spark.running import fragment_query, merging, sink_beginning
-from mooring.spark.running.channel_readers import ChannelReaders
-from mooring.spark.running.fragment_query import PreparedFragment
+from mooring.spark.runs.apply_edits import finish, settle, write_anew
 from mooring.spark.runs.falling_back import falling_back
 from mooring.spark.runs.project_run import forget_everything
-from mooring.spark.runs.settling import finish, settle, write_anew
-from mooring.spark.storage import ages, file_channel, holds, merges
+from mooring.spark.storage import ages, compaction, file_channel, holds
 from mooring.spark.storage.checkpoints.later_beginning import LaterBeginning
-from mooring.spark.storage.merges import MergeOptions
+from mooring.spark.storage.compaction import MergeOptions
 from mooring.spark.storage.storage_root import format_of, stamp_format
 
 LEASE_S = 2.0
@@ -94,9 +94,9 @@ class Machines:
             (ages, "passed", self._passed),
             (owner, "_boot_id", self.boot),
             (sink_beginning, "told_about", _told_about),
-            (merging, "write_merged", _write_merged),
-            (merging._Job, "start", merging._Job.run),
-            *((module, "time", time) for module in (ages, merges, holds)),
+            (compaction_loop, "write_merged", _write_merged),
+            (compaction_loop._Job, "start", compaction_loop._Job.run),
+            *((module, "time", time) for module in (ages, compaction, holds)),
         ]
         before = [getattr(where, name) for where, name, _ in answers]
         for where, name, answer in answers:
@@ -266,7 +266,7 @@ class Run:
             channel.merges.options = _MERGE
         self.readers = ChannelReaders(layout)
         self.syncing = self.readers.sync_before_deleting(lambda fragment: world.setting.durable)
-        self.merging = merging.Merging(layout.channels, disk)
+        self.merging = compaction_loop.Merging(layout.channels, disk)
         lost = {**self.readers.lost(), **layout.lost_checkpoints()}
         if lost:
             raise EngineError("; ".join(f"{name}: {why}" for name, why in lost.items()))

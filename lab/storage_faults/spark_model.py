@@ -26,7 +26,7 @@ from typing import Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 from lab.storage_faults.simulated_disk import SimulatedDisk
-from mooring.spark.storage.merges import MAX_FILE_AGE_S
+from mooring.spark.storage.compaction import MAX_FILE_AGE_S
 
 _MAGIC = b"PAR1"
 _NUMBERED = re.compile(r"(\d+)(\.compact)?")

@@ -256,14 +256,16 @@ class _Draw:
 
     def _setting(self) -> Setting:
         keeps: tuple[Keep, ...] = ("read", "all", "age")
+        durable, lags = self._chance(0.8), self._chance(0.15)
         return Setting(
             keep_a=keeps[self._number(3)],
             keep_b=keeps[self._number(3)],
-            durable=self._chance(0.8),
+            durable=durable,
             order=self.order,
             compact_interval=3 if self._chance(0.9) else 10,
             files_written=1 + self._number(2),
-            behind_s=5.0 if self._chance(0.15) else 0.0,
+            # Clients of NFS have the server sync a file when they close it.
+            behind_s=5.0 if lags and durable else 0.0,
             queries=self._queries(),
         )
 

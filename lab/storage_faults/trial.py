@@ -59,7 +59,6 @@ from lab.storage_faults.steps import (
 from lab.storage_faults.steps import Run as RunStep
 from mooring.checksum import checked
 from mooring.errors import EngineError, MooringError, OvertakenError, described
-from mooring.simulator.harness.checkers import Violation
 from mooring.spark.storage.ages import LATE
 from mooring.spark.storage.fencing import newest_number
 from mooring.spark.storage.owned_folder import newest_owned
@@ -69,6 +68,7 @@ from mooring.spark.storage.pipeline_record import (
     Unfinished,
     read_record,
 )
+from mooring.virtual_time.checkers import Violation
 
 _CATCHES_UP = 300
 """Files in a batch once all is well again."""

@@ -23,7 +23,7 @@ from mooring import __version__
 from mooring.cli.input.needs_spark import missing_spark
 from mooring.cli.input.parsing import Parser, RunVerb, add_shared_options, settle_source
 from mooring.cli.output.terminal import Terminal
-from mooring.errors import MooringError
+from mooring.errors import MooringError, UnsupportedError
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -59,6 +59,8 @@ VERBS = {
     "doctor": "look at what a project has stored, and change nothing",
 }
 """Every verb, in the order of the list, with its line there."""
+IN_LAB = {"experiment": "lab.experiments.command"}
+"""Verbs that come with a checkout alone, and their modules there."""
 
 
 class Verb(Protocol):
@@ -158,6 +160,11 @@ def load_verb(name: str) -> Verb:
     """The one place where the command line imports something only when it is asked for."""
     module = f"{name}_" if iskeyword(name) else name
     try:
-        return cast(Verb, importlib.import_module(f"mooring.cli.verbs.{module}"))
+        return cast(Verb, importlib.import_module(IN_LAB.get(name, f"mooring.cli.verbs.{module}")))
     except ImportError as error:
+        if name in IN_LAB and (error.name or "").split(".")[0] == "lab":
+            raise UnsupportedError(
+                f"`mooring {name}` is part of a checkout of Mooring, and the lab is not installed here",
+                remedy="in a checkout: make setup, or pip install --editable lab",
+            ) from error
         raise missing_spark(error) from error

@@ -1,13 +1,14 @@
 """Adapting: from what was seen to moves that are ordered, or to the reason why none are.
 
 The surveyor says what is known, the decider what it would move, the guards whether that may be done. With
-`act="propose"` it ends there; with `act="apply"` the move desk carries it out like any other list.
+`act="propose"` it ends there; with `act="apply"` it orders them, and the move desk carries them out like any
+other list.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
@@ -15,19 +16,30 @@ from typing import Literal
 import numpy as np
 
 from mooring.arrays import Bools
-from mooring.controller.deciding.decider import AnsweringDecider, Decider, Observation, Proposal, Sends
-from mooring.controller.deciding.guards import GuardOptions, Guards
-from mooring.controller.deciding.picture import Picture
-from mooring.controller.deciding.surveyor import SurveyOptions, Surveyor
-from mooring.controller.events import Event, FragmentsStarted, ProblemChanged
+from mooring.contracts.clock import Clock
+from mooring.contracts.decider import AnsweringDecider, Decider, Observation, Proposal, Sends
+from mooring.contracts.picture import Picture
+from mooring.controller.events import (
+    Dismissed,
+    Event,
+    FragmentsStarted,
+    Incident,
+    ListMeasured,
+    MovesBegun,
+    MovesEnded,
+    MovesRefused,
+    Order,
+    ProblemChanged,
+)
+from mooring.controller.guards import GuardOptions, Guards
+from mooring.controller.journal import Journal
 from mooring.controller.ledger import Ledger, LedgerEntry
-from mooring.controller.move_desk import MoveDesk
+from mooring.controller.parts import Parts
 from mooring.controller.run_state import RunState
-from mooring.deployment.clock import Clock
-from mooring.deployment.move_times import MoveTimes
-from mooring.deployment.moves import Move
-from mooring.deployment.parts import Parts
-from mooring.problem.problem import Problem
+from mooring.controller.state_estimator import SurveyOptions, Surveyor
+from mooring.model.deployment.move_times import MoveTimes
+from mooring.model.deployment.moves import Move
+from mooring.model.problem.problem import Problem
 
 Act = Literal["propose", "apply"]
 DISMISSED_S = 3600.0
@@ -50,29 +62,31 @@ class Considered:
 
 
 @dataclass
+class _Ordered:
+    order: Order
+    promise: Callable[[], None]
+    """What is to be kept of it as it begins."""
+    refusal: str | None = "it could not be begun"
+    """Until the desk says that it has begun, or why not."""
+
+
+@dataclass
 class Adaptation:
     state: RunState
     decider: Decider
-    desk: MoveDesk
+    journal: Journal
+    """Of moves made so far, to predict pauses from."""
     clock: Clock
     act: Act = "propose"
     options: GuardOptions = field(default_factory=GuardOptions)
     survey: SurveyOptions = field(default_factory=SurveyOptions)
-    past_moves: Callable[[], Sequence[tuple[float, float]]] = list
-    """Pauses in seconds and bytes of state of moves made so far, to predict pauses from."""
-
-    tell: Callable[[str], None] = lambda what: None
-    """Called with what became of moves, in words."""
-    note: Callable[[LedgerEntry], None] = lambda entry: None
-    """Called with every list whose promise was held against what came."""
-
     parts: Parts = field(default_factory=Parts)
     """Of the run: a ledger that fails keeps nobody from deciding."""
 
     def __post_init__(self) -> None:
         self.guards = Guards(self.options)
         self.surveyor = Surveyor(self.state.problem, self.survey)
-        self.ledger = Ledger(self.state.problem, self._closed)
+        self.ledger = Ledger(self.state.problem)
         self._proposed: deque[tuple[Proposal, Picture]] = deque(maxlen=_REMEMBERED)
         """Since something was last moved, with what was known: who asks for a proposal may have seen it some
         looks ago."""
@@ -80,35 +94,38 @@ class Adaptation:
         """Moves that are not to be proposed -> until when, and who said so."""
         self._worse: LedgerEntry | None = None
         """A list that has to be undone as soon as nothing is in the way."""
+        self._ordered: _Ordered | None = None
+        """What the desk has not answered yet."""
 
-    def consider(self, observation: Observation, busy: str = "") -> Considered:
-        """`busy`: what is under way that nothing else may interfere with, in words."""
-        self.parts.do("advice", "keeping the ledger", lambda: self.ledger.take(observation))
+    def consider(self, observation: Observation) -> Generator[Event, None, Considered]:
+        measured = self.parts.do("advice", "keeping the ledger", lambda: self.ledger.take(observation))
+        if measured is not None:
+            yield from self._measured(measured)
         answering = self.decider if isinstance(self.decider, AnsweringDecider) else None
         if answering is not None:
             answering.observe(observation, busy=self.state.moves is not None)
-        considered, waits = self._considered(observation, busy, answering)
+        considered, waits = yield from self._considered(observation, self.state.busy, answering)
         if answering is not None and not considered.ordered and not waits:
             answering.refused(considered.why)
         return considered
 
     def _considered(
         self, observation: Observation, busy: str, answering: AnsweringDecider | None
-    ) -> tuple[Considered, bool]:
+    ) -> Generator[Event, None, tuple[Considered, bool]]:
         """What comes of a look, and whether those who proposed go on waiting for an answer."""
         picture = self.surveyor.survey(observation)
         if isinstance(picture, str):
             return Considered(None, (), picture), True
         self.state.picture = picture
         if self._worse is not None and not busy:
-            return self._undo(self._worse), True
+            return (yield from self._undo(self._worse)), True
         picture = replace(picture, held=self._held(picture, observation.at_s))
         proposal = replace(self.decider.decide(picture), statistics=picture.statistics)
         if (dismissed := self._dismissal(proposal, observation.at_s)) is not None:
             return Considered(replace(proposal, moves=()), (), dismissed), False
         if proposal.moves:
             self._proposed.append((proposal, picture))
-        times = MoveTimes().fitted(self.past_moves()) if proposal.moves else MoveTimes()
+        times = MoveTimes().fitted(self.journal.past_moves()) if proposal.moves else MoveTimes()
         verdict = self.guards.judge(proposal, picture, observation.at_s, times, busy)
         if verdict.accepted is None:
             return Considered(proposal, (), verdict.why), verdict.wait
@@ -119,17 +136,25 @@ class Adaptation:
         if allowed is None:
             return Considered(proposal, (), "what was proposed does not hold any more"), False
         moves = tuple(each.move for each in allowed.moves)
-        refusal = self.desk.order(moves, f"adapting: {self.decider.name}")
+        loads_at = partial(_loads_at, picture, moves)
+        promise = partial(self.ledger.promise, allowed, self.decider.name, observation.at_s, loads_at)
+        refusal = yield from self._order(Order(moves, f"adapting: {self.decider.name}"), promise)
         if refusal is not None:
             if answering is not None:
                 answering.not_begun(refusal)
             return Considered(proposal, (), refusal), False
-        loads_at = partial(_loads_at, picture, moves)
-        promise = partial(self.ledger.promise, allowed, self.decider.name, observation.at_s, loads_at)
-        self.parts.do("advice", "keeping the ledger", promise)
         return Considered(proposal, moves, verdict.why), False
 
-    def asked_for(self, moves: Sequence[Move], asked_by: str, at_s: float) -> None:
+    def _order(
+        self, order: Order, promise: Callable[[], None] = lambda: None
+    ) -> Generator[Event, None, str | None]:
+        """Why it is refused, if it is; what it promised is kept as it begins."""
+        self._ordered = ordered = _Ordered(order, promise)
+        yield order
+        self._ordered = None
+        return ordered.refusal
+
+    def _asked_for(self, moves: Sequence[Move], asked_by: str, at_s: float) -> None:
         """Somebody's list begins: where it is what was proposed, what that promised is held against what
         comes of it.
         """
@@ -140,7 +165,7 @@ class Adaptation:
                 self.ledger.promise(promised, decider, at_s, partial(_loads_at, picture, wanted))
                 return
 
-    def dismiss(self, moves: Sequence[Move], asked_by: str, at_s: float) -> None:
+    def _dismiss(self, moves: Sequence[Move], asked_by: str, at_s: float) -> None:
         """Do not propose exactly these moves for a while."""
         self._dismissed[tuple(moves)] = (at_s + DISMISSED_S, asked_by)
 
@@ -153,9 +178,19 @@ class Adaptation:
         return f"what could be moved was dismissed for {(found[0] - at_s) / 60:.0f} min more ({found[1]})"
 
     def on(self, event: Event) -> None:
+        at_s = self.clock.now_s()
         match event:
+            case MovesBegun(order=order):
+                self._begun(order, at_s)
+            case MovesRefused(order=order, why=why):
+                if self._ordered is not None and order is self._ordered.order:
+                    self._ordered.refusal = why
+            case MovesEnded(ending="done", reports=reports):
+                self._moved([report.fragment for report in reports], at_s)
+            case Dismissed(moves=moves, asked_by=asked_by):
+                self._dismiss(moves, asked_by, at_s)
             case FragmentsStarted():
-                self._recovered(self.clock.now_s())
+                self._recovered(at_s)
             case ProblemChanged():
                 self._adopt(self.state.problem)
 
@@ -166,7 +201,14 @@ class Adaptation:
         self.surveyor.adopt(problem)
         self.ledger.problem = problem
 
-    def moved(self, fragments: Sequence[str], at_s: float) -> None:
+    def _begun(self, order: Order, at_s: float) -> None:
+        if self._ordered is not None and order is self._ordered.order:
+            self._ordered.refusal = None
+            self._ordered.promise()
+        elif order.answer_to:
+            self._asked_for(order.moves, order.asked_by, at_s)
+
+    def _moved(self, fragments: Sequence[str], at_s: float) -> None:
         """A list of moves was carried out, whoever asked for it."""
         self._proposed.clear()
         self.guards.moved(fragments, at_s)
@@ -180,21 +222,21 @@ class Adaptation:
 
     # What became of it
 
-    def _closed(self, entry: LedgerEntry) -> None:
+    def _measured(self, entry: LedgerEntry) -> Iterator[Event]:
         """A list was measured: one that made things worse is undone, once, and not tried again soon."""
-        self.note(entry)
+        yield ListMeasured(entry)
         what = ", ".join(move.fragment for move in entry.moves)
-        self.tell(f"after moving {what}: {entry.verdict}")
+        yield Incident(f"after moving {what}: {entry.verdict}")
         if entry.worse:
             for move in entry.moves:
                 self.guards.bar(move.fragment, entry.at_s)
             if self.act == "apply":
                 self._worse = entry
 
-    def _undo(self, entry: LedgerEntry) -> Considered:
+    def _undo(self, entry: LedgerEntry) -> Generator[Event, None, Considered]:
         self._worse = None
         back = tuple(move.inverse() for move in reversed(entry.moves))
-        refusal = self.desk.order(back, "adapting: undone, since it made things worse")
+        refusal = yield from self._order(Order(back, "adapting: undone, since it made things worse"))
         if refusal is not None:
             return Considered(None, (), f"moves that made things worse cannot be undone: {refusal}")
         entry.verdict += "; undone"

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from mooring.deployment.move import Move, apply_moves, moves_fingerprint
 from mooring.disk import DISK, Disk, is_folder, read_if_there
 from mooring.errors import EngineError
-from mooring.placement.placement import FragmentSites
+from mooring.model.deployment.move import Move, apply_moves, moves_fingerprint
+from mooring.model.placement.placement import FragmentSites
 
 Record = dict[str, Any]
 FILE_NAME = "journal.jsonl"

@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from mooring.controller.deciding.decider import Observation, Proposal, finite
-from mooring.deployment.moves import Move
-from mooring.problem.problem import Problem
+from mooring.contracts.decider import Observation, Proposal, finite
+from mooring.model.deployment.moves import Move
+from mooring.model.problem.problem import Problem
 
 BEFORE = 3
 """Looks before a list that it is held against."""
@@ -124,30 +124,29 @@ class LedgerEntry:
 
 
 class Ledger:
-    """Give it every look; it tells `closed` when an entry has been measured."""
+    """Give it every look; it returns an entry once that has been measured."""
 
-    def __init__(self, problem: Problem, closed: Callable[[LedgerEntry], None] = lambda entry: None) -> None:
+    def __init__(self, problem: Problem) -> None:
         self.entries: deque[LedgerEntry] = deque(maxlen=MOST_KEPT)
-        self.problem, self._closed = problem, closed
+        self.problem = problem
         self._recent: deque[Sighting] = deque(maxlen=BEFORE)
         self._open: LedgerEntry | None = None
 
-    def take(self, observation: Observation) -> None:
+    def take(self, observation: Observation) -> LedgerEntry | None:
         if observation.measured.seconds <= 0.0:
-            return
+            return None
         sighting = self._sighting(observation)
         self._recent.append(sighting)
         entry = self._open
         if entry is None or entry.done_s is None or observation.at_s <= entry.done_s:
-            return
+            return None
         entry._seen.append(sighting)
         if len(entry._seen) <= SKIPPED:
-            return
+            return None
         if entry.before.full and sighting.full and len(entry._seen) <= SKIPPED + WORKED_OFF:
             del entry._judged_by[:]
         entry._judged_by.append(sighting)
-        if len(entry._judged_by) >= AFTER:
-            self._close(entry)
+        return self._close(entry) if len(entry._judged_by) >= AFTER else None
 
     def promise(self, proposal: Proposal, decider: str, at_s: float, loads_at: LoadsAt | None = None) -> None:
         """A list was ordered."""
@@ -172,11 +171,11 @@ class Ledger:
             self._open.verdict = f"nothing is concluded: {why}"
             self._open = None
 
-    def _close(self, entry: LedgerEntry) -> None:
+    def _close(self, entry: LedgerEntry) -> LedgerEntry:
         self._open = None
         entry.after = after = _middle(entry._judged_by)
         entry.worse, entry.verdict = _judged(entry, after)
-        self._closed(entry)
+        return entry
 
     def _sighting(self, observation: Observation) -> Sighting:
         measured = observation.measured

@@ -9,35 +9,42 @@ carried out, beside the run's turns; it can be aborted.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from queue import SimpleQueue
 from typing import Any
 
-from mooring.controller.apply import Ending, MoveListRun, inverse_of_last
-from mooring.controller.carrying import AtOnce, Carrier
-from mooring.controller.journal import Journal
-from mooring.controller.run_state import MovesUnderWay, RunState
-from mooring.deployment.engine import Engine, MoveReport
-from mooring.deployment.moves import Move, check_moves
-from mooring.deployment.parts import Parts
-from mooring.deployment.requests import (
+from mooring.contracts.engine import Engine, MoveReport
+from mooring.contracts.mailbox import (
     AbortRequest,
     DismissRequest,
-    LeaveRequest,
     Mailbox,
     MoveRequest,
     Request,
-    ReturnRequest,
-    SiteRequest,
     StopNotice,
     shown_asker,
 )
-from mooring.errors import MooringError, OvertakenError, described
-from mooring.placement.placement import FragmentSites
+from mooring.controller.carrying import AtOnce, Carrier
+from mooring.controller.events import (
+    Dismissed,
+    Event,
+    FragmentStarts,
+    MovesBegun,
+    MovesEnded,
+    MovesRefused,
+    Order,
+    RequestAnswer,
+    StartsTried,
+)
+from mooring.controller.journal import Journal
+from mooring.controller.move_list import Ending, MoveListRun, inverse_of_last
+from mooring.controller.parts import Parts
+from mooring.controller.run_state import MovesUnderWay, RunState
+from mooring.errors import MooringError, described
+from mooring.model.deployment.moves import Move, check_moves
+from mooring.model.placement.placement import FragmentSites
 
-_FROM_WITHIN = "from within"
-"""The name of every request that the run makes of itself."""
 _MOST_AT_ONCE = 100
 """Requests served in one turn; those that flood the box do not keep the run from its other work."""
 
@@ -46,13 +53,11 @@ _MOST_AT_ONCE = 100
 class UnderWay:
     """A list that is being carried out, and who waits for it."""
 
-    request: MoveRequest
+    order: Order
     run: MoveListRun
     over: Future[None] | None = None
     ending: Ending = "failed"
     aborts: list[AbortRequest] = field(default_factory=list)
-    ended: Callable[[Ending], None] | None = None
-    """Called with how it ended, before those who wait are told."""
 
 
 @dataclass
@@ -64,57 +69,67 @@ class MoveDesk:
     carrier: Carrier = field(default_factory=AtOnce)
     now_s: Callable[[], float] = lambda: 0.0
     """Asked when a stage is reached, for the status."""
-    moved: Callable[[FragmentSites], None] = field(default=lambda sites: None)
-    """Called with where every fragment runs after each list, done or taken back."""
-    done: Callable[[Sequence[MoveReport], str], None] = field(default=lambda reports, asked_by: None)
-    """Called with the moves of each list that was carried out to its end, and who asked for it."""
-    begun: Callable[[Sequence[Move], str], None] = field(default=lambda moves, asked_by: None)
-    """Called with a list that somebody asked for as it begins, and who that was."""
-    on_dismiss: Callable[[DismissRequest], None] = field(default=lambda request: None)
-    """Called with requests not to be proposed some moves."""
-    on_site: Callable[[SiteRequest], None] = field(default=lambda request: None)
-    """Called with requests to empty a site, or to use one again."""
     parts: Parts = field(default_factory=Parts)
     """Of the run: where what goes wrong beside the moves themselves is reported."""
     stopped_by: str = ""
     """Who said that the run is about to be ended."""
     _ending: bool = False
+    _reached: SimpleQueue[tuple[int, float, dict[str, Any]]] = field(default_factory=SimpleQueue)
+    """How far the list under way has come since the last turn: step, when, and what to show of it."""
     _under_way: UnderWay | None = None
     _unwritten: MoveListRun | None = None
     """A list that has ended, while the journal does not know."""
 
-    def serve(self) -> bool:
-        """Serve what is asked for; whether anything may have moved since the last call."""
-        self._write_what_is_owed()
-        moved, served = self._look_after_list(), False
+    def requests(self) -> Iterator[Request]:
+        """What is asked for, taken out of the box."""
         for _ in range(_MOST_AT_ONCE):
             if (request := self.mailbox.take()) is None:
-                break
-            served = True
-            try:
-                self._serve_one(request)
-            except OvertakenError:
-                raise
-            except Exception as failure:  # it is taken out of the box, so nobody else answers it
-                self._refuse(request.id, f"it cannot be carried out: {described(failure)}")
-                self.parts.failed("data plane", "carrying out a request", failure)
-            moved |= self._look_after_list()
-        if served:
-            self.parts.do("publishing", "removing old answers", self.mailbox.sweep)
-        return moved
+                return
+            yield request
 
-    def _serve_one(self, request: Request) -> None:
+    def serve(self, request: Request) -> Iterator[Event]:
         match request:
             case MoveRequest():
-                self._begin(request, self.engine.homes())
+                moves, asked_by = tuple(Move(*step) for step in request.moves), shown_asker(request.asked_by)
+                order = Order(moves, asked_by, request.id)
+                yield from self._begin(order, FragmentSites(request.old), self.engine.homes())
             case AbortRequest():
                 self._abort(request)
-            case LeaveRequest() | ReturnRequest():
-                self.on_site(request)
             case DismissRequest():
-                self.on_dismiss(request)
+                yield from self._dismiss(request)
             case StopNotice():
                 self.stopped_by = shown_asker(request.asked_by)
+
+    def on(self, event: Event) -> Iterator[Event]:
+        match event:
+            case Order():
+                old = self.state.placement(self.engine.homes())
+                yield from self._begin(event, old, old)
+            case RequestAnswer(request=name, state=state, why=why):
+                self._answer(name, state, why)
+            case FragmentStarts() | StartsTried():  # which take long: show how far the list came meanwhile
+                self._show_progress()
+
+    def poll(self) -> Iterator[Event]:
+        """How far the list under way is by now, or how it ended."""
+        if self._under_way is not None and self._under_way.over is not None and self._under_way.over.done():
+            yield from self._end(self._under_way, self._under_way.over)
+        else:
+            self._show_progress()
+
+    def refuse(self, name: str, why: str) -> None:
+        self._answer(name, "refused", why)
+
+    def _answer(self, name: str, state: str, why: str = "") -> None:
+        """RequestAnswer a request that needs no list."""
+        said = {"why": why} if why else {}
+        self._reply(name, {"state": state, **said, "placement": dict(self.engine.homes()), "steps": []})
+
+    def _dismiss(self, request: DismissRequest) -> Iterator[Event]:
+        asked_by = shown_asker(request.asked_by)
+        self.journal.append("dismissed", moves=[list(move) for move in request.moves], asked_by=asked_by)
+        yield Dismissed(tuple(Move(*move) for move in request.moves), asked_by)
+        self._answer(request.id, "done")
 
     @property
     def busy(self) -> bool:
@@ -136,123 +151,108 @@ class MoveDesk:
         if self._under_way is not None:
             self._under_way.run.abandon()
 
-    def order(
-        self,
-        moves: Sequence[Move],
-        asked_by: str,
-        *,
-        answer_to: str = _FROM_WITHIN,
-        within_limits: bool = True,
-        ended: Callable[[Ending], None] | None = None,
-    ) -> str | None:
-        """A list from within the run, from where everything is now; returns why it is refused, if it is.
-
-        `answer_to` names the request that it answers, if one does; `within_limits=False`: even if a site has
-        too little memory, or too few cores at rate zero, for what it gets.
-        """
-        steps = [(move.fragment, move.from_site, move.to_site) for move in moves]
-        old = self.state.placement(self.engine.homes())
-        request = MoveRequest(answer_to, self.now_s(), 0, dict(old), steps, asked_by)
-        return self._begin(request, old, within_limits=within_limits, ended=ended)
-
-    def answer(self, name: str, state: str, **fields: object) -> None:
-        """Answer a request that needs no list."""
-        self._reply(name, {"state": state, "placement": dict(self.engine.homes()), "steps": [], **fields})
-
     # A list
 
-    def _begin(
-        self,
-        request: MoveRequest,
-        running: FragmentSites,
-        *,
-        within_limits: bool = True,
-        ended: Callable[[Ending], None] | None = None,
-    ) -> str | None:
-        """Have a list carried out; returns why it is refused, if it is."""
-        moves = [Move(*step) for step in request.moves]
-        refusal = self._refusal(request, moves, running, within_limits)
+    def _begin(self, order: Order, old: FragmentSites, running: FragmentSites) -> Iterator[Event]:
+        """Have a list carried out. `old`: where everything was as the list was made."""
+        refusal = self._refusal(order, old, running)
+        if refusal is None:
+            try:
+                run = MoveListRun(self.engine, self.journal, old, order.moves, self._progress, order.asked_by)
+            except MooringError as failure:  # the journal cannot be written: nothing has begun
+                refusal = str(failure)
         if refusal is not None:
-            return self._refuse(request.id, refusal)
-        asked_by = shown_asker(request.asked_by)
-        shown = MovesUnderWay(asked_by, len(moves), reached_at_s=self.now_s())
-        try:
-            old, progress = FragmentSites(request.old), self._progress(request)
-            run = MoveListRun(self.engine, self.journal, old, moves, progress, asked_by)
-        except MooringError as failure:  # the journal cannot be written: nothing has begun
-            return self._refuse(request.id, str(failure))
-        listed = UnderWay(request, run, ended=ended)
+            self.refuse(order.answer_to, refusal)
+            yield MovesRefused(order, refusal)
+            return
+        listed = UnderWay(order, run)
 
         def carry_out() -> None:
             listed.ending = run.carry_out()
 
-        self._under_way, self.state.moves = listed, shown
-        if request.id != _FROM_WITHIN:
-            self.parts.do("advice", "keeping the ledger", lambda: self.begun(moves, asked_by))
+        self._under_way = listed
+        self.state.moves = MovesUnderWay(order.asked_by, len(order.moves), reached_at_s=self.now_s())
+        self._show_list()
+        yield MovesBegun(order)
         try:
             listed.over = self.carrier.begin(carry_out)
         except Exception as failure:  # no thread to be had, say
             listed.over = Future()
             listed.over.set_exception(failure)
-        return None
 
     def _reply(self, name: str, answer: Mapping[str, Any]) -> None:
-        """Nobody waits at the mailbox for what was asked from within. The last word on a request is the
+        """Nobody waits at the mailbox for what the run orders by itself. The last word on a request is the
         owner's: one that was overtaken does not know what has become of it.
         """
         if answer["state"] != "running":
             self.parts.refuse_overtaken()
-        if name != _FROM_WITHIN:
+        if name:
             self.mailbox.reply(name, answer)
 
-    def _progress(self, request: MoveRequest) -> Callable[[int, Move, str, MoveReport | None], None]:
-        def progress(step: int, move: Move, reached: str, report: MoveReport | None) -> None:
-            told = {"fragment": move.fragment, "from": move.from_site, "to": move.to_site}
-            figures = {} if report is None else {"pause_s": report.pause_s, "state_bytes": report.state_bytes}
-            shown = self.state.moves
-            assert shown is not None
+    def _progress(self, step: int, move: Move, reached: str, report: MoveReport | None) -> None:
+        """The thread that carries a list out changes nothing of the run but its journal: how far it is waits
+        here for the run's own thread.
+        """
+        told = {"fragment": move.fragment, "from": move.from_site, "to": move.to_site}
+        figures = {} if report is None else {"pause_s": report.pause_s, "state_bytes": report.state_bytes}
+        self._reached.put((step, self.now_s(), {**told, "reached": reached, **figures}))
+
+    def _take_in_progress(self) -> bool:
+        """Whether the list has come further."""
+        shown = self.state.moves
+        while shown is not None and not self._reached.empty():
+            step, at_s, now = self._reached.get()
             before = shown.steps[step] if step < len(shown.steps) else {}
-            now = {**before, **told, "reached": reached, **figures}
-            steps = (*shown.steps[:step], now, *shown.steps[step + 1 :])
-            self.state.moves = replace(shown, steps=steps, at=step, reached_at_s=self.now_s())
+            steps = (*shown.steps[:step], {**before, **now}, *shown.steps[step + 1 :])
+            shown = replace(shown, steps=steps, at=step, reached_at_s=at_s)
+        further = shown is not self.state.moves
+        self.state.moves = shown
+        return further
+
+    def _show_progress(self) -> None:
+        if self._take_in_progress():
+            self._show_list()
+
+    def _show_list(self) -> None:
+        self.parts.do("publishing", "answering how far a list is", self._answer_running)
+
+    def _answer_running(self) -> None:
+        if self._under_way is not None and self.state.moves is not None:
+            answer = {"state": "running", "steps": list(self.state.moves.steps)}
             with contextlib.suppress(OSError):  # a full disk is no reason to break off a move
-                self._reply(request.id, {"state": "running", "steps": list(steps)})
+                self._reply(self._under_way.order.answer_to, answer)
 
-        return progress
-
-    def _look_after_list(self) -> bool:
-        """Answer those who wait for a list that is over; whether one is."""
-        listed = self._under_way
-        if listed is None or listed.over is None or not listed.over.done():
-            return False
+    def _end(self, listed: UnderWay, over: Future[None]) -> Iterator[Event]:
+        """Say how a list ended, and answer those who wait for it."""
+        self._take_in_progress()
         assert self.state.moves is not None
         shown, self._under_way, self.state.moves = self.state.moves, None, None
         self.parts.refuse_overtaken()  # how the list ends is then for somebody else to say
         run = listed.run
         why = "" if run.failure is None else str(run.failure)
-        if (raised := listed.over.exception()) is not None:
+        if (raised := over.exception()) is not None:
             why = f"it broke off, and the next run decides by the journal: {described(raised)}"
             self.parts.failed("data plane", "carrying out a list of moves", raised)
         elif run.unshown:
             self.parts.failed("publishing", "answering how far a list is", run.unshown)
         self._unwritten = run if run.owed else None
-        self.moved(self.engine.homes())
-        if listed.ending == "done":
-            self.done(run.reports, shown.asked_by)
-        if (ended := listed.ended) is not None:
-            self.parts.do("data plane", "ending a list of moves", lambda: ended(listed.ending))
+        yield MovesEnded(listed.order, listed.ending, tuple(run.reports), self.engine.homes())
         where = {"placement": dict(self.engine.homes()), "steps": list(shown.steps)}
         if listed.aborts and listed.ending == "aborted":
             why += f" (asked for by {shown_asker(listed.aborts[0].asked_by) or 'somebody'})"
         state = {"done": "done", "aborted": "aborted"}.get(listed.ending, "failed")
-        answers = {listed.request.id: state, **dict.fromkeys((a.id for a in listed.aborts), state)}
+        answers = {listed.order.answer_to: state, **dict.fromkeys((a.id for a in listed.aborts), state)}
         for name, said in answers.items():
             answer = {"state": said, **where, **({"why": why} if why else {})}
             with contextlib.suppress(OSError):
                 self._reply(name, answer)
-        return True
 
-    def _write_what_is_owed(self) -> None:
+    @property
+    def owes(self) -> bool:
+        """Whether the journal does not know yet how the last list ended."""
+        return self._unwritten is not None
+
+    def write_owed(self) -> None:
         """That a list has ended, which the journal could not take then."""
         if (run := self._unwritten) is not None and run.owed:
             run.close(run.owed)
@@ -263,22 +263,16 @@ class MoveDesk:
     def _abort(self, request: AbortRequest) -> None:
         listed = self._under_way
         if listed is None or self.state.moves is None:
-            self._refuse(request.id, "no list of moves is being carried out")
+            self.refuse(request.id, "no list of moves is being carried out")
         elif not listed.run.abort(shown_asker(request.asked_by)):
-            self._refuse(request.id, "every move of the list is done; --rollback undoes it")
+            self.refuse(request.id, "every move of the list is done; --rollback undoes it")
         else:
             listed.aborts.append(request)
             self.state.moves = replace(self.state.moves, aborting=True)
             self.mailbox.reply(request.id, {"state": "running", "steps": list(self.state.moves.steps)})
 
-    def _refuse(self, name: str, why: str) -> str:
-        answer = {"state": "refused", "why": why, "placement": dict(self.engine.homes()), "steps": []}
-        self._reply(name, answer)
-        return why
-
-    def _refusal(
-        self, request: MoveRequest, moves: list[Move], running: FragmentSites, within_limits: bool
-    ) -> str | None:
+    def _refusal(self, order: Order, old: FragmentSites, running: FragmentSites) -> str | None:
+        moves = list(order.moves)
         if not moves:
             return "there is nothing to move"
         if self._ending:
@@ -288,7 +282,7 @@ class MoveDesk:
             return f"a list of {under_way.count} moves is being carried out{by}"
         if self._unwritten is not None:
             return "the journal cannot be written, and does not know yet how the last list ended"
-        if request.old != running:
+        if old != running:
             return "the placement has changed since the list was made"
         closed = self.state.closed
         for move in moves:
@@ -296,7 +290,7 @@ class MoveDesk:
                 return f"the site {move.to_site} cannot be used: {closed[move.to_site]}"
         try:
             back = moves == inverse_of_last(self.journal)
-            check_moves(self.state.problem, running, moves, within_limits=within_limits and not back)
+            check_moves(self.state.problem, running, moves, within_limits=order.within_limits and not back)
         except MooringError as failure:
             return str(failure)
         return None

@@ -9,19 +9,27 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
-from mooring.controller.events import Event, FragmentsStarted, FragmentStarts, Incident, StartsTried
+from mooring.contracts.clock import Clock
+from mooring.contracts.engine import Engine
+from mooring.controller.cycle import Book
+from mooring.controller.events import (
+    Event,
+    FragmentsStarted,
+    FragmentStarts,
+    Incident,
+    ListMeasured,
+    MovesEnded,
+    StartsTried,
+)
 from mooring.controller.journal import Journal
-from mooring.controller.looks import Book
+from mooring.controller.parts import Parts
 from mooring.controller.run_state import MovesUnderWay, RunState
-from mooring.deployment.clock import Clock
-from mooring.deployment.engine import Engine
-from mooring.deployment.parts import Parts
 from mooring.errors import OvertakenError, described
-from mooring.placement.placement import FragmentSites
+from mooring.model.placement.placement import FragmentSites
 
 
 class Records:
-    """The journal: where what was started again is now."""
+    """The journal: where what was started again is now, and what came of lists of moves."""
 
     def __init__(self, state: RunState, engine: Engine, journal: Journal) -> None:
         self._state, self._engine, self._journal = state, engine, journal
@@ -39,6 +47,8 @@ class Records:
             case FragmentsStarted(sites=sites):
                 self._owed |= {name: at for name, at in sites.items() if self._first_at.pop(name, None) != at}
                 self.write_owed()
+            case ListMeasured(entry=entry):
+                self._journal.append("ledger", **entry.as_json())
 
     def write_owed(self) -> None:
         """A full disk keeps the journal behind; it is written as soon as there is room."""
@@ -65,6 +75,8 @@ class Report:
         match event:
             case Incident(what=what):
                 self.note(what)
+            case MovesEnded(order=order, ending="done", reports=reports):
+                self._book.moved(self.at_s(), reports, order.asked_by)
 
     def note(self, what: str) -> None:
         """Dated now: the turn may have begun long ago, where a site did not answer."""
@@ -102,6 +114,8 @@ class Status:
                 self.amend()
             case FragmentsStarted():
                 self._book.placed(self._state.placement(self._engine.homes()))
+            case MovesEnded(sites=sites):
+                self._book.placed(sites)
 
     @property
     def is_behind(self) -> bool:

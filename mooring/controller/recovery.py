@@ -17,7 +17,7 @@ from typing import Literal
 
 from mooring.controller.run_state import FragmentStatus, RunState, State
 from mooring.errors import OvertakenError, described
-from mooring.placement.placement import FragmentSites
+from mooring.model.placement.placement import FragmentSites
 
 Event = Literal["site lost", "failed", "failed too often", "held", "released", "started", "ended"]
 TRANSITIONS: Mapping[tuple[State, Event], State] = {
@@ -43,6 +43,7 @@ TRANSITIONS: Mapping[tuple[State, Event], State] = {
 is started when it is due and its site is not lost.
 """
 
+AT_ONCE = float("-inf")
 JOINS = "it joins the run, and is not up yet"
 """Why a site counts as lost that was never there before."""
 Replacement = Callable[[FragmentSites, Collection[str]], FragmentSites]
@@ -75,7 +76,7 @@ class Start:
 
 @dataclass
 class _Tries:
-    due_s: float = 0.0
+    due_s: float = AT_ONCE
     failures: int = 0
 
 
@@ -111,12 +112,12 @@ class Recovery:
 
     # What happened
 
-    def site_emptied(self, site: str, now_s: float) -> None:
+    def site_emptied(self, site: str) -> None:
         """What may run nowhere else was stopped there: it waits until the site is used again."""
         why = self.state.why_drained(site) if site in self.state.drained else "its site was emptied"
         for name in self._at(site):
             if self._happened(name, "site lost", why):
-                self._tries[name].due_s = now_s
+                self._tries[name].due_s = AT_ONCE
 
     def site_lost(self, site: str, why: str, now_s: float) -> None:
         """Everything at the site stopped, or can no longer be asked to stop."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from mooring.controller.replacement import replace_lost
+from mooring.controller.parts import Parts
 from mooring.controller.run_state import RunState
-from mooring.deployment.parts import Parts
 from mooring.errors import EngineError, MooringError, OvertakenError, described
-from mooring.placement.placement import FragmentSites, Placement
-from mooring.problem.problem import Problem
+from mooring.model.placement.closed_sites import replace_lost
+from mooring.model.placement.placement import FragmentSites, Placement
+from mooring.model.problem.problem import Problem
 
 
 @dataclass

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from mooring.controller.deciding.picture import Picture
-from mooring.placement.placement import FragmentSites
-from mooring.problem.problem import Problem
+from mooring.contracts.picture import Picture
+from mooring.model.placement.placement import FragmentSites
+from mooring.model.problem.problem import Problem
 
 State = Literal["running", "waiting", "held", "given up", "idle"]
 

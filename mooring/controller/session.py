@@ -11,37 +11,36 @@ publishing end neither the run nor a turn of its data plane.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
+from mooring.contracts.carry_out import carry_out
+from mooring.contracts.clock import Clock
+from mooring.contracts.decider import Decider, Observation
+from mooring.contracts.engine import LOOK_S, FallibleEngine, Measurement
+from mooring.contracts.mailbox import Mailbox, Request
 from mooring.controller.adaptation import Act, Adaptation, Considered
 from mooring.controller.carrying import AtOnce, Carrier
-from mooring.controller.deciding.decider import Decider, Observation
-from mooring.controller.deciding.evaluation import Evaluation, Evaluator
-from mooring.controller.deciding.guards import GuardOptions
-from mooring.controller.deciding.surveyor import SurveyOptions
-from mooring.controller.events import ROUTES, Event, Incident, ProblemChanged, Route
+from mooring.controller.cycle import Book, Look
+from mooring.controller.drained_sites import DrainedSites
+from mooring.controller.evaluation import Evaluation, Evaluator
+from mooring.controller.events import ROUTES, SERVED_BY, Event, EventRoute, Incident, Order, ProblemChanged
+from mooring.controller.guards import GuardOptions
 from mooring.controller.journal import Journal
-from mooring.controller.ledger import LedgerEntry
-from mooring.controller.left_sites import DrainedSites
-from mooring.controller.looks import Book, Look
 from mooring.controller.move_desk import MoveDesk
+from mooring.controller.parts import Kind, Parts
 from mooring.controller.records import Records, Report, Status
 from mooring.controller.recovery import Recovery, RecoveryOptions
 from mooring.controller.replanning import Replanning
 from mooring.controller.run_state import RunState
+from mooring.controller.state_estimator import SurveyOptions
 from mooring.controller.supervision import Reviver, Supervisor
-from mooring.deployment.carry_out import carry_out
-from mooring.deployment.clock import Clock
-from mooring.deployment.engine import LOOK_S, FallibleEngine, Measurement, MoveReport
-from mooring.deployment.moves import Move
-from mooring.deployment.parts import Kind, Parts
-from mooring.deployment.requests import DismissRequest, Mailbox, shown_asker
-from mooring.errors import OvertakenError
-from mooring.placement.placement import FragmentSites, Placement
-from mooring.problem.problem import Problem
+from mooring.errors import OvertakenError, described
+from mooring.model.deployment.moves import Move
+from mooring.model.placement.placement import FragmentSites, Placement
+from mooring.model.problem.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class SessionOptions:
 
 
 @dataclass
-class Lease:
+class KeptLease:
     """Of the storage."""
 
     sign: Callable[[], None]
@@ -69,6 +68,27 @@ class Lease:
 
     def on(self, event: Event) -> None:
         self.sign()
+
+
+@dataclass
+class LookPace:
+    """When it is time to look, and to trim the channels."""
+
+    clock: Clock
+    next_look_s: float = 0.0
+    next_trim_s: float = 0.0
+
+    def begin(self) -> None:
+        self.next_look_s = self.next_trim_s = self.clock.monotonic_s()
+
+    def on(self, event: Event) -> None:
+        self.next_look_s = self.clock.monotonic_s()
+
+
+class Server(Protocol):
+    def serve(self, request: Any) -> Iterable[Event]:
+        """Carries out a request of those that `SERVED_BY` says, and answers it."""
+        ...
 
 
 class Receiver(Protocol):
@@ -104,7 +124,7 @@ class RunSession:
         """
         self.state, self.engine, self.clock = RunState(problem), engine, clock
         self.journal, self.book, self._options = journal, book, options or SessionOptions()
-        self.lease, self.report = Lease(alive), Report(book, clock)
+        self.lease, self.report = KeptLease(alive), Report(book, clock)
         self.parts = Parts(self.report.note, clock.monotonic_s, lambda: self.lease.sign())
         self.records = Records(self.state, engine, journal)
         self.status = Status(self.state, engine, book, reviver, self.parts, self.report)
@@ -116,35 +136,19 @@ class RunSession:
             mailbox,
             carrier or AtOnce(),
             now_s=clock.now_s,
-            moved=self._publish_placement,
-            done=self._moved,
             parts=self.parts,
-            begun=lambda moves, asked_by: self.adaptation.asked_for(moves, asked_by, clock.now_s()),
-            on_dismiss=self._dismissed,
-            on_site=lambda request: self.drains.serve(request),
         )
         self.adaptation = Adaptation(
             self.state,
             decider,
-            self.desk,
+            journal,
             clock,
             act,
             guards or GuardOptions(),
             survey or SurveyOptions(),
-            past_moves=journal.past_moves,
-            tell=self.note,
-            note=self._note_entry,
             parts=self.parts,
         )
-        self.drains = DrainedSites(
-            self.state,
-            journal,
-            self.desk,
-            where=self.placement,
-            replan=self.replanning.planned,
-            stand_still=self._stand_still,
-            tell=self.note,
-        )
+        self.drains = DrainedSites(self.state, engine, journal, self.replanning.planned)
         recovery = Recovery(self.state, self.replanning.replaced, self._options.recovery)
         self.supervisor = Supervisor(self.state, engine, recovery, reviver, self.parts)
         self.watchers: list[Callable[[Look], None]] = []
@@ -155,7 +159,8 @@ class RunSession:
         self._evaluator = Evaluator(problem)
         self._unknown: set[str] = set()
         """What could not be measured at the last look."""
-        self._began_s = self._next_look_s = self._next_trim_s = clock.monotonic_s()
+        self.pace = LookPace(clock)
+        self._began_s = clock.monotonic_s()
 
     # Beginning and end
 
@@ -170,7 +175,8 @@ class RunSession:
         carry_out(self.engine, placement, begun)
         idle = [name for name in sites if starts is not None and name not in starts]
         self.records.begin(sites, why, idle)
-        self._began_s = self._next_look_s = self._next_trim_s = self.clock.monotonic_s()
+        self._began_s = self.clock.monotonic_s()
+        self.pace.begin()
         self.supervisor.recovery.begin(sites, idle)
 
     def run(self, over: Callable[[float], bool]) -> None:
@@ -189,7 +195,7 @@ class RunSession:
     def turn(self) -> None:
         """Apply what is asked for and what faults call for; look and trim when it is time to."""
         self._sign()
-        self._data_plane("answering requests", self._serve)
+        self._step("data plane", "answering requests", self._serve)
         self._show_list()
         now_s = self.clock.monotonic_s()
         self._step("data plane", "keeping the run alive", lambda: self.supervisor.tick(now_s))
@@ -197,13 +203,13 @@ class RunSession:
             self._data_plane("writing the journal", self.records.write_owed)
         for what, do in self.chores.items():
             self._data_plane(what, do)
-        if now_s >= self._next_look_s:
+        if now_s >= self.pace.next_look_s:
             self._step("data plane", "looking after the run", lambda: self.supervisor.look(now_s))
             self._look()
-            self._next_look_s = now_s + self._options.look_s
-        if now_s >= self._next_trim_s:
+            self.pace.next_look_s = now_s + self._options.look_s
+        if now_s >= self.pace.next_trim_s:
             self._data_plane("trimming the channels", self.engine.trim)
-            self._next_trim_s = now_s + self._options.trim_s
+            self.pace.next_trim_s = now_s + self._options.trim_s
 
     def look(self) -> Look:
         """Collect, evaluate, decide, act where that is allowed, and tell everybody."""
@@ -212,9 +218,7 @@ class RunSession:
         evaluation = self.parts.do(
             "advice", "evaluating the rates", lambda: self._evaluator.evaluate(observation)
         )
-        considered = self.parts.do(
-            "advice", "deciding", lambda: self.adaptation.consider(observation, self.state.busy)
-        ) or Considered(None, (), f"deciding failed: {self.troubles().get('advice: deciding', '')}")
+        considered = self._decide(observation)
         adapting = self.parts.do(
             "publishing", "showing what is proposed", lambda: self.adaptation.as_json(considered)
         )
@@ -282,6 +286,10 @@ class RunSession:
         """Something that happened, for the report; what is not shown is lost, and everything else goes on."""
         self._carry([Incident(what)])
 
+    def order(self, moves: Sequence[Move], asked_by: str) -> None:
+        """Moves that nobody asked for at the mailbox; refused like any others."""
+        self._carry([Order(tuple(moves), asked_by)])
+
     # Fragments that nobody needs
 
     def rest(self, fragments: Collection[str], why: str) -> None:
@@ -300,7 +308,7 @@ class RunSession:
             for route in ROUTES[type(event)]:
                 self._receive(route, event)
 
-    def _receive(self, route: Route, event: Event) -> None:
+    def _receive(self, route: EventRoute, event: Event) -> None:
         part: Receiver = getattr(self, route.part)
         self._step(route.kind, route.what, lambda: part.on(event), always=route.kind == "advice")
 
@@ -325,47 +333,38 @@ class RunSession:
     def _look(self) -> None:
         self.parts.do("measurement", "looking at the run", self.look)
 
-    def _stand_still(self, site: str, fragments: Collection[str]) -> None:
-        """Stop what may run nowhere else; it waits until its site is used again."""
-        self._carry(self.supervisor.stand_still(site, fragments, self.clock.monotonic_s()))
+    def _serve(self) -> Iterator[Event]:
+        if self.desk.owes:
+            self.desk.write_owed()
+        yield from self.desk.poll()
+        served = False
+        for request in self.desk.requests():
+            served = True
+            self._serve_one(request)
+            yield from self.desk.poll()
+        if served:
+            self._publish("removing old answers", self.desk.mailbox.sweep)
 
-    def _moved(self, reports: Sequence[MoveReport], asked_by: str) -> None:
-        # A site that joined or came back gets no more than its capacity from now on.
-        self._data_plane("holding sites to their capacity", self.engine.settled)
-        self._advise(
-            lambda: self.adaptation.moved([report.fragment for report in reports], self.clock.now_s())
-        )
-        at_s = self.report.at_s()
-        self._publish("writing the report", lambda: self.book.moved(at_s, reports, asked_by))
-
-    def _advise(self, do: Callable[[], object]) -> None:
-        """Tell the advisers of something that happened. They must not miss it because they failed before."""
+    def _serve_one(self, request: Request) -> None:
+        server: Server = getattr(self, SERVED_BY[type(request)])
         try:
-            do()
+            self._carry(server.serve(request))
         except OvertakenError:
             raise
-        except Exception as failure:
-            self.parts.failed("advice", "following what happened", failure)
-        else:
-            self.parts.works("advice", "following what happened")
+        except Exception as failure:  # it is taken out of the box, so nobody else answers it
+            self.desk.refuse(request.id, f"it cannot be carried out: {described(failure)}")
+            self.parts.failed("data plane", "carrying out a request", failure)
 
-    def _publish_placement(self, sites: FragmentSites) -> None:
-        self._publish("showing the placement", lambda: self.book.placed(sites))
+    def _decide(self, observation: Observation) -> Considered:
+        decided: list[Considered] = []
 
-    def _dismissed(self, request: DismissRequest) -> None:
-        asked_by = shown_asker(request.asked_by)
-        self.journal.append("dismissed", moves=[list(move) for move in request.moves], asked_by=asked_by)
-        self.adaptation.dismiss([Move(*move) for move in request.moves], asked_by, self.clock.now_s())
-        self.desk.answer(request.id, "done")
-        self._next_look_s = self.clock.monotonic_s()
+        def consider() -> Iterator[Event]:
+            decided.append((yield from self.adaptation.consider(observation)))
 
-    def _note_entry(self, entry: LedgerEntry) -> None:
-        """What a list promised and what came of it. A journal without room is no reason to stop."""
-        self._data_plane("writing the ledger", lambda: self.journal.append("ledger", **entry.as_json()))
-
-    def _serve(self) -> None:
-        if self.desk.serve():
-            self._next_look_s = self.clock.monotonic_s()
+        self._step("advice", "deciding", consider)
+        if decided:
+            return decided[0]
+        return Considered(None, (), f"deciding failed: {self.troubles().get('advice: deciding', '')}")
 
     def _show_list(self) -> None:
         if self.status.is_behind:
@@ -374,11 +373,11 @@ class RunSession:
     def _leave_list(self) -> None:
         """The run ends: see the move that is under way to its end, in bounded time."""
         self.desk.halt()
-        self._data_plane("answering requests", self._serve)
+        self._step("data plane", "answering requests", self._serve)
         until_s = self.clock.monotonic_s() + self._options.list_patience_s
         while self.desk.busy and self.clock.monotonic_s() < until_s:
             self._sign()
-            self._data_plane("answering requests", self._serve)
+            self._step("data plane", "answering requests", self._serve)
             self._show_list()
             self.clock.sleep(self._options.tick_s)
         if (left := self.status.moves()) is not None:

@@ -11,22 +11,24 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from mooring.contracts.engine import FallibleEngine
 from mooring.controller.events import (
     Event,
     FragmentsStarted,
     FragmentStarts,
     FragmentStops,
     Incident,
+    MovesEnded,
     ProblemChanged,
     SiteReturns,
+    StandStill,
     StartsTried,
 )
+from mooring.controller.parts import Parts
 from mooring.controller.recovery import JOINS, Recovery, Start
 from mooring.controller.run_state import RunState
-from mooring.deployment.engine import FallibleEngine
-from mooring.deployment.parts import Parts
 from mooring.errors import EngineError, OvertakenError, SiteLostError, described
-from mooring.placement.placement import FragmentSites
+from mooring.model.placement.placement import FragmentSites
 
 _PASSING = ("No space left on device", "Disk quota exceeded", "Too many open files", "Read-only file system")
 """Failures that the fragment is not to blame for, and that end when somebody makes room."""
@@ -92,13 +94,16 @@ class Supervisor:
 
     def on(self, event: Event) -> Iterator[Event]:
         match event:
-            case FragmentsStarted():
+            case FragmentsStarted() | MovesEnded(ending="done"):
                 # A site that joined or came back gets no more than its capacity from now on.
                 self.engine.settled()
+            case StandStill(site=site, fragments=fragments):
+                for fragment in fragments:
+                    yield from self._stop(fragment)
+                self.recovery.site_emptied(site)
             case ProblemChanged(added=added):
                 for site in added:
                     self.expect(site)
-        yield from ()
 
     def _told(self, now_s: float) -> Iterator[Event]:
         """What recovery has to say, and where it then sends what has no site."""
@@ -143,12 +148,6 @@ class Supervisor:
             self.recovery.release(fragment, now_s)
             yield from self._told(now_s)
         self.state.resting -= set(fragments)
-
-    def stand_still(self, site: str, fragments: Collection[str], now_s: float) -> Iterator[Event]:
-        """Stop what may run nowhere else; it waits until its site is used again."""
-        for fragment in fragments:
-            yield from self._stop(fragment)
-        self.recovery.site_emptied(site, now_s)
 
     def _stop(self, fragment: str) -> Iterator[Event]:
         yield FragmentStops(fragment)

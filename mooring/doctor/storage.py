@@ -12,7 +12,7 @@ from mooring.checksum import checked
 from mooring.doctor.diagnosis import Diagnosis, some
 from mooring.errors import EngineError
 from mooring.quantity import quantity
-from mooring.spark.running.health import LEAST_FREE_BYTES
+from mooring.spark.engine.health import LEAST_FREE_BYTES
 
 PART = "storage"
 MARK = "mooring-storage.json"

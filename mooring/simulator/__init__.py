@@ -1,1 +1,1 @@
-"""Virtual time: the event kernel, sites and links as queues, traces, faults, invariant checkers."""
+"""The data plane in virtual time, and runs over it."""

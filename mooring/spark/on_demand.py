@@ -10,14 +10,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mooring.placement.placement import Placement
-from mooring.problem.problem import Problem
+from mooring.atomic_files import write_whole
+from mooring.model.placement.placement import Placement
+from mooring.model.problem.problem import Problem
 from mooring.progress import Report
-from mooring.whole_files import write_whole
 
 if TYPE_CHECKING:
-    from mooring.simulator.traces.summary import TraceRequest, TraceSummary
     from mooring.spark.pipeline.layout import Layout
+    from mooring.traces.summary import TraceRequest, TraceSummary
 
 
 def read_project_folder(folder: Path) -> tuple[Layout, Problem]:
@@ -76,11 +76,11 @@ def power_cut_notes(layout: Layout) -> dict[str, str]:
 def project_notes(layout: Layout) -> list[str]:
     """What a reader of `mooring check` should know before a run, in words."""
     from mooring.spark.connectors.formats import delivery_note
-    from mooring.spark.lent.lent_table import lent_notes
+    from mooring.spark.definitions.foreign_tables import lent_notes
     from mooring.spark.pipeline.path_notes import path_notes
     from mooring.spark.pipeline.site_options import jar_notes
     from mooring.spark.tables.costly_tables import costly_tables_note
-    from mooring.spark.views.looking_up import update_notes
+    from mooring.spark.views.static_reads import update_notes
 
     deliveries = [delivery_note(sink.name, sink.sink_format) for sink in layout.pipeline.sinks]
     said = [note for note in deliveries if note is not None]
@@ -90,7 +90,7 @@ def project_notes(layout: Layout) -> list[str]:
 
 def draw_graph(layout: Layout) -> Path:
     """A project's graph as a picture, among Mooring's own files."""
-    from mooring.spark.runs.record.graph_picture import graph_svg
+    from mooring.spark.runs.record.graph_drawing import graph_svg
 
     file = layout.project.work_folder / "graph.svg"
     write_whole(file, graph_svg(layout))

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
+from lab.experiments import registry
+from lab.experiments.experiment import Experiment
+from lab.experiments.summary import Shown, Summary
+from lab.experiments.trials import Row
 from mooring.cli.main import main
-from mooring.experiments import registry
-from mooring.experiments.experiment import Experiment
-from mooring.experiments.summary import Shown, Summary
-from mooring.experiments.trials import Row
 from mooring.progress import Report
 
 pytest.importorskip("pyspark")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from mooring.load.feasible.feasible_set import FeasibleSet
-from mooring.network.shipped import planetlab
-from mooring.problem.problem import Problem
-from mooring.run import plan
+from mooring.model.load.feasible.feasible_set import FeasibleSet
+from mooring.model.network.shipped import planetlab
+from mooring.model.problem.problem import Problem
+from mooring.planning import plan
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Mooring

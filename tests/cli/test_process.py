@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mooring.problem.problem import Problem
+from mooring.model.problem.problem import Problem
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Mooring

@@ -57,5 +57,5 @@ def test_check_loads_no_compiled_loops(small: Path) -> None:
 def test_a_plan_loads_its_own_policy_and_what_that_needs(small: Path) -> None:
     loaded = loaded_by(COMMAND, "plan", small)
     assert not loaded & NOT_FOR_PLANS
-    assert loaded >= COMPILED_LOOPS | {"mooring.placement.rod.rod"}
-    assert not loaded & {"mooring.placement.resilient.resilient", "mooring.placement.relaxation.relaxation"}
+    assert loaded >= COMPILED_LOOPS | {"mooring.algorithms.rod.policy"}
+    assert not loaded & {"mooring.algorithms.resilient.policy", "mooring.algorithms.relaxation.policy"}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mooring.cli.main import VERBS
-from mooring.problem.fingerprint import fingerprint
-from mooring.problem.problem import Problem
+from mooring.model.problem.fingerprint import fingerprint
+from mooring.model.problem.problem import Problem
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Mooring

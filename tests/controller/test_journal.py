@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from mooring.controller.apply import inverse_of_last, resume
 from mooring.controller.journal import MOST_LISTS, MOST_OTHERS, Journal
-from mooring.deployment.moves import Move
+from mooring.controller.move_list import inverse_of_last, resume
 from mooring.disk import RealDisk
 from mooring.errors import EngineError
-from mooring.placement.placement import FragmentSites
+from mooring.model.deployment.moves import Move
+from mooring.model.placement.placement import FragmentSites
 
 AT_A, AT_B = FragmentSites({"f": "a", "g": "a"}), FragmentSites({"f": "b", "g": "a"})
 THERE, BACK = Move("f", "a", "b"), Move("f", "b", "a")

@@ -12,20 +12,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mooring.controller.apply import resume
+from mooring.contracts.engine import MoveReport
 from mooring.controller.carrying import InBackground
+from mooring.controller.initial_placement import Wish
 from mooring.controller.journal import Journal
-from mooring.controller.placing import Wish
-from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
+from mooring.controller.move_list import resume
 from mooring.controller.session import SessionOptions
-from mooring.deployment.engine import MoveReport
-from mooring.deployment.move_stages import STAGES, Reached, Stage, ignored
-from mooring.deployment.moves import Move
 from mooring.errors import EngineError
-from mooring.placement.placement import FragmentSites, Placement
-from mooring.problem.problem import Problem
+from mooring.model.deployment.move_stages import STAGES, Reached, Stage, ignored
+from mooring.model.deployment.moves import Move
+from mooring.model.placement.placement import FragmentSites, Placement
+from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Constant
 from mooring.simulator.data_plane.engine import SimulatedEngine
+from mooring.simulator.runs.simulated_run import SimulatedRun, simulated_run
 
 PATIENCE_S = 60.0
 PROBLEM = Problem.from_dict(

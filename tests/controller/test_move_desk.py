@@ -8,15 +8,16 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-from mooring.controller.apply import inverse_of_last
+from mooring.contracts.engine import MoveReport
+from mooring.controller.events import Event, MovesEnded
 from mooring.controller.journal import Journal
 from mooring.controller.move_desk import MoveDesk
+from mooring.controller.move_list import inverse_of_last
 from mooring.controller.run_state import RunState
-from mooring.deployment.engine import MoveReport
-from mooring.deployment.move_stages import STAGES, Reached, ignored
 from mooring.errors import InputError
-from mooring.placement.placement import FragmentSites
-from mooring.problem.problem import Problem
+from mooring.model.deployment.move_stages import STAGES, Reached, ignored
+from mooring.model.placement.placement import FragmentSites
+from mooring.model.problem.problem import Problem
 from mooring.spark.runs.mailbox import FileMailbox
 
 OLD = FragmentSites({"f": "a", "g": "a"})
@@ -61,25 +62,31 @@ def where(desk: MoveDesk) -> FragmentSites:
     return desk.engine.homes()
 
 
+def serve(desk: MoveDesk) -> list[Event]:
+    """As a session does; what it yields concerns others."""
+    return [event for request in desk.requests() for event in (*desk.serve(request), *desk.poll())]
+
+
 def asked(desk: MoveDesk, old: FragmentSites, moves: list[tuple[str, str, str]]) -> dict[str, object]:
     assert isinstance(desk.mailbox, FileMailbox)
     name = desk.mailbox.ask(old, moves)
-    desk.serve()
+    serve(desk)
     answer = desk.mailbox.answer(name)
     assert answer is not None
     return answer
 
 
 def test_an_empty_box_changes_nothing(desk: MoveDesk) -> None:
-    assert not desk.serve()
+    assert serve(desk) == []
 
 
 def test_a_list_is_carried_out_and_every_move_reported(desk: MoveDesk) -> None:
-    told: list[FragmentSites] = []
-    desk.moved = told.append
-    answer = asked(desk, OLD, [("g", "a", "b")])
+    assert isinstance(desk.mailbox, FileMailbox)
+    name = desk.mailbox.ask(OLD, [("g", "a", "b")])
+    ended = [event for event in serve(desk) if isinstance(event, MovesEnded)]
+    answer = desk.mailbox.answer(name) or {}
     assert answer["state"] == "done"
-    assert answer["placement"] == {"f": "a", "g": "b"} == where(desk) == told[-1]
+    assert answer["placement"] == {"f": "a", "g": "b"} == where(desk) == ended[0].sites
     assert answer["steps"] == [
         {"fragment": "g", "from": "a", "to": "b", "reached": "done", "pause_s": 0.5, "state_bytes": 7.0}
     ]

@@ -9,20 +9,20 @@ from typing import NoReturn
 import numpy as np
 import pytest
 
-from mooring.controller.deciding.decider import Proposal
-from mooring.controller.deciding.picture import Picture
-from mooring.controller.placing import Wish
-from mooring.controller.scenario.simulated_run import MemoryBook, SimulatedRun, simulated_run
+from mooring.contracts.decider import Proposal
+from mooring.contracts.engine import MoveReport
+from mooring.contracts.picture import Picture
+from mooring.controller.initial_placement import Wish
+from mooring.controller.parts import Parts
 from mooring.controller.session import SessionOptions
-from mooring.deployment.engine import MoveReport
-from mooring.deployment.move_stages import Reached, ignored
-from mooring.deployment.moves import Move
-from mooring.deployment.parts import Parts
 from mooring.errors import OvertakenError, described
-from mooring.placement.placement import FragmentSites, Placement
-from mooring.problem.problem import Problem
+from mooring.model.deployment.move_stages import Reached, ignored
+from mooring.model.deployment.moves import Move
+from mooring.model.placement.placement import FragmentSites, Placement
+from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Constant
 from mooring.simulator.data_plane.engine import SimulatedEngine
+from mooring.simulator.runs.simulated_run import MemoryBook, SimulatedRun, simulated_run
 
 PROBLEM = Problem.from_dict(
     {
@@ -132,7 +132,6 @@ def ledger(run: SimulatedRun, patch: pytest.MonkeyPatch) -> None:
 
 
 def followed(run: SimulatedRun, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(run.session.adaptation, "moved", no_field)
     patch.setattr(run.session.adaptation, "on", no_field)
 
 

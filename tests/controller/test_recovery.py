@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from mooring.controller.recovery import Recovery, RecoveryOptions, Start
 from mooring.controller.run_state import RunState
 from mooring.errors import InfeasibleError
-from mooring.placement.placement import FragmentSites
-from mooring.problem.problem import Problem
+from mooring.model.placement.placement import FragmentSites
+from mooring.model.problem.problem import Problem
 
 PROBLEM = Problem.from_dict(
     {

@@ -7,20 +7,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mooring.controller.deciding.decider import Proposal
-from mooring.controller.deciding.picture import Picture
+from mooring.contracts.decider import Proposal
+from mooring.contracts.engine import Trouble
+from mooring.contracts.picture import Picture
+from mooring.controller.cycle import Look
+from mooring.controller.initial_placement import Wish, begin
 from mooring.controller.journal import Journal
-from mooring.controller.looks import Look
-from mooring.controller.placing import Wish, begin
-from mooring.controller.scenario.simulated_run import SimulatedRun, simulated_run
 from mooring.controller.session import SessionOptions
-from mooring.deployment.engine import Trouble
-from mooring.deployment.moves import Move
 from mooring.errors import EngineError
-from mooring.placement.placement import FragmentSites, Placement
-from mooring.problem.problem import Problem
+from mooring.model.deployment.moves import Move
+from mooring.model.placement.placement import FragmentSites, Placement
+from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Constant
 from mooring.simulator.data_plane.engine import SimulatedEngine
+from mooring.simulator.runs.simulated_run import SimulatedRun, simulated_run
 
 PATIENCE_S = 120.0
 PROBLEM = Problem.from_dict(

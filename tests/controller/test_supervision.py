@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from mooring.contracts.engine import Trouble
 from mooring.controller.events import Event, FragmentStarts, Incident, StartsTried
+from mooring.controller.parts import Parts
 from mooring.controller.records import Report, Status
 from mooring.controller.recovery import Recovery, RecoveryOptions, Replacement
 from mooring.controller.run_state import RunState
-from mooring.controller.scenario.simulated_run import MemoryBook
 from mooring.controller.supervision import Supervisor
-from mooring.deployment.engine import Trouble
-from mooring.deployment.parts import Parts
 from mooring.errors import EngineError, OvertakenError, SiteLostError
-from mooring.placement.placement import FragmentSites
-from mooring.problem.problem import Problem
+from mooring.model.placement.placement import FragmentSites
+from mooring.model.problem.problem import Problem
+from mooring.simulator.runs.simulated_run import MemoryBook
 from mooring.spark.runs.system_clock import SystemClock
 
 PROBLEM = Problem.from_dict(

@@ -83,7 +83,7 @@ def write_checkpoint(project: StoredProject, name: str, reads: Path, *, stateful
 @pytest.fixture
 def stored(tmp_path: Path) -> StoredProject:
     from mooring.controller.journal import Journal
-    from mooring.placement.placement import FragmentSites
+    from mooring.model.placement.placement import FragmentSites
     from mooring.spark.storage.owned_folder import unowned
     from mooring.spark.storage.pipeline_record import FlowRecord, PipelineRecord, write_record
     from mooring.spark.storage.storage_root import FORMAT

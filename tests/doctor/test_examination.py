@@ -17,11 +17,11 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.checksum import checked, with_sum
 from mooring.controller.journal import Journal
-from mooring.deployment.moves import Move
 from mooring.disk import DISK
 from mooring.doctor.examination import examine
 from mooring.errors import EngineError, InputError
-from mooring.placement.placement import FragmentSites
+from mooring.model.deployment.moves import Move
+from mooring.model.placement.placement import FragmentSites
 from mooring.spark.ownership.owner import look, take
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.runs.falling_back import falling_back

@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from mooring.controller.deciding.headroom_decider import HeadroomDecider
+from mooring.algorithms.headroom.decider import HeadroomDecider
+from mooring.atomic_files import write_whole
+from mooring.contracts.engine import MoveReport
+from mooring.controller.cycle import Look
+from mooring.controller.initial_placement import Wish
 from mooring.controller.journal import Journal
-from mooring.controller.looks import Look
-from mooring.controller.placing import Wish
-from mooring.controller.scenario.simulated_run import SimulatedRevival
 from mooring.controller.session import RunSession, SessionOptions
-from mooring.controller.spark_run import PROBLEM_FILE_NAME
-from mooring.deployment.engine import MoveReport
-from mooring.placement.placement import FragmentSites, Placement, operators_at
-from mooring.problem.problem import Problem
-from mooring.problem.write import problem_to_json
+from mooring.model.placement.placement import FragmentSites, Placement, operators_at
+from mooring.model.problem.problem import Problem
+from mooring.model.problem.write import problem_to_json
 from mooring.simulator.data_plane.arrivals import Constant
 from mooring.simulator.data_plane.engine import SimulatedEngine
-from mooring.spark.running.snapshot import (
+from mooring.simulator.runs.simulated_run import SimulatedRevival
+from mooring.spark.engine.snapshot import (
     ChannelSnapshot,
     FragmentSnapshot,
     QuerySnapshot,
@@ -34,7 +34,7 @@ from mooring.spark.running.snapshot import (
 )
 from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.run_files import RunFiles
-from mooring.whole_files import write_whole
+from mooring.spark.runs.spark_run import PROBLEM_FILE_NAME
 
 SPEED = 20.0
 PROBLEM = Problem.from_dict(

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import msgspec
 
+from mooring.atomic_files import write_whole
 from mooring.chunks.partitioning import Bounds, Partitioning, Shape
 from mooring.errors import InputError
-from mooring.whole_files import write_whole
 
 KEPT_VERSIONS = 16
 """Beyond these the oldest are forgotten: more frames than ever wait in a query's input."""

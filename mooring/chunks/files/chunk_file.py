@@ -27,8 +27,8 @@ from mooring.chunks.model import (
 )
 from mooring.chunks.partitioning import Shape
 from mooring.errors import InputError
-from mooring.problem.files import load_data
-from mooring.problem.reading.fields import (
+from mooring.model.problem.files import load_data
+from mooring.model.problem.reading.fields import (
     Check,
     child,
     fail,
@@ -41,9 +41,9 @@ from mooring.problem.reading.fields import (
     refuse_reference,
     whole,
 )
-from mooring.problem.schema import VERSION
-from mooring.problem.stream import Stream
-from mooring.problem.surroundings import Surroundings, entries, read_surroundings
+from mooring.model.problem.schema import VERSION
+from mooring.model.problem.stream import Stream
+from mooring.model.problem.surroundings import Surroundings, entries, read_surroundings
 
 MAPPINGS = {
     "cell": MappingClass.CELL,

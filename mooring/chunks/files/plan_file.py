@@ -13,8 +13,8 @@ from mooring.chunks.data.routing_table import Route
 from mooring.chunks.model import ChunkPlan, ChunkProblem, OperatorChunks
 from mooring.chunks.partitioning import Partitioning
 from mooring.errors import InputError
-from mooring.problem.files import load_data
-from mooring.problem.reading.fields import fail, mapping, number, whole
+from mooring.model.problem.files import load_data
+from mooring.model.problem.reading.fields import fail, mapping, number, whole
 
 
 def chunk_fingerprint(problem: ChunkProblem) -> str:

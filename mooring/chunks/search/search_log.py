@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from mooring.chunks.search.space import Candidate, SearchSpace
-from mooring.placement.deadline import NO_DEADLINE, Deadline
+from mooring.contracts.deadline import NO_DEADLINE, Deadline
 
 Evaluate = Callable[[Sequence[Candidate]], list[float]]
 """Latencies of several candidates in ms: here, or spread over a cluster."""

@@ -12,8 +12,8 @@ from rich.markup import escape
 
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import EngineError
-from mooring.spark.runs.holding import STANDBY_LOG
 from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.run_lock import STANDBY_LOG
 
 _LOOK_S = 0.1
 

@@ -6,11 +6,11 @@ import time
 from dataclasses import replace
 from typing import ClassVar
 
-from mooring.placement.deadline import Deadline
-from mooring.placement.judging.explanation import Subject
-from mooring.placement.placement import Placement
-from mooring.placement.policy import Context, Policy
-from mooring.problem.problem import Problem
+from mooring.contracts.deadline import Deadline
+from mooring.contracts.policy import Context, Policy
+from mooring.model.evaluation.explanation import Subject
+from mooring.model.placement.placement import Placement
+from mooring.model.problem.problem import Problem
 
 _TINY = {
     "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}},

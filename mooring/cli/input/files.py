@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mooring.atomic_files import write_whole
 from mooring.errors import InputError
-from mooring.whole_files import write_whole
 
 
 def write_text(path: Path, text: str) -> None:

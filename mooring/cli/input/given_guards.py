@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, get_type_hints
 
+from mooring.algorithms.catalogue import parse_setting
 from mooring.cli.input.parsing import Parser
-from mooring.controller.deciding.guards import DAY_S, GuardOptions
+from mooring.controller.guards import DAY_S, GuardOptions
 from mooring.errors import InputError
-from mooring.policies.catalogue import parse_setting
-from mooring.problem.reading.fields import refuse_reference
+from mooring.model.problem.reading.fields import refuse_reference
 
 _GUARDS = get_type_hints(GuardOptions)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from mooring.cli.input.parsing import Parser
 from mooring.cli.output.terminal import Terminal
-from mooring.placement.placement import Placement
-from mooring.placement.placement_file import read_placement
-from mooring.problem.problem import Problem
-from mooring.run import plan
+from mooring.model.placement.placement import Placement
+from mooring.model.placement.placement_file import read_placement
+from mooring.model.problem.problem import Problem
+from mooring.planning import plan
 
 POLICY = "rod"
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from mooring.algorithms.catalogue import DECIDERS, POLICIES, TAKE_SETTINGS, Deciding
 from mooring.cli.input.given_guards import add_guards
 from mooring.cli.input.parsing import Parser, settings
-from mooring.controller.deciding.catalogue import DECIDERS, TAKE_SETTINGS, Deciding
-from mooring.controller.scenario.adapted_run import Circumstances, Way
-from mooring.controller.scenario.ways import decided_by, never_moving, replanned
 from mooring.errors import InputError
-from mooring.policies.catalogue import POLICIES
-from mooring.problem.changes.change import Changes
-from mooring.problem.files import load_changes
-from mooring.problem.problem import Problem
+from mooring.model.problem.changes.change import Changes
+from mooring.model.problem.files import load_changes
+from mooring.model.problem.problem import Problem
+from mooring.simulator.runs.adapted_run import Circumstances, Way
+from mooring.simulator.runs.variants import decided_by, never_moving, replanned
 
 
 def add_scenario(parser: Parser) -> None:

@@ -9,8 +9,8 @@ from mooring.cli.input.needs_spark import require_spark
 from mooring.cli.input.parsing import Parser
 from mooring.controller.journal import Journal
 from mooring.errors import InputError
-from mooring.placement.judging.headroom_sentence import headroom_sentences
-from mooring.problem.problem import Problem
+from mooring.model.evaluation.headroom_sentence import headroom_sentences
+from mooring.model.problem.problem import Problem
 from mooring.spark.on_demand import (
     assumed_sentence,
     measured_problem,
@@ -20,7 +20,7 @@ from mooring.spark.on_demand import (
 )
 
 if TYPE_CHECKING:
-    from mooring.run import Plan
+    from mooring.planning import Plan
     from mooring.spark.pipeline.layout import Layout
 
 

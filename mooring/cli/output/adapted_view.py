@@ -6,8 +6,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from mooring.cli.output.terminal import Terminal
-from mooring.controller.scenario.comparison import Comparison
-from mooring.problem.changes.change import in_words
+from mooring.model.problem.changes.change import in_words
+from mooring.simulator.runs.comparison import Comparison
 
 _MOST_LINES = 20
 _ROWS = (

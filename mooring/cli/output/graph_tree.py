@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from rich.markup import escape
 from rich.tree import Tree
 
-from mooring.problem.operator import Operator
-from mooring.problem.problem import Problem
+from mooring.model.problem.operator import Operator
+from mooring.model.problem.problem import Problem
 
 MAX_LINES = 40
 

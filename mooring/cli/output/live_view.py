@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.cli.output.tables import bar
-from mooring.spark.running.snapshot import Snapshot
+from mooring.spark.engine.snapshot import Snapshot
 
 
 def run_view(snapshot: Snapshot, headrooms: Mapping[str, float | None], where: str = "") -> Group:

@@ -13,10 +13,10 @@ from rich.markup import escape
 from mooring.cli.output.graph_tree import GraphTree
 from mooring.cli.output.live_view import one_line, run_view
 from mooring.cli.output.terminal import Terminal
-from mooring.controller.deciding.decider import Proposal
-from mooring.controller.looks import Look
-from mooring.spark.running.snapshot import Snapshot
-from mooring.spark.runs.run_book import RunBook
+from mooring.contracts.decider import Proposal
+from mooring.controller.cycle import Look
+from mooring.spark.engine.snapshot import Snapshot
+from mooring.spark.runs.run_recorder import RunBook
 
 _LINE_EVERY_S = 10.0
 _GRAPH_LINES = 12

@@ -10,9 +10,9 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from mooring.experiments.result_table import ResultTable
-from mooring.load.model import LoadModel
-from mooring.placement.placement import Placement
+from mooring.cli.output.result_table import ResultTable
+from mooring.model.load.model import LoadModel
+from mooring.model.placement.placement import Placement
 from mooring.quantity import quantity
 
 BAR_WIDTH = 20

@@ -14,18 +14,18 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
+from mooring.agents.agent import Agent, AgentSettings, AgentStatus
+from mooring.agents.measured_latencies import MeasuredLatencies, measured_latencies
+from mooring.agents.project_members import ProjectMembers, read_project_members
+from mooring.agents.survey_agents import hosted_survey
+from mooring.agents.transport.certificates import MEMBER_DAYS, make_certificates
+from mooring.agents.transport.endpoint import LOOPBACK
+from mooring.agents.transport.members import AgentAddress
+from mooring.algorithms.catalogue import HOSTED, hosted_protocol
 from mooring.cli.input.parsing import Parser, add_project, positive_count
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InputError
-from mooring.problem.reading.fields import refuse_reference
-from mooring.runtime.agent import Agent, AgentSettings, AgentStatus
-from mooring.runtime.hosted_by_name import HOSTED, hosted_by_name
-from mooring.runtime.measured_latencies import MeasuredLatencies, measured_latencies
-from mooring.runtime.project_members import ProjectMembers, read_project_members
-from mooring.runtime.survey_agents import hosted_survey
-from mooring.runtime.transport.certificates import MEMBER_DAYS, make_certificates
-from mooring.runtime.transport.endpoint import LOOPBACK
-from mooring.runtime.transport.members import AgentAddress
+from mooring.model.problem.reading.fields import refuse_reference
 
 DESCRIPTION = (
     "Runs beside a site and hosts its part of decentralised protocols. Without --site, shows the project's "
@@ -96,7 +96,7 @@ def _be(args: argparse.Namespace, found: ProjectMembers, terminal: Terminal) -> 
         listen = AgentAddress.read(args.listen, "--listen")
     agent = Agent(
         AgentSettings(args.site, members, found.certificates, listen, args.seed),
-        [hosted_survey(), *(hosted_by_name(name) for name in dict.fromkeys(args.hosts))],
+        [hosted_survey(), *(hosted_protocol(name) for name in dict.fromkeys(args.hosts))],
         sys.stderr,
     )
     address = asyncio.run(_until_told(agent, args.embedded, terminal))

@@ -11,11 +11,11 @@ from mooring.cli.input.problem_source import read_source, source_notes
 from mooring.cli.output.graph_tree import GraphTree
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InfeasibleError
-from mooring.load.build import build_load_model
-from mooring.load.limits import require_some_capacity
-from mooring.load.model import LoadModel
-from mooring.problem.fingerprint import fingerprint
-from mooring.problem.problem import Problem
+from mooring.model.load.build import build_load_model
+from mooring.model.load.limits import require_some_capacity
+from mooring.model.load.model import LoadModel
+from mooring.model.problem.fingerprint import fingerprint
+from mooring.model.problem.problem import Problem
 from mooring.spark.on_demand import draw_graph, power_cut_notes, project_notes
 
 DESCRIPTION = "Validates a problem file, names field and remedy where it is wrong, and shows a summary."

@@ -11,8 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from mooring.chunks.files.chunk_file import load_chunk_problem
+from mooring.chunks.files.plan_figure import LETTERS, draw_plan, text_picture
 from mooring.chunks.files.plan_file import chunk_fingerprint, load_chunk_plan, operators_document
-from mooring.chunks.files.plan_picture import LETTERS, draw_plan, text_picture
 from mooring.chunks.model import ChunkPlan, ChunkProblem
 from mooring.chunks.search.evaluation import Assignment
 from mooring.chunks.search.planning import PlannedChunks, PlanningParams, SearchMethod, plan_chunks

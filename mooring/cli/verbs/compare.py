@@ -9,17 +9,17 @@ from typing import Any
 
 from rich.markup import escape
 
+from mooring.algorithms.catalogue import POLICIES, make_policy
 from mooring.cli.input.clock import Timed
 from mooring.cli.input.parsing import Parser, add_problem, names
 from mooring.cli.input.problem_source import load_problem
 from mooring.cli.output.tables import comparison_table, rejections
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InfeasibleError, InputError, UnsupportedError
-from mooring.policies.catalogue import POLICIES, make_policy
-from mooring.problem.fingerprint import fingerprint
-from mooring.problem.problem import Problem
+from mooring.model.problem.fingerprint import fingerprint
+from mooring.model.problem.problem import Problem
+from mooring.planning import plan
 from mooring.progress import Report
-from mooring.run import plan
 
 DESCRIPTION = "Runs several policies on one problem and prints their metrics, the best highlighted."
 

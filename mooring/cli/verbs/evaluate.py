@@ -12,12 +12,12 @@ from mooring.cli.input.problem_source import add_measured, load_problem
 from mooring.cli.output.tables import latency_table, metric_lines, rejections, site_table
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InfeasibleError
-from mooring.load.build import build_load_model
-from mooring.load.limits import require_some_capacity
-from mooring.placement.checker import violations
-from mooring.placement.placement_file import read_placement
-from mooring.problem.fingerprint import fingerprint
-from mooring.run import evaluate
+from mooring.model.load.build import build_load_model
+from mooring.model.load.limits import require_some_capacity
+from mooring.model.placement.checker import violations
+from mooring.model.placement.placement_file import read_placement
+from mooring.model.problem.fingerprint import fingerprint
+from mooring.planning import evaluate
 
 DESCRIPTION = (
     "Prints the metrics of a placement. One that breaks a rule of the problem is reported, not refused."

@@ -12,9 +12,9 @@ from rich.markup import escape
 from mooring.cli.input.files import write_text
 from mooring.cli.input.parsing import Parser, count, number, numbers, positive_count
 from mooring.cli.output.terminal import Terminal
-from mooring.network.real_networks import real_network
-from mooring.problem.generate import GraphParameters, generate_problem
-from mooring.problem.write import problem_to_data, problem_to_json, problem_to_yaml
+from mooring.model.network.real_networks import real_network
+from mooring.model.problem.generate import GraphParameters, generate_problem
+from mooring.model.problem.write import problem_to_data, problem_to_json, problem_to_yaml
 
 OPTIONS = (
     # option, type, metavar, default as the library has it, what it says

@@ -12,8 +12,8 @@ from mooring.cli.input.problem_source import add_measured, load_source
 from mooring.cli.output.tables import headroom_table
 from mooring.cli.output.terminal import Terminal
 from mooring.cli.output.views_table import views_table
-from mooring.problem.fingerprint import fingerprint
-from mooring.run import headroom
+from mooring.model.problem.fingerprint import fingerprint
+from mooring.planning import headroom
 from mooring.spark.on_demand import assumed_sentence, view_forecasts
 
 DESCRIPTION = (

@@ -12,8 +12,8 @@ from mooring.cli.input.files import write_text
 from mooring.cli.input.parsing import Parser, number, settings
 from mooring.cli.output.terminal import Terminal, as_json_text
 from mooring.errors import InputError
-from mooring.problem.fingerprint import fingerprint
-from mooring.problem.write import write_problem
+from mooring.model.problem.fingerprint import fingerprint
+from mooring.model.problem.write import write_problem
 from mooring.progress import Report
 from mooring.spark.event_logs.event_log import EventLogReader, LoggedApplication, SharedSamples
 from mooring.spark.event_logs.imported_problem import ImportedProblem, import_applications

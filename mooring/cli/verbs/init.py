@@ -7,6 +7,7 @@ import os
 
 from rich.markup import escape
 
+from mooring.atomic_files import write_whole
 from mooring.cli.input.parsing import Parser, add_project, positive_count
 from mooring.cli.output.first_settings import first_settings
 from mooring.cli.output.terminal import Terminal
@@ -14,7 +15,6 @@ from mooring.errors import InputError
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.project import load_project_without_settings, settings_files
 from mooring.spark.runs.project_run import read_on_one_site
-from mooring.whole_files import write_whole
 
 DESCRIPTION = (
     "Reads a pipeline and writes a mooring.yml beside its spec, with comments: sites on this machine, the "

@@ -11,18 +11,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from mooring.cli.input.parsing import Parser, add_project
-from mooring.cli.input.site_leaving import known_problem, leave_or_return, step_line
+from mooring.cli.input.site_draining import known_problem, leave_or_return, step_line
 from mooring.cli.output.terminal import Terminal
-from mooring.controller.asking import MoveAsker
 from mooring.controller.journal import Journal
-from mooring.deployment.moves import Effect, MoveList
 from mooring.errors import EngineError, InputError, MooringError
-from mooring.placement.admission import require_all_queries
-from mooring.placement.placement import FragmentSites
-from mooring.placement.placement_file import read_placement
+from mooring.model.deployment.moves import Effect, MoveList
+from mooring.model.placement.admission import require_all_queries
+from mooring.model.placement.placement import FragmentSites
+from mooring.model.placement.placement_file import read_placement
 from mooring.quantity import quantity
 from mooring.spark.runs.asker import this_asker
 from mooring.spark.runs.found_run import find_run
+from mooring.spark.runs.run_client import MoveAsker
 from mooring.spark.runs.system_clock import SystemClock
 
 DESCRIPTION = (

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.markup import escape
 
+from mooring.algorithms.catalogue import make_policy
 from mooring.cli.input.clock import Timed, deadline_in
 from mooring.cli.input.files import write_text
 from mooring.cli.input.parsing import Parser, add_problem, count, seconds, settings
@@ -25,12 +26,11 @@ from mooring.cli.output.tables import (
     site_table,
 )
 from mooring.cli.output.terminal import Terminal, as_json_text
-from mooring.controller.placing import plan_around
-from mooring.controller.replacement import closed_problem
+from mooring.controller.initial_placement import plan_around
 from mooring.errors import InputError
-from mooring.placement.placement_file import read_placement
-from mooring.policies.catalogue import make_policy
-from mooring.run import plan
+from mooring.model.placement.closed_sites import closed_problem
+from mooring.model.placement.placement_file import read_placement
+from mooring.planning import plan
 
 DESCRIPTION = (
     "Places the operators of a problem, and says how good the placement is, why, and what would help."

@@ -9,10 +9,10 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from mooring.algorithms.catalogue import POLICIES
+from mooring.algorithms.description import describe_policy
 from mooring.cli.input.parsing import Parser
 from mooring.cli.output.terminal import Terminal
-from mooring.policies.catalogue import POLICIES
-from mooring.policies.description import describe_policy
 
 DESCRIPTION = "Lists every policy and the parameters that `plan --policy NAME --set PARAMETER=VALUE` takes."
 

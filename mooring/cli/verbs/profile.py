@@ -13,7 +13,7 @@ from mooring.cli.input.parsing import Parser, add_project, positive_count
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import EngineError, InputError
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.pipeline.statistics.statistics_file import MeasuredStatistics
+from mooring.spark.pipeline.statistics_file import MeasuredStatistics
 from mooring.spark.profile.profile_options import BATCHES, PASSES, ProfileOptions
 from mooring.spark.profile.project_profile import profile_project
 

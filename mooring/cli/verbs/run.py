@@ -8,9 +8,10 @@ from pathlib import Path
 
 from rich.markup import escape
 
+from mooring.algorithms.catalogue import DECIDERS, TAKE_SETTINGS, Deciding, make_decider
 from mooring.cli.input.background import start_in_background
+from mooring.cli.input.child_process import add_tls, page_beside, require_service
 from mooring.cli.input.given_guards import add_guards, given_guards
-from mooring.cli.input.page_beside import add_tls, page_beside, require_service
 from mooring.cli.input.parsing import Parser, add_project, duration, names, settings
 from mooring.cli.input.stop_signals import StopSignals, stop_signals
 from mooring.cli.output.graph_tree import GraphTree
@@ -18,28 +19,27 @@ from mooring.cli.output.run_viewer import RunViewer
 from mooring.cli.output.tables import sentences, site_table
 from mooring.cli.output.terminal import Terminal
 from mooring.cli.output.update_table import update_table
-from mooring.controller.deciding.catalogue import DECIDERS, TAKE_SETTINGS, Deciding, make_decider
-from mooring.controller.deciding.decider import Decider
+from mooring.contracts.decider import Decider
+from mooring.controller.initial_placement import Wish
 from mooring.controller.journal import Journal
-from mooring.controller.placing import Wish
-from mooring.controller.spark_run import SparkRun
-from mooring.controller.updates.update import UPDATE_PACE, Update
-from mooring.deployment.parts import is_aside
+from mooring.controller.parts import is_aside
+from mooring.controller.update import UPDATE_PACE, Update
 from mooring.errors import EngineError, InputError
-from mooring.load.build import build_load_model
-from mooring.placement.placement_file import read_placement
+from mooring.model.load.build import build_load_model
+from mooring.model.placement.placement_file import read_placement
 from mooring.plain_json import plain
 from mooring.service.on_demand import check_page
 from mooring.service.view.frozen_page import frozen_page
+from mooring.spark.engine.engine import EngineOptions
 from mooring.spark.ownership.owner import LEASE_S, SHORTEST_LEASE_S
 from mooring.spark.pipeline.project import Project, load_project
 from mooring.spark.pipeline.project_edits import AcceptedEdits
 from mooring.spark.pipeline.statistics_used import assumed_sentence
-from mooring.spark.running.engine import EngineOptions
-from mooring.spark.runs.holding import GivenUpError, HoldOptions
 from mooring.spark.runs.project_run import PreparedRun, prepared_run
 from mooring.spark.runs.record.run_report import RunRecord
 from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.run_lock import GivenUpError, HoldOptions
+from mooring.spark.runs.spark_run import SparkRun
 from mooring.spark.runs.update_choice import UpdateChoice, told_of_readers, update_order
 from mooring.spark.sites.class_archive import build_archive, usable_archive
 from mooring.spark.sites.java import find_java

@@ -7,7 +7,7 @@ import os
 
 from rich.markup import escape
 
-from mooring.cli.input.page_beside import add_tls, require_service
+from mooring.cli.input.child_process import add_tls, require_service
 from mooring.cli.input.parsing import Parser, add_problem
 from mooring.cli.input.problem_source import is_project
 from mooring.cli.input.serving import end_with_parent

@@ -18,19 +18,19 @@ from mooring.cli.input.parsing import Parser, add_problem, number, positive_coun
 from mooring.cli.input.problem_source import load_problem
 from mooring.cli.output.adapted_view import print_comparison
 from mooring.cli.output.terminal import Terminal
-from mooring.controller.scenario.adapted_run import Circumstances
-from mooring.controller.scenario.comparison import compare_ways
-from mooring.controller.scenario.figure import draw_comparison
 from mooring.errors import InputError
-from mooring.placement.placement import Placement
-from mooring.problem.changes.change import Changes
-from mooring.problem.fingerprint import fingerprint
-from mooring.problem.problem import Problem
+from mooring.model.placement.placement import Placement
+from mooring.model.problem.changes.change import Changes
+from mooring.model.problem.fingerprint import fingerprint
+from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.binding import Behaviour
 from mooring.simulator.data_plane.figure import draw_report
 from mooring.simulator.data_plane.report import SimulationReport
 from mooring.simulator.data_plane.simulate import simulate
 from mooring.simulator.data_plane.workload import PROCESSES, workload
+from mooring.simulator.runs.adapted_run import Circumstances
+from mooring.simulator.runs.comparison import compare_ways
+from mooring.simulator.runs.figure import draw_comparison
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,7 @@ from rich.text import Text
 from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InputError
-from mooring.problem.reading.fields import nearest
+from mooring.model.problem.reading.fields import nearest
 from mooring.quantity import quantity
 from mooring.spark.runs.found_tables import find_tables
 from mooring.spark.tables.stored_tables import StoredTable

@@ -15,9 +15,9 @@ from mooring.cli.input.parsing import Parser, names, positive_count, seconds
 from mooring.cli.output.terminal import Terminal, as_json_text
 from mooring.errors import InputError
 from mooring.progress import Report
-from mooring.simulator.traces.rates import write_rates
-from mooring.simulator.traces.summary import TraceRequest, TraceSummary, holds_counts, summarise_traces
 from mooring.spark.on_demand import summarise_traces_on_spark
+from mooring.traces.rates import write_rates
+from mooring.traces.summary import TraceRequest, TraceSummary, holds_counts, summarise_traces
 
 ROWS_SHOWN = 20
 

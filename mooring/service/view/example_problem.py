@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mooring.problem.problem import Problem
-from mooring.problem.reading.yaml12 import parse_yaml
-from mooring.problem.schema import problem_from_data
+from mooring.model.problem.problem import Problem
+from mooring.model.problem.reading.yaml12 import parse_yaml
+from mooring.model.problem.schema import problem_from_data
 from mooring.service.view.page_sources import page_file
 
 EXAMPLE_FILE = "example.yaml"

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mooring.controller.journal import Record
-from mooring.problem.problem import Problem
+from mooring.model.problem.problem import Problem
 from mooring.service.view.page_sources import page_file
-from mooring.service.view.run_picture import RunPicture
-from mooring.spark.running.snapshot import Snapshot
+from mooring.service.view.run_document import RunPicture
+from mooring.spark.engine.snapshot import Snapshot
 
 MODULES = ("words.js", "link.js", "lanes.js", "charts.js", "panels.js", "desk.js", "page.js")
 """Each after those it imports: joined they are one script, so no name may stand in two of them."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mooring.whole_files import write_whole
+from mooring.atomic_files import write_whole
 
 MOST_POINTS = 600
 _WRITE_S = 10.0

@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from mooring.deployment.clock import Clock
+from mooring.algorithms.catalogue import POLICIES, make_policy
+from mooring.contracts.clock import Clock
 from mooring.errors import InputError
-from mooring.policies.catalogue import POLICIES, make_policy
-from mooring.problem.operator import Operator
-from mooring.problem.problem import Problem
-from mooring.run import Plan, plan
+from mooring.model.problem.operator import Operator
+from mooring.model.problem.problem import Problem
+from mooring.planning import Plan, plan
 from mooring.service.view.errors import BusyError
 from mooring.service.view.example_problem import example_problem
-from mooring.service.view.run_picture import Document, RunPicture
+from mooring.service.view.run_document import Document, RunPicture
 from mooring.spark.runs.system_clock import SystemClock
 
 DEFAULT_STEPS = 20_000

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from mooring.controller.asking import MoveAsker
+from mooring.contracts.clock import Clock
 from mooring.controller.journal import FILE_NAME, Journal, Record
-from mooring.controller.spark_run import PROBLEM_FILE_NAME
-from mooring.deployment.clock import Clock
 from mooring.errors import EngineError, MooringError
-from mooring.problem.problem import Problem
+from mooring.model.problem.problem import Problem
 from mooring.spark.runs.found_run import FoundRun, find_run
+from mooring.spark.runs.run_client import MoveAsker
+from mooring.spark.runs.spark_run import PROBLEM_FILE_NAME
 
 Read = TypeVar("Read")
 _FIND_S = 1.0

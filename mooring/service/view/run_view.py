@@ -7,12 +7,12 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from mooring.deployment.moves import MoveList
 from mooring.errors import InputError, MooringError
-from mooring.problem.problem import Problem
+from mooring.model.deployment.moves import MoveList
+from mooring.model.problem.problem import Problem
 from mooring.service.view.errors import NotYetError
 from mooring.service.view.history import History
-from mooring.service.view.run_picture import Document, RunPicture, sites_of
+from mooring.service.view.run_document import Document, RunPicture, sites_of
 from mooring.service.view.run_source import RunSource
 
 

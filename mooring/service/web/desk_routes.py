@@ -8,10 +8,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.routing import Route
 
+from mooring.algorithms.catalogue import POLICIES
+from mooring.algorithms.description import describe_policy
 from mooring.errors import InputError
-from mooring.policies.catalogue import POLICIES
-from mooring.policies.description import describe_policy
-from mooring.problem.write import problem_to_data
+from mooring.model.problem.write import problem_to_data
 from mooring.service.view.planning_desk import PlanningDesk, Trial
 from mooring.service.web.answers import answering, given
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mooring.errors import InputError
-from mooring.problem.problem import Problem
+from mooring.model.problem.problem import Problem
 from mooring.service.view.planning_desk import PlanningDesk
 from mooring.service.web.app import guarded_app
 from mooring.service.web.desk_routes import DeskRoutes

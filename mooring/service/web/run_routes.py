@@ -9,14 +9,14 @@ import msgspec
 from starlette.requests import Request
 from starlette.routing import Route
 
+from mooring.algorithms.catalogue import make_policy
 from mooring.errors import InputError
-from mooring.placement.placement import Placement
-from mooring.policies.catalogue import make_policy
-from mooring.problem.write import problem_to_data
-from mooring.run import plan
+from mooring.model.placement.placement import Placement
+from mooring.model.problem.write import problem_to_data
+from mooring.planning import plan
+from mooring.service.view.change_requests import RequestsMade
 from mooring.service.view.errors import BusyError, NotYetError
-from mooring.service.view.requests_made import RequestsMade
-from mooring.service.view.run_picture import sites_of
+from mooring.service.view.run_document import sites_of
 from mooring.service.view.run_view import RunView
 from mooring.service.web.answers import answering, given, whole_number
 from mooring.spark.runs.asker import this_asker

@@ -12,11 +12,11 @@ from pathlib import Path
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from mooring.atomic_files import read_private, write_whole
 from mooring.errors import EngineError
 from mooring.service.web.guard import Guard, Rules
 from mooring.service.web.listening_place import ListeningPlace
 from mooring.service.web.tls import Tls, TlsFiles, load_tls
-from mooring.whole_files import read_private, write_whole
 
 TOKEN_FILE_NAME = "token"
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mooring.problem.problem import Problem
+from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Arrivals
 from mooring.simulator.data_plane.kernels.records import AGGREGATE, JOIN, MAP
 from mooring.simulator.data_plane.model import Model, OperatorPart, Reader, SitePart

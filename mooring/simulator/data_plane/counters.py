@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mooring.arrays import Floats
-from mooring.deployment.engine import QueryReport
+from mooring.contracts.engine import QueryReport
 from mooring.simulator.data_plane.simulation import Simulation
 
 

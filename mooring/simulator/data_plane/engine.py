@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mooring.arrays import Floats
-from mooring.deployment.channels import Channel
-from mooring.deployment.engine import FragmentReport, Measurement, MoveReport, SiteReport, Trouble
-from mooring.deployment.move_stages import STAGES, Reached, Stages, ignored
-from mooring.deployment.move_times import MoveTimes
+from mooring.contracts.engine import FragmentReport, Measurement, MoveReport, SiteReport, Trouble
 from mooring.errors import EngineError, InputError, MooringError, SiteLostError
-from mooring.placement.placement import FragmentSites
-from mooring.problem.problem import Problem
+from mooring.model.deployment.channels import Channel
+from mooring.model.deployment.move_stages import STAGES, Reached, Stages, ignored
+from mooring.model.deployment.move_times import MoveTimes
+from mooring.model.placement.placement import FragmentSites
+from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Arrivals
 from mooring.simulator.data_plane.binding import Behaviour, Binding
 from mooring.simulator.data_plane.counters import Counters

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mooring.deployment.carry_out import carry_out
+from mooring.contracts.carry_out import carry_out
 from mooring.errors import InputError
-from mooring.placement.placement_file import SomePlacement, SomeProblem, placement_of, problem_of
+from mooring.model.placement.placement_file import SomePlacement, SomeProblem, placement_of, problem_of
 from mooring.progress import Report, silent
 from mooring.simulator.data_plane.arrivals import Arrivals
 from mooring.simulator.data_plane.binding import Behaviour

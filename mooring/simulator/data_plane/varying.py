@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mooring.arrays import Floats
-from mooring.problem.changes.agenda import RateCourse
+from mooring.model.problem.changes.schedule import RateCourse
 from mooring.simulator.data_plane.arrivals import Arrivals
 
 _RAMP_STEP_S = 0.25

@@ -9,10 +9,10 @@ import numpy as np
 
 from mooring.arrays import Floats
 from mooring.errors import InputError
-from mooring.problem.changes.agenda import rate_course
-from mooring.problem.changes.change import Changes
-from mooring.problem.problem import Problem
-from mooring.problem.stream import Stream
+from mooring.model.problem.changes.change import Changes
+from mooring.model.problem.changes.schedule import rate_course
+from mooring.model.problem.problem import Problem
+from mooring.model.problem.stream import Stream
 from mooring.simulator.data_plane.arrivals import (
     Arrivals,
     BinnedRates,
@@ -24,11 +24,11 @@ from mooring.simulator.data_plane.arrivals import (
     SelfSimilar,
 )
 from mooring.simulator.data_plane.varying import Varying
-from mooring.simulator.traces.counts import read_counts
-from mooring.simulator.traces.rates import RateTable, read_rates
-from mooring.simulator.traces.read import arrival_instants
-from mooring.simulator.traces.substreams import split
-from mooring.simulator.traces.summary import holds_counts
+from mooring.traces.counts import read_counts
+from mooring.traces.rates import RateTable, read_rates
+from mooring.traces.read import arrival_instants
+from mooring.traces.substreams import split
+from mooring.traces.summary import holds_counts
 
 PROCESSES: Mapping[str, Callable[[float], Arrivals]] = {
     "poisson": Poisson,

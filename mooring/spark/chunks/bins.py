@@ -18,13 +18,13 @@ from typing import Protocol, TypeAlias
 import msgspec
 import numpy as np
 
+from mooring.atomic_files import write_whole
 from mooring.chunks.data.chunk_time import ChunkTime
 from mooring.chunks.data.learned_routes import CostMap, LearnedRoutes, equal_chunks
 from mooring.chunks.data.routing_table import Route, RoutingTable
 from mooring.chunks.partitioning import Shape
 from mooring.errors import InputError
 from mooring.spark.sites.file_name import file_name
-from mooring.whole_files import write_whole
 
 Gathered: TypeAlias = tuple[int, Shape, Sequence[ChunkTime]]
 """A frame that was gathered: its number, the shape of its output, and what its chunks took."""

@@ -20,12 +20,12 @@ from pathlib import Path
 
 import pyspark
 
+from mooring.atomic_files import write_whole
 from mooring.disk import DISK
 from mooring.errors import EngineError, InputError
 from mooring.spark.connectors.wanted_jars import WantedJars, jar_name
 from mooring.spark.sites.java import Java, argument_file
-from mooring.spark.sites.kept_files import kept_folder
-from mooring.whole_files import write_whole
+from mooring.spark.sites.user_cache import kept_folder
 
 _RESOLVER = Path(__file__).parent / "classes" / "ResolvePackages.java"
 _COMPILER = "org.codehaus.janino.SimpleCompiler"

@@ -22,9 +22,9 @@ import numpy as np
 
 from mooring.arrays import Floats
 from mooring.errors import InputError
-from mooring.load.measured.measurements import BatchSample, CostFit, Measured, fit_cost, ratio, warm
-from mooring.problem.history import RateHistory
-from mooring.problem.problem import Problem
+from mooring.model.load.measured.measurements import BatchSample, CostFit, Measured, fit_cost, ratio, warm
+from mooring.model.problem.history import RateHistory
+from mooring.model.problem.problem import Problem
 from mooring.spark.event_logs.event_log import MOST_QUERIES, LoggedApplication, LoggedBatch, LoggedQuery
 
 DRIVER_CPU_PER_TASK_SHARE = 1.6

@@ -21,11 +21,11 @@ from pyspark.sql import functions as F
 from mooring.arrays import Floats
 from mooring.errors import InputError
 from mooring.progress import Report
-from mooring.simulator.traces.bounded import LONGEST_S
-from mooring.simulator.traces.stretches import PacketDraws
-from mooring.simulator.traces.substreams import substream_of
-from mooring.simulator.traces.summary import TraceRequest
+from mooring.spark.jobs.stretches import PacketDraws
 from mooring.spark.jobs.trace_blocks import KEY, TOO_LONG, arrival_blocks
+from mooring.traces.bounded import LONGEST_S
+from mooring.traces.substreams import substream_of
+from mooring.traces.summary import TraceRequest
 
 if TYPE_CHECKING:
     import pandas as pd

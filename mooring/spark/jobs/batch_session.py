@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from mooring.errors import EngineError, InputError
-from mooring.problem.reading.fields import shown
+from mooring.model.problem.reading.fields import shown
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session
 from mooring.spark.sites.java import find_java

@@ -1,6 +1,6 @@
 """Traces of counts (CSV of `instant,count`) to counts per stream and bin, by Spark's own CSV reader.
 
-Archives that it cannot open go through the reader of `mooring.simulator.traces`, a file per task.
+Archives that it cannot open go through the reader of `mooring.traces`, a file per task.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from mooring.errors import InputError
-from mooring.simulator.traces.counts import COUNT, INSTANT, read_counts
-from mooring.simulator.traces.extracts import extract_path
-from mooring.simulator.traces.summary import TraceRequest
 from mooring.spark.jobs.trace_blocks import located
+from mooring.traces.counts import COUNT, INSTANT, read_counts
+from mooring.traces.extracts import extract_path
+from mooring.traces.summary import TraceRequest
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,7 +4,7 @@ A trace is kept as gaps, so an instant is a sum over everything before it. Each 
 its own gaps; what came before is added later, once the blocks' sums are known. All are whole nanoseconds, so
 it does not matter where the blocks are cut. Plain text is cut by Spark
 wherever it likes. What cannot be cut (archives, MATLAB files, numpy extracts) is expanded by one task per
-file, with the readers of `mooring.simulator.traces`, and then spread.
+file, with the readers of `mooring.traces`, and then spread.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from pyspark.sql import functions as F
 
 from mooring.arrays import Floats, Ints
 from mooring.errors import InputError
-from mooring.simulator.traces.bounded import LONGEST_S
-from mooring.simulator.traces.extracts import extract_path
-from mooring.simulator.traces.read import BadGapError, arrival_instants, gaps_in_ns
+from mooring.traces.bounded import LONGEST_S
+from mooring.traces.extracts import extract_path
+from mooring.traces.read import BadGapError, arrival_instants, gaps_in_ns
 
 if TYPE_CHECKING:
     import pandas as pd

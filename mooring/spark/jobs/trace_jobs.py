@@ -18,12 +18,12 @@ from pyspark.sql import functions as F
 from mooring.arrays import Ints
 from mooring.errors import EngineError, InputError, MooringError
 from mooring.progress import Report, silent
-from mooring.simulator.traces.rate_sums import RateSums
-from mooring.simulator.traces.summary import TraceRequest, TraceSummary, table_of_counts
 from mooring.spark.jobs.arrival_jobs import count_arrivals
 from mooring.spark.jobs.count_jobs import count_requests
 from mooring.spark.jobs.trace_blocks import TOO_LONG
 from mooring.spark.sites.endpoint import first_line
+from mooring.traces.rate_sums import RateSums
+from mooring.traces.summary import TraceRequest, TraceSummary, table_of_counts
 
 _UNREADABLE = ("PATH_NOT_FOUND", "FileNotFoundException", "AccessControlException", "FAILED_READ_FILE")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mooring.deployment.clock import Clock
+from mooring.contracts.clock import Clock
 from mooring.disk import DISK, Disk
 from mooring.errors import EngineError
 from mooring.spark.ownership.owner import LEASE_S, Ownership, Standing, look, take

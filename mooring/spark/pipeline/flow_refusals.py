@@ -8,8 +8,8 @@ from pyspark.errors import PySparkException
 
 from mooring.errors import InputError, UnsupportedError
 from mooring.spark.connectors.formats import remedy_for
-from mooring.spark.defining.foreign_features import foreign_remedy
-from mooring.spark.pipeline.definitions import FlowDefinition, Place, line_of_failure
+from mooring.spark.definitions.definitions import FlowDefinition, Place, line_of_failure
+from mooring.spark.definitions.foreign_features import foreign_remedy
 from mooring.spark.sites.endpoint import first_line
 
 

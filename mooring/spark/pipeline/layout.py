@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from mooring.deployment.fragments import CutNode, Fragment, cut
 from mooring.disk import DISK, Disk, is_folder
 from mooring.errors import EngineError
-from mooring.spark.pipeline.definitions import sources_digest
+from mooring.model.deployment.fragments import CutNode, Fragment, cut
+from mooring.spark.definitions.definitions import sources_digest
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
 from mooring.spark.pipeline.project import Project
 from mooring.spark.pipeline.settings_check import check_settings
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.fencing import current_epoch
 from mooring.spark.storage.file_channel import FileChannel
-from mooring.spark.storage.keep import ALL, READ, Keep, results_reader
 from mooring.spark.storage.owned_folder import OwnedFolder, unowned
 from mooring.spark.storage.pipeline_record import NOTHING_RECORDED, PipelineRecord, read_record
+from mooring.spark.storage.retention import ALL, READ, Keep, results_reader
 from mooring.spark.storage.sink_numbers import SinkPlace
 from mooring.spark.storage.storage_root import StorageRoot
 from mooring.spark.storage.views.listed_version import ListedVersion

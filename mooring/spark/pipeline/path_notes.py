@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.spark.defining.relative_paths import is_relative
+from mooring.spark.definitions.relative_paths import is_relative
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import Pipeline
 

@@ -18,15 +18,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from mooring.errors import Gathered, InputError
-from mooring.spark.defining.running_session import active_session
-from mooring.spark.defining.session_names import read_both_ways, view_at_rest
-from mooring.spark.lent.lent_table import LentTable
-from mooring.spark.pipeline.definitions import (
+from mooring.spark.definitions.definitions import (
     Dataset,
     Definitions,
     FlowDefinition,
     Place,
 )
+from mooring.spark.definitions.foreign_tables import LentTable
+from mooring.spark.definitions.plan_reads import FoldedReads, PlanReads, folded, plan_of, reads_of
+from mooring.spark.definitions.running_session import active_session
+from mooring.spark.definitions.session_names import read_both_ways, view_at_rest
+from mooring.spark.definitions.table_arguments import check_columns, check_format, stated_schema
 from mooring.spark.pipeline.flow_refusals import (
     bad_flow,
     refuse_wrong_kind,
@@ -34,11 +36,9 @@ from mooring.spark.pipeline.flow_refusals import (
     refused_second_flow,
     stuck_flows,
 )
-from mooring.spark.pipeline.plan_reads import FoldedReads, PlanReads, folded, plan_of, reads_of
-from mooring.spark.pipeline.tables.flow_settings import flow_settings
-from mooring.spark.pipeline.tables.output_modes import check_appends
-from mooring.spark.pipeline.tables.table_arguments import check_columns, check_format, stated_schema
-from mooring.spark.pipeline.tables.table_schema import checked_schema, merged_schema
+from mooring.spark.pipeline.flow_settings import flow_settings
+from mooring.spark.pipeline.output_modes import check_appends
+from mooring.spark.pipeline.table_schema import checked_schema, merged_schema
 
 
 @dataclass(frozen=True)

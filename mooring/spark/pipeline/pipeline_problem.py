@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from mooring.errors import InputError
-from mooring.problem.problem import Problem
-from mooring.problem.query import Query
-from mooring.problem.schema import Names, assembled, operators_of, read_operator_fields
+from mooring.model.problem.problem import Problem
+from mooring.model.problem.query import Query
+from mooring.model.problem.schema import Names, assembled, operators_of, read_operator_fields
 from mooring.spark.pipeline.layout import Layout, pin_of
 from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.pipeline.statistics_used import (

@@ -14,10 +14,13 @@ from typing import Any
 
 from pyspark.pipelines.cli import PipelineSpec
 
+from mooring.agents.measured_latencies import measured_latencies
+from mooring.agents.project_members import ProjectMembers, agents_of, read_addresses
+from mooring.agents.transport.members import AgentAddress
 from mooring.errors import Gathered, InputError, InputErrors
-from mooring.problem.files import load_data
-from mooring.problem.query import Query
-from mooring.problem.reading.fields import (
+from mooring.model.problem.files import load_data
+from mooring.model.problem.query import Query
+from mooring.model.problem.reading.fields import (
     Check,
     boolean,
     fail,
@@ -28,22 +31,19 @@ from mooring.problem.reading.fields import (
     read_fields,
     refuse_key,
 )
-from mooring.problem.schema import OPERATOR_FIELDS, QUERY_FIELDS
-from mooring.problem.site import Site
-from mooring.problem.stream import Stream
-from mooring.problem.surroundings import Surroundings, check_site, entries, read_surroundings
-from mooring.runtime.measured_latencies import measured_latencies
-from mooring.runtime.project_members import ProjectMembers, agents_of, read_addresses
-from mooring.runtime.transport.members import AgentAddress
-from mooring.spark.defining.names import PipelineNames
-from mooring.spark.defining.pipeline_spec import is_default, load_spec, spec_file_of, work_folder_of_spec
-from mooring.spark.defining.working_folder import command_folder
-from mooring.spark.pipeline.statistics.statistics_file import (
+from mooring.model.problem.schema import OPERATOR_FIELDS, QUERY_FIELDS
+from mooring.model.problem.site import Site
+from mooring.model.problem.stream import Stream
+from mooring.model.problem.surroundings import Surroundings, check_site, entries, read_surroundings
+from mooring.spark.definitions.names import PipelineNames
+from mooring.spark.definitions.pipeline_spec import is_default, load_spec, spec_file_of, work_folder_of_spec
+from mooring.spark.definitions.working_folder import command_folder
+from mooring.spark.pipeline.statistics_file import (
     STATISTICS_FILE_NAME,
     MeasuredStatistics,
     read_statistics,
 )
-from mooring.spark.storage.keep import Keep, read_keep
+from mooring.spark.storage.retention import Keep, read_keep
 from mooring.spark.storage.sink_numbers import SinkPlace, sink_place
 from mooring.spark.storage.storage_root import StorageRoot
 

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mooring.errors import EngineError, InputError
-from mooring.problem.reading.fields import nearest
+from mooring.model.problem.reading.fields import nearest
 from mooring.quantity import quantity
-from mooring.spark.lent.lent_table import lent_notes
+from mooring.spark.definitions.definitions import KIND_WORDS
+from mooring.spark.definitions.foreign_tables import lent_notes
 from mooring.spark.pipeline.cut_changes import CutChange, cut_changes, has_begun
-from mooring.spark.pipeline.definitions import KIND_WORDS
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.path_notes import changed_path_notes, relative_paths
-from mooring.spark.pipeline.tables.table_schema import as_ddl, stored_columns
+from mooring.spark.pipeline.table_schema import as_ddl, stored_columns
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, FlowRecord, PipelineRecord, Unfinished
 from mooring.spark.storage.views.versions import ViewVersion

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mooring.errors import Gathered, InputError
-from mooring.problem.reading.fields import nearest
+from mooring.model.problem.reading.fields import nearest
 from mooring.spark.pipeline.pipeline import Pipeline
 from mooring.spark.pipeline.project import Project
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mooring.spark.connectors.fetched_jars import fetched_jars
 from mooring.spark.connectors.wanted_jars import WantedJars, wanted_jars
-from mooring.spark.defining.session_settings import launch_settings
+from mooring.spark.definitions.session_settings import launch_settings
 from mooring.spark.pipeline.project import FAST, Project
 from mooring.spark.sites.class_archive import usable_archive
 from mooring.spark.sites.embedded_site import EmbeddedOptions

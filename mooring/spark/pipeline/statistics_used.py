@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mooring.deployment.engine import LOOK_S
+from mooring.contracts.engine import LOOK_S
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
-from mooring.spark.pipeline.statistics.statistics_file import LONG_AGO_DAYS, STATISTICS_FILE_NAME
+from mooring.spark.pipeline.statistics_file import LONG_AGO_DAYS, STATISTICS_FILE_NAME
 from mooring.spark.pipeline.streams_used import assumption_notes, streams_without_rate
 
 ASSUMED_COST_US = 20.0

@@ -16,8 +16,8 @@ from typing import Any
 
 import pyarrow.parquet
 
-from mooring.deployment.fragments import Fragment
-from mooring.load.measured.measurements import (
+from mooring.model.deployment.fragments import Fragment
+from mooring.model.load.measured.measurements import (
     BatchSample,
     CostFit,
     Measured,
@@ -27,7 +27,7 @@ from mooring.load.measured.measurements import (
     ratio,
 )
 from mooring.spark.pipeline.layout import Layout
-from mooring.spark.pipeline.statistics.statistics_file import FlowStatistics
+from mooring.spark.pipeline.statistics_file import FlowStatistics
 from mooring.spark.profile.batches import BatchRunner
 from mooring.spark.profile.profile_options import ROW
 from mooring.spark.storage.stream_logs import LogEntry

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mooring.spark.definitions.table_arguments import PARQUET
 from mooring.spark.pipeline.pipeline import Pipeline
-from mooring.spark.pipeline.tables.table_arguments import PARQUET
 
 
 def plain_tables(pipeline: Pipeline) -> Pipeline:

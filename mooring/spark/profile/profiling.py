@@ -27,16 +27,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql.connect.plan import DataSource
 from pyspark.sql.streaming import StreamingQuery
 
-from mooring.deployment.fragments import Fragment
 from mooring.errors import InputError, MooringError
-from mooring.load.measured.measurements import NotMeasured
-from mooring.problem.problem import Problem
+from mooring.model.deployment.fragments import Fragment
+from mooring.model.load.measured.measurements import NotMeasured
+from mooring.model.problem.problem import Problem
 from mooring.progress import Report
-from mooring.spark.defining.running_session import active_session
-from mooring.spark.defining.session_settings import use_settings
-from mooring.spark.pipeline.definitions import load_definitions
+from mooring.spark.definitions.definitions import load_definitions
+from mooring.spark.definitions.running_session import active_session
+from mooring.spark.definitions.session_settings import use_settings
+from mooring.spark.engine import fragment_query
 from mooring.spark.pipeline.layout import Layout
-from mooring.spark.pipeline.statistics.statistics_file import FlowStatistics
+from mooring.spark.pipeline.statistics_file import FlowStatistics
 from mooring.spark.profile.batches import BatchRunner
 from mooring.spark.profile.feed import (
     EndlessSample,
@@ -51,7 +52,6 @@ from mooring.spark.profile.plain_tables import plain_tables
 from mooring.spark.profile.profile_options import ROW, ProfileOptions
 from mooring.spark.profile.sources import SAMPLE_ROWS, SourceSample, read_sample, redirect, with_stand_ins
 from mooring.spark.profile.view_profiling import ViewProfiler
-from mooring.spark.running import fragment_query
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.sites import SiteHandle
 from mooring.spark.storage import stream_logs

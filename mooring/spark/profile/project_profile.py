@@ -12,13 +12,13 @@ from pathlib import Path
 import pyspark
 
 from mooring.errors import InputError
-from mooring.problem.site import Site
+from mooring.model.problem.site import Site
 from mooring.progress import Report
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import Project
 from mooring.spark.pipeline.site_options import site_options
-from mooring.spark.pipeline.statistics.statistics_file import (
+from mooring.spark.pipeline.statistics_file import (
     STATISTICS_FILE_NAME,
     MeasuredStatistics,
     merged,

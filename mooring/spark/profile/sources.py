@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.connect.plan import DataSource, LogicalPlan
 
 from mooring.errors import InputError
-from mooring.spark.defining.working_folder import command_folder
-from mooring.spark.pipeline.definitions import Definitions, FlowDefinition
+from mooring.spark.definitions.definitions import Definitions, FlowDefinition
+from mooring.spark.definitions.working_folder import command_folder
 from mooring.spark.profile.feed import WRITERS
 from mooring.spark.profile.topics import topic_options
 from mooring.spark.sites.endpoint import first_line

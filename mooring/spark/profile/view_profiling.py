@@ -17,12 +17,19 @@ import pyarrow.parquet
 from pyspark.sql import SparkSession
 
 from mooring.errors import InputError
-from mooring.load.measured.measurements import BatchSample, CostFit, Measured, NotMeasured, fit_cost, ratio
-from mooring.spark.defining.running_session import active_session
-from mooring.spark.pipeline.definitions import Definitions
+from mooring.model.load.measured.measurements import (
+    BatchSample,
+    CostFit,
+    Measured,
+    NotMeasured,
+    fit_cost,
+    ratio,
+)
+from mooring.spark.definitions.definitions import Definitions
+from mooring.spark.definitions.running_session import active_session
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
-from mooring.spark.pipeline.statistics.statistics_file import FlowStatistics
+from mooring.spark.pipeline.statistics_file import FlowStatistics
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.views.view_frame import view_frame
 

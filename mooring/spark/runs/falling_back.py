@@ -31,12 +31,12 @@ class FallingBack:
     sink_log: Callable[[str], Path | None] = lambda fragment: None
     """That of the sink of files that a fragment writes; None where it cannot be read from here."""
 
-    def find(self, fragment: str) -> Fallback | None:
+    def find(self, fragment: str, *, current: bool = False) -> Fallback | None:
         """Where a fragment has to go back to; None if nothing of it is damaged. `EngineError`, which names
-        the file, if nothing proves where.
+        the file, if nothing proves where. `current`: by listings that are, which takes changing folders.
         """
         checkpoint = self.checkpoint(fragment)
-        found = self._found(fragment, checkpoint)
+        found = self._found(fragment, checkpoint, current=current)
         if found is not None and found.beyond_sink and (channel := self._channel(fragment)) is not None:
             log, disk = channel.sink_log, self.owned.disk
             named = stream_logs.whole_entries(log, disk, but=found.beyond_sink)
@@ -54,7 +54,9 @@ class FallingBack:
         words.
         """
         found = {
-            name: fallback for name in self.record.fragments if (fallback := self.find(name)) is not None
+            name: fallback
+            for name in self.record.fragments
+            if (fallback := self.find(name, current=True)) is not None
         }
         for name, fallback in found.items():
             self._carry_out(name, fallback)
@@ -67,7 +69,7 @@ class FallingBack:
         disk = self.owned.disk
 
         def begin(made: Path) -> None:
-            again = self._found(fragment, made)
+            again = self._found(fragment, made, current=True)
             set_aside(disk, (made / file for file in (again or fallback).beyond))
 
         take_epoch(self.owned.checkpoints / file_name(fragment), disk, begin)
@@ -82,7 +84,7 @@ class FallingBack:
         if log is not None and fallback.beyond_sink:
             disk.sync([log])
 
-    def _found(self, fragment: str, checkpoint: Path) -> Fallback | None:
+    def _found(self, fragment: str, checkpoint: Path, *, current: bool) -> Fallback | None:
         if self.record.flows[fragment].kind == "materialized":
             return None
         disk, reads = self.owned.disk, self.record.reads.get(fragment, ())
@@ -98,6 +100,7 @@ class FallingBack:
             least=least,
             only_channels=only_channels,
             readers_known=self._channel(fragment) is not None,
+            current=current,
         )
 
     def checkpoint(self, fragment: str) -> Path:

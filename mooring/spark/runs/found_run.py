@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mooring.deployment.clock import Clock
+from mooring.contracts.clock import Clock
 from mooring.errors import EngineError
 from mooring.spark.ownership.lease import LeaseWatch
 from mooring.spark.ownership.owner import OwnerRecord, look

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mooring.disk import DISK, read_if_there
 from mooring.errors import EngineError, MooringError
-from mooring.spark.defining.pipeline_spec import MARK_NOTE, STORAGE_NOTE
+from mooring.spark.definitions.pipeline_spec import MARK_NOTE, STORAGE_NOTE
 from mooring.spark.ownership.owner import look
 from mooring.spark.storage.storage_root import MARK, identity_of
 

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from mooring.checksum import checked, with_sum
 from mooring.disk import DISK, Disk, read_if_there
 from mooring.errors import EngineError, SiteLostError
-from mooring.spark.running.roster import OpenSession
+from mooring.spark.engine.fragment_registry import OpenSession
 from mooring.spark.sites.endpoint import Endpoint, close_session, is_session_gone, open_session
 from mooring.spark.sites.site_calls import FIRST_PATIENCE_S, SiteCalls
 from mooring.spark.sites.sites import SiteHandle

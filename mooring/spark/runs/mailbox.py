@@ -21,7 +21,8 @@ from typing import Any
 
 import msgspec
 
-from mooring.deployment.requests import (
+from mooring.atomic_files import write_whole
+from mooring.contracts.mailbox import (
     AbortRequest,
     DismissRequest,
     LeaveRequest,
@@ -31,9 +32,8 @@ from mooring.deployment.requests import (
     StopNotice,
 )
 from mooring.errors import EngineError
-from mooring.placement.placement import FragmentSites
+from mooring.model.placement.placement import FragmentSites
 from mooring.spark.sites.process_tree import is_alive
-from mooring.whole_files import write_whole
 
 _MOST_BYTES = 1_000_000
 _FRESH_S = 60.0
@@ -42,7 +42,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 
 class FileMailbox:
-    """Both sides of the box: that of the one who asks, and that of the run (`deployment/requests.py`)."""
+    """Both sides of the box: that of the one who asks, and that of the run (`contracts/mailbox.py`)."""
 
     def __init__(self, work_folder: Path) -> None:
         self.folder = work_folder / "requests"

@@ -15,12 +15,15 @@ from pyspark.sql import SparkSession
 
 from mooring.disk import is_folder
 from mooring.errors import EngineError, Gathered, InputError
-from mooring.problem.problem import Problem
-from mooring.problem.site import Site
+from mooring.model.problem.problem import Problem
+from mooring.model.problem.site import Site
 from mooring.spark.connectors.formats import check_format, check_works
-from mooring.spark.defining.pipeline_spec import spec_file_of
-from mooring.spark.defining.session_settings import use_settings
-from mooring.spark.pipeline.definitions import Dataset, load_definitions
+from mooring.spark.definitions.definitions import Dataset, load_definitions
+from mooring.spark.definitions.pipeline_spec import spec_file_of
+from mooring.spark.definitions.session_settings import use_settings
+from mooring.spark.engine.draining import drain
+from mooring.spark.engine.engine import EngineOptions, SparkEngine
+from mooring.spark.engine.fragment_registry import OpenSession
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.pipeline_problem import problem_of
@@ -33,16 +36,13 @@ from mooring.spark.pipeline.project import (
 from mooring.spark.pipeline.project_edits import AcceptedEdits, ProjectEdits, project_edits
 from mooring.spark.pipeline.site_options import site_options
 from mooring.spark.pipeline.streams_used import unnamed_sinks
-from mooring.spark.running.draining import drain
-from mooring.spark.running.engine import EngineOptions, SparkEngine
-from mooring.spark.running.roster import OpenSession
+from mooring.spark.runs.apply_edits import finish, remember_sinks, settle, write_anew
 from mooring.spark.runs.falling_back import falling_back
-from mooring.spark.runs.holding import Hold, HoldOptions, held_project
 from mooring.spark.runs.known_root import KnownRoot
 from mooring.spark.runs.left_sessions import LeftSessions
 from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.run_files import RunFiles
-from mooring.spark.runs.settling import finish, remember_sinks, settle, write_anew
+from mooring.spark.runs.run_lock import Hold, HoldOptions, held_project
 from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session

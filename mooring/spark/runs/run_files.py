@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from mooring.atomic_files import write_whole
 from mooring.errors import EngineError
-from mooring.placement.placement import FragmentSites
+from mooring.model.placement.placement import FragmentSites
 from mooring.spark.ownership.owner import OwnerRecord, look, owner_lock
-from mooring.spark.pipeline.statistics.last_figures import read_last_figures, write_last_figures
+from mooring.spark.pipeline.last_figures import read_last_figures, write_last_figures
 from mooring.spark.runs.known_root import KnownRoot
 from mooring.spark.runs.record.run_report import RunRecord
 from mooring.spark.sites.process_tree import holds_lock, is_alive, process_handle
-from mooring.whole_files import write_whole
 
 
 class RunFiles:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mooring.deployment.update_order import UpdateOrder
 from mooring.errors import InputError
-from mooring.problem.reading.fields import nearest
-from mooring.spark.defining.names import PipelineNames
+from mooring.model.deployment.update_order import UpdateOrder
+from mooring.model.problem.reading.fields import nearest
+from mooring.spark.definitions.names import PipelineNames
 from mooring.spark.pipeline.layout import Layout
 
 RESET_ALLOWED = "pipelines.reset.allowed"

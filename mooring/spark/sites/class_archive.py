@@ -19,8 +19,8 @@ from mooring.errors import EngineError
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite, spark_home
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.java import Java
-from mooring.spark.sites.kept_files import kept_folder
 from mooring.spark.sites.local_files import HADOOPS_FILES
+from mooring.spark.sites.user_cache import kept_folder
 
 _DUMP_PATIENCE_S = 180.0
 """Dumping took up to 48 s on an idle machine and must not be interrupted."""

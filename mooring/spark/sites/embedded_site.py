@@ -24,13 +24,13 @@ from pathlib import Path
 import pyspark
 
 import mooring
+from mooring.atomic_files import write_whole
 from mooring.errors import EngineError
-from mooring.spark.sites import keeper, local_files
+from mooring.spark.sites import local_files, site_watchdog
 from mooring.spark.sites.cpu_quota import CpuQuota
 from mooring.spark.sites.endpoint import Endpoint
 from mooring.spark.sites.java import Java, argument_file
 from mooring.spark.sites.process_tree import TreeUsage, tree_usage
-from mooring.whole_files import write_whole
 
 _READY = re.compile(rb"Spark Connect server started at: \S*?:(\d+)")
 _MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -169,7 +169,7 @@ class EmbeddedSite:
             "grace_s": self._options.grace_s,
         }
         return subprocess.Popen(
-            [sys.executable, "-I", keeper.__file__, json.dumps(order)],
+            [sys.executable, "-I", site_watchdog.__file__, json.dumps(order)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

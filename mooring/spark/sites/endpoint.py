@@ -16,7 +16,7 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from mooring.errors import InputError, SiteLostError
-from mooring.problem.site import Connection, check_connection
+from mooring.model.problem.site import Connection, check_connection
 from mooring.spark.sites.site_channel import SiteChannel
 from mooring.spark.sites.site_token import read_token
 

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import pyspark
 
+from mooring.atomic_files import write_whole
 from mooring.spark.sites.java import Java
-from mooring.whole_files import write_whole
 
 SETTINGS = {
     "spark.hadoop.fs.file.impl": "mooring.LocalFiles",

@@ -12,7 +12,7 @@ import grpc
 from pyspark.sql.connect.client import ChannelBuilder
 
 from mooring.errors import InputError
-from mooring.problem.site import Connection
+from mooring.model.problem.site import Connection
 from mooring.spark.sites.site_token import read_token
 
 

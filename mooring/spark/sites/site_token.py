@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mooring.errors import InputError
-from mooring.problem.site import Connection
+from mooring.model.problem.site import Connection
 
 EVERYWHERE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 """As every client of Spark, a site without a token of its own is sent this variable's."""

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from mooring.errors import EngineError, InputError
-from mooring.problem.site import Connection, Site
+from mooring.model.problem.site import Connection, Site
 from mooring.spark.sites.class_archive import usable_archive
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session

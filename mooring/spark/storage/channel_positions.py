@@ -16,8 +16,8 @@ from urllib.parse import unquote
 
 from mooring.disk import DISK, Disk
 from mooring.errors import EngineError, described
+from mooring.spark.storage.compacted_name import items_of, read_name
 from mooring.spark.storage.followed_log import FollowedLog, News
-from mooring.spark.storage.merged_name import items_of, read_name
 from mooring.spark.storage.storage_root import local_path
 from mooring.spark.storage.stream_logs import LogEntry, LogLine, committed_source_batches, entry_of
 

@@ -126,7 +126,7 @@ def drop_unfinished(sink_log: Path, remove: Callable[[Path], None], disk: Disk =
     place. To be called while no query is meant to write there.
     """
     dropped = []
-    for name in disk.list(sink_log):
+    for name in disk.list(sink_log, current=True):
         if UNFINISHED.fullmatch(name):
             remove(sink_log / name)
             dropped.append(name)

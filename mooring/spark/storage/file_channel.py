@@ -28,17 +28,17 @@ from secrets import token_hex
 from typing import Any
 
 from mooring.checksum import checked, with_sum
-from mooring.deployment.channel_log import ChannelLog, ChannelState, Trimmed
 from mooring.disk import is_file, is_folder, is_link
 from mooring.errors import EngineError
+from mooring.model.deployment.channel_log import ChannelLog, ChannelState, Trimmed
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.ages import Ages
 from mooring.spark.storage.channel_positions import ChannelPositions
+from mooring.spark.storage.compacted_name import items_of
+from mooring.spark.storage.compaction import MergePlan, Merges
 from mooring.spark.storage.holds import Holds
-from mooring.spark.storage.keep import ALL, Keep
-from mooring.spark.storage.merged_name import items_of
-from mooring.spark.storage.merges import MergePlan, Merges
 from mooring.spark.storage.owned_folder import OwnedFolder
+from mooring.spark.storage.retention import ALL, Keep
 
 _SINK_LOG = "_spark_metadata"
 _REACHED = "reached"

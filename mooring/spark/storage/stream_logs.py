@@ -23,7 +23,7 @@ import msgspec
 
 from mooring.disk import DISK, Disk, read_if_there
 from mooring.errors import EngineError
-from mooring.spark.storage.merged_name import items_of, read_name
+from mooring.spark.storage.compacted_name import items_of, read_name
 from mooring.spark.storage.storage_root import local_path
 
 VERSION = b"v1"

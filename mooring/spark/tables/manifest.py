@@ -15,9 +15,9 @@ from pathlib import Path
 
 import msgspec
 
+from mooring.atomic_files import write_whole
 from mooring.checksum import DamagedError, checked, with_sum
 from mooring.spark.storage.file_rows import rows_in
-from mooring.whole_files import write_whole
 
 _UNTOLD = ("json", "csv", "text")
 """Formats whose files do not say which columns they have, and of which types."""

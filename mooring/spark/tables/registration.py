@@ -18,9 +18,9 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from mooring.spark.definitions.table_arguments import TableArguments
 from mooring.spark.pipeline.layout import Layout
-from mooring.spark.pipeline.tables.table_arguments import TableArguments
-from mooring.spark.pipeline.tables.table_schema import as_ddl, quoted, stored_columns
+from mooring.spark.pipeline.table_schema import as_ddl, quoted, stored_columns
 from mooring.spark.sites.endpoint import first_line
 
 _OWNER = "mooring.storage"

@@ -14,9 +14,9 @@ from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.fencing import current_epoch
 from mooring.spark.storage.file_channel import FileChannel
-from mooring.spark.storage.keep import ALL, Keep
 from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.pipeline_record import FlowRecord, PipelineRecord
+from mooring.spark.storage.retention import ALL, Keep
 from mooring.spark.storage.views.versions import VIEWS, ViewVersions
 from mooring.spark.tables.manifest import make_manifest, read_lines
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mooring.load.build import build_load_model
-from mooring.load.rates import output_rates
-from mooring.placement.placement import Placement
-from mooring.problem.problem import Problem
+from mooring.model.load.build import build_load_model
+from mooring.model.load.rates import output_rates
+from mooring.model.placement.placement import Placement
+from mooring.model.problem.problem import Problem
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.pipeline.pipeline_problem import operator_name

@@ -15,14 +15,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from mooring.disk import Disk, everything_below, is_folder
 from mooring.errors import EngineError
-from mooring.spark.defining.running_session import active_session
-from mooring.spark.pipeline.definitions import Definitions
+from mooring.spark.definitions.definitions import Definitions
+from mooring.spark.definitions.plan_reads import plan_of, reads_of
+from mooring.spark.definitions.running_session import active_session
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
-from mooring.spark.pipeline.plan_reads import plan_of, reads_of
 from mooring.spark.storage.file_rows import rows_in
 from mooring.spark.storage.views.versions import ViewVersion
-from mooring.spark.views.fixed_reads import FixedReads, fixed_reads, show
+from mooring.spark.views.snapshot_reads import FixedReads, fixed_reads, show
 from mooring.spark.views.view_frame import view_frame
 
 

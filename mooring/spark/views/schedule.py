@@ -17,7 +17,7 @@ from mooring.disk import is_folder
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.storage.views.versions import ReadsOf
-from mooring.spark.views.fixed_reads import marks_now
+from mooring.spark.views.snapshot_reads import marks_now
 
 
 class ViewSchedule:

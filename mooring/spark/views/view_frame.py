@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from mooring.spark.defining.running_session import active_session
-from mooring.spark.pipeline.definitions import Definitions
+from mooring.spark.definitions.definitions import Definitions
+from mooring.spark.definitions.running_session import active_session
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
-from mooring.spark.pipeline.tables.table_schema import in_table_order
+from mooring.spark.pipeline.table_schema import in_table_order
 
 
 def view_frame(layout: Layout, flow: FlowNode, definitions: Definitions, session: SparkSession) -> DataFrame:

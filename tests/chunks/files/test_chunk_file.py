@@ -10,7 +10,7 @@ import pytest
 from mooring.chunks.files.chunk_file import chunk_problem_from_data, load_chunk_problem
 from mooring.chunks.model import ChunkProblem, LoadStep
 from mooring.errors import InputError
-from mooring.problem.reading.yaml12 import parse_yaml
+from mooring.model.problem.reading.yaml12 import parse_yaml
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "cameras.yaml"
 SMALL = """

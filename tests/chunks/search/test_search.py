@@ -12,8 +12,8 @@ from mooring.chunks.search.cyclical import search_cyclically
 from mooring.chunks.search.genetic import GeneticParams, next_generation, search_genetically
 from mooring.chunks.search.search_log import SearchLog, StoppingRules
 from mooring.chunks.search.space import Candidate, SearchSpace
+from mooring.contracts.deadline import Deadline
 from mooring.errors import InputError
-from mooring.placement.deadline import Deadline
 
 CHOICES = regular_partitionings((64, 64), 16)
 SPACE = SearchSpace(tuple("abcdef"), (CHOICES,) * 6)

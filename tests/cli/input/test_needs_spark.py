@@ -38,5 +38,5 @@ def test_a_verb_that_cannot_be_loaded_without_spark_says_so_in_the_same_words() 
 
 
 def test_what_fails_to_be_imported_for_another_reason_stays_what_it_is() -> None:
-    bug = ImportError("cannot import name 'x' from 'mooring.run'", name="mooring.run")
+    bug = ImportError("cannot import name 'x' from 'mooring.planning'", name="mooring.planning")
     assert missing_spark(bug) is bug

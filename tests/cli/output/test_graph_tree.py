@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from mooring.cli.output.graph_tree import GraphTree
-from mooring.problem.problem import Problem
+from mooring.model.problem.problem import Problem
 
 
 def shown(sites: dict[str, str] | None = None) -> str:

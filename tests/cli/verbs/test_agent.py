@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mooring.network.coordinate import Coordinate
-from mooring.protocols.survey import NetworkFigures, SiteFigures
-from mooring.runtime.measured_latencies import keep_survey
-from mooring.runtime.project_members import SPEC_NAMES, read_project_members
+from mooring.agents.measured_latencies import keep_survey
+from mooring.agents.project_members import SPEC_NAMES, read_project_members
+from mooring.coordination.survey import NetworkFigures, SiteFigures
+from mooring.model.network.coordinate import Coordinate
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Mooring
@@ -66,7 +66,7 @@ def test_an_agent_loads_neither_spark_nor_compiled_code(project: Path) -> None:
     """Eighty megabytes are not much, also where it hosts optimisers."""
     check = (
         "import sys, mooring.cli.main, mooring.cli.verbs.agent; "
-        "from mooring.runtime.hosted_by_name import hosted_by_name; hosted_by_name('relaxation'); "
+        "from mooring.algorithms.catalogue import hosted_protocol; hosted_protocol('relaxation'); "
         "print([name for name in ('pyspark', 'numba', 'scipy', 'pandas') if name in sys.modules])"
     )
     said = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mooring.placement.resilient.annealing import Annealer
-from mooring.placement.resilient.budget import Used
-from mooring.placement.resilient.resilient import Resilient
-from mooring.policies.catalogue import POLICIES
+from mooring.algorithms.catalogue import POLICIES
+from mooring.algorithms.resilient.annealing import Annealer
+from mooring.algorithms.resilient.budget import Used
+from mooring.algorithms.resilient.policy import Resilient
 
 EXAMPLES = Path(__file__).parent.parent.parent.parent / "examples"
 REFUSE_SMALL = {"relaxation", "producer", "consumer", "ip_multicast", "descent", "ants", "overlay"}

@@ -8,10 +8,32 @@ from lab.storage_faults.campaign import by_seeds, explored
 from lab.storage_faults.planted import (
     PLANTED,
     Bug,
+    a_listing_is_taken_for_all_there_is,
     batch_numbers_begin_again,
+    dates_say_what_was_read,
+    fences_are_left_out,
+    forgotten_before_sinks_are_on_disk,
+    one_source_of_a_query_counts,
     rewritten_logs_are_not_synced,
 )
-from lab.storage_faults.steps import Schedule, draw_schedule
+from lab.storage_faults.steps import (
+    Batch,
+    During,
+    Fresh,
+    Leftover,
+    Look,
+    Move,
+    Offer,
+    Pass,
+    PowerCut,
+    Refresh,
+    Schedule,
+    SetClock,
+    Setting,
+    Step,
+    Trim,
+    draw_schedule,
+)
 from lab.storage_faults.trial import carried_out
 
 
@@ -29,14 +51,56 @@ def test_a_schedule_gives_the_same_run_each_time_and_survives_being_written_down
     assert carried_out(draw_schedule(0)).digest != carried_out(draw_schedule(1)).digest
 
 
-@pytest.mark.parametrize("bug", [rewritten_logs_are_not_synced, batch_numbers_begin_again])
-def test_a_mistake_is_found_and_what_shows_it_is_small(bug: Bug) -> None:
-    found = explored(by_seeds(range(400)), bug)
+LAGGING = Setting(behind_s=5.0, queries=("a", "b"))
+READ_ONCE = Setting(keep_a="read", queries=("a", "b"))
+SHOWN: dict[Bug, tuple[Setting, tuple[Step, ...]]] = {
+    rewritten_logs_are_not_synced: (
+        READ_ONCE,
+        (Offer(1), Batch("a"), Batch("b"), Offer(1), Batch("a"), Trim(), PowerCut(1)),
+    ),
+    forgotten_before_sinks_are_on_disk: (
+        Setting(durable=False, queries=("a", "d")),
+        (Offer(1), Batch("a"), Batch("b"), Batch("d"), Fresh(), PowerCut(595478656)),
+    ),
+    a_listing_is_taken_for_all_there_is: (
+        LAGGING,
+        (Offer(1), Batch("a"), Trim(), Batch("b"), Offer(1), Batch("a"), Move("b")),
+    ),
+    batch_numbers_begin_again: (
+        Setting(queries=("a", "c")),
+        (Offer(1), Batch("a"), Batch("c"), Refresh("c")),
+    ),
+    dates_say_what_was_read: (
+        Setting(queries=("a", "b")),
+        (Offer(1), SetClock(3650 * 86400.0), Batch("a"), Batch("b"), SetClock(0.0), Offer(1), Batch("a")),
+    ),
+    one_source_of_a_query_counts: (
+        Setting(keep_a="read", queries=("a", "c")),
+        (During(Batch("c"), 3, meanwhile=(Offer(1), Batch("a"))), Trim()),
+    ),
+    fences_are_left_out: (
+        Setting(queries=("a", "b")),
+        (Offer(1), Batch("a"), Batch("b"), Move("b"), Offer(1), Batch("a"), Leftover("b")),
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", SHOWN)
+def test_what_shows_a_mistake_is_sound_without_it(bug: Bug) -> None:
+    schedule = Schedule(0, *SHOWN[bug])
+    assert carried_out(schedule, bug).violation is not None
+    sound = carried_out(schedule)
+    assert sound.violation is None, "\n".join(sound.story)
+
+
+def test_a_failing_schedule_is_made_small() -> None:
+    setting, steps = SHOWN[batch_numbers_begin_again]
+    other = (Look(), Pass(10.0), Trim(), Offer(2), Batch("a"))
+    found = explored([Schedule(0, setting, (*other, *steps, *other))], batch_numbers_begin_again)
     assert found.finding is not None
     small = found.finding.small
-    assert len(small.steps) <= 8
-    assert carried_out(small, bug).violation is not None
-    assert carried_out(small).violation is None, "without the mistake it is sound"
+    assert len(small.steps) <= len(steps)
+    assert carried_out(small, batch_numbers_begin_again).violation is not None
 
 
 @pytest.mark.soak

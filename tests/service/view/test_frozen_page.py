@@ -11,7 +11,7 @@ from mooring.controller.journal import Journal
 from mooring.service.page import __file__ as page_folder
 from mooring.service.view.frozen_page import MODULES, frozen_page, joined_script
 from mooring.service.view.page_sources import page_names
-from mooring.spark.running.snapshot import snapshot_from_json
+from mooring.spark.engine.snapshot import snapshot_from_json
 from tests.service.browser import CHROMIUM, opened_browser
 from tests.service.served import PATIENCE_S, TOKEN, serving_run
 from tests.service.simulated_project import PROBLEM, SimulatedProject

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mooring.cli.main import main
-from mooring.problem.problem import Problem
-from mooring.run import plan
+from mooring.model.problem.problem import Problem
+from mooring.planning import plan
 from mooring.service.view.example_problem import EXAMPLE_FILE
 from mooring.service.view.page_sources import page_file
 from mooring.service.view.planning_desk import PlanningDesk

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from mooring.problem.problem import Problem
+from mooring.model.problem.problem import Problem
 from mooring.service.view.planning_desk import PlanningDesk
 from mooring.service.web.desk_service import desk_app
 from tests.service.browser import CHROMIUM, opened_browser

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mooring.controller.journal import Journal
-from mooring.placement.placement import FragmentSites
+from mooring.model.placement.placement import FragmentSites
 from tests.service.served import TOKEN, Served, serving_run
 from tests.service.simulated_project import ALL_AT_OSLO, SimulatedProject
 

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from mooring.problem.problem import Problem
+from mooring.model.problem.problem import Problem
 from mooring.service.view.planning_desk import PlanningDesk
 from mooring.service.web.desk_service import desk_app
 from tests.service.served import TOKEN, Served, serving, serving_run

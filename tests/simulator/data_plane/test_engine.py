@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mooring.deployment.carry_out import carry_out
-from mooring.deployment.channels import Channel, channels_of
-from mooring.deployment.engine import Engine
-from mooring.deployment.move_times import MoveTimes
-from mooring.deployment.moves import ordered_moves
+from mooring.contracts.carry_out import carry_out
+from mooring.contracts.engine import Engine
 from mooring.errors import EngineError
-from mooring.placement.placement import FragmentSites, Placement, operators_at
-from mooring.problem.problem import Problem
+from mooring.model.deployment.channels import Channel, channels_of
+from mooring.model.deployment.move_times import MoveTimes
+from mooring.model.deployment.moves import ordered_moves
+from mooring.model.placement.placement import FragmentSites, Placement, operators_at
+from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Constant
 from mooring.simulator.data_plane.engine import SimulatedEngine
 

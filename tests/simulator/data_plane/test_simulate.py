@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from mooring.errors import InputError
-from mooring.load.build import build_load_model
-from mooring.placement.judging.network_metrics import query_latencies_ms
-from mooring.placement.placement import Placement
-from mooring.problem.problem import Problem
+from mooring.model.evaluation.network_metrics import query_latencies_ms
+from mooring.model.load.build import build_load_model
+from mooring.model.placement.placement import Placement
+from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Replay
 from mooring.simulator.data_plane.binding import Behaviour
 from mooring.simulator.data_plane.overload import Limits

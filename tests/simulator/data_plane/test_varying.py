@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mooring.arrays import Floats
-from mooring.problem.changes.agenda import rate_course
-from mooring.problem.changes.change import RateChange, RateReplay
+from mooring.model.problem.changes.change import RateChange, RateReplay
+from mooring.model.problem.changes.schedule import rate_course
 from mooring.simulator.data_plane.arrivals import Arrivals, Constant, OnOff, Poisson
 from mooring.simulator.data_plane.varying import Varying
 

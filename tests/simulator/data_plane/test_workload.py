@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mooring.errors import InputError
-from mooring.problem.problem import Problem
+from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import BinnedRates
 from mooring.simulator.data_plane.workload import PROCESSES, TraceChoice, workload
 

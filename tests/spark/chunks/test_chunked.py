@@ -85,8 +85,8 @@ def test_a_worker_killed_in_the_middle_of_a_frame_loses_nothing_even_under_anoth
 
 
 def test_ways_of_cutting_are_measured_side_by_side(session: SparkSession, tmp_path: Path) -> None:
+    from lab.quota_bench.chunk_slot_bench import frame_queries
     from mooring.spark.chunks.bins import FixedBins
-    from mooring.spark.chunks.slot_bench import frame_queries
 
     blur = blur_that_kills_its_worker(tmp_path, 0.0)  # the marker is there: nobody dies
     routes = {"halves": Route((2, 1), (0, 1)), "rows": Route((4, 1), (0, 1, 2, 3))}

@@ -25,11 +25,11 @@ def test_the_example_computes_frames_in_chunks_within_a_fragment(
     site: EmbeddedSite, session: SparkSession, tmp_path: Path
 ) -> None:
     from mooring.spark.chunks.frame_rows import frame_table, frames_of
-    from mooring.spark.pipeline.definitions import load_definitions
+    from mooring.spark.definitions.definitions import load_definitions
+    from mooring.spark.engine.fragment_query import prepare_fragment
     from mooring.spark.pipeline.layout import cut_pipeline
     from mooring.spark.pipeline.pipeline import read_pipeline
     from mooring.spark.pipeline.project import load_project
-    from mooring.spark.running.fragment_query import prepare_fragment
     from mooring.spark.runs.results import read_stored
     from mooring.spark.sites.endpoint import close_session
 

@@ -11,7 +11,7 @@ import uuid
 from base64 import urlsafe_b64encode
 from pathlib import Path
 
-from mooring.spark.sites import keeper
+from mooring.spark.sites import site_watchdog
 from mooring.spark.sites.java import Java
 
 _PATIENCE_S = 400.0
@@ -57,7 +57,7 @@ class KafkaBroker:
             "grace_s": 8.0,
         }
         self._keeper = subprocess.Popen(
-            [sys.executable, "-I", keeper.__file__, json.dumps(order)],
+            [sys.executable, "-I", site_watchdog.__file__, json.dumps(order)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=folder,

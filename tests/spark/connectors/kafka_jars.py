@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mooring.whole_files import write_whole
+from mooring.atomic_files import write_whole
 
 CENTRAL = "https://repo1.maven.org/maven2"
 LOCK = Path(__file__).with_suffix(".lock")

@@ -1,6 +1,6 @@
 """An event log of plain Spark imports into the queries, rows and batches that there were.
 
-How far the imported loads are from the CPU of the processes is in benchmarks/spark_imports.py.
+How far the imported loads are from the CPU of the processes is in lab/benchmarks/spark_imports.py.
 """
 
 from __future__ import annotations

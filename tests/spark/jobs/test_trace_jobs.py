@@ -15,12 +15,12 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.cli.main import main
 from mooring.errors import InputError
-from mooring.problem.problem import Problem
-from mooring.simulator.traces.rates import rate_table
-from mooring.simulator.traces.read import arrival_instants
-from mooring.simulator.traces.substreams import split
-from mooring.simulator.traces.summary import TraceRequest, TraceSummary, summarise_traces
+from mooring.model.problem.problem import Problem
 from mooring.spark.jobs.trace_jobs import summarise_on_spark
+from mooring.traces.rates import rate_table
+from mooring.traces.read import arrival_instants
+from mooring.traces.substreams import split
+from mooring.traces.summary import TraceRequest, TraceSummary, summarise_traces
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

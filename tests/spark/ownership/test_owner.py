@@ -22,8 +22,8 @@ from mooring.disk import Content, DiskEntry, RealDisk
 from mooring.errors import EngineError, OvertakenError
 from mooring.spark.ownership import owner
 from mooring.spark.ownership.lease import Claim, LeaseWatch
+from mooring.spark.ownership.lease_renewal import Pulse
 from mooring.spark.ownership.owner import Ownership, Standing, look, take
-from mooring.spark.ownership.pulse import Pulse
 from mooring.spark.storage.fencing import drop_unfinished, take_epoch
 from mooring.spark.storage.owned_folder import OwnedFolder
 

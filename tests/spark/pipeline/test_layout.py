@@ -11,11 +11,11 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from pyspark.sql.types import StructType
 
 from mooring.errors import InputError
-from mooring.spark.pipeline.definitions import Dataset, Place
+from mooring.spark.definitions.definitions import Dataset, Place
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.storage.keep import ALL, READ
+from mooring.spark.storage.retention import ALL, READ
 
 if TYPE_CHECKING:
     from tests.spark.conftest import ProjectMaker

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from mooring.agents.measured_latencies import keep_survey
+from mooring.coordination.survey import NetworkFigures, SiteFigures
 from mooring.errors import InputError
-from mooring.network.coordinate import Coordinate
-from mooring.protocols.survey import NetworkFigures, SiteFigures
-from mooring.runtime.measured_latencies import keep_survey
+from mooring.model.network.coordinate import Coordinate
 from mooring.spark.pipeline.project import load_project
 
 

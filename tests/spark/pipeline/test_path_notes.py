@@ -10,13 +10,13 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import InputError
-from mooring.spark.defining.relative_paths import relative_in_names
+from mooring.spark.definitions.plan_reads import plan_of, reads_of
+from mooring.spark.definitions.relative_paths import relative_in_names
+from mooring.spark.definitions.sql_definitions import tables_read
 from mooring.spark.pipeline.path_notes import path_notes
-from mooring.spark.pipeline.plan_reads import plan_of, reads_of
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.pipeline.project_edits import project_edits
 from mooring.spark.pipeline.site_options import site_options
-from mooring.spark.pipeline.sql_definitions import tables_read
 from mooring.spark.runs.project_run import _as_running
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.sites.embedded_site import EmbeddedOptions

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import InputError, UnsupportedError
-from mooring.spark.pipeline.definitions import load_definitions
+from mooring.spark.definitions.definitions import load_definitions
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import Pipeline, read_pipeline
 from mooring.spark.pipeline.project import load_project
@@ -248,7 +248,7 @@ def test_the_graph_is_drawn_with_every_fragment_stream_and_query(
 ) -> None:
     from xml.etree import ElementTree
 
-    from mooring.spark.runs.record.graph_picture import graph_svg
+    from mooring.spark.runs.record.graph_drawing import graph_svg
 
     settings = "sites: {here: {capacity: 1}}\nstreams: {numbers: {rate: 1}}\nqueries: {t: {site: here}}\n"
     code = "@dp.table\ndef t():\n    return spark.readStream.table('numbers')\n"

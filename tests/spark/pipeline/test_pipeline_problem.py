@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import InputError
-from mooring.problem.problem import Problem
-from mooring.spark.pipeline.definitions import load_definitions
+from mooring.model.problem.problem import Problem
+from mooring.spark.definitions.definitions import load_definitions
 from mooring.spark.pipeline.layout import cut_pipeline
 from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.pipeline_problem import problem_of

@@ -14,7 +14,7 @@ from mooring.errors import InputError
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project_edits import AcceptedEdits
-from mooring.spark.runs.settling import write_anew
+from mooring.spark.runs.apply_edits import write_anew
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.pipeline_record import read_record
 from mooring.spark.storage.views.versions import ReadsOf, ViewVersion

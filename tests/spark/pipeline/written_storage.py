@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
-from mooring.problem.reading.yaml12 import parse_yaml
+from mooring.model.problem.reading.yaml12 import parse_yaml
+from mooring.spark.definitions.definitions import Dataset, DatasetKind, Place
+from mooring.spark.engine.draining import old_cut
+from mooring.spark.engine.fragment_query import fence
 from mooring.spark.pipeline.cut_changes import CutChange
-from mooring.spark.pipeline.definitions import Dataset, DatasetKind, Place
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.pipeline.project_edits import AcceptedEdits, project_edits
-from mooring.spark.running.draining import old_cut
-from mooring.spark.running.fragment_query import fence
-from mooring.spark.runs.settling import finish, settle
+from mooring.spark.runs.apply_edits import finish, settle
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.checkpoints.fragment_note import write_fragment_note
 

@@ -16,7 +16,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.errors import InputError
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.pipeline.statistics.statistics_file import (
+from mooring.spark.pipeline.statistics_file import (
     FlowStatistics,
     MeasuredStatistics,
     write_statistics,

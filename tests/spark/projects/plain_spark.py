@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet
 from pyspark.pipelines.cli import load_pipeline_spec
 
-from mooring.spark.defining.names import PipelineNames
+from mooring.spark.definitions.names import PipelineNames
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from tests.spark.projects.rows import as_lines
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mooring.errors import EngineError
-from mooring.spark.running import moving
+from mooring.spark.engine import moving
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
 
 if TYPE_CHECKING:

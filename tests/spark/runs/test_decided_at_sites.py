@@ -15,15 +15,15 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-from mooring.controller.deciding.guards import GuardOptions
-from mooring.controller.deciding.relaxation_decider import RelaxationDecider
-from mooring.controller.placing import Wish
+from mooring.algorithms.relaxation.central_decider import RelaxationDecider
+from mooring.controller.guards import GuardOptions
+from mooring.controller.initial_placement import Wish
 from mooring.controller.session import RunSession, SessionOptions
-from mooring.controller.spark_run import SparkRun
-from mooring.placement.placement import FragmentSites, Placement
+from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.runs.project_run import prepared_on
 from mooring.spark.runs.results import read_stored
+from mooring.spark.runs.spark_run import SparkRun
 from tests.spark.runs.mortal_site import MoveGate, three_sites
 
 if TYPE_CHECKING:

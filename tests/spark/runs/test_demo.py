@@ -17,10 +17,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-from mooring.controller.deciding.headroom_decider import propose
-from mooring.controller.deciding.picture import picture_of
-from mooring.deployment.moves import Move
-from mooring.run import plan
+from mooring.algorithms.headroom.decider import propose
+from mooring.contracts.picture import picture_of
+from mooring.model.deployment.moves import Move
+from mooring.planning import plan
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.pipeline.statistics_used import statistics_notes

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import InputError
-from mooring.placement.placement import FragmentSites
+from mooring.model.placement.placement import FragmentSites
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.pipeline.project_edits import AcceptedEdits
 from mooring.spark.runs.project_run import PreparedRun, prepared_on

@@ -19,12 +19,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-from mooring.controller.placing import Wish
+from mooring.controller.initial_placement import Wish
 from mooring.controller.session import SessionOptions
-from mooring.controller.spark_run import SparkRun
+from mooring.spark.engine.engine import EngineOptions
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.running.engine import EngineOptions
 from mooring.spark.runs.project_run import prepared_run
+from mooring.spark.runs.spark_run import SparkRun
 from mooring.spark.storage.stream_logs import sink_entries
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import EngineError, InputError
+from mooring.spark.definitions.table_arguments import TableArguments
 from mooring.spark.pipeline.cut_changes import has_begun
-from mooring.spark.pipeline.tables.table_arguments import TableArguments
-from mooring.spark.runs import settling
-from mooring.spark.runs.settling import write_anew
+from mooring.spark.runs import apply_edits
+from mooring.spark.runs.apply_edits import write_anew
 from mooring.spark.runs.update_choice import RESET_ALLOWED, UpdateChoice, told_of_readers, update_order
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.pipeline_record import read_record
@@ -67,7 +67,7 @@ def test_a_full_refresh_that_was_cut_short_is_finished_by_the_next_run(
         raise OSError("no room")
 
     with monkeypatch.context() as broken:
-        broken.setattr(settling, "_retire", no_room)
+        broken.setattr(apply_edits, "_retire", no_room)
         with pytest.raises(EngineError, match="no room"):
             write_anew(layout, ["odd"])
     assert has_begun(layout, "odd"), "decided, and not done"

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from pyspark.sql.types import StructType
 
 from mooring.cli.output.first_settings import first_settings
-from mooring.spark.pipeline.definitions import Dataset, Place
+from mooring.spark.definitions.definitions import Dataset, Place
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
 from mooring.spark.pipeline.project import load_project, load_project_without_settings

@@ -14,9 +14,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.spark.engine.meters import FragmentMeter
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.profile.sources import outside_sources, read_sample
-from mooring.spark.running.meters import FragmentMeter
 from mooring.spark.runs.results import read_stored
 from mooring.spark.sites.embedded_site import EmbeddedSite
 from mooring.spark.sites.endpoint import close_session, open_session

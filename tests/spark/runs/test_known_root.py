@@ -17,10 +17,10 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.errors import EngineError
 from mooring.spark.ownership.owner import look, take
 from mooring.spark.pipeline.project import Project, load_project
-from mooring.spark.runs.holding import Hold, HoldOptions, held_project
 from mooring.spark.runs.known_root import KnownRoot, MissingRootError
 from mooring.spark.runs.project_run import forget_everything
 from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.run_lock import Hold, HoldOptions, held_project
 from mooring.spark.storage.storage_root import StorageRoot, identity_of
 
 if TYPE_CHECKING:

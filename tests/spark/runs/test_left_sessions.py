@@ -18,9 +18,9 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.doctor.examination import examine
 from mooring.errors import EngineError
+from mooring.spark.engine import lifecycle
+from mooring.spark.engine.engine import EngineOptions
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.running import lifecycle
-from mooring.spark.running.engine import EngineOptions
 from mooring.spark.runs import left_sessions
 from mooring.spark.runs.left_sessions import LeftSessions, read_entries
 from mooring.spark.runs.project_run import prepared_on

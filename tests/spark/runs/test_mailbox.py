@@ -14,9 +14,9 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.deployment.requests import AbortRequest, MoveRequest, StopNotice
+from mooring.contracts.mailbox import AbortRequest, MoveRequest, StopNotice
 from mooring.errors import EngineError
-from mooring.placement.placement import FragmentSites
+from mooring.model.placement.placement import FragmentSites
 from mooring.spark.runs.asker import this_asker
 from mooring.spark.runs.mailbox import FileMailbox
 

@@ -13,14 +13,14 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.contracts.engine import MoveReport
 from mooring.controller.carrying import InBackground
 from mooring.controller.journal import Journal
 from mooring.controller.move_desk import MoveDesk
 from mooring.controller.run_state import RunState
-from mooring.deployment.engine import MoveReport
-from mooring.deployment.move_stages import Reached, ignored
-from mooring.placement.placement import FragmentSites
-from mooring.problem.problem import Problem
+from mooring.model.deployment.move_stages import Reached, ignored
+from mooring.model.placement.placement import FragmentSites
+from mooring.model.problem.problem import Problem
 from mooring.spark.runs.found_run import find_run
 from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.run_files import RunFiles
@@ -151,12 +151,13 @@ def test_a_list_is_aborted_from_another_process(
         journal, mailbox = Journal(files.folder, time.time), FileMailbox(files.folder)
         state = RunState(Problem.from_dict(PROBLEM))
         desk = MoveDesk(state, engine, journal, mailbox, InBackground())  # type: ignore[arg-type]
-        desk.serve()
         name = mailbox.ask(engine.homes(), [("kept", "here", "there")], "somebody")
 
         def serve() -> None:
             while not over.wait(0.05):
-                desk.serve()
+                for request in desk.requests():
+                    list(desk.serve(request))
+                list(desk.poll())
 
         serving = threading.Thread(target=serve)
         serving.start()

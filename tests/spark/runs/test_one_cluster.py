@@ -17,9 +17,9 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import EngineError
-from mooring.spark.defining.pipeline_spec import MARK_NOTE
+from mooring.spark.definitions.pipeline_spec import MARK_NOTE
+from mooring.spark.engine.engine import SparkEngine
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.running.engine import SparkEngine
 from mooring.spark.runs.left_sessions import FILE_NAME, read_entries
 from mooring.spark.runs.project_run import check_storage, read_layout
 from mooring.spark.sites.embedded_site import EmbeddedSite, spark_home

@@ -16,8 +16,8 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 import pyarrow.parquet
 
-from benchmarks._power_cut import LoopDisk, loop_disk, why_not
-from benchmarks._user_run import UserRun
+from lab.benchmarks._power_cut import LoopDisk, loop_disk, why_not
+from lab.benchmarks._user_run import UserRun
 from mooring.spark.runs.results import read_stored
 from mooring.spark.storage.stream_logs import sink_entries
 

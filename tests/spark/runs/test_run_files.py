@@ -18,7 +18,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.checksum import checked, with_sum
 from mooring.errors import EngineError
-from mooring.placement.placement import FragmentSites
+from mooring.model.placement.placement import FragmentSites
 from mooring.spark.ownership.owner import look, take
 from mooring.spark.pipeline.project import load_project, work_folder_of
 from mooring.spark.runs.found_run import find_run

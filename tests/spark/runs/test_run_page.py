@@ -15,13 +15,13 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from playwright.sync_api import Page, expect
 
-from mooring.controller.placing import Wish
+from mooring.controller.initial_placement import Wish
 from mooring.controller.session import SessionOptions
-from mooring.controller.spark_run import SparkRun
-from mooring.placement.placement import FragmentSites, Placement
+from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.runs.project_run import prepared_on
 from mooring.spark.runs.results import read_stored
+from mooring.spark.runs.spark_run import SparkRun
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
 from tests.service.browser import CHROMIUM, opened_browser
 from tests.service.served import PATIENCE_S, TOKEN, serving_run

@@ -16,22 +16,22 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-from mooring.controller.deciding.ants_decider import AntsDecider
-from mooring.controller.deciding.decider import Decider
-from mooring.controller.deciding.guards import GuardOptions
-from mooring.controller.deciding.headroom_decider import HeadroomDecider
-from mooring.controller.deciding.overlay_decider import OverlayDecider
-from mooring.controller.looks import Look
-from mooring.controller.placing import Wish
+from mooring.algorithms.ants.central_decider import AntsDecider
+from mooring.algorithms.headroom.decider import HeadroomDecider
+from mooring.algorithms.overlay.central_decider import OverlayDecider
+from mooring.contracts.decider import Decider
+from mooring.controller.cycle import Look
+from mooring.controller.guards import GuardOptions
+from mooring.controller.initial_placement import Wish
 from mooring.controller.session import RunSession, SessionOptions
-from mooring.controller.spark_run import SparkRun
-from mooring.placement.placement import FragmentSites, Placement
-from mooring.problem.problem import Problem
+from mooring.model.placement.placement import FragmentSites, Placement
+from mooring.model.problem.problem import Problem
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.project_run import PreparedRun, prepared_on
 from mooring.spark.runs.results import read_stored
 from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.runs.spark_run import SparkRun
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
 
 if TYPE_CHECKING:

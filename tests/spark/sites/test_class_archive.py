@@ -12,7 +12,7 @@ from mooring.spark.connectors.fetched_jars import jars_folder
 from mooring.spark.sites import class_archive
 from mooring.spark.sites.class_archive import archive_path, usable_archive
 from mooring.spark.sites.java import Java
-from mooring.spark.sites.kept_files import kept_folder
+from mooring.spark.sites.user_cache import kept_folder
 
 JAVA = Java(Path("/opt/java/bin/java"), 17, "test")
 

@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-from benchmarks._wrong_clock import DAY_S, Clock, built_library, why_not
+from lab.benchmarks._wrong_clock import DAY_S, Clock, built_library, why_not
 from mooring.errors import EngineError
 from mooring.spark.sites import local_files
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite

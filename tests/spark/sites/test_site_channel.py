@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import EngineError, InputError
-from mooring.problem.site import Connection, Site
+from mooring.model.problem.site import Connection, Site
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.sites.sites import running_sites
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import InputError
-from mooring.problem.site import Connection
+from mooring.model.problem.site import Connection
 from mooring.spark.sites.site_token import EVERYWHERE, read_token
 
 SECRET = "hunter2hunter2"

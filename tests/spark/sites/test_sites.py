@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs the spark extra")
 
 from mooring.errors import EngineError
-from mooring.problem.site import Connection, Site
+from mooring.model.problem.site import Connection, Site
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.sites.site_revival import RevivalOptions, SiteRevival
 from mooring.spark.sites.sites import SiteHandle, SiteHandles, running_sites

@@ -10,12 +10,12 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 
+from mooring.spark.storage.compacted_file import write_merged
+from mooring.spark.storage.compacted_name import read_name
+from mooring.spark.storage.compaction import MAX_FILE_AGE_S, MergeOptions
 from mooring.spark.storage.file_channel import FileChannel
-from mooring.spark.storage.keep import ALL, Keep
-from mooring.spark.storage.merged_file import write_merged
-from mooring.spark.storage.merged_name import read_name
-from mooring.spark.storage.merges import MAX_FILE_AGE_S, MergeOptions
 from mooring.spark.storage.owned_folder import unowned
+from mooring.spark.storage.retention import ALL, Keep
 from mooring.spark.storage.stream_logs import live_files, read_lines, sink_entries
 from tests.spark.storage.test_file_channel import FakeSpark
 

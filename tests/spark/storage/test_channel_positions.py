@@ -11,10 +11,10 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from mooring.spark.storage import channel_positions, followed_log, stream_logs
 from mooring.spark.storage.channel_positions import ChannelPositions
 from mooring.spark.storage.file_channel import FileChannel
-from mooring.spark.storage.keep import ALL
+from mooring.spark.storage.retention import ALL
 from mooring.spark.storage.stream_logs import LogLine
 from tests.spark.storage.test_file_channel import FakeSpark, commit
-from tests.spark.storage.test_keep import kept_channel
+from tests.spark.storage.test_retention import kept_channel
 
 
 def look(channel: FileChannel, position: int) -> int:

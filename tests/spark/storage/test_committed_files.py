@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from mooring.errors import EngineError
 from mooring.spark.storage import ages
 from mooring.spark.storage.committed_files import CommittedFiles, committed_files, held_files
+from mooring.spark.storage.compacted_file import write_merged
 from mooring.spark.storage.file_channel import FileChannel
-from mooring.spark.storage.keep import ALL, READ, Keep
-from mooring.spark.storage.merged_file import write_merged
 from mooring.spark.storage.owned_folder import unowned
+from mooring.spark.storage.retention import ALL, READ, Keep
 from tests.spark.storage.merged_table import SMALL, Writer, rows_of
 
 

@@ -261,3 +261,13 @@ def test_the_number_of_a_sinks_newest_batch_is_that_of_a_current_listing(tmp_pat
     assert sink.newest == 1
     assert ahead_of(sink, checkpoint) is None
     assert (given_up("w", sink, checkpoint).planned, given_up("w", sink, checkpoint).committed) == (1, 1)
+
+
+def test_what_an_earlier_writer_began_goes_though_an_old_listing_lacks_it(tmp_path: Path) -> None:
+    disk, log = RememberingDisk(), tmp_path / "_spark_metadata"
+    log.mkdir()
+    assert disk.list(log) == []
+    begun = log / ".0.11-22.tmp"
+    begun.write_text("v1")
+    assert drop_unfinished(log, Path.unlink, disk) == [begun.name]
+    assert not begun.exists()

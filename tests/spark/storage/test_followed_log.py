@@ -13,11 +13,11 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mooring.atomic_files import write_whole
 from mooring.errors import EngineError
 from mooring.spark.storage import followed_log, stream_logs
 from mooring.spark.storage.followed_log import FollowedLog
 from mooring.spark.storage.stream_logs import LogLine, drop_entries, live_files, sink_entries
-from mooring.whole_files import write_whole
 
 EVERY = 4
 """Batches from one compacted file to the next."""

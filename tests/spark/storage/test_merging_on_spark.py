@@ -15,10 +15,10 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 from pyspark.sql.streaming import StreamingQuery
 
 from mooring.spark.runs.results import read_stored
+from mooring.spark.storage.compacted_file import write_merged
+from mooring.spark.storage.compacted_name import read_name
+from mooring.spark.storage.compaction import MergeOptions
 from mooring.spark.storage.file_channel import FileChannel
-from mooring.spark.storage.merged_file import write_merged
-from mooring.spark.storage.merged_name import read_name
-from mooring.spark.storage.merges import MergeOptions
 from mooring.spark.storage.owned_folder import unowned
 from mooring.spark.storage.stream_logs import sink_entries
 

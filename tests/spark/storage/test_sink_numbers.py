@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import EngineError
-from mooring.spark.running.channel_readers import ChannelReaders
+from mooring.spark.engine.channel_readers import ChannelReaders
 from mooring.spark.storage.owned_folder import unowned
 from mooring.spark.storage.sink_numbers import (
     NUMBERS_FILE_NAME,

@@ -13,8 +13,8 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import EngineError, InputError
+from mooring.spark.engine.engine import SparkEngine
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.running.engine import SparkEngine
 from mooring.spark.runs.project_run import check_storage, forget_everything, read_layout
 from mooring.spark.runs.results import read_stored
 from mooring.spark.sites.embedded_site import EmbeddedSite

@@ -28,9 +28,9 @@ from mooring.errors import EngineError
 from mooring.spark.runs.falling_back import FallingBack
 from mooring.spark.storage.fencing import current_epoch, take_epoch
 from mooring.spark.storage.file_channel import FileChannel
-from mooring.spark.storage.keep import READ
 from mooring.spark.storage.owned_folder import unowned
 from mooring.spark.storage.pipeline_record import FlowRecord, PipelineRecord
+from mooring.spark.storage.retention import READ
 from mooring.spark.storage.syncing import Syncing
 
 OPTIONS = SparkOptions(durable=False, compact_interval=5, retained_batches=6, cleanup_delay_s=600)

@@ -14,12 +14,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-from mooring.spark.pipeline.definitions import load_definitions
+from mooring.spark.definitions.definitions import load_definitions
+from mooring.spark.engine.fragment_query import prepare_fragment
+from mooring.spark.engine.view_refreshing import start_refreshing
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.running.fragment_query import prepare_fragment
-from mooring.spark.running.view_refreshing import start_refreshing
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.tables.registration import register_tables
 from mooring.spark.views.schedule import ViewSchedule
@@ -27,7 +27,7 @@ from mooring.spark.views.schedule import ViewSchedule
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from mooring.spark.running.fragment_query import RunningQuery
+    from mooring.spark.engine.fragment_query import RunningQuery
     from mooring.spark.sites.embedded_site import EmbeddedSite
     from tests.spark.conftest import ProjectMaker
 

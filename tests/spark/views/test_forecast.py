@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-from mooring.placement.placement import Placement
+from mooring.model.placement.placement import Placement
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.storage.views.versions import ReadsOf, ViewVersion

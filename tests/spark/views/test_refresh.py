@@ -12,9 +12,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.spark.engine.engine import SparkEngine
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.running.engine import SparkEngine
 from mooring.spark.runs.project_run import read_layout
 from mooring.spark.runs.results import read_stored
 from mooring.spark.sites.sites import SiteHandle, SiteHandles

@@ -22,8 +22,8 @@ from mooring.errors import EngineError
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.fencing import take_epoch
-from mooring.spark.views.fixed_reads import FixedReads
 from mooring.spark.views.refresh import Refresher
+from mooring.spark.views.snapshot_reads import FixedReads
 from tests.spark.pipeline.written_storage import Flow, WrittenStorage
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.spark.storage.committed_files import CommittedFile, CommittedFiles
 from mooring.spark.views import refresh
-from mooring.spark.views.fixed_reads import FixedReads
 from mooring.spark.views.refresh import Refresher
+from mooring.spark.views.snapshot_reads import FixedReads
 
 
 def test_rows_of_files_are_counted_once_and_forgotten_with_the_file(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,8 +22,8 @@ from mooring.errors import EngineError
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.views.versions import ViewVersion
-from mooring.spark.views.fixed_reads import fixed_reads, marks_now, write_file_log
 from mooring.spark.views.schedule import ViewSchedule
+from mooring.spark.views.snapshot_reads import fixed_reads, marks_now, write_file_log
 from tests.spark.pipeline.written_storage import Flow, WrittenStorage
 
 if TYPE_CHECKING:

@@ -21,14 +21,14 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 import pyarrow
 import pyarrow.parquet
 
-from mooring.controller.placing import Wish
+from mooring.controller.initial_placement import Wish
 from mooring.controller.session import RunSession, SessionOptions
-from mooring.controller.spark_run import SparkRun
+from mooring.spark.engine.engine import EngineOptions, SparkEngine
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.running.engine import EngineOptions, SparkEngine
 from mooring.spark.runs.project_run import prepared_run
 from mooring.spark.runs.results import read_stored
+from mooring.spark.runs.spark_run import SparkRun
 from mooring.spark.storage.storage_root import local_path
 from mooring.spark.storage.stream_logs import read_lines
 from mooring.spark.storage.views.versions import ViewVersion

@@ -1,9 +1,9 @@
 """Statistics refreshed while a pipeline runs: the CPU of every site shared among the fragments it runs.
 
 Fed with one snapshot per look. Between two looks a site used so much CPU, and its fragments did so many
-batches with so many rows; `load/measured/measurements_shared.py` says how that is shared out. Figures of a
-fragment that ran at sites whose processes cannot be seen are marked estimated. The first looks are left out:
-a site that has just started mostly compiles.
+batches with so many rows; `spark/runs/record/measurements_shared.py` says how that is shared out. Figures of
+a fragment that ran at sites whose processes cannot be seen are marked estimated. The first looks are left
+out: a site that has just started mostly compiles.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from mooring.arrays import Floats
-from mooring.load.measured.measured_problem import OperatorMeasurement, measured_problem
-from mooring.load.measured.measurements_shared import share_out
-from mooring.problem.problem import Problem
+from mooring.model.load.measured.measured_problem import OperatorMeasurement, measured_problem
+from mooring.model.problem.problem import Problem
+from mooring.spark.engine.snapshot import Snapshot
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.pipeline.statistics_used import (
@@ -29,7 +29,7 @@ from mooring.spark.pipeline.statistics_used import (
     refresh_cost,
     rows_read,
 )
-from mooring.spark.running.snapshot import Snapshot
+from mooring.spark.runs.record.measurements_shared import share_out
 
 WARM_AFTER_S = 30.0
 _MOST_LOOKS = 360

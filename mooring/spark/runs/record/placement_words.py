@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mooring.placement.judging.headroom_sentence import headroom_sentences
+from mooring.model.evaluation.headroom_sentence import headroom_sentences
 from mooring.quantity import quantity
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.statistics_used import assumed_sentence

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mooring.placement.placement import OperatorSites
-from mooring.spark.running.snapshot import Snapshot
+from mooring.atomic_files import write_whole
+from mooring.model.placement.placement import OperatorSites
+from mooring.spark.engine.snapshot import Snapshot
 from mooring.spark.runs.record.operation_statistics import OperationStatistics
-from mooring.whole_files import write_whole
 
 _MOST_POINTS = 600
 

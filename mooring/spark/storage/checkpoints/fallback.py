@@ -81,16 +81,18 @@ def found_fallback(
     least: int = _NOTHING,
     only_channels: bool = False,
     readers_known: bool = False,
+    current: bool = False,
 ) -> Fallback | None:
     """Where the query of a checkpoint has to go back to; None if nothing is damaged. `EngineError`, which
     names the file, if that is not proven. `sink_log`: of its channel or its sink of files. `least`: the batch
     from which on its inputs are still there. `only_channels`: whether it reads nothing else.
-    `readers_known`: whether what it wrote can be taken back where none of its readers has it.
+    `readers_known`: whether what it wrote can be taken back where none of its readers has it. `current`: by
+    listings that are, which takes changing folders (`Disk.list`); what an old one lacks counts as damaged.
     """
     if not is_folder(disk, checkpoint):
         return None
-    sink = None if sink_log is None else _FilesLog.read(sink_log, disk, rows=True)
-    seen = _Checkpoint(checkpoint, disk)
+    sink = None if sink_log is None else _FilesLog.read(sink_log, disk, rows=True, current=current)
+    seen = _Checkpoint(checkpoint, disk, current=current)
     damaged = [*seen.damage(), *(() if sink is None else sink.damaged)]
     if not damaged:
         return None
@@ -118,9 +120,10 @@ class _FilesLog:
     damaged: tuple[Path, ...]
 
     @staticmethod
-    def read(folder: Path, disk: Disk, *, rows: bool = False) -> _FilesLog:
+    def read(folder: Path, disk: Disk, *, rows: bool = False, current: bool = False) -> _FilesLog:
         """`rows`: it names files of a sink, which are to be whole, too."""
-        names = {name: match for name in disk.list(folder) if (match := _NUMBERED.fullmatch(name))}
+        listed = disk.list(folder, current=current)
+        names = {name: match for name in listed if (match := _NUMBERED.fullmatch(name))}
         numbers = {name: int(match[1]) for name, match in names.items()}
         if not numbers:
             return _FilesLog(folder, _NOTHING, {}, ())
@@ -183,8 +186,8 @@ def _is_row_file(path: Path, size: int, noted: int, disk: Disk) -> bool:
 
 
 class _Checkpoint:
-    def __init__(self, folder: Path, disk: Disk) -> None:
-        self._folder, self._disk = folder, disk
+    def __init__(self, folder: Path, disk: Disk, *, current: bool) -> None:
+        self._folder, self._disk, self._current = folder, disk, current
         self._offsets, self._commits = self._numbers("offsets"), self._numbers("commits")
         self._newest = max([*self._offsets, *self._commits], default=_NOTHING)
 
@@ -272,7 +275,8 @@ class _Checkpoint:
                 yield file
 
     def _numbers(self, part: str) -> set[int]:
-        return {int(name) for name in self._disk.list(self._folder / part) if name.isdigit()}
+        listed = self._disk.list(self._folder / part, current=self._current)
+        return {int(name) for name in listed if name.isdigit()}
 
     def _sources(self, batch: int) -> list[int | None] | None:
         """How far each source's log goes with the batch; None if its offsets are not whole."""
@@ -292,13 +296,13 @@ class _Checkpoint:
         told = next((found for at in range(batch, -1, -1) if (found := self._sources(at)) is not None), None)
         for number, offset in enumerate(told or ()):
             if offset is not None and is_folder(self._disk, log := self._folder / "sources" / str(number)):
-                yield _FilesLog.read(log, self._disk)
+                yield _FilesLog.read(log, self._disk, current=self._current)
 
     def _reaches(self, batch: int) -> bool:
         """Whether the logs of its sources go as far as its offsets say."""
         for number, offset in enumerate(self._sources(batch) or ()):
             log = self._folder / "sources" / str(number)
-            if offset is not None and offset > _FilesLog.read(log, self._disk).upto:
+            if offset is not None and offset > _FilesLog.read(log, self._disk, current=self._current).upto:
                 return False
         return True
 

@@ -22,12 +22,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mooring.deployment.channel_log import ChannelState
 from mooring.disk import is_folder
+from mooring.model.deployment.channel_log import ChannelState
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.file_channel import FileChannel
-from mooring.spark.storage.keep import READ
 from mooring.spark.storage.owned_folder import OwnedFolder
+from mooring.spark.storage.retention import READ
 from mooring.spark.storage.views.versions import ViewVersion, ViewVersions
 from mooring.spark.storage.views.whole_log import logged_lines, write_log
 

@@ -12,11 +12,11 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from pathlib import Path
 
-from mooring.deployment.fragments import Fragment
-from mooring.placement.placement import OperatorSites
-from mooring.problem.problem import Problem
+from mooring.model.deployment.fragments import Fragment
+from mooring.model.placement.placement import OperatorSites
+from mooring.model.problem.problem import Problem
+from mooring.spark.engine.snapshot import ChannelSnapshot, FragmentSnapshot, SiteSnapshot, Snapshot
 from mooring.spark.pipeline.layout import Layout
-from mooring.spark.running.snapshot import ChannelSnapshot, FragmentSnapshot, SiteSnapshot, Snapshot
 from mooring.spark.runs.record.operation_statistics import (
     FragmentFigures,
     OperationStatistics,

@@ -11,14 +11,14 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from pyspark.sql.types import StructType
 
-from mooring.placement.placement import OperatorSites
-from mooring.run import plan
-from mooring.spark.pipeline.definitions import Dataset, Place
+from mooring.model.placement.placement import OperatorSites
+from mooring.planning import plan
+from mooring.spark.definitions.definitions import Dataset, Place
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.runs.record.graph_picture import graph_svg
+from mooring.spark.runs.record.graph_drawing import graph_svg
 from mooring.spark.runs.record.placement_words import placement_words
 from mooring.spark.runs.record.run_report import RunRecord, write_report
 

@@ -16,7 +16,7 @@ from mooring.errors import EngineError
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.checkpoints.fallback import found_fallback, set_aside
 from mooring.spark.storage.checkpoints.state_store import MAPS, PROVIDER, ROCKSDB, choose_store
-from tests.spark.running.test_sink_beginning import deliver, feed, pairs, rows, windows
+from tests.spark.engine.test_sink_beginning import deliver, feed, pairs, rows, windows
 
 
 def damage(checkpoint: Path, sink: Path, upto: int) -> None:

@@ -95,13 +95,13 @@ def run_and_die(folder: Path) -> None:
     """In a process of its own."""
     import pytest
 
-    from mooring.controller.placing import Wish
+    from mooring.controller.initial_placement import Wish
     from mooring.controller.session import SessionOptions
-    from mooring.controller.spark_run import SparkRun
-    from mooring.placement.placement import FragmentSites, Placement
+    from mooring.model.placement.placement import FragmentSites, Placement
     from mooring.spark.pipeline.project import load_project
     from mooring.spark.runs.mailbox import FileMailbox
     from mooring.spark.runs.project_run import prepared_run
+    from mooring.spark.runs.spark_run import SparkRun
     from mooring.spark.storage.stream_logs import last_batch
     from tests.spark.runs.mortal_site import MoveGate
 

@@ -1,0 +1,87 @@
+"""The shipped storage code over a simulated disk.
+
+    python -m lab.benchmarks storage_faults       # or storage_faults:drawn, planted
+    python -m lab.benchmarks.storage_faults drawn --schedules 500 --seed 7
+    python -m lab.benchmarks.storage_faults --planted
+
+Shipped are ownership and lease, journal, record and edits, channels and their positions, fences, trimming,
+merging, and what a run does when it begins, is refreshed or starts over. Modelled are the disk and Spark's
+micro-batches. A schedule is what one pipeline of up to five queries lives through: batches, moves, two runs
+beside each other, queries that were fenced off and go on, refreshes, clocks that are set, and, at any
+operation on the disk, a process that stops or is held up while others go on, a power cut, ENOSPC, EIO or
+ESTALE. In a fifth of the schedules Spark syncs nothing; in some, machines go by listings that lag behind.
+
+Drawn: 20,000 schedules. In the end every row is in each table once, or (after a power cut where Spark syncs
+nothing) the run was refused with the name of a damaged file. Planted: mistakes on purpose, the schedules
+until each is found, and what is left of the one that shows it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from lab.benchmarks._record import Measurement, carry_out, chosen_parts, prose_of
+from lab.storage_faults.campaign import by_seeds, explored
+from lab.storage_faults.planted import PLANTED
+from mooring.cli.output.result_table import ResultTable
+
+FIRST_SEED, SCHEDULES = 10_000, 20_000
+"""Beyond those of the tests."""
+MOST_UNTIL_FOUND = 5000
+
+
+def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
+    parser = argparse.ArgumentParser(prog="storage_faults")
+    parser.add_argument("parts", nargs="*")
+    parser.add_argument("--schedules", type=int, default=SCHEDULES)
+    parser.add_argument("--seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--planted", action="store_true", help="the planted mistakes alone")
+    given = parser.parse_args(words)
+    parts: dict[str, Callable[[], Iterator[ResultTable | str]]] = {
+        "drawn": lambda: drawn(range(given.seed, given.seed + given.schedules)),
+        "planted": lambda: planted(range(given.seed, given.seed + MOST_UNTIL_FOUND)),
+    }
+    for part in ["planted"] if given.planted else chosen_parts(given.parts, parts):
+        yield from parts[part]()
+
+
+def drawn(seeds: range) -> Iterator[ResultTable | str]:
+    began_s = time.process_time()
+    found = explored(by_seeds(seeds))
+    row: dict[str, str | float] = {
+        "schedules": found.schedules,
+        "operations": found.operations,
+        "refused": found.refused,
+        "broken": 0 if found.finding is None else 1,
+        "cpu_s": time.process_time() - began_s,
+    }
+    yield ResultTable.of("Drawn schedules", [row])
+    if found.finding is not None:
+        yield str(found.finding)
+
+
+def planted(seeds: range) -> Iterator[ResultTable | str]:
+    rows: list[dict[str, str | float]] = []
+    for bug in PLANTED:
+        found = explored(by_seeds(seeds), bug)
+        row: dict[str, str | float] = {
+            "mistake": bug.__name__.replace("_", " "),
+            "schedules": found.schedules,
+            "broken": "nothing",
+        }
+        if (finding := found.finding) is not None and finding.outcome.violation is not None:
+            row["broken"] = finding.outcome.violation.checker
+            row["steps"], row["shrunk_to"] = len(finding.schedule.steps), len(finding.small.steps)
+        rows.append(row)
+    yield ResultTable.of("Planted mistakes", rows)
+
+
+STORAGE_FAULTS = Measurement(
+    "storage_faults", "The storage over a disk that fails", prose_of(__doc__), measure
+)
+
+if __name__ == "__main__":
+    carry_out(STORAGE_FAULTS, sys.argv[1:])

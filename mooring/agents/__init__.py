@@ -1,0 +1,1 @@
+"""Agents: state machines at real sites, with a clock, a disk and a network."""

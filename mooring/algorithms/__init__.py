@@ -1,0 +1,1 @@
+"""Every algorithm in a folder of its own, and the catalogue that names them."""

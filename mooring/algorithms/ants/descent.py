@@ -1,0 +1,79 @@
+"""The least mean latency of all queries, queues included, by coordinate descent: each fragment in turn goes
+where it helps most, with everything known at one place.
+
+The centralised peer that the ants paper compares with. From a random start it ends in a poor place; from a
+good one (each chain on its quickest way, given the chains before) it is what decentralised policies are
+measured against.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from mooring.algorithms.ants.latency_search import LatencySearch
+from mooring.algorithms.baselines.random_placement import random_assign
+from mooring.arrays import Ints
+from mooring.contracts.policy import Context
+from mooring.errors import InputError
+from mooring.model.evaluation.explanation import Subject
+from mooring.model.placement.placement import Placement
+from mooring.model.problem.problem import Problem
+
+
+def why_not_by_latency(problem: Problem) -> str | None:
+    """Why a problem cannot be placed by its queries' latency; None if it can."""
+    if not problem.queries:
+        return "it has no queries, whose latency would count"
+    if problem.network.latency_ms is None and len(problem.sites) > 1:
+        return "it states no latency_ms between its sites"
+    return None
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Policy `descent`."""
+
+    name: ClassVar[str] = "descent"
+    about: ClassVar[Subject] = "latency"
+
+    start: Literal["good", "random"] = "good"
+    """Each chain on its quickest way given those before, or every site equally likely. From a running
+    placement it starts there."""
+    passes: int = 50
+    """Times that all fragments are gone through at most; it ends earlier when nothing changes."""
+
+    def __post_init__(self) -> None:
+        if self.passes < 0:
+            raise InputError(f"found {self.passes}, expected 0 or more", field="descent.passes")
+
+    def unsupported(self, problem: Problem) -> str | None:
+        return why_not_by_latency(problem)
+
+    def place(self, problem: Problem, context: Context) -> Placement:
+        search = LatencySearch.of(problem, context.load)
+        if context.current is not None:
+            at = np.where(
+                context.load.pinned_site >= 0, context.load.pinned_site, context.current.site_of_fragment
+            )
+            found = self._descend(search, at, context, context.max_moves)
+            return Placement(problem, found)
+        good = search.shortest_ways() if self.start == "good" else None
+        if good is None:
+            good = random_assign(context.load, context.rng, balanced=False, problem=problem)
+        return Placement(problem, self._descend(search, good, context, None))
+
+    def _descend(self, search: LatencySearch, at: Ints, context: Context, most_moves: int | None) -> Ints:
+        """Pass by pass, since a deadline may come between."""
+        home, found = at.copy(), at
+        for made in range(self.passes):
+            if context.deadline.expired:
+                break
+            context.progress(max(made / self.passes, context.deadline.share_spent), f"pass {made + 1}")
+            before = found
+            found, _ = search.descend(found, passes=1, home=home, most_moves=most_moves)
+            if np.array_equal(before, found):
+                break
+        return found

@@ -1,0 +1,275 @@
+"""Coordinate descent on the mean latency of all queries, and the way it starts, compiled.
+
+Every candidate that matters is judged by the whole model (`model/load/queued/latency_kernels.py`); which ones
+matter is told by the site's totals (`rules.py`) in a fraction of the time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from mooring.algorithms.ants import rules
+from mooring.algorithms.ants.cell_kernels import station_of
+from mooring.arrays import Floats, Ints
+from mooring.model.load.queued.latency_kernels import evaluate
+
+OVERLOADED_S = 1e6
+"""Beyond any latency: how much too much there is counts first."""
+SLACK = 1e-9
+WEIGHT, FIXED, MEMORY = 5, 6, 7
+"""Columns of a site's totals."""
+
+
+class FragmentFlows(NamedTuple):
+    """What descent needs of every fragment beside the template of arcs."""
+
+    pinned: Ints
+    memory_mb: Floats
+    memory_limit_mb: Floats
+    flow: Floats
+    """Totals of its own flows, as `rules` has them."""
+    start: Ints
+    """Its neighbours are start[f]:start[f + 1]."""
+    neighbour: Ints
+    """A fragment, or ~site."""
+    weight: Floats
+    """Of the way there, in the mean latency."""
+    path: Floats
+    """Core-seconds until a result is there, times its weight."""
+
+
+class Chains(NamedTuple):
+    """All chains one after another."""
+
+    task_start: Ints
+    tasks: Floats
+    fragment: Ints
+    start_site: Ints
+    start_fragment: Ints
+    end_site: Ints
+    end_fragment: Ints
+    end_weight: Floats
+
+
+@njit(cache=True)
+def objective(t, sites, query_s, wait_s, utilisation) -> float:  # type: ignore[no-untyped-def]
+    """Mean latency of all queries in seconds; where something is overloaded, more than any."""
+    evaluate(t, sites, query_s, wait_s, utilisation)
+    too_much, total = 0.0, 0.0
+    for s in range(len(utilisation)):
+        if not utilisation[s] < 1.0:
+            too_much += min(utilisation[s] - 1.0, 1e6)
+    for q in range(len(query_s)):
+        total += query_s[q]
+    if too_much > 0.0 or not total < math.inf:
+        return float(OVERLOADED_S * (1.0 + too_much))
+    return float(total / max(len(query_s), 1))
+
+
+@njit(cache=True)
+def wait_with(totals, capacity, flow, fixed):  # type: ignore[no-untyped-def]
+    """Wait at a site before and after a flow is added to its totals, its utilisation after, and how
+    irregularly messages leave then."""
+    before = station_of(capacity, totals[0], totals[1], totals[2], totals[3], totals[4], totals[FIXED])
+    after = station_of(
+        capacity,
+        totals[0] + flow[0],
+        totals[1] + flow[1],
+        totals[2] + flow[2],
+        totals[3] + flow[3],
+        totals[4] + flow[4],
+        totals[FIXED] + fixed,
+    )
+    return before[1], after[1], after[0], after[2]
+
+
+@njit(cache=True)
+def _add_fragment(t, f, totals, j, s, sign):  # type: ignore[no-untyped-def]
+    for column in range(6):
+        totals[s, column] += sign * f.flow[j, column]
+    totals[s, FIXED] += sign * t.fixed_cores[j]
+    totals[s, MEMORY] += sign * f.memory_mb[j]
+
+
+@njit(cache=True)
+def site_totals(t, f, sites):  # type: ignore[no-untyped-def]
+    """Of the fragments that have a site."""
+    totals = np.zeros((len(t.capacity_cores), 8))
+    for j in range(len(sites)):
+        if sites[j] >= 0:
+            _add_fragment(t, f, totals, j, sites[j], 1.0)
+    return totals
+
+
+@njit(cache=True)
+def _fits(t, f, totals, j, s) -> bool:  # type: ignore[no-untyped-def]
+    """By fixed load and memory; `j` is counted at no site."""
+    if totals[s, FIXED] + t.fixed_cores[j] > t.capacity_cores[s] * (1.0 + SLACK):
+        return False
+    return bool(totals[s, MEMORY] + f.memory_mb[j] <= f.memory_limit_mb[s] * (1.0 + SLACK))
+
+
+@njit(cache=True)
+def _estimate(t, f, totals, sites, j, s) -> float:  # type: ignore[no-untyped-def]
+    """What fragment j would cost at site s, roughly: its ways, its work, its wait and that of the others."""
+    cost, enters = 0.0, 1.0
+    for n in range(f.start[j], f.start[j + 1]):
+        other = ~f.neighbour[n] if f.neighbour[n] < 0 else sites[f.neighbour[n]]
+        cost += f.weight[n] * t.latency_s[other, s] if other >= 0 else 0.0
+        if other == s and f.neighbour[n] >= 0:
+            enters = 0.0
+    was, now, used, _ = wait_with(totals[s], t.capacity_cores[s], f.flow[j], t.fixed_cores[j])
+    if not used < 1.0:
+        return float(OVERLOADED_S * min(used, 1e6) + cost)
+    speed = t.capacity_cores[s] - totals[s, FIXED] - t.fixed_cores[j]
+    return float(
+        cost + f.path[j] / speed + enters * f.flow[j, WEIGHT] * now + totals[s, WEIGHT] * (now - was)
+    )
+
+
+@njit(cache=True)
+def descend(t, f, sites, order, allowed, keep, most_passes, home, most_moves):  # type: ignore[no-untyped-def]
+    """Each fragment in turn to the site where the mean latency is least, until nothing changes.
+
+    sites changes in place. allowed: per fragment and site; keep: how many of them, the most promising by
+    estimate, are looked at. At most most_moves fragments are not at home in the end. Returns the mean
+    latency in seconds, passes made and placements looked at.
+    """
+    away = 0
+    for j in range(len(sites)):
+        away += sites[j] != home[j]
+    site_count = len(t.capacity_cores)
+    query_s, wait_s, used = np.zeros(len(t.query_site)), np.zeros(site_count), np.zeros(site_count)
+    best, looked = objective(t, sites, query_s, wait_s, used), 1
+    estimates = np.empty(site_count)
+    for made in range(most_passes):
+        changed = False
+        totals = site_totals(t, f, sites)
+        for j in order:
+            here = sites[j]
+            _add_fragment(t, f, totals, j, here, -1.0)
+            held = here == home[j] and away >= most_moves
+            for s in range(site_count):
+                estimates[s] = math.inf
+                if allowed[j, s] and s != here and not held and _fits(t, f, totals, j, s):
+                    estimates[s] = _estimate(t, f, totals, sites, j, s)
+            chosen = here
+            for s in np.argsort(estimates)[:keep]:
+                if not estimates[s] < math.inf:
+                    break
+                sites[j] = s
+                cost = objective(t, sites, query_s, wait_s, used)
+                looked += 1
+                if cost < best * (1.0 - 1e-9):
+                    best, chosen, changed = cost, s, True
+            sites[j] = chosen
+            away += int(chosen != home[j]) - int(here != home[j])
+            _add_fragment(t, f, totals, j, chosen, 1.0)
+        if not changed:
+            return best, made + 1, looked
+    return best, most_passes, looked
+
+
+@njit(cache=True)
+def _task_costs(t, c, f, totals, k):  # type: ignore[no-untyped-def]
+    """Per site what task k costs there if messages enter with it, and if they come from a task before it."""
+    count, j = len(t.capacity_cores), c.fragment[k]
+    entering, staying = np.full(count, math.inf), np.full(count, math.inf)
+    flow, own = f.flow[j], c.tasks[k, rules.WEIGHT]
+    for s in range(count):
+        if not _fits(t, f, totals, j, s):
+            continue
+        was, now, used, _ = wait_with(totals[s], t.capacity_cores[s], flow, t.fixed_cores[j])
+        if not used < 1.0:
+            entering[s] = staying[s] = OVERLOADED_S * min(used, 1e6)
+            continue
+        work_s = c.tasks[k, rules.PATH] / (t.capacity_cores[s] - totals[s, FIXED] - t.fixed_cores[j])
+        staying[s] = own * work_s + totals[s, WEIGHT] * (now - was)
+        entering[s] = staying[s] + own * now
+    return entering, staying
+
+
+@njit(cache=True)
+def shortest_ways(t, c, f, sites):  # type: ignore[no-untyped-def]
+    """Place chain after chain on the way with the least latency, given those before; sites changes in place.
+
+    Where a whole chain finds no room that way, its tasks are placed one by one. Returns -1, or the chain for
+    which there is no room at all.
+    """
+    totals = site_totals(t, f, sites)
+    for n in range(len(c.task_start) - 1):
+        first, last = c.task_start[n], c.task_start[n + 1]
+        if _shortest_way(t, c, f, totals, sites, n, first, last) and _has_room(
+            t, c, f, totals, sites, first, last
+        ):
+            continue
+        for k in range(first, last):
+            if sites[c.fragment[k]] >= 0:
+                _add_fragment(t, f, totals, c.fragment[k], sites[c.fragment[k]], -1.0)
+                sites[c.fragment[k]] = -1
+        for k in range(first, last):
+            if not _shortest_way(t, c, f, totals, sites, n, k, k + 1):
+                return n
+    return -1
+
+
+@njit(cache=True)
+def _has_room(t, c, f, totals, sites, first, last) -> bool:  # type: ignore[no-untyped-def]
+    for k in range(first, last):
+        s = sites[c.fragment[k]]
+        if totals[s, FIXED] + totals[s, 1] > t.capacity_cores[s]:
+            return False
+        if totals[s, MEMORY] > f.memory_limit_mb[s] * (1.0 + SLACK):
+            return False
+    return True
+
+
+@njit(cache=True)
+def _shortest_way(t, c, f, totals, sites, n, first, last) -> bool:  # type: ignore[no-untyped-def]
+    """Some tasks of chain n, by Viterbi's algorithm over their sites; false where there is no room. A message
+    waits where it enters a site, not where it stays."""
+    site_count = len(t.capacity_cores)
+    came, cost = np.zeros((last - first, site_count), np.int64), np.empty(site_count)
+    start, is_fragment = c.start_site[n], c.start_fragment[n] >= 0
+    if is_fragment:
+        start = sites[c.start_fragment[n]]
+    if first > c.task_start[n]:
+        start, is_fragment = sites[c.fragment[first - 1]], True
+    for k in range(first, last):
+        entering, staying = _task_costs(t, c, f, totals, k)
+        _relax(t, c, k, k == first, start, is_fragment, entering, staying, cost, came[k - first])
+    end = sites[c.end_fragment[n]] if c.end_fragment[n] >= 0 else c.end_site[n]
+    for s in range(site_count):
+        if end >= 0:
+            cost[s] += c.end_weight[n] * t.latency_s[s, end]
+    at = np.argmin(cost)
+    if not cost[at] < math.inf:
+        return False
+    for k in range(last - 1, first - 1, -1):
+        sites[c.fragment[k]] = at
+        at = came[k - first, at]
+    for k in range(first, last):
+        _add_fragment(t, f, totals, c.fragment[k], sites[c.fragment[k]], 1.0)
+    return True
+
+
+@njit(cache=True)
+def _relax(t, c, k, is_first, start, is_fragment, entering, staying, cost, came):  # type: ignore[no-untyped-def]
+    """One task further: cost becomes that of the best way to every site."""
+    count, own = len(entering), c.tasks[k, rules.WEIGHT]
+    before = cost.copy()
+    for s in range(count):
+        if is_first:
+            here = start == s and is_fragment
+            way_s = t.latency_s[start, s] if start >= 0 else 0.0
+            cost[s] = staying[s] if here else own * way_s + entering[s]
+            continue
+        cost[s], came[s] = before[s] + staying[s], s
+        for p in range(count):
+            through = before[p] + own * t.latency_s[p, s] + entering[s]
+            if through < cost[s]:
+                cost[s], came[s] = through, p

@@ -1,0 +1,59 @@
+"""Whom a cell knows: consecutive sites of stated routes; else its nearest sites and a few at random, all
+connected.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from mooring.arrays import Floats
+from mooring.model.problem.network import Network
+
+NEAREST, AT_RANDOM = 5, 2
+
+
+def neighbours_of(network: Network, count: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
+    """Per site, its neighbours in order of their number; who knows someone is known there too."""
+    stated = network.latency_ms
+    latency_ms = np.zeros((count, count)) if stated is None else stated
+    pairs = _on_routes(network)
+    if not pairs:
+        nearest = np.argsort(latency_ms + np.diag(np.full(count, np.inf)), axis=1, kind="stable")
+        pairs |= {(s, int(other)) for s in range(count) for other in nearest[s, : min(NEAREST, count - 1)]}
+        for s in range(count):
+            pairs |= {(s, int(other)) for other in rng.integers(count, size=AT_RANDOM)}
+    known: list[set[int]] = [set() for _ in range(count)]
+    for one, other in pairs:
+        if one != other:
+            known[one].add(other)
+            known[other].add(one)
+    _connect(known, latency_ms)
+    return [tuple(sorted(own)) for own in known]
+
+
+def _on_routes(network: Network) -> set[tuple[int, int]]:
+    found: set[tuple[int, int]] = set()
+    for (source, target), between in network.routes.items():
+        found |= set(pairwise((source, *between, target)))
+    return found
+
+
+def _connect(known: list[set[int]], latency_ms: Floats) -> None:
+    """Join the parts by the nearest sites of two."""
+    while True:
+        reached = {0}
+        ahead = [0]
+        while ahead:
+            new = known[ahead.pop()] - reached
+            reached |= new
+            ahead += sorted(new)
+        others = sorted(set(range(len(known))) - reached)
+        if not others:
+            return
+        inside = sorted(reached)
+        between = latency_ms[np.ix_(inside, others)]
+        one, other = np.unravel_index(int(np.argmin(between)), between.shape)
+        known[inside[one]].add(others[other])
+        known[others[other]].add(inside[one])

@@ -1,0 +1,19 @@
+"""Never moves anything: what the others are measured against, and what `--adapt none` asks for."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from mooring.contracts.decider import DeciderWish, Proposal
+from mooring.contracts.picture import Picture
+
+
+class NoneDecider:
+    name: ClassVar[str] = "none"
+
+    def decide(self, picture: Picture) -> Proposal:
+        return Proposal(picture.predict(picture.sites), (), "nothing adapts (--adapt none)")
+
+
+def decider(wish: DeciderWish) -> NoneDecider:
+    return NoneDecider()

@@ -1,0 +1,1 @@
+"""Moves where the measured rates leave too little room."""

@@ -1,0 +1,1 @@
+"""Adaptive overlays: shared queries with latency limits."""

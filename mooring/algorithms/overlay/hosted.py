@@ -1,0 +1,39 @@
+"""Overlays of shared queries as agents host them: what they know of the problem, the runner tells them."""
+
+from __future__ import annotations
+
+from mooring.algorithms.overlay.leases.adaptation_messages import (
+    CapacityMeasured,
+    OperatorMeasured,
+    QueryMeasured,
+    ToAdaptation,
+    Unsatisfied,
+)
+from mooring.algorithms.overlay.leases.claims import overlay_claims
+from mooring.algorithms.overlay.leases.knowledge_messages import AskOperators, KnownOperators
+from mooring.algorithms.overlay.leases.lease_client import LeaseEnded
+from mooring.algorithms.overlay.leases.lease_messages import ToKeeper, ToSeeker
+from mooring.algorithms.overlay.leases.lease_site import LeaseMemory
+from mooring.algorithms.overlay.leases.overlay_agent import OverlayAgentParams, overlay_agents
+from mooring.algorithms.overlay.protocol.directory import DirectoryMessage
+from mooring.algorithms.overlay.protocol.messages import ExchangeMessage
+from mooring.contracts.hosted_protocol import HostedProtocol
+from mooring.coordination.move_messages import FromMover, StatedLatencies, ToMover
+
+OVERLAYS = "overlay"
+
+_AHEAD = DirectoryMessage | ExchangeMessage
+_LEASES = ToAdaptation | ToKeeper | ToSeeker
+_OF_THE_PROBLEM = AskOperators | KnownOperators | StatedLatencies
+
+
+def hosted_overlays(params: OverlayAgentParams | None = None) -> HostedProtocol:
+    return HostedProtocol(
+        name=OVERLAYS,
+        make=overlay_agents(params),
+        messages=_AHEAD | _LEASES | _OF_THE_PROBLEM | ToMover | FromMover,
+        claims=overlay_claims((params or OverlayAgentParams()).overlay.vivaldi.dimensions),
+        durable=LeaseMemory,
+        requests=OperatorMeasured | CapacityMeasured | QueryMeasured | StatedLatencies,
+        outputs=LeaseEnded | Unsatisfied,
+    )

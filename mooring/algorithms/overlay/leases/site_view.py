@@ -1,0 +1,166 @@
+"""What a site knows: the operators there are, where each of them runs, its own room, and how far others are.
+
+What operators are (what they read, need, and which queries wait for them) is stated in the problem, and every
+site has that. Where they run changes, and a site knows it from the mover's whereabouts and from leases: it
+may be behind. Latencies are its own measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from mooring.algorithms.overlay.leases.lease_messages import LeasePlan
+from mooring.algorithms.overlay.search.replicas import as_served, original_of
+from mooring.algorithms.overlay.search.shared_operator import (
+    NOWHERE,
+    SharedOperator,
+    queries_of,
+    subscribers_of,
+)
+from mooring.contracts.site_machine import Effect, Send
+from mooring.coordination.move_messages import FragmentMove, LookUp, StartedAt
+from mooring.model.placement.site_limits import SLACK
+
+
+def sink_number(query: int) -> int:
+    """A query's own end, as the last of its operators: it never moves."""
+    return -1 - query
+
+
+class Served:
+    """Operators as queries read them, replicas that run included."""
+
+    def __init__(self, operators: Sequence[SharedOperator]) -> None:
+        self.own = {each.operator: each for each in operators}
+        self.readers = subscribers_of(operators)
+        self.queries = queries_of(operators)
+
+    def upstream(self, query: int) -> list[int]:
+        return [operator for operator, shared in self.queries.items() if query in shared]
+
+    def before(self, operators: Iterable[int]) -> set[int]:
+        """Whatever is upstream of some operators."""
+        found: set[int] = set()
+        todo = list(operators)
+        while todo:
+            own = self.own.get(todo.pop())
+            new = set(own.publishers if own is not None else ()) - found
+            found |= new
+            todo += new
+        return found
+
+    def affected_by(self, moves: Iterable[FragmentMove]) -> tuple[int, ...]:
+        """Queries that share an operator which moves."""
+        return tuple(sorted({q for move in moves for q in self.queries.get(move.fragment, ())}))
+
+
+class OverlaySurroundings:
+    def __init__(
+        self,
+        site: int,
+        operators: Sequence[SharedOperator],
+        places: Iterable[StartedAt],
+        usable_cores: float,
+        memory_mb: float,
+        latency_ms: Mapping[int, float],
+    ) -> None:
+        self.site, self.usable_cores, self.memory_mb = site, usable_cores, memory_mb
+        self.latency_ms = {**latency_ms, site: 0.0}
+        """To other sites, as measured last."""
+        self.where = {place.fragment: place for place in places}
+        self._operators = {own.operator: own for own in operators}
+        self._served: Served | None = None
+        self.informed = False
+        """Whether it has been told of everything that runs, since it started: no room is promised before."""
+        self.version = 0
+        """Counts how often it has learnt that something is elsewhere."""
+
+    @property
+    def operators(self) -> list[SharedOperator]:
+        return list(self._operators.values())
+
+    @property
+    def served(self) -> Served:
+        if self._served is None:
+            running = [p.fragment for p in self.where.values() if p.site != NOWHERE]
+            self._served = Served(as_served(self.operators, running))
+        return self._served
+
+    def learn(self, places: Iterable[StartedAt]) -> bool:
+        """Whether anything was new."""
+        new = False
+        for place in places:
+            if place.newer_than(self.where.get(place.fragment)):
+                self.where[place.fragment] = place
+                new, self._served = True, None
+        self.version += new
+        return new
+
+    def ask_if_new(self, places: Iterable[StartedAt], mover: int) -> Sequence[Effect]:
+        """What others say of where things are is no more than a reason to ask the mover."""
+        is_new = any(place.newer_than(self.where.get(place.fragment)) for place in places)
+        return (Send(mover, LookUp()),) if is_new else ()
+
+    def is_known(self, number: int) -> bool:
+        """An operator, or a replica of one."""
+        return original_of(number)[0] in self._operators
+
+    def knows(self, plan: LeasePlan) -> bool:
+        named = [*(move.fragment for move in plan.moves), *plan.relies_on]
+        return all(self.is_known(number) for number in named if number >= 0)
+
+    def take(self, own: SharedOperator) -> None:
+        """An operator that is known, as it is now."""
+        if own.operator in self._operators:
+            self._operators[own.operator] = own
+            self._served = None
+
+    def measured(self, operator: int, cores: float) -> None:
+        """What an operator needs at the present rates."""
+        own = self._operators.get(operator)
+        if own is not None and cores >= 0.0:
+            self._operators[operator] = msgspec.structs.replace(own, cores=cores)
+            self._served = None
+
+    def needs(self, number: int) -> SharedOperator:
+        """A replica needs what its original needs."""
+        return self._operators[original_of(number)[0]]
+
+    def cores_of(self, number: int) -> float:
+        return self.needs(number).cores
+
+    def site_of(self, operator: int) -> int:
+        """Of a query's end too; `NOWHERE` if it does not run."""
+        if operator < 0:
+            return self.end_site(-1 - operator)
+        return self.where[operator].site if operator in self.where else NOWHERE
+
+    def end_site(self, query: int) -> int:
+        ends = (end for own in self._operators.values() for end in own.ends if end.query == query)
+        return next((end.site for end in ends), NOWHERE)
+
+    def running_here(self) -> list[int]:
+        return [p.fragment for p in self.where.values() if p.site == self.site]
+
+    def room_left(self, reserved: Mapping[int, float] | None = None) -> tuple[float, float]:
+        """Cores and memory; what is reserved for an operator that has come meanwhile counts once."""
+        needed = dict(reserved or {})
+        needed |= {number: self.needs(number).cores for number in self.running_here()}
+        memory_mb = sum(self.needs(number).memory_mb for number in needed)
+        return self.usable_cores - sum(needed.values()), self.memory_mb - memory_mb
+
+    def has_room(self, number: int, cores: float, reserved: Mapping[int, float]) -> bool:
+        cores_left, memory_left_mb = self.room_left(reserved)
+        enough = cores <= cores_left + SLACK * max(self.usable_cores, 1.0)
+        return enough and self.needs(number).memory_mb <= memory_left_mb + SLACK
+
+    def after(self, plan: LeasePlan) -> tuple[Served, dict[int, int]]:
+        """How queries read operators once a plan is carried out, and where these are then."""
+        sites = {number: place.site for number, place in self.where.items()}
+        sites |= {move.fragment: move.to_site for move in plan.moves}
+        if plan.kind == "migrate":
+            return self.served, sites
+        running = [number for number, site in sites.items() if site != NOWHERE]
+        return Served(as_served(self.operators, running)), sites

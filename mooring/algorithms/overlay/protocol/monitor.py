@@ -1,0 +1,116 @@
+"""The network monitor: latencies measured to a few sites, inferred through coordinates elsewhere.
+
+A site measures the sites it has to do with, and a few neighbours in turn to know its coordinate. Of pairs
+that somebody measured and told, it takes the measurement; of all others the distance of their coordinates,
+with the error that these have shown so far. A site that it knows nothing of is taken to be far away. Where a
+latency is stated, that counts in place of what is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+import numpy as np
+
+from mooring.arrays import Floats, Ints
+from mooring.model.network.coordinate import Coordinate
+from mooring.model.network.latency_filter import FilterParams, LatencyFilter
+from mooring.model.network.vivaldi import VivaldiClient, VivaldiParams
+
+UNKNOWN_MS = 1e6
+"""Of a site of which not even a coordinate is known."""
+MOST_PAIRS = 20_000
+"""Measured pairs remembered; the oldest are forgotten."""
+
+
+class LatencyEstimate(msgspec.Struct, frozen=True):
+    latency_ms: float
+    error_ms: float
+    """How far off it may well be; zero for what was measured."""
+    measured: bool
+
+
+class NetworkMonitor:
+    """What one site knows of the latencies between all. Fulfils `Latencies`."""
+
+    def __init__(
+        self, site: int, rng: np.random.Generator, params: VivaldiParams, start: Coordinate | None = None
+    ) -> None:
+        self._site = site
+        self._vivaldi = VivaldiClient(rng, params)
+        if start is not None:
+            self._vivaldi.coordinate = start
+        self._places: dict[int, Coordinate] = {}
+        self._pairs: dict[tuple[int, int], LatencyFilter] = {}
+        self._filter: FilterParams = params.filter
+        self._stated_ms: dict[int, float] = {}
+        """From this site to others."""
+
+    @property
+    def coordinate(self) -> Coordinate:
+        return self._vivaldi.coordinate
+
+    def known_places(self) -> Collection[Coordinate]:
+        """Of other sites."""
+        return self._places.values()
+
+    def place_of(self, site: int) -> Coordinate | None:
+        return self.coordinate if site == self._site else self._places.get(site)
+
+    def state(self, latency_ms: Sequence[float]) -> None:
+        """From this site to each, one way; below zero: not stated. It counts from the next measurement on."""
+        self._stated_ms = {site: ms for site, ms in enumerate(latency_ms) if ms >= 0.0}
+        for site in self._stated_ms:
+            self._pairs.pop((min(self._site, site), max(self._site, site)), None)
+
+    def measured(self, peer: int, sample_ms: float, theirs: Coordinate) -> None:
+        """A measurement of this site's own."""
+        if peer != self._site:
+            sample_ms = self._stated_ms.get(peer, sample_ms)
+            self._vivaldi.observe(peer, sample_ms, theirs)
+            self.learn_place(peer, theirs)
+            # Zero is no use to a coordinate, but it is a latency.
+            if sample_ms == 0.0 or self._vivaldi.params.refused(sample_ms) is None:
+                self.learn_pair(self._site, peer, sample_ms)
+
+    def learn_place(self, site: int, coordinate: Coordinate) -> None:
+        if site == self._site or self._places.get(site) == coordinate:
+            return
+        params = self._vivaldi.params
+        if coordinate.unusable(params.dimensions, params.largest_latency_ms) is None:
+            self._places[site] = coordinate
+
+    def learn_pair(self, one: int, other: int, latency_ms: float) -> None:
+        """What somebody measured between two sites."""
+        key = min(one, other), max(one, other)
+        if key not in self._pairs and len(self._pairs) >= MOST_PAIRS:
+            del self._pairs[next(iter(self._pairs))]
+        self._pairs.setdefault(key, LatencyFilter(self._filter)).add(latency_ms)
+
+    def estimate(self, one: int, other: int) -> LatencyEstimate:
+        if one == other:
+            return LatencyEstimate(0.0, 0.0, True)
+        known = self._pairs.get((min(one, other), max(one, other)))
+        if known is not None:
+            return LatencyEstimate(known.value, 0.0, True)
+        start, end = self.place_of(one), self.place_of(other)
+        if start is None or end is None:
+            return LatencyEstimate(UNKNOWN_MS, UNKNOWN_MS, False)
+        apart_ms = start.latency_ms(end)
+        return LatencyEstimate(apart_ms, apart_ms * max(start.error, end.error), False)
+
+    def between_ms(self, starts: Ints, ends: Ints) -> Floats:
+        to = ends.tolist()
+        found = [[self._known_ms(one, other) for other in to] for one in starts.tolist()]
+        return np.array(found, dtype=np.float64).reshape(len(starts), len(ends))
+
+    def _known_ms(self, one: int, other: int) -> float:
+        """What `estimate` says, without saying how sure it is: plans ask for thousands."""
+        if one == other:
+            return 0.0
+        known = self._pairs.get((one, other) if one < other else (other, one))
+        if known is not None:
+            return known.value
+        start, end = self.place_of(one), self.place_of(other)
+        return UNKNOWN_MS if start is None or end is None else start.latency_ms(end)

@@ -1,0 +1,91 @@
+"""What SBON's optimisers are told: the fragments there are, what flows at each, and what a site can use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from mooring.algorithms.relaxation.machines.fragment_specs import fragment_specs
+from mooring.algorithms.relaxation.machines.messages import (
+    AskFragments,
+    KnownFragments,
+    MeasuredCapacity,
+    MeasuredFlows,
+)
+from mooring.contracts.decider import Decider, Observation, Prediction
+from mooring.contracts.picture import Picture
+from mooring.contracts.site_machine import Data
+from mooring.coordination.briefing import Briefing, Told, saves_nothing, stated_latencies
+from mooring.coordination.move_messages import NOWHERE, Proposed, StartedAt, StatedLatencies
+from mooring.model.problem.problem import Problem
+
+TOLD_AT_ONCE = 1000
+"""Fragments in one message: agents refuse messages that are too large."""
+SENT_AGAIN = 0.01
+"""Share by which a flow has to differ from what a site was last told, to be told again."""
+
+
+class OptimiserBriefing:
+    trigger_s = 0.0
+    draws = False
+
+    def __init__(self, problem: Problem, states_latency: bool = False) -> None:
+        """`states_latency`: the sites go by the problem's latencies, not by what they measure."""
+        self._problem, self._states_latency = problem, states_latency
+        self._told: dict[int, tuple[StartedAt, tuple[float, ...]]] = {}
+        """Per fragment: which of its starts was told of what flows."""
+        self._stated: dict[tuple[int, type], Data] = {}
+        """Per site and kind: what it was last told of itself."""
+
+    def answers(self, site: int, question: Data) -> Sequence[Data] | None:
+        """A machine that has just begun knows nothing of its site or of what was measured either."""
+        return self.basics(site) if isinstance(question, AskFragments) else None
+
+    def basics(self, site: int) -> Sequence[Data]:
+        self._told = {f: told for f, told in self._told.items() if told[0].site != site}
+        capacity, specs = self._problem.sites[site].capacity, fragment_specs(self._problem)
+        of_itself = [
+            self._stated.setdefault((site, type(stated)), stated)
+            for stated in (MeasuredCapacity(capacity), *self._latencies(self._problem, site))
+        ]
+        firsts = range(0, len(specs), TOLD_AT_ONCE)
+        return [
+            *of_itself,
+            *(KnownFragments(tuple(specs[first : first + TOLD_AT_ONCE])) for first in firsts),
+        ]
+
+    def requests(
+        self, observation: Observation, picture: Picture, where: Mapping[int, StartedAt]
+    ) -> Iterable[Told]:
+        """What flows and what is used, to the site where a fragment is; capacities, to each site. One that
+        is lost, or kept empty, has no room; its machine may well be there.
+        """
+        capacity = np.where(picture.lost, 0.0, picture.model.capacity_cores)
+        for site in range(len(self._problem.sites)):
+            for stated in (MeasuredCapacity(float(capacity[site])), *self._latencies(picture.problem, site)):
+                if self._stated.get((site, type(stated))) != stated:
+                    self._stated[site, type(stated)] = stated
+                    yield site, stated
+        for spec in fragment_specs(picture.problem, picture.model):
+            place = where.get(spec.fragment)
+            if place is None or place.site == NOWHERE or not spec.movable:
+                continue
+            rates = tuple(link.rate for link in spec.links)
+            known, told = self._told.get(spec.fragment, (None, ()))
+            if known != place or any(abs(a - b) > SENT_AGAIN * b for a, b in zip(told, rates, strict=True)):
+                self._told[spec.fragment] = place, rates
+                yield place.site, MeasuredFlows(spec.fragment, rates, spec.cores)
+
+    def _latencies(self, problem: Problem, site: int) -> Sequence[StatedLatencies]:
+        return stated_latencies(problem, site, len(self._problem.sites)) if self._states_latency else ()
+
+    def remark(self) -> str:
+        return ""
+
+    def objection(self, proposed: Proposed, before: Prediction, after: Prediction) -> str | None:
+        return saves_nothing(before, after)
+
+
+def optimiser_briefing(problem: Problem, stand_in: Decider | None, states_latency: bool) -> Briefing:
+    return OptimiserBriefing(problem, states_latency)

@@ -1,0 +1,1 @@
+"""SBON's optimisers, as state machines of sites."""

@@ -1,0 +1,37 @@
+"""What a member may say of SBON's optimisers (`coordination/claims.py`)."""
+
+from __future__ import annotations
+
+from mooring.algorithms.relaxation.machines.messages import (
+    HoldRoom,
+    KnownFragments,
+    MeasuredCapacity,
+    Ping,
+    Probe,
+    Probed,
+    RoomHeld,
+)
+from mooring.contracts.site_machine import Data
+from mooring.coordination.claims import are_sites, of_id, plain_claims
+
+
+def optimiser_claims(sender: int, receiver: int, sites: int, message: Data) -> str | None:
+    if why := plain_claims(sender, receiver, sites, message):
+        return why
+    match message:
+        case KnownFragments() | MeasuredCapacity() if sender != sites:
+            return f"{type(message).__name__} is for the mover to say"
+        case Probe(ends=ends):
+            if not are_sites(ends, sites):
+                return "it asks how far no site is"
+        case HoldRoom(id=id, fragment=fragment, cores=cores):
+            if id[0] != sender:
+                return f"it is for site {id[0]} to have room held for {id}"
+            if fragment < 0 or cores < 0.0:
+                return "room for no fragment"
+            return of_id(id, sites)
+        case RoomHeld(id=id):
+            return of_id(id, sites)
+        case Ping() | Probed():
+            pass
+    return None

@@ -1,0 +1,1 @@
+"""A new plan once the world has changed."""

@@ -1,0 +1,1 @@
+"""What the rest is written against: policies, deciders, engines, clocks, machines at sites."""

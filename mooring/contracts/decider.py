@@ -1,0 +1,205 @@
+"""Deciding: what is known of a run in, a proposal with its predicted effect and its reason out.
+
+A decider never sees the truth, only what was measured, and what was not measured is missing rather than zero.
+It changes nothing: guards judge its proposal, and whether it is carried out is for others to say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from mooring.contracts.engine import Measurement
+from mooring.model.deployment.moves import Move
+from mooring.model.placement.placement import FragmentSites
+
+if TYPE_CHECKING:
+    from mooring.contracts.picture import Picture
+    from mooring.contracts.policy import Policy
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What was seen of a run at one moment."""
+
+    at_s: float
+    """Seconds since 1970."""
+    sites: FragmentSites
+    """Where the fragments are that run."""
+    measured: Measurement
+    troubles: Mapping[str, str] = field(default_factory=dict)
+    """What is not as it should be, by the fragment, site or channel concerned."""
+    placement: FragmentSites = field(default_factory=lambda: FragmentSites({}))
+    """Where every fragment is or belongs, those that do not run included; as `sites` where not given."""
+    lost_sites: frozenset[str] = frozenset()
+    """Where nothing can be put: lost, or kept empty on purpose."""
+    resting: frozenset[str] = frozenset()
+    """Fragments that were stopped because no query needs them now."""
+
+    @property
+    def stream_rates(self) -> Mapping[str, float]:
+        """Tuples per second, of the streams that were measured."""
+        return self.measured.stream_rates
+
+    @property
+    def belongs(self) -> FragmentSites:
+        return FragmentSites({**self.placement, **self.sites})
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the load model says of a placement at the measured rates."""
+
+    headroom: float
+    """The factor by which all rates could grow; infinite if nothing grows."""
+    bottleneck: str | None
+    """The site that limits it."""
+    site_loads_cores: Mapping[str, float] = field(default_factory=dict)
+    tuples_under_way: float | None = None
+    """In queues and on links, at the measured rates and at higher ones; None: not worked out."""
+    latency_ms: Mapping[str, float] = field(default_factory=dict)
+    """Per query, over network and channels; empty where the problem states no latencies."""
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "headroom": finite(self.headroom),
+            "bottleneck": self.bottleneck,
+            "site_loads_cores": dict(self.site_loads_cores),
+            "latency_ms": dict(self.latency_ms),
+        }
+
+
+@dataclass(frozen=True)
+class ProposedMove:
+    move: Move
+    after: Prediction
+    """With this move and those before it."""
+
+    @property
+    def headroom(self) -> float:
+        return self.after.headroom
+
+
+@dataclass(frozen=True)
+class Proposal:
+    now: Prediction
+    moves: tuple[ProposedMove, ...]
+    """In the order in which they are to be made; none: leave everything where it is."""
+    reason: str
+    statistics: str = "as the problem states them"
+    """Where the costs and selectivities come from that it was made with."""
+    plans: tuple[int, ...] = ()
+    """How many moves each of its plans has, in their order: a plan is made as a whole or not at all. Empty:
+    every move is a plan of its own."""
+    violation: bool = False
+    """It mends what is broken, a query's limit or a site that is too full, and does not just improve."""
+    sure: bool = False
+    """Its decider has told what has changed from what only varies."""
+    drawn: bool = False
+    """It was found by chance: the next look may find something else, as good or not."""
+
+    @property
+    def needed(self) -> bool:
+        """It answers something that is broken or has changed, and is not just better than what is."""
+        return self.violation or self.sure
+
+    @property
+    def predicted(self) -> Prediction:
+        """With all moves made."""
+        return self.moves[-1].after if self.moves else self.now
+
+    @property
+    def plan_ends(self) -> list[int]:
+        """How many moves are made with the first plan, with the first two, and so on."""
+        return list(accumulate(self.plans or [1] * len(self.moves)))
+
+    def first(self, count: int) -> Proposal:
+        """The same with the first moves only, which are whole plans: each knows what it leads to."""
+        plans = tuple(size for size, end in zip(self.plans, self.plan_ends, strict=False) if end <= count)
+        return replace(self, moves=self.moves[:count], plans=plans)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "headroom": finite(self.now.headroom),
+            "bottleneck": self.now.bottleneck,
+            "reason": self.reason,
+            "statistics": self.statistics,
+            "predicted": self.predicted.as_json(),
+            "moves": [
+                {
+                    "fragment": each.move.fragment,
+                    "from": each.move.from_site,
+                    "to": each.move.to_site,
+                    "headroom": finite(each.after.headroom),
+                }
+                for each in self.moves
+            ],
+        }
+
+
+def finite(value: float) -> float | None:
+    """JSON has no infinity; headroom without end is none that limits."""
+    return value if math.isfinite(value) else None
+
+
+class MakePolicy(Protocol):
+    def __call__(self, **defaults: object) -> Policy: ...
+
+
+@dataclass(frozen=True)
+class DeciderWish:
+    """What a decider is made of."""
+
+    policy: MakePolicy
+    """Makes the policy that it decides with; settings of the command line go before the defaults given."""
+    seed: int = 0
+    trigger_s: float = 0.0
+    """Between the micro-batches that fragments run in; 0: they run tuple by tuple."""
+
+
+@runtime_checkable
+class AnsweringDecider(Protocol):
+    """A decider that proposes for others, who wait to hear what became of it."""
+
+    def observe(self, observation: Observation, *, busy: bool) -> None:
+        """Before anything is decided. `busy`: a list is being carried out."""
+        ...
+
+    def accepted(self, allowed: Proposal) -> Proposal | None:
+        """So much of what it proposed last may be done; returns what of it is to be ordered."""
+        ...
+
+    def refused(self, why: str) -> None:
+        """Nothing of what it proposed last is done."""
+        ...
+
+    def not_begun(self, why: str) -> None:
+        """What it returned last could not be ordered."""
+        ...
+
+
+@runtime_checkable
+class Sends(Protocol):
+    """A decider that stands in for parts at several sites, which would talk to one another."""
+
+    @property
+    def sent_messages(self) -> Mapping[str, int]:
+        """Between sites, so far, by kind."""
+        ...
+
+    @property
+    def sent_bytes(self) -> float:
+        """All of them."""
+        ...
+
+
+class Decider(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def decide(self, picture: Picture) -> Proposal:
+        """What to move, if anything."""
+        ...

@@ -1,0 +1,218 @@
+"""What a placement is carried out on.
+
+An engine runs fragments at sites and carries tuples between them over channels. There are two: the
+simulator, in virtual time, and Spark. Both are driven by the same calls, so that a controller (or a test)
+cannot tell them apart except by their clocks. Names are those of the problem: fragments, streams, queries,
+sites.
+
+A channel is a durable log with a committed position per reader. Hence the one promise that moves rest on:
+what a fragment has not committed when it stops is still in its channel, and is read again where it starts
+next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from mooring.arrays import Floats
+from mooring.errors import EngineError
+from mooring.model.deployment.channels import Channel
+from mooring.model.deployment.move_stages import Reached
+from mooring.model.placement.placement import FragmentSites
+
+LOOK_S = 5.0
+"""Seconds between two looks at what runs, where nothing else is said. Looking costs sites some CPU."""
+
+
+@dataclass(frozen=True)
+class SiteReport:
+    """A site over the time since the last measurement."""
+
+    utilisation: float | None  # share of its capacity in use; None: not measured
+    backlog: float | None = None  # tuples waiting, where the engine can tell
+    capacity_cores: float | None = None  # what it can use now; None: not observed
+    estimated: bool = False  # its processes cannot be seen: the load is a guess
+    saturated: bool = False  # it got done all that it could, whatever its average says
+
+
+@dataclass(frozen=True)
+class FragmentReport:
+    """A fragment over the time since the last measurement."""
+
+    site: str
+    running: bool
+    input_rate: float  # tuples per second
+    output_rate: float
+    cores: float  # CPU seconds per second, its load at rate zero included
+    waiting: float | None = None  # tuples in its channels that it has not read
+    cores_estimated: bool = False  # the engine cannot see what a single fragment uses
+    epoch: int | None = None  # of the fence, taken when it was last started; None: not known
+
+
+@dataclass(frozen=True)
+class QueryReport:
+    """What one query received since the last measurement."""
+
+    rate: float  # tuples per second
+    mean_latency_ms: float | None  # None: nothing arrived
+    max_latency_ms: float | None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What an engine saw during `seconds` up to `at_s`, both by its own clock."""
+
+    at_s: float
+    seconds: float
+    stream_rates: Mapping[str, float] = field(default_factory=dict)
+    sites: Mapping[str, SiteReport] = field(default_factory=dict)
+    fragments: Mapping[str, FragmentReport] = field(default_factory=dict)
+    queries: Mapping[str, QueryReport] = field(default_factory=dict)
+    latency_ms: Floats | None = None
+    """One-way between sites in the problem's order, as they measure it to each other; None: nobody does."""
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    """What could not be measured this time, such as "measuring join", and why. Its figures are missing above,
+    and nothing else is.
+    """
+
+
+@dataclass(frozen=True)
+class MoveReport:
+    """A move that was carried out: how long the fragment stood still, and what it took along."""
+
+    fragment: str
+    from_site: str
+    to_site: str
+    pause_s: float
+    state_bytes: float | None = None  # None: not known
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A site that is lost, or a fragment that failed there."""
+
+    site: str
+    fragment: str | None
+    """None: the site itself."""
+    failure: EngineError
+    unknown: bool = False
+    """How the fragment is could not be found out, so that nothing is done about it."""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """What a fragment has done since the engine began."""
+
+    rows_read: int
+    rows_written: int
+    batches: int
+
+
+class Engine(Protocol):
+    """Start and stop fragments, connect and disconnect channels, move fragments, measure.
+
+    Every call either holds when it returns or raises `EngineError`; none waits for tuples to drain. Order
+    of setting up: connect a fragment's channels, then start it; of taking down: stop, then disconnect.
+    """
+
+    def start(self, fragment: str, site: str) -> None:
+        """Run a fragment at a site, from where its channels' committed positions are."""
+        ...
+
+    def start_all(self, sites: FragmentSites) -> None:
+        """Run fragments, each at its site; different sites side by side where the engine can."""
+        ...
+
+    def stop(self, fragment: str, patience_s: float = ...) -> None:
+        """End a fragment; its state and what it has not read stay where they are. `patience_s`: how long to
+        wait for a good moment, where moments differ.
+        """
+        ...
+
+    def connect(self, channel: Channel) -> None:
+        """From now on the producer writes for this reader."""
+        ...
+
+    def disconnect(self, channel: Channel) -> None:
+        """The reader is gone for good; nothing more is kept for it."""
+        ...
+
+    def move(self, fragment: str, to_site: str, reached: Reached = ...) -> MoveReport:
+        """Stop a running fragment and start it elsewhere with its state; never do two of it commit."""
+        ...
+
+    def homes(self) -> FragmentSites:
+        """Where the fragments are that run."""
+        ...
+
+    def measure(self) -> Measurement:
+        """What happened since the last call (or since the engine began)."""
+        ...
+
+
+class FallibleEngine(Engine, Protocol):
+    """An engine whose sites and fragments can fail: what keeping a run alive needs beside."""
+
+    def dead_sites(self) -> list[Trouble]:
+        """Sites that are known to have ended: asks none of them, so it may be called often."""
+        ...
+
+    def inspect(self) -> list[Trouble]:
+        """Lost sites and failed fragments, each fragment asked; of a lost site only the site."""
+        ...
+
+    def forget(self, fragment: str) -> None:
+        """Let go of a fragment that failed, or whose site is lost; it can then be started anew. One that a
+        move has in hand is left to the move.
+        """
+        ...
+
+    def clear_leftovers(self, site: str) -> int:
+        """Stop what was left behind at a site that answers again; returns how much of it still ran."""
+        ...
+
+    def in_move(self, fragment: str) -> bool:
+        """Whether a move has the fragment in hand: nothing else may start or stop it."""
+        ...
+
+    def is_idle(self, fragment: str) -> bool:
+        """Whether it neither runs nor is in a move, both seen at one instant: moves go on meanwhile."""
+        ...
+
+    def settled(self) -> None:
+        """All that was due has been started: from now on sites get no more than their capacity."""
+        ...
+
+    def batches(self) -> Mapping[str, int]:
+        """Fragment -> how often it has committed something so far; only those that run."""
+        ...
+
+    def lost_channels(self) -> Mapping[str, str]:
+        """Writing fragment -> what is missing of its channel."""
+        ...
+
+    def users_of(self, channel: str) -> list[str]:
+        """The fragment that writes a channel and those that read it."""
+        ...
+
+    def trim(self) -> int:
+        """Remove what all readers of a channel have committed past; returns the bytes freed."""
+        ...
+
+
+class UpdatingEngine(FallibleEngine, Protocol):
+    """An engine that can also run fragments to the end of what there is, where they end by themselves."""
+
+    def reached_end(self) -> list[str]:
+        """Fragments that have read to the end since the last call; they are let go of."""
+        ...
+
+    def unread(self, fragment: str) -> str:
+        """What a fragment that has read to the end has left of its inputs nevertheless; empty if nothing."""
+        ...
+
+    def amounts(self) -> Mapping[str, Amount]:
+        """Of every fragment that ran at any time, as of the last look."""
+        ...

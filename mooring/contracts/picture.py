@@ -1,0 +1,248 @@
+"""A picture of a run: what is known of it now, in the terms of the load model.
+
+Rates, capacities and statistics are those that were observed. A fragment that does not run loads nothing and
+is not moved; a lost site has no room for anything.
+
+Placements are compared by one figure, the tuples under way: those on links (rate times latency) and those in
+queues (Little's law makes each a tuple-second per second). A site that cannot keep up collects more and more
+of them, and counts with what it has on average over the time that a decision is made for. The figure is the
+mean of that at the measured rates and at rates higher by the room that there should be, so that it tells a
+site close to its edge from one that is not. Where fragments run in micro-batches and a decider reckons with
+them, those in batches are counted instead of those in queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, diags_array
+
+from mooring.arrays import Bools, Floats, Ints
+from mooring.contracts.decider import Prediction
+from mooring.model.evaluation.network_metrics import query_latencies_ms
+from mooring.model.load.build import build_load_model
+from mooring.model.load.feasible.headroom import growth_of_all
+from mooring.model.load.micro_batches import micro_batches
+from mooring.model.load.model import LoadModel
+from mooring.model.placement.placement import Placement
+from mooring.model.problem.problem import Problem
+
+NOTHING_CORES = 1e-9
+ROOM = 1.25
+"""There should be room for all rates to grow by this factor."""
+HORIZON_S = 600.0
+"""How long a decision is taken to hold: rates are not expected to stay as they are for longer."""
+MOST_LATENCIES = 2000
+"""Fragments up to which the latencies of queries are predicted too; it takes a walk through the graph."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Flows:
+    """At some rates, wherever fragments are."""
+
+    arc_rates: Floats
+    """Tuples per second on every arc of the load model."""
+    cores: Floats
+    """Per fragment, crossings left out."""
+    inputs: Floats
+    """Tuples per second that enter each fragment."""
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    problem: Problem
+    """At the observed rates, with the observed capacities."""
+    model: LoadModel
+    """Of that problem, with what does not run taken out."""
+    sites: Ints
+    """Per fragment: where it is, or belongs."""
+    low_rates: Floats
+    """Per stream: the least that its mean rate is likely to be, by all that was seen of how it varies."""
+    running: Bools
+    """Per fragment."""
+    lost: Bools
+    """Per site."""
+    held: Bools | None = None
+    """Per fragment: not to be moved now, whatever it may be otherwise; None: none."""
+    rate_errors: Floats | None = None
+    """Per stream: how far the rate may be off, as the median of few looks; None: it is exact."""
+    trigger_s: float = 0.0
+    """Between the micro-batches that are reckoned with; 0: queues are."""
+    statistics: str = "as the problem states them"
+    """Where costs and selectivities come from, in words."""
+
+    @property
+    def rates(self) -> Floats:
+        """Of the streams, tuples per second."""
+        return self.model.present[: self.model.stream_count]
+
+    @cached_property
+    def movable(self) -> Bools:
+        """Fragments that run and may be moved."""
+        problem = self.problem
+        free = np.array([all(problem.operators[j].movable for j in members) for members in problem.fragments])
+        still = np.zeros_like(free) if self.held is None else self.held
+        return np.asarray(free & self.running & (self.model.pinned_site < 0) & ~still)
+
+    @cached_property
+    def loads_cores(self) -> Floats:
+        """Per fragment, what grows with the rates."""
+        return np.asarray(self.model.coefficients @ self.model.present).ravel()
+
+    @cached_property
+    def input_rates(self) -> Floats:
+        """Per fragment, tuples per second that enter it."""
+        return np.asarray(self._inputs @ self.model.present).ravel()
+
+    @cached_property
+    def placement(self) -> Placement:
+        return Placement(self.problem, self.sites)
+
+    @property
+    def at_low_rates(self) -> Picture:
+        """The same, were the rates as low as they may be."""
+        present = self.model.variable_values(self.low_rates)
+        return replace(self, model=replace(self.model, present=present))
+
+    def low_headroom(self, sites: Ints) -> float:
+        """Of a placement, were the rates as low as they may be."""
+        return growth_of_all(self.model, sites, self.low_rates).factor
+
+    def predict(self, sites: Ints, *, in_full: bool = False) -> Prediction:
+        """What a placement means at the observed rates; `in_full` with latencies, which take time."""
+        growth = growth_of_all(self.model, sites, self.rates)
+        loads = self.model.site_loads(sites, self.rates)
+        return Prediction(
+            growth.factor,
+            None if growth.site is None else self.problem.sites[growth.site].name,
+            {site.name: float(load) for site, load in zip(self.problem.sites, loads, strict=True)},
+            self.tuples_under_way(sites) if in_full else None,
+            self._latency_ms(sites) if in_full else {},
+        )
+
+    def tuples_under_way(self, sites: Ints) -> float:
+        """In queues and on links: the mean of that at the measured rates, and at those higher by `ROOM`."""
+        ends = self.model.arcs.ends(sites)
+        latency_ms = self.problem.network.latency_ms
+        far_s = None if latency_ms is None else latency_ms[ends] / 1e3
+        total = 0.0
+        for flows in self._flows:
+            # Not `@`: on a busy machine, threads of a dot product wait for each other longer than it takes.
+            total += 0.0 if far_s is None else float((flows.arc_rates * far_s).sum())
+            total += self._in_queues(sites, ends, flows)
+        return total / len(self._flows)
+
+    @cached_property
+    def _flows(self) -> tuple[_Flows, ...]:
+        """What does not depend on where fragments are, at both rates: placements are compared by dozens."""
+        values = [self.model.variable_values(factor * self.rates) for factor in (1.0, ROOM)]
+        return tuple(
+            _Flows(
+                np.asarray(self.model.arcs.rates @ at),
+                np.asarray(self.model.coefficients @ at),
+                np.asarray(self._inputs @ at),
+            )
+            for at in values
+        )
+
+    def _in_queues(self, sites: Ints, ends: tuple[Ints, Ints], flows: _Flows) -> float:
+        model = self.model
+        room = np.maximum(model.site_capacity_left(sites), NOTHING_CORES)
+        used = (np.bincount(sites, flows.cores, model.site_count) + self._crossing_cores(ends, flows)) / room
+        arriving = np.bincount(sites, flows.inputs, model.site_count)
+        behind = arriving * np.clip(1.0 - 1.0 / np.maximum(used, 1e-12), 0.0, None) * HORIZON_S / 2.0
+        # Close to its edge a queue is bounded by what can gather within the time looked at.
+        below = np.minimum(used, 1.0 - 1e-12)
+        if self.trigger_s > 0.0:
+            busy = 1.0 - room * (1.0 - below) / np.maximum(model.capacity_cores, NOTHING_CORES)
+            waiting = arriving * self.trigger_s * busy
+        else:
+            waiting = np.minimum(below / (1.0 - below), arriving * HORIZON_S / 2.0)
+        return float(np.where(used < 1.0, waiting, np.maximum(behind, arriving)).sum())
+
+    def _crossing_cores(self, ends: tuple[Ints, Ints], flows: _Flows) -> Floats:
+        """Per site, what it does for tuples that come from or go to another one (ROD, section 6.3)."""
+        arcs, count = self.model.arcs, self.model.site_count
+        if arcs.comm_us == 0.0 or not len(arcs.source_site):
+            return np.zeros(count)
+        source, target = ends
+        crossing = source != target
+        rates = flows.arc_rates[crossing] * (arcs.comm_us / 1e6)
+        ends_there = np.concatenate([source[crossing], target[crossing]])
+        return np.asarray(np.bincount(ends_there, np.tile(rates, 2), count), dtype=np.float64)
+
+    @cached_property
+    def _inputs(self) -> csr_array:
+        """Fragments x variables: tuples per second that enter a fragment, per unit of the variable."""
+        return fragment_inputs(self.problem, self.model)
+
+    def _latency_ms(self, sites: Ints) -> dict[str, float]:
+        if self.problem.network.latency_ms is None or len(sites) > MOST_LATENCIES:
+            return {}
+        found: Sequence[float]
+        if self.trigger_s > 0.0:
+            batches = micro_batches(self.problem, self.model, sites, self.trigger_s)
+            found = (1e3 * batches.query_s).tolist()
+        else:
+            channel_ms = self.problem.network.channel_ms
+            found = query_latencies_ms(Placement(self.problem, sites), channel_ms=channel_ms)
+        named = zip(self.problem.queries, found, strict=True)
+        # A query behind a site that cannot keep up has no latency that it would settle at.
+        return {query.name: latency for query, latency in named if np.isfinite(latency)}
+
+
+def picture_of(problem: Problem, placement: Placement, rates: npt.ArrayLike | None = None) -> Picture:
+    """Of a problem as it states itself, everything running: what planning without a run goes by."""
+    known = np.asarray(problem.rates if rates is None else rates, dtype=np.float64)
+    model = build_load_model(problem)
+    return Picture(
+        problem.with_rates(known),
+        replace(model, present=model.variable_values(known)),
+        placement.site_of_fragment,
+        known,
+        np.ones(model.fragment_count, dtype=bool),
+        np.zeros(model.site_count, dtype=bool),
+    )
+
+
+def fragment_inputs(problem: Problem, model: LoadModel) -> csr_array:
+    """Fragments x variables: what enters each fragment, from others and from streams."""
+    arcs, shape = model.arcs, (model.fragment_count, len(model.variables))
+    inner = np.flatnonzero(arcs.target_fragment >= 0)
+    gather = csr_array(
+        (np.ones(len(inner)), (arcs.target_fragment[inner], inner)),
+        shape=(model.fragment_count, len(arcs.target_fragment)),
+    )
+    everywhere = {k for k, stream in enumerate(problem.streams) if stream.site is None}
+    entries = [
+        (f, node, problem.operators[j].share)
+        for f, members in enumerate(problem.fragments)
+        for j in members
+        for port in problem.graph.ports[j]
+        for node in port
+        if node in everywhere
+    ]
+    rows, columns, shares = zip(*entries, strict=True) if entries else ((), (), ())
+    direct = csr_array((np.array(shares, dtype=float), (rows, columns)), shape=shape)
+    return csr_array(gather @ arcs.rates + direct) if len(inner) else direct
+
+
+def without_fragments(model: LoadModel, running: Bools) -> LoadModel:
+    """The same model with fragments that do not run loading nothing."""
+    if running.all():
+        return model
+    keep = diags_array(running.astype(float))
+    arcs = model.arcs
+    flows = np.ones(len(arcs.source_fragment))
+    for ends in (arcs.source_fragment, arcs.target_fragment):
+        flows *= np.where(ends >= 0, running[ends], True)
+    return replace(
+        model,
+        coefficients=csr_array(keep @ model.coefficients),
+        fixed_cores=np.where(running, model.fixed_cores, 0.0),
+        arcs=replace(arcs, rates=csr_array(diags_array(flows) @ arcs.rates)) if len(flows) else arcs,
+    )

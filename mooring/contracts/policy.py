@@ -1,0 +1,97 @@
+"""What a policy is: a frozen dataclass of parameters that turns a problem into a placement, and how it is
+asked for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from mooring.contracts.deadline import NO_DEADLINE, Deadline
+from mooring.errors import InfeasibleError, UnsupportedError
+from mooring.model.evaluation.explanation import Subject
+from mooring.model.load.build import build_load_model
+from mooring.model.load.limits import require_some_capacity
+from mooring.model.load.model import LoadModel
+from mooring.model.placement.checker import violations
+from mooring.model.placement.limited_moves import hold_immovable, limit_moves
+from mooring.model.placement.placement import Placement
+from mooring.model.problem.problem import Problem
+from mooring.progress import Report, silent
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a policy may use beside the problem. It never looks at a clock or draws its own randomness."""
+
+    load: LoadModel
+    rng: np.random.Generator
+    deadline: Deadline = NO_DEADLINE
+    """Anytime policies ask between steps whether it has expired; annealing cools by the share spent."""
+    steps: int | None = None
+    """The most improvement steps an anytime policy takes, for results that do not depend on speed."""
+    progress: Report = silent
+    current: Placement | None = None
+    """The placement that runs now, if any."""
+    max_moves: int | None = None
+    """The most fragments that may leave their present site."""
+
+    @classmethod
+    def of(cls, problem: Problem, seed: int = 0) -> Context:
+        return cls(load=build_load_model(problem), rng=np.random.default_rng(seed))
+
+
+@runtime_checkable
+class Policy(Protocol):
+    name: ClassVar[str]
+
+    @property
+    def about(self) -> Subject:
+        """What its placements are explained by."""
+        ...
+
+    def unsupported(self, problem: Problem) -> str | None:
+        """Why this policy cannot place this problem; None if it can."""
+        ...
+
+    def place(self, problem: Problem, context: Context) -> Placement: ...
+
+
+def place(
+    policy: Policy,
+    problem: Problem,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    deadline: Deadline = NO_DEADLINE,
+    progress: Report = silent,
+    current: Placement | None = None,
+    max_moves: int | None = None,
+) -> tuple[Placement, LoadModel]:
+    """What a policy makes of a problem, checked, and the load model of what is placed."""
+    reason = policy.unsupported(problem)
+    if reason is not None:
+        raise UnsupportedError(f"policy {policy.name} cannot place this problem: {reason}")
+    model = build_load_model(problem)
+    require_some_capacity(model)
+    if current is not None and not current.rejected:
+        model = hold_immovable(model, current)
+    context = Context(
+        load=model,
+        rng=np.random.default_rng(seed),
+        deadline=deadline,
+        steps=steps,
+        progress=progress,
+        current=current,
+        max_moves=max_moves,
+    )
+    placement = policy.place(problem, context)
+    if current is not None and max_moves is not None and not (current.rejected or placement.rejected):
+        placement = limit_moves(model, current, placement, max_moves)
+    if placement.rejected:
+        model = build_load_model(placement.problem)
+    wrong = violations(placement.problem, model, placement)
+    if wrong:
+        raise InfeasibleError(f"policy {policy.name} found no allowed placement: {wrong[0]}")
+    return placement, model

@@ -1,0 +1,297 @@
+"""What fragments really cost, re-estimated while they run.
+
+Statistics are measured before a run, or guessed, and data changes. Each look tells what a fragment used and
+what it should have used at the tuples it took in, by the statistics: y against x. A line through the looks,
+robust against those that are off (medians of slopes, Theil and Sen), splits it into a fixed part and a factor
+for the part per tuple. While its rate hardly varies the two cannot be told apart, and the fixed part stays.
+
+Where an engine cannot see what a single fragment uses, its site can: what the site uses beyond or below what
+its fragments should is shared among them in proportion, and stays with them when they move.
+
+A second factor corrects how many tuples reach a fragment, which selectivities before it decide. It is taken
+only while nothing is waiting anywhere: behind a site that cannot keep up too few arrive.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+
+from mooring.arrays import Floats
+from mooring.contracts.decider import Observation
+from mooring.contracts.engine import FragmentReport, SiteReport
+from mooring.contracts.picture import fragment_inputs
+from mooring.model.load.build import build_load_model
+from mooring.model.problem.operator import InputStatistics, Operator
+from mooring.model.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class CalibrationOptions:
+    looks: int = 24
+    """That a line is drawn through: two minutes of a run that looks every 5 s."""
+    fewest: int = 6
+    every: int = 6
+    """Looks from one fit to the next."""
+    notable: float = 0.15
+    """A factor that differs less than this share from the one in use is left as it is."""
+    most: float = 10.0
+    """No cost is corrected by more than this factor, up or down."""
+    spread: float = 1.5
+    """The highest over the lowest rate from which a fixed part can be told from one per tuple."""
+    warm: int = 9
+    """Looks after fragments were started or moved at which what their sites use tells little: much of it is
+    compiling."""
+    full: float = 0.9
+    """Utilisation from which a site may be held up: what it does not get done was not needed less."""
+
+
+@dataclass
+class _Looks:
+    """Of one fragment: what it should have used beyond its fixed part, and what it used."""
+
+    expected: deque[float]
+    used: deque[float]
+    arrived: deque[float]
+    """Tuples that came over those that should have come."""
+
+
+class Calibration:
+    def __init__(self, problem: Problem, options: CalibrationOptions | None = None) -> None:
+        self._stated, self._options = problem, options or CalibrationOptions()
+        self._model = build_load_model(problem)
+        self._inputs = fragment_inputs(problem, self._model)
+        most = self._options.looks
+        self._looks = {
+            name: _Looks(deque(maxlen=most), deque(maxlen=most), deque(maxlen=most))
+            for name in problem.fragment_names
+        }
+        self._row = {name: f for f, name in enumerate(problem.fragment_names)}
+        self._taken = 0
+        self._site_ratios: dict[str, deque[float]] = {}
+        self._homes: Mapping[str, str] = {}
+        self._looks_here = 0
+        self.factors: Floats = np.ones(len(problem.fragments))
+        """In use: what each fragment costs beyond its fixed part, over what the problem states."""
+        self.fixed_cores = self._model.fixed_cores.copy()
+        self.problem, self.model = problem, self._model
+        """With the factors in use."""
+
+    def adopt(self, problem: Problem) -> None:
+        """The same fragments, over further sites or another network; what they cost is known already."""
+        self._stated, self._model = problem, build_load_model(problem)
+        self.problem = _scaled_problem(problem, self.factors, self.fixed_cores)
+        self.model = build_load_model(self.problem)
+
+    def take(self, observation: Observation) -> None:
+        """Learn from a look."""
+        measured = observation.measured
+        if measured.seconds <= 0.0 or not set(self._stated.stream_index) <= set(measured.stream_rates):
+            return
+        rates = np.array([measured.stream_rates[stream.name] for stream in self._stated.streams])
+        values = self._model.variable_values(rates)
+        should = np.asarray(self._model.coefficients @ values).ravel()
+        crossings = self._crossings(observation, values)
+        come = np.asarray(self._inputs @ values).ravel()
+        calm = not any(_held_up(site.utilisation, self._options.full) for site in measured.sites.values())
+        seen = {
+            name: report
+            for name, report in measured.fragments.items()
+            if name in self._row and report.running and not report.cores_estimated
+        }
+        for name, report in seen.items():
+            row = self._row[name]
+            used = report.cores - float(crossings[row])
+            self._take_fragment(name, report.input_rate, used, float(should[row]), float(come[row]), calm)
+        self._taken += 1
+        if seen and self._taken % self._options.every == 0:
+            self._apply(*self._fitted(seen))
+        elif not seen:
+            self._take_sites(observation, should, come)
+
+    def at_tuples_taken(self, site: str, observation: Observation) -> float | None:
+        """Cores that the fragments at a site should have used at the tuples they took in; None where that is
+        not known.
+        """
+        measured = observation.measured
+        if not set(self._stated.stream_index) <= set(measured.stream_rates):
+            return None
+        rates = np.array([measured.stream_rates[stream.name] for stream in self._stated.streams])
+        values = self._model.variable_values(rates)
+        rows = [self._row[f] for f, at in observation.sites.items() if at == site]
+        if not rows:
+            return None
+        should = np.asarray(self._model.coefficients @ values).ravel()
+        taken = self._taken_in(measured.fragments, rows, np.asarray(self._inputs @ values).ravel())
+        return float((should * self.factors)[rows] @ taken + self.fixed_cores[rows].sum())
+
+    def in_words(self) -> str:
+        """Which statistics are used."""
+        off = np.flatnonzero(np.abs(np.log(self.factors)) > 1e-12)
+        if not len(off):
+            return "as the problem states them"
+        names = self._stated.fragment_names
+        some = ", ".join(f"{names[f]} x {self.factors[f]:.2f}" for f in off[:5])
+        more = f" and {len(off) - 5} more" if len(off) > 5 else ""
+        return f"costs re-estimated while running: {some}{more}; the others as the problem states them"
+
+    def as_json(self) -> dict[str, dict[str, float]]:
+        """What differs from the problem as stated, by fragment: for who reads a status and works with it."""
+        fixed = self._model.fixed_cores
+        return {
+            "cost_factors": {
+                n: float(self.factors[f]) for n, f in self._row.items() if self.factors[f] != 1.0
+            },
+            "fixed_cores": {
+                n: float(self.fixed_cores[f]) for n, f in self._row.items() if self.fixed_cores[f] != fixed[f]
+            },
+        }
+
+    # What single fragments use
+
+    def _take_fragment(
+        self, name: str, came: float, used: float, should: float, come: float, calm: bool
+    ) -> None:
+        if should <= 0.0 or come <= 0.0:
+            return
+        looks = self._looks[name]
+        if calm:
+            looks.arrived.append(came / come)
+        if came > 0.0:
+            looks.expected.append(should * came / come)
+            looks.used.append(used)
+
+    def _crossings(self, observation: Observation, values: Floats) -> Floats:
+        """Per fragment, cores that go into sending and receiving between sites: no cost of its own."""
+        arcs, rows = self._model.arcs, len(self._row)
+        if arcs.comm_us == 0.0:
+            return np.zeros(rows)
+        index = self._stated.site_index
+        sites = np.array([index[observation.belongs[name]] for name in self._stated.fragment_names])
+        source, target = arcs.ends(sites)
+        cores = np.where(source != target, np.asarray(arcs.rates @ values) * arcs.comm_us / 1e6, 0.0)
+        result = np.zeros(rows)
+        for ends in (arcs.source_fragment, arcs.target_fragment):
+            inner = ends >= 0
+            result += np.bincount(ends[inner], cores[inner], rows)
+        return result
+
+    def _fitted(self, seen: Mapping[str, FragmentReport]) -> tuple[Floats, Floats]:
+        factors, fixed = self.factors.copy(), self.fixed_cores.copy()
+        for name in seen:
+            looks, row = self._looks[name], self._row[name]
+            if len(looks.used) < self._options.fewest:
+                continue
+            expected, used = np.array(looks.expected), np.array(looks.used)
+            if expected.max() >= self._options.spread * expected.min():
+                slope, offset = _line(expected, used)
+                fixed[row] = max(0.0, offset)
+            slope = float(np.median((used - fixed[row]) / expected))
+            factors[row] = max(slope, 1e-12) * self._arrived(looks)
+        return factors, fixed
+
+    def _arrived(self, looks: _Looks) -> float:
+        """Where tuples come in bursts, as behind a window that closes now and then, a look tells nothing."""
+        values = np.array(looks.arrived)
+        if len(values) < self._options.fewest or np.mean(values > 0.0) < 0.8:
+            return 1.0
+        return float(np.median(values))
+
+    # What whole sites use
+
+    def _take_sites(self, observation: Observation, should: Floats, come: Floats) -> None:
+        """From how full each site is, where nobody can tell what its fragments use: held against what they
+        should have used at the tuples they took in.
+        """
+        if observation.sites != self._homes:  # what was seen before was of another placement
+            self._homes, self._site_ratios = dict(observation.sites), {}
+            self._looks_here = 0
+        self._looks_here += 1
+        if self._looks_here <= self._options.warm:
+            return
+        factors = self.factors.copy()
+        for site in self._stated.sites:
+            name, report = site.name, observation.measured.sites.get(site.name, SiteReport(None))
+            rows = [self._row[f] for f, at in observation.sites.items() if at == name]
+            if report.utilisation is None or report.estimated or not rows:
+                continue
+            load = report.utilisation * (report.capacity_cores or site.capacity)
+            used = load - float(self.fixed_cores[rows].sum())
+            taken = self._taken_in(observation.measured.fragments, rows, come)
+            if np.any(np.abs(taken - 1.0) > self._options.notable):  # held up, or working off what gathered
+                continue
+            expected = float((should * self.factors)[rows] @ taken)
+            held_up = used < expected and _held_up(report.utilisation, self._options.full)
+            if expected <= 0.0 or used <= 0.0 or held_up:
+                continue
+            ratios = self._site_ratios.setdefault(name, deque(maxlen=self._options.looks))
+            ratios.append(used / expected)
+            if len(ratios) >= self._options.fewest:
+                factors[rows] *= float(np.median(ratios))
+                ratios.clear()
+        self._apply(factors, self.fixed_cores)
+
+    def _taken_in(self, reports: Mapping[str, FragmentReport], rows: Sequence[int], come: Floats) -> Floats:
+        """Per fragment: the tuples it took in over those that should come, 1 where not known."""
+        names = self._stated.fragment_names
+        return np.array(
+            [
+                reports[names[row]].input_rate / come[row]
+                if names[row] in reports and come[row] > 0.0
+                else 1.0
+                for row in rows
+            ]
+        )
+
+    # Putting it to use
+
+    def _apply(self, factors: Floats, fixed: Floats) -> None:
+        factors = np.clip(factors, 1.0 / self._options.most, self._options.most)
+        differs = np.abs(np.log(factors / self.factors)) > np.log1p(self._options.notable)
+        moved = np.abs(fixed - self.fixed_cores) > self._options.notable * np.maximum(fixed, 0.01)
+        changed = differs | moved
+        if not changed.any():
+            return
+        self.factors = np.where(changed, factors, self.factors)
+        self.fixed_cores = np.where(changed, fixed, self.fixed_cores)
+        self.problem = _scaled_problem(self._stated, self.factors, self.fixed_cores)
+        self.model = build_load_model(self.problem)
+
+
+def _held_up(utilisation: float | None, full: float) -> bool:
+    return utilisation is not None and utilisation >= full
+
+
+def _line(x: Floats, y: Floats) -> tuple[float, float]:
+    """Slope and offset of y against x by medians (Theil and Sen)."""
+    first, second = np.triu_indices(len(x), k=1)
+    apart = np.abs(x[second] - x[first]) > 1e-12
+    slopes = (y[second] - y[first])[apart] / (x[second] - x[first])[apart]
+    slope = float(np.median(slopes))
+    return slope, float(np.median(y - slope * x))
+
+
+def _scaled_problem(problem: Problem, factors: Floats, fixed_cores: Floats) -> Problem:
+    """The same with operators costing more or less, fragment by fragment."""
+    operators = list(problem.operators)
+    for f, members in enumerate(problem.fragments):
+        for j in members:
+            operators[j] = _scaled(operators[j], float(factors[f]), float(fixed_cores[f]))
+    return replace(problem, operators=tuple(operators))
+
+
+def _scaled(operator: Operator, factor: float, fixed_cores: float) -> Operator:
+    per_input = operator.per_input and {
+        name: InputStatistics(
+            cost_us=None if own.cost_us is None else own.cost_us * factor, selectivity=own.selectivity
+        )
+        for name, own in operator.per_input.items()
+    }
+    load = operator.load and {name: cores * factor for name, cores in operator.load.items()}
+    return msgspec.structs.replace(
+        operator, cost_us=operator.cost_us * factor, fixed_cores=fixed_cores, per_input=per_input, load=load
+    )

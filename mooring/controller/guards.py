@@ -1,0 +1,263 @@
+"""Guards: whether a proposal is carried out, or why not. One set for all deciders.
+
+A proposal is judged as a whole, but may be cut short: each of its moves knows what it leads to, so its first
+moves are a proposal too, and plans that are made as a whole are never cut. What is judged is in one currency,
+tuple-seconds: tuples under way that a placement saves over the time a decision is made for, against those
+that wait while fragments stand still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mooring.contracts.decider import Proposal
+from mooring.contracts.picture import HORIZON_S, Picture
+from mooring.errors import InputError
+from mooring.model.deployment.move_times import MoveTimes, fragment_pause_s
+from mooring.model.deployment.moves import Move
+
+HOUR_S = 3600.0
+DAY_S = 86_400.0
+_LEAST: Mapping[str, float] = {
+    "moves_per_hour": 0,
+    "moves_of_one_per_hour": 0,
+    "pause_s": 0,
+    "looks": 1,
+    "looks_violated": 1,
+    "hysteresis": 1,
+    "worth": 0,
+    "bar_s": 0,
+}
+"""What options have to be at least."""
+_SHARES = ("reserved_share", "most_share", "least_gain")
+
+
+@dataclass(frozen=True)
+class GuardOptions:
+    """What every decider is held to. The defaults suit sites that are looked at every five seconds."""
+
+    moves_per_hour: int = 12
+    reserved_share: float = 0.25
+    """Of the moves per hour that are kept for what has to be moved: what only improves does not use them."""
+    moves_of_one_per_hour: int = 2
+    """Of one and the same fragment."""
+    most_share: float = 0.5
+    """Of a site's load that may leave it, and of its capacity that may arrive, in one list; a single move is
+    always allowed, and so is one plan that mends a violation: less of it would not."""
+    pause_s: float = 60.0
+    """After a list, and after recovery has started something: what it led to has to show first."""
+    looks: int = 3
+    """In a row at which moves were proposed before any is made."""
+    looks_violated: int = 1
+    """The same for what mends a violation: a limit is seen to be broken over some looks already."""
+    least_gain: float = 0.05
+    """The share of the tuples under way that the moves have to save."""
+    hysteresis: float = 1.5
+    """So many times `least_gain` what was found by chance has to save once as little was refused, until
+    something is moved: of many draws one passes by luck."""
+    worth: float = 2.0
+    """Tuple-seconds saved per tuple-second waited for the moves."""
+    bar_s: float = 1800.0
+    """For so long a fragment stays after a move of it was undone because things got worse."""
+    untouched: frozenset[str] = frozenset()
+    """Fragments that are not moved."""
+    quiet_hours: tuple[tuple[float, float], ...] = ()
+    """When nothing is moved: from and to, in seconds of the day (UTC); past midnight if `to` is smaller."""
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            if not getattr(self, name) >= least:
+                raise InputError(
+                    f"found {getattr(self, name):g}, expected at least {least:g}", field=f"guards.{name}"
+                )
+        for name in _SHARES:
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise InputError(
+                    f"found {getattr(self, name):g}, expected a share from 0 to 1", field=f"guards.{name}"
+                )
+        if self.most_share == 0.0:
+            raise InputError("found 0, expected a share above 0", field="guards.most_share")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    accepted: Proposal | None
+    """What may be carried out: the proposal, or its first moves."""
+    why: str
+    """Why it is refused or cut short, or what is expected of it."""
+    wait: bool = False
+    """It is neither refused nor accepted: it was not proposed at enough looks yet, or what it mends is left
+    alone for the rest of a pause."""
+
+
+@dataclass
+class Guards:
+    options: GuardOptions = field(default_factory=GuardOptions)
+    _made: list[tuple[float, str]] = field(default_factory=list)
+    """When which fragment was moved, over the last hour."""
+    _quiet_until_s: float = float("-inf")
+    _barred: dict[str, float] = field(default_factory=dict)
+    _in_a_row: int = 0
+    _too_little: bool = False
+    """What was found by chance was refused because it saves too little, and nothing was moved since."""
+
+    # What happened
+
+    def moved(self, fragments: Sequence[str], at_s: float) -> None:
+        """A list was carried out, whoever asked for it."""
+        self._made += [(at_s, fragment) for fragment in fragments]
+        self._quiet_until_s = max(self._quiet_until_s, at_s + self.options.pause_s)
+        self._in_a_row, self._too_little = 0, False
+
+    def recovered(self, at_s: float) -> None:
+        """Recovery started something somewhere."""
+        self._quiet_until_s = max(self._quiet_until_s, at_s + self.options.pause_s)
+        self._in_a_row, self._too_little = 0, False
+
+    def bar(self, fragment: str, at_s: float) -> None:
+        """A move of it made things worse."""
+        self._barred[fragment] = at_s + self.options.bar_s
+
+    def held(self, at_s: float) -> Mapping[str, str]:
+        """Fragments that may not be moved now, and why."""
+        self._made = [made for made in self._made if made[0] > at_s - HOUR_S]
+        self._barred = {name: until_s for name, until_s in self._barred.items() if until_s > at_s}
+        often = {name for _, name in self._made if self._count(name) >= self.options.moves_of_one_per_hour}
+        return {
+            **dict.fromkeys(self.options.untouched, "it is not to be touched"),
+            **dict.fromkeys(often, f"it was moved {self.options.moves_of_one_per_hour} times within an hour"),
+            **dict.fromkeys(self._barred, "moving it made things worse"),
+        }
+
+    def _count(self, fragment: str) -> int:
+        return sum(name == fragment for _, name in self._made)
+
+    # Judging
+
+    def judge(
+        self, proposal: Proposal, picture: Picture, at_s: float, times: MoveTimes, busy: str = ""
+    ) -> Verdict:
+        """`busy`: what is under way that nothing else may interfere with, in words."""
+        self._in_a_row = self._in_a_row + 1 if proposal.moves else 0
+        if not proposal.moves:
+            return Verdict(None, proposal.reason)
+        if busy:
+            self._in_a_row = 0
+            return Verdict(None, busy)
+        needed = self.options.looks_violated if proposal.violation else self.options.looks
+        if self._in_a_row < needed:
+            looks = f"{self._in_a_row} of {needed} looks in a row"
+            return Verdict(None, f"moves were proposed at {looks}", wait=True)
+        if at_s < self._quiet_until_s:
+            reason = f"what changed last has to show first, for {self._quiet_until_s - at_s:.0f} s more"
+            return Verdict(None, reason, wait=proposal.violation)
+        if self._is_quiet_hour(at_s):
+            return Verdict(None, "these are hours in which nothing is moved")
+        cut = self._cut(proposal, picture, at_s)
+        return Verdict(None, cut) if isinstance(cut, str) else self._weigh(cut, picture, times)
+
+    def _is_quiet_hour(self, at_s: float) -> bool:
+        second = at_s % DAY_S
+        return any(
+            start <= second < end if start <= end else (second >= start or second < end)
+            for start, end in self.options.quiet_hours
+        )
+
+    def _cut(self, proposal: Proposal, picture: Picture, at_s: float) -> Proposal | str:
+        """As many of its first plans as the budget and the sites' shares allow; why not even one."""
+        made = len([1 for made, _ in self._made if made > at_s - HOUR_S])
+        most = self.options.moves_per_hour
+        if not proposal.needed:
+            most -= int(self.options.reserved_share * most)
+        budget = most - made
+        if budget <= 0:
+            kept = self.options.moves_per_hour - most
+            more = f", and {kept} are kept for what has to be moved" if made < most + kept else ""
+            return f"{made} moves were made within an hour{more}"
+        ends = [end for end in proposal.plan_ends if end <= budget]
+        if not ends:
+            return f"it has {proposal.plan_ends[0]} moves, and {budget} more may be made within the hour"
+        shares, allowed = self._shares(proposal.first(ends[-1]), picture), 0
+        for plan, end in enumerate(ends):
+            # What mends a violation mends it as a whole or not, as a single move does.
+            smallest = plan == 0 and (end == 1 or proposal.violation)
+            if smallest or shares[end - 1][0] <= self.options.most_share + 1e-9:
+                allowed = end
+        if not allowed:
+            share, what = shares[ends[0] - 1]
+            return f"as a whole it changes {share:.0%} of {what}, more than {self.options.most_share:.0%}"
+        return proposal.first(allowed)
+
+    @staticmethod
+    def _shares(proposal: Proposal, picture: Picture) -> list[tuple[float, str]]:
+        """With each move and those before it: the largest share of a site's load that has left it, or of its
+        capacity that has come, and whose.
+        """
+        model, index = picture.model, picture.problem.site_index
+        own = picture.loads_cores + model.fixed_cores
+        here = np.bincount(picture.sites, own, model.site_count)
+        more, found = np.zeros(model.site_count), list[tuple[float, str]]()
+        rows = {name: f for f, name in enumerate(picture.problem.fragment_names)}
+        # What counts is what has come of it in the end: fragments that change places hardly change a share.
+        for each in proposal.moves:
+            more[index[each.move.from_site]] -= own[rows[each.move.fragment]]
+            more[index[each.move.to_site]] += own[rows[each.move.fragment]]
+            come, left = more / model.capacity_cores, -more / np.maximum(here, 1e-300)
+            site = int(np.argmax(np.maximum(come, left)))
+            what = "capacity" if come[site] > left[site] else "load"
+            share = float(max(come[site], left[site]))
+            found.append((share, f"the {what} of {picture.problem.sites[site].name}"))
+        return found
+
+    def _weigh(self, proposal: Proposal, picture: Picture, times: MoveTimes) -> Verdict:
+        before, after = proposal.now.tuples_under_way, proposal.predicted.tuples_under_way
+        if before is None or after is None:
+            return Verdict(None, "what it would save was not worked out")
+        saved, least = before - after, self._least_gain(proposal)
+        if saved < least * before:
+            self._too_little |= proposal.drawn
+            return Verdict(
+                None,
+                f"it would save {max(saved, 0.0) / max(before, 1e-300):.1%} of the tuples under way, "
+                f"less than {100.0 * least:g}%",
+            )
+        if not proposal.needed and self._may_be_noise(proposal, picture, least):
+            self._too_little |= proposal.drawn
+            return Verdict(
+                None,
+                f"it would save {saved / before:.1%} of the tuples under way, but less than "
+                f"{100.0 * least:g}% if the rates are as low as they may be",
+            )
+        waited = sum(_waited(picture, each.move, times) for each in proposal.moves)
+        if saved * HORIZON_S < self.options.worth * waited:
+            return Verdict(
+                None,
+                f"it would save {saved * HORIZON_S:,.0f} tuple-seconds, and {waited:,.0f} would be spent "
+                "waiting for the moves",
+            )
+        return Verdict(proposal, proposal.reason)
+
+    def _least_gain(self, proposal: Proposal) -> float:
+        tried = self._too_little and proposal.drawn
+        return self.options.least_gain * (self.options.hysteresis if tried else 1.0)
+
+    def _may_be_noise(self, proposal: Proposal, picture: Picture, least: float) -> bool:
+        """Close to its edge a site's queue grows with every tuple, so rates that only vary may make moves
+        look worth it.
+        """
+        low, sites, index = picture.at_low_rates, picture.sites.copy(), picture.problem.site_index
+        rows = {name: f for f, name in enumerate(picture.problem.fragment_names)}
+        for each in proposal.moves:
+            sites[rows[each.move.fragment]] = index[each.move.to_site]
+        before = low.tuples_under_way(picture.sites)
+        return before - low.tuples_under_way(sites) < least * before
+
+
+def _waited(picture: Picture, move: Move, times: MoveTimes) -> float:
+    """Tuple-seconds that a move costs: what arrives during the pause waits, and so does what comes behind."""
+    fragment = picture.problem.fragment_names.index(move.fragment)
+    pause_s = fragment_pause_s(picture.problem, fragment, times)
+    return float(picture.input_rates[fragment]) * pause_s * pause_s

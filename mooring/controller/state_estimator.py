@@ -1,0 +1,218 @@
+"""From observations to a picture: what is known of a run by now, or why too little is.
+
+A single look at a rate says little: it is the mean over a few seconds. The rate of a stream is taken as the
+median of the last looks, and how far it may be below that follows from how much a look usually differs from
+the one before. So a passing burst changes nothing, and a lasting one counts once it fills half of the window;
+a step that stands out from all that the rate varied so far counts as soon as a few looks in a row show it.
+What has been so for longer is known better: where no step was seen, the least that a rate is likely to be
+goes by all looks that are remembered, if that tells more.
+
+A site counts with the capacity that was observed, and with its own measured load where that was seen: no mean
+over sites is ever taken. One that was saturated for some looks has no more capacity than what it got done,
+whatever it is said to have; where its load cannot be seen, that is what its fragments should have used at the
+tuples they took in, and the capacity is an estimate.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mooring.arrays import Bools, Floats
+from mooring.contracts.decider import Observation
+from mooring.contracts.engine import SiteReport
+from mooring.contracts.picture import NOTHING_CORES, Picture, without_fragments
+from mooring.controller.calibration import Calibration
+from mooring.model.placement.placement import Placement
+from mooring.model.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class SurveyOptions:
+    looks: int = 6
+    """The rate of a stream is the median of so many looks: half a minute of a run that looks every 5 s."""
+    memory: int = 30
+    """Looks from which it is known how much a rate varies from one to the next."""
+    fewest: int = 3
+    """Looks before anything is said."""
+    step: int = 3
+    """Looks in a row that make a step, where each is..."""
+    step_errors: float = 6.0
+    """... so many deviations away from the median before, all to the same side, ..."""
+    step_share: float = 0.15
+    """... and by this share of it at least."""
+    saturated: int = 3
+    """Looks in a row after which a saturated site counts with what it got done, ..."""
+    notable: float = 0.9
+    """... where that is less than this share of what it is said to have."""
+    remembered: int = 120
+    """Looks for which that is not forgotten, unless it got more done."""
+    sure: float = 2.0
+    """Standard errors that a rate is taken to be off at most."""
+    calibrates: bool = True
+    """Whether costs are re-estimated while running, or taken as the problem states them."""
+
+
+class Surveyor:
+    """One per run: give it every observation."""
+
+    def __init__(self, problem: Problem, options: SurveyOptions | None = None) -> None:
+        self._problem, self._options = problem, options or SurveyOptions()
+        self.calibration = Calibration(problem)
+        self._seen: dict[str, deque[float]] = {
+            stream.name: deque(maxlen=self._options.memory) for stream in problem.streams
+        }
+        self._capacity = problem.capacity_cores
+        self._latency_ms = problem.network.latency_ms
+        self._done: dict[str, list[float]] = {}
+        """Site that is saturated -> cores it got done, look by look."""
+        self._shown: dict[str, tuple[float, int]] = {}
+        """Site that was -> the most that it got done then, and the looks for which that counts."""
+        self.estimated: dict[str, float] = {}
+        """Capacities that were not observed but inferred, in cores."""
+
+    def adopt(self, problem: Problem) -> None:
+        """The same problem with further sites behind those that were known, or over another network."""
+        known = len(self._problem.sites)
+        self._capacity = np.concatenate([self._capacity, problem.capacity_cores[known:]])
+        self._problem, self._latency_ms = problem, problem.network.latency_ms
+        self.calibration.adopt(problem)
+
+    def survey(self, observation: Observation) -> Picture | str:
+        """The picture, or in words what it lacks."""
+        self._take_in(observation)
+        if self._options.calibrates:
+            self.calibration.take(observation)
+        running = self._running(observation)
+        if isinstance(running, str):
+            return running
+        rates = self._rates()
+        if isinstance(rates, str):
+            return rates
+        likely, low, errors = rates
+        lost = np.array([site.name in observation.lost_sites for site in self._problem.sites])
+        capacity = np.where(lost, NOTHING_CORES, self._capacities())
+        known = self.calibration
+        problem = known.problem.in_circumstances(
+            rates=likely, capacity_cores=capacity, latency_ms=self._latency_ms
+        )
+        model = replace(known.model, capacity_cores=capacity, present=known.model.variable_values(likely))
+        sites = Placement.from_fragments(problem, observation.belongs).site_of_fragment
+        return Picture(
+            problem,
+            without_fragments(model, running),
+            sites,
+            low,
+            running,
+            lost,
+            rate_errors=errors,
+            statistics=self._in_words(),
+        )
+
+    def _take_in(self, observation: Observation) -> None:
+        if observation.measured.seconds > 0.0:  # at the first look nothing has been measured yet
+            for name, rate in observation.stream_rates.items():
+                if name in self._seen:
+                    self._seen[name].append(rate)
+        for i, site in enumerate(self._problem.sites):
+            report = observation.measured.sites.get(site.name)
+            if report is not None and report.capacity_cores is not None:
+                if abs(report.capacity_cores - self._capacity[i]) > 0.01 * self._capacity[i]:
+                    self._shown.pop(site.name, None)  # what it got done was under another limit
+                    self._done.pop(site.name, None)
+                self._capacity[i] = report.capacity_cores
+            if report is not None:
+                self._take_saturation(site.name, report, observation)
+        if observation.measured.latency_ms is not None:
+            self._latency_ms = observation.measured.latency_ms
+
+    def _capacities(self) -> Floats:
+        """What each site can do, by what is observed of it and by what it has got done when it was full."""
+        capacity = self._capacity.copy()
+        self.estimated = {}
+        for i, site in enumerate(self._problem.sites):
+            if (shown := self._shown.get(site.name)) is not None:
+                if shown[0] < self._options.notable * capacity[i]:
+                    capacity[i] = self.estimated[site.name] = shown[0]
+                left = shown[1] - 1
+                self._shown = {**self._shown, site.name: (shown[0], left)}
+                if left <= 0:
+                    del self._shown[site.name]
+        return capacity
+
+    def _take_saturation(self, site: str, report: SiteReport, observation: Observation) -> None:
+        done = self._got_done(site, report, observation)
+        if done is None:
+            return
+        if not report.saturated:
+            self._done.pop(site, None)
+            if site in self._shown and done > self._shown[site][0]:
+                del self._shown[site]
+            return
+        seen = self._done[site] = [*self._done.get(site, ()), done][-self._options.saturated :]
+        if len(seen) == self._options.saturated:
+            self._shown[site] = max(seen), self._options.remembered
+
+    def _got_done(self, site: str, report: SiteReport, observation: Observation) -> float | None:
+        """In cores; None where nothing tells."""
+        if not report.estimated:
+            stated = self._capacity[self._problem.site_index[site]]
+            return None if report.utilisation is None else report.utilisation * stated
+        return self.calibration.at_tuples_taken(site, observation)
+
+    def _in_words(self) -> str:
+        said = self.calibration.in_words()
+        for site, cores in self.estimated.items():
+            said += f"; {site} counts with {cores:.2f} cores, which is estimated"
+        return said
+
+    def _running(self, observation: Observation) -> Bools | str:
+        """What runs; in words what should and does not, unless nothing can be done for it."""
+        known, belongs = observation.sites, observation.belongs
+        for name in self._problem.fragment_names:
+            waits = name in observation.resting or belongs.get(name) in observation.lost_sites
+            if name not in known and not waits:
+                return f"{name} does not run: {observation.troubles.get(name, 'it is being started')}"
+        for what, why in observation.troubles.items():
+            if what.startswith("channel "):
+                return f"{what}: {why}"
+        return np.array([name in known for name in self._problem.fragment_names])
+
+    def _rates(self) -> tuple[Floats, Floats, Floats] | str:
+        """As they likely are, at least are, and how far the first may be off."""
+        if missing := [name for name, seen in self._seen.items() if not seen]:
+            return f"the rate of the stream {missing[0]} was not measured"
+        likely, low, errors = [], [], []
+        for seen in self._seen.values():
+            if len(seen) < self._options.fewest:
+                return f"the run was looked at {len(seen)} times, and {self._options.fewest} are needed"
+            # A step is one difference among many, so the median of differences is that of the noise alone.
+            every = np.array(seen)
+            deviation = 1.48 * float(np.median(np.abs(np.diff(every)))) / np.sqrt(2.0)
+            values = self._recent(every, deviation)
+            middle, least = self._bounded(values, deviation)
+            likely.append(middle)
+            errors.append(middle - least)
+            if len(values) == self._options.looks:  # no step: the others tell the same rate
+                least = min(middle, max(least, self._bounded(every, deviation)[1]))
+            low.append(max(0.0, least))
+        return np.array(likely), np.array(low), np.array(errors)
+
+    def _bounded(self, values: Floats, deviation: float) -> tuple[float, float]:
+        """The median, and what the mean is at least, by the error of a median of so many."""
+        middle = float(np.median(values))
+        return middle, middle - self._options.sure * 1.25 * deviation / np.sqrt(len(values))
+
+    def _recent(self, seen: Floats, deviation: float) -> Floats:
+        """The looks that tell the rate now: those since a step, if there was one."""
+        options = self._options
+        before, last = seen[: -options.step], seen[-options.step :]
+        if len(before) >= options.looks:
+            usual = float(np.median(before[-options.looks :]))
+            away = last - usual
+            beyond = max(options.step_errors * deviation, options.step_share * usual)
+            if beyond > 0.0 and (np.all(away > beyond) or np.all(away < -beyond)):
+                return last
+        return seen[-options.looks :]

@@ -1,0 +1,1 @@
+"""How machines at sites propose moves, and how one mover answers them."""

@@ -1,0 +1,1 @@
+"""What, where and how much: data and arithmetic, and no choice."""

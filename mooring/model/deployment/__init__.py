@@ -1,0 +1,1 @@
+"""Runnable pieces: fragments and their channels, ordered moves and their stages."""

@@ -1,0 +1,37 @@
+"""Why a placement is as good as it is, in terms of what its policy is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, Protocol
+
+from mooring.model.evaluation.latency_explanation import explain_latency
+from mooring.model.evaluation.network_explanation import explain_network
+from mooring.model.evaluation.resilience_explanation import explain_resilience
+from mooring.model.load.model import LoadModel
+from mooring.model.placement.placement import Placement
+
+Subject = Literal["resilience", "network", "latency"]
+"""What a policy tries to do well: survive as many rates as it can, have as little in flight as it can, or
+have results as soon as it can."""
+
+
+class Explanation(Protocol):
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Plain words, the most important first."""
+        ...
+
+
+def explain(
+    about: Subject, model: LoadModel, placement: Placement, metrics: Mapping[str, object], seed: int = 0
+) -> Explanation:
+    """Where a problem states no latencies, there is nothing to say of the network, and without queries
+    nothing of how quick they are.
+    """
+    problem = placement.problem
+    if about == "latency" and problem.queries and problem.network.latency_ms is not None:
+        return explain_latency(placement, metrics)
+    if about == "network" and problem.network.latency_ms is not None:
+        return explain_network(model, placement, metrics)
+    return explain_resilience(model, placement, metrics, seed)

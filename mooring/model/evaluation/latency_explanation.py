@@ -1,0 +1,102 @@
+"""Why queries are as quick as they are: how much is way and how much queues and work, the slowest query, the
+site where messages wait longest, and the limits that are not met."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mooring.model.evaluation.headroom_sentence import headroom_sentences
+from mooring.model.load.queued.latencies import LatencyParts, queued_latencies
+from mooring.model.placement.placement import Placement
+from mooring.model.placement.shared import as_shared
+from mooring.model.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class LatencyExplanation:
+    mean_ms: float
+    """Of all queries, queues included; infinite where a site or link on the way of one is full."""
+    way_ms: float
+    """The part of it that network, channels and transfers take."""
+    slowest: int
+    """A query, by number."""
+    busiest: int
+    """The site where messages wait longest, by number."""
+    sentences: tuple[str, ...]
+
+
+def explain_latency(placement: Placement, metrics: Mapping[str, object]) -> LatencyExplanation:
+    problem = placement.problem
+    found = queued_latencies(problem, placement.site_of_operator.tolist())
+    total_ms = 1e3 * found.query_s
+    ways_ms = 1e3 * found.way_s
+    slowest, busiest = int(np.argmax(total_ms)), int(np.argmax(found.site_wait_s))
+    sentences = [
+        _mean(total_ms, ways_ms),
+        *_slowest(problem, slowest, total_ms, ways_ms),
+        *_busiest(problem, busiest, found),
+        *_limits(problem, total_ms),
+        *_shared(placement),
+        *headroom_sentences(metrics),
+    ]
+    mean_ms, way_ms = float(total_ms.mean()), float(ways_ms.mean())
+    return LatencyExplanation(mean_ms, way_ms, slowest, busiest, tuple(sentences))
+
+
+def _mean(total_ms: np.ndarray, ways_ms: np.ndarray) -> str:
+    endless = int((~np.isfinite(total_ms)).sum())
+    if endless:
+        verb = "waits" if endless == 1 else "wait"
+        return f"{endless} of {len(total_ms)} queries {verb} without end: a site or link on the way is full."
+    queued_ms = float(total_ms.mean() - ways_ms.mean())
+    return (
+        f"Queries wait {total_ms.mean():.4g} ms for their results on average, {queued_ms:.4g} ms of it in "
+        "queues and at work, the rest on the way."
+    )
+
+
+def _slowest(problem: Problem, q: int, total_ms: np.ndarray, ways_ms: np.ndarray) -> list[str]:
+    if len(total_ms) < 2 or not np.isfinite(total_ms[q]):
+        return []
+    name = problem.queries[q].name
+    return [f"Query {name} is the slowest: {total_ms[q]:.4g} ms, {ways_ms[q]:.4g} ms of it on the way."]
+
+
+def _busiest(problem: Problem, site: int, found: LatencyParts) -> list[str]:
+    wait_ms, used = 1e3 * float(found.site_wait_s[site]), float(found.site_utilisation[site])
+    if wait_ms <= 0.0:
+        return []
+    if not np.isfinite(wait_ms):
+        return [f"Site {problem.sites[site].name} is full: what it is sent grows without end."]
+    name = problem.sites[site].name
+    return [f"Messages wait longest at {name}: {wait_ms:.4g} ms at a utilisation of {used:.0%}."]
+
+
+def _shared(placement: Placement) -> list[str]:
+    """What it would be if operators that compute the same at one site ran once."""
+    running = as_shared(placement)
+    if running is placement:
+        return []
+    found = queued_latencies(running.problem, running.site_of_operator.tolist())
+    mean_ms, busiest = 1e3 * float(found.query_s.mean()), int(np.argmax(found.site_utilisation))
+    wait = f"wait {mean_ms:.4g} ms on average" if np.isfinite(mean_ms) else "still wait without end"
+    return [
+        f"Where an engine shares, queries {wait}; the fullest site is then "
+        f"{running.problem.sites[busiest].name}, at {found.site_utilisation[busiest]:.0%}."
+    ]
+
+
+def _limits(problem: Problem, total_ms: np.ndarray) -> list[str]:
+    limited = [(q, query.max_latency_ms) for q, query in enumerate(problem.queries)]
+    late = {q: total_ms[q] - limit for q, limit in limited if limit is not None and total_ms[q] > limit}
+    if not late:
+        return []
+    worst, count = max(late, key=lambda q: late[q]), sum(limit is not None for _, limit in limited)
+    verb = "is" if len(late) == 1 else "are"
+    return [
+        f"{len(late)} of {count} latency limits {verb} not met with queues; "
+        f"{problem.queries[worst].name} misses its own by {late[worst]:.4g} ms."
+    ]

@@ -1,0 +1,164 @@
+"""One set of metrics for every placement, whoever made it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mooring.arrays import Floats
+from mooring.errors import InfeasibleError, UnsupportedError
+from mooring.model.evaluation.bounded_rates import log_ratio_below, ratio_below, upper_bounds
+from mooring.model.evaluation.network_metrics import network_metrics
+from mooring.model.evaluation.queued_metrics import queued_metrics
+from mooring.model.load.feasible.directions import MANY_VARIABLES
+from mooring.model.load.feasible.estimate import Estimate
+from mooring.model.load.feasible.feasible_set import DEFAULT_POINTS, FeasibleSet
+from mooring.model.load.feasible.headroom import Growth, headroom
+from mooring.model.load.feasible.log_volume import MOST_VISITS, WALKS, LogEstimate
+from mooring.model.load.feasible.true_feasible_set import loading_streams, true_ratio
+from mooring.model.load.model import LoadModel
+from mooring.model.placement.placement import Placement
+
+EASY_DIMENSIONS = 5
+"""Up to here one net of the default size is within a thousandth of the exact volume (docs/decisions/0007)."""
+RELATIVE_ERROR = 0.01
+"""Beyond, directions are added until half the 95% interval is this part of the ratio ..."""
+MOST_WORK = 2**32
+"""... or until directions x sites x variables come to this: a second or two."""
+SITES_PER_DRAW = 80
+"""Drawing a direction takes as long as measuring it at so many sites."""
+
+
+def evaluate_placement(
+    model: LoadModel, placement: Placement, *, points: int | None = None, seed: int = 0
+) -> dict[str, object]:
+    """All metrics that the problem has the figures for; readers of `--json` rely on their keys."""
+    metrics = _feasible_metrics(model, placement, points, seed)
+    metrics["headroom"] = headroom_metric(model, placement)
+    if placement.problem.history is not None:
+        metrics["survived_share"] = survived_share(model, placement, placement.problem.history.rates)
+    metrics.update(network_metrics(placement))
+    metrics.update(queued_metrics(placement))
+    metrics["max_utilisation"] = float(np.max(utilisation(model, placement)))
+    return metrics
+
+
+def _feasible_metrics(
+    model: LoadModel, placement: Placement, points: int | None, seed: int
+) -> dict[str, object]:
+    sites = placement.site_of_fragment
+    try:
+        feasible_set = FeasibleSet.of(model, sites)
+    except (
+        InfeasibleError
+    ):  # nothing could carry the fixed load or the minimum rates: an empty set is the verdict
+        return {
+            "feasible_ratio": 0.0,
+            "feasible_ratio_error": 0.0,
+            "plane_distance": None,
+            "axis_distance": {},
+        }
+    metrics = _ratios(model, placement, feasible_set, points, seed)
+    metrics["plane_distance"] = _finite(feasible_set.plane_distance)
+    metrics["axis_distance"] = {
+        name: _finite(distance)
+        for name, distance in zip(feasible_set.variables, feasible_set.axis_distances, strict=True)
+    }
+    return metrics
+
+
+def _ratios(
+    model: LoadModel, placement: Placement, feasible_set: FeasibleSet, points: int | None, seed: int
+) -> dict[str, object]:
+    """How much of the feasible set there could be is there: linearised, true, and below the maximum rates."""
+    sites, upper = placement.site_of_fragment, upper_bounds(placement.problem, model)
+    in_logarithms = len(feasible_set.variables) > MANY_VARIABLES
+    visits = MOST_VISITS if points is None else MOST_VISITS * points // DEFAULT_POINTS
+    if in_logarithms:
+        metrics = _in_logarithms("feasible_ratio", feasible_set.log_ratio(seed, visits))
+    else:
+        ratio = _feasible_ratio(feasible_set, points, seed)
+        metrics = {"feasible_ratio": ratio.value, "feasible_ratio_error": ratio.standard_error}
+    if model.definitions:
+        metrics |= _true_metrics(model, placement, points, seed)
+    if not np.isfinite(upper[model.active]).any():
+        return metrics
+    if in_logarithms:
+        below = log_ratio_below(model, sites, upper, seed, visits)
+        return metrics | _in_logarithms("feasible_ratio_below_max", below)
+    share = ratio_below(model, sites, upper, points or DEFAULT_POINTS, seed)
+    return metrics | {"feasible_ratio_below_max": share}
+
+
+def _in_logarithms(name: str, ratio: LogEstimate) -> dict[str, object]:
+    """A ratio over many variables: often too small for a number (null), so its logarithm stands beside it."""
+    return {
+        name: ratio.number,
+        f"{name}_error": ratio.number_error,
+        f"{name}_log10": _finite(ratio.log10),
+        f"{name}_log10_error": ratio.log10_error,
+    }
+
+
+def _feasible_ratio(feasible_set: FeasibleSet, points: int | None, seed: int) -> Estimate:
+    sites, variables = feasible_set.weights.shape
+    if points is not None:
+        return feasible_set.ratio(points=points, seed=seed)
+    if variables <= EASY_DIMENSIONS:
+        return feasible_set.ratio(seed=seed)
+    most_points = MOST_WORK // ((sites + SITES_PER_DRAW) * variables)
+    sampled = feasible_set.ratio_within(RELATIVE_ERROR, seed, most_points=most_points)
+    if sampled.half_width() <= RELATIVE_ERROR * sampled.value:
+        return sampled
+    # Few operators per stream: what directions hardly find, a walk does.
+    walked = feasible_set.log_ratio(seed)
+    if walked.number is None or walked.standard_error * sampled.value >= sampled.standard_error:
+        return sampled
+    return Estimate(walked.number, walked.number * walked.standard_error, WALKS - 1)
+
+
+def _true_metrics(model: LoadModel, placement: Placement, points: int | None, seed: int) -> dict[str, object]:
+    """Nothing where the true set is unbounded, since a stream loads only by meeting others, which may be
+    silent; nor over many streams, where directions do not find its volume."""
+    if len(loading_streams(model)) > MANY_VARIABLES:
+        return {}
+    try:
+        true = true_ratio(model, placement.site_of_fragment, points=points or DEFAULT_POINTS, seed=seed)
+    except UnsupportedError:
+        return {}
+    return {"true_feasible_ratio": true.value, "true_feasible_ratio_error": true.standard_error}
+
+
+def utilisation(model: LoadModel, placement: Placement) -> Floats:
+    """Load over capacity of every site at the present rates."""
+    loads = model.site_loads(placement.site_of_fragment, placement.problem.rates)
+    return np.asarray(loads / model.capacity_cores)
+
+
+def survived_share(model: LoadModel, placement: Placement, rates: Floats) -> float:
+    """The share of given rate points (samples x streams) at which no site is overloaded."""
+    loads = model.site_loads(placement.site_of_fragment, rates)
+    return float(np.mean(np.all(loads <= model.capacity_cores * (1 + 1e-12), axis=1)))
+
+
+def headroom_metric(model: LoadModel, placement: Placement) -> dict[str, object]:
+    """By what factor all rates, and each stream's alone, can grow before which site is full."""
+    problem = placement.problem
+    room = headroom(model, placement.site_of_fragment, problem.rates)
+
+    def growth(value: Growth) -> dict[str, object]:
+        return {
+            "factor": _finite(value.factor),
+            "site": None if value.site is None else problem.sites[value.site].name,
+        }
+
+    return {
+        **growth(room.all),
+        "streams": {s.name: growth(g) for s, g in zip(problem.streams, room.streams, strict=True)},
+    }
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity: null says that there is no limit."""
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,169 @@
+"""What a placement means for the network: bytes in flight, bandwidth, latency and delay penalty.
+
+An output read by several consumers at one site is delivered there once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.arrays import Ints
+from mooring.model.load.rates import output_rates
+from mooring.model.placement.links import node_bytes
+from mooring.model.placement.placement import Placement
+from mooring.model.problem.problem import Problem
+
+ANYWHERE = -1
+"""The site of a stream that is reachable from everywhere."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Tuples of one node's output that travel from one site to another."""
+
+    node: int
+    source_site: int
+    target_site: int
+    rate: float
+
+
+def deliveries(placement: Placement, rates: npt.ArrayLike | None = None) -> list[Delivery]:
+    """Everything that crosses between sites at given stream rates (default: the present ones)."""
+    sites = node_sites(placement)
+    out = output_rates(placement.problem, rates)
+    return [
+        Delivery(node, int(sites[node]), int(target), float(out[node] * min(1.0, max(readers.values()))))
+        for (node, target), readers in reader_parts(placement).items()
+        if sites[node] not in (ANYWHERE, target) and out[node] > 0.0
+    ]
+
+
+def reader_parts(
+    placement: Placement, without: Collection[int] = ()
+) -> dict[tuple[int, int], dict[str, float]]:
+    """Per node and target site: the part that each reading operator takes, over all its instances there, and
+    each query; some operators may be left out."""
+    problem = placement.problem
+    graph = problem.graph
+    sites = placement.site_of_operator.tolist()
+    parts: dict[tuple[int, int], dict[str, float]] = {}
+    for j, ports in enumerate(graph.ports):
+        if j in without:
+            continue
+        operator = problem.operators[j]
+        for node in (node for port in ports for node in port):
+            readers = parts.setdefault((node, sites[j]), {})
+            readers[operator.logical_name] = readers.get(operator.logical_name, 0.0) + operator.share
+    for query in problem.queries:
+        for node in _instances(problem, query.reads):
+            parts.setdefault((node, problem.site_index[query.site]), {})[f"query {query.name}"] = 1.0
+    return parts
+
+
+def node_sites(placement: Placement) -> Ints:
+    """The site of every stream and operator."""
+    problem = placement.problem
+    streams = [ANYWHERE if s.site is None else problem.site_index[s.site] for s in problem.streams]
+    return np.concatenate([np.array(streams, dtype=np.int64), placement.site_of_operator])
+
+
+def network_metrics(placement: Placement) -> dict[str, object]:
+    """The network's metrics, each only where the problem states what it needs."""
+    problem = placement.problem
+    metrics: dict[str, object] = {}
+    crossing = deliveries(placement)
+    size = node_bytes(problem)
+    latency_ms = problem.network.latency_ms
+    if all(size[delivery.node] is not None for delivery in crossing):
+        flows = [(d, d.rate * (size[d.node] or 0.0)) for d in crossing]
+        metrics["bandwidth"] = float(sum(flow for _, flow in flows))
+        if latency_ms is not None:
+            metrics["network_usage"] = float(
+                sum(flow * latency_ms[d.source_site, d.target_site] / 1e3 for d, flow in flows)
+            )
+    if problem.queries and (latency_ms is not None or len(problem.sites) == 1):
+        metrics.update(_latency_metrics(placement))
+    return metrics
+
+
+def _latency_metrics(placement: Placement) -> dict[str, object]:
+    problem = placement.problem
+    with_channels = query_latencies_ms(placement, channel_ms=problem.network.channel_ms)
+    bare = query_latencies_ms(placement, channel_ms=0.0)
+    direct = direct_latencies_ms(problem)
+    penalties = [bare[q] / direct[q] - 1.0 for q in range(len(problem.queries)) if direct[q] > 0.0]
+    limited = [
+        with_channels[q] <= query.max_latency_ms
+        for q, query in enumerate(problem.queries)
+        if query.max_latency_ms is not None
+    ]
+    limited += [False] * len(placement.rejected)
+    metrics: dict[str, object] = {
+        "latency_ms": {query.name: with_channels[q] for q, query in enumerate(problem.queries)}
+    }
+    if penalties:
+        metrics["delay_penalty"] = float(np.mean(penalties))
+    if limited:
+        metrics["qos_met"] = float(np.mean(limited))
+    return metrics
+
+
+def query_latencies_ms(placement: Placement, *, channel_ms: float) -> list[float]:
+    """Per query: the longest way from a stream to it, network plus one channel between any two fragments."""
+    problem = placement.problem
+    graph = problem.graph
+    sites = node_sites(placement)
+    fragment_of = np.empty(len(problem.operators), dtype=np.int64)
+    for f, members in enumerate(problem.fragments):
+        fragment_of[list(members)] = f
+    reached = np.zeros(graph.stream_count + len(problem.operators))
+    for j in graph.order:
+        here = graph.stream_count + j
+        for node in (node for port in graph.ports[j] for node in port):
+            between = node >= graph.stream_count and fragment_of[node - graph.stream_count] != fragment_of[j]
+            arrival = reached[node] + _hop_ms(problem, sites[node], sites[here]) + channel_ms * between
+            reached[here] = max(reached[here], arrival)
+    return [
+        max(
+            float(reached[node] + _hop_ms(problem, sites[node], problem.site_index[query.site]))
+            for node in _instances(problem, query.reads)
+        )
+        for query in problem.queries
+    ]
+
+
+def direct_latencies_ms(problem: Problem) -> list[float]:
+    """Per query: the latency from the farthest of its streams straight to it."""
+    graph = problem.graph
+    sources: list[frozenset[int]] = [frozenset([k]) for k in range(graph.stream_count)]
+    sources += [frozenset()] * len(problem.operators)
+    for j in graph.order:
+        sources[graph.stream_count + j] = frozenset().union(
+            *(sources[n] for port in graph.ports[j] for n in port)
+        )
+    result = []
+    for query in problem.queries:
+        streams = frozenset().union(*(sources[node] for node in _instances(problem, query.reads)))
+        entries = [problem.streams[k].site for k in streams]
+        here = problem.site_index[query.site]
+        result.append(
+            max(
+                (_hop_ms(problem, problem.site_index[site], here) for site in entries if site is not None),
+                default=0.0,
+            )
+        )
+    return result
+
+
+def _hop_ms(problem: Problem, source: int, target: int) -> float:
+    latency_ms = problem.network.latency_ms
+    return 0.0 if latency_ms is None or source == ANYWHERE else float(latency_ms[source, target])
+
+
+def _instances(problem: Problem, name: str) -> list[int]:
+    """Nodes of an operator named in the problem file; several where it is split by key."""
+    return problem.nodes_by_name[name]

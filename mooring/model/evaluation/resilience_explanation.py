@@ -1,0 +1,86 @@
+"""Why a placement survives as many rates as it does: the bottleneck, what presses on it, and a change that
+would help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mooring.model.evaluation.headroom_sentence import headroom_sentences
+from mooring.model.evaluation.suggestion import Suggestion, search_points, suggest
+from mooring.model.load.feasible.feasible_set import FeasibleSet
+from mooring.model.load.feasible.true_feasible_set import loading_streams
+from mooring.model.load.model import LoadModel
+from mooring.model.placement.placement import Placement
+from mooring.model.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class ResilienceExplanation:
+    bottleneck: int
+    """The site that saturates first in the largest share of rate directions."""
+    bottleneck_share: float
+    pressing: tuple[tuple[str, float], ...]
+    """Variables with their weight on the bottleneck, heaviest first; a weight of 1 is its fair share."""
+    suggestion: Suggestion | None
+    sentences: tuple[str, ...]
+
+
+def explain_resilience(
+    model: LoadModel, placement: Placement, metrics: Mapping[str, object], seed: int = 0
+) -> ResilienceExplanation:
+    problem = placement.problem
+    feasible_set = FeasibleSet.of(model, placement.site_of_fragment)
+    shares = feasible_set.binding_shares(search_points(len(model.active)), seed)
+    bottleneck = int(np.argmax(shares))
+    share = float(shares[bottleneck])
+    order = np.argsort(-feasible_set.weights[bottleneck], kind="stable")[:3]
+    pressing = tuple(
+        (feasible_set.variables[k], float(feasible_set.weights[bottleneck, k]))
+        for k in order
+        if feasible_set.weights[bottleneck, k] > 0.0
+    )
+    suggestion = suggest(model, placement, bottleneck, seed)
+    sentences = _sentences(model, problem, metrics, bottleneck, share, pressing)
+    if suggestion is not None:
+        sentences.append(suggestion.sentence(problem))
+    return ResilienceExplanation(
+        bottleneck, float(shares[bottleneck]), pressing, suggestion, tuple(sentences)
+    )
+
+
+def _sentences(
+    model: LoadModel,
+    problem: Problem,
+    metrics: Mapping[str, object],
+    bottleneck: int,
+    share: float,
+    pressing: tuple[tuple[str, float], ...],
+) -> list[str]:
+    name = problem.sites[bottleneck].name
+    result = [_survived(metrics, len(model.active))]
+    pressed = " and ".join(f"{variable} (weight {weight:.2f})" for variable, weight in pressing)
+    if share > 0.0:  # or nothing grows with any rate
+        result.append(
+            f"Site {name} is the bottleneck: it saturates first in {share:.0%} of rate directions"
+            + (f", pressed by {pressed}; a weight of 1 would be its fair share." if pressed else ".")
+        )
+    result += headroom_sentences(metrics)
+    loading = set(loading_streams(model).tolist())
+    idle = [stream.name for k, stream in enumerate(problem.streams) if k not in loading]
+    if idle:
+        result.append(f"Left out of the feasible set, since they load nothing: {', '.join(idle[:8])}.")
+    return result
+
+
+def _survived(metrics: Mapping[str, object], variables: int) -> str:
+    combinations = "of the rate combinations that all sites together could carry if load could be cut at will"
+    logarithm = metrics.get("feasible_ratio_log10")
+    if not isinstance(logarithm, float):
+        return f"The placement survives {metrics['feasible_ratio']:.1%} {combinations}."
+    return (
+        f"The placement survives 10^{logarithm:.1f} {combinations}: over {variables} variables, "
+        f"as many as if each could go to {10 ** (logarithm / variables):.1%} of where it ideally could."
+    )

@@ -1,0 +1,61 @@
+"""A short name for exactly this problem, so that a plan can say which problem it was made for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+from mooring.model.problem.problem import Problem
+from mooring.model.problem.write import problem_to_data
+
+
+def fingerprint(problem: Problem) -> str:
+    """Equal for equal problems, whatever the order of the entries in their files and the files' names.
+
+    Past rates count, the name of the file they came from does not; neither do Spark addresses, which say how
+    to reach a site and not what it is, nor changes, which no plan is made for.
+
+    >>> data = {"sites": {"a": {"capacity": 2}, "b": {"capacity": 1}}, "streams": {"s": {"rate": 10}},
+    ...         "operators": {"o": {"inputs": ["s"], "cost_us": 12.5}}}
+    >>> fingerprint(Problem.from_dict(data)) == fingerprint(Problem.from_dict(dict(reversed(data.items()))))
+    True
+    """
+    data = _unordered(problem_to_data(problem))
+    data.pop("changes", None)
+    for stream in data["streams"].values():
+        stream.pop("rates", None)
+    digest = hashlib.sha256()
+    digest.update(json.dumps(data, sort_keys=True, separators=(",", ":")).encode())
+    if problem.history is not None:
+        by_name = sorted(range(len(problem.streams)), key=lambda k: problem.streams[k].name)
+        columns = np.ascontiguousarray(problem.history.rates[:, by_name], dtype="<f8")
+        digest.update(str(columns.shape).encode())
+        digest.update(columns.tobytes())
+    return f"sha256:{digest.hexdigest()[:16]}"
+
+
+def _unordered(data: dict[str, Any]) -> dict[str, Any]:
+    """Which of two sites is named first must not decide which triangle of a symmetric matrix is written."""
+    network = dict(data.get("network", {}))
+    result = dict(data)
+    if "latency_ms" in data:
+        result["latency_ms"] = _both_directions(data["latency_ms"])
+    if "bandwidth" in network:
+        network["bandwidth"] = _both_directions(network["bandwidth"])
+    if "routes" in network:
+        network["routes"] = _both_directions(network["routes"])
+    if network:
+        result["network"] = network
+    return result
+
+
+def _both_directions(pairs: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    result = {a: dict(row) for a, row in pairs.items()}
+    for a, row in pairs.items():
+        for b, value in row.items():
+            back = value[::-1] if isinstance(value, list) else value
+            result.setdefault(b, {}).setdefault(a, back)
+    return result

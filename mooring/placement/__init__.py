@@ -1,1 +1,0 @@
-"""Who goes where: the placement, the policy protocol, evaluation and explanation, one file per algorithm."""

@@ -1,1 +1,0 @@
-"""The catalogue: every policy by its name."""

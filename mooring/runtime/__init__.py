@@ -1,1 +1,0 @@
-"""Agents: the state machines of `protocols/` at real sites, with a clock, a disk and a network."""

@@ -1,1 +1,0 @@
-"""Protocols in virtual time: messages, faults, invariants, and failures made small."""

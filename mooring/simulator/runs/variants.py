@@ -1,0 +1,97 @@
+"""The ways a scenario is run: a decider by name, and what it is held against.
+
+Never moving is the decider `none`. Replanning from scratch makes a new plan at every change, with the true
+rates and capacities, and moves everything that the new plan has elsewhere, with its pauses: what somebody who
+knows everything and spares nothing would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mooring.algorithms.baselines.none_decider import NoneDecider
+from mooring.algorithms.catalogue import Deciding, make_decider
+from mooring.errors import MooringError
+from mooring.model.deployment.move_times import MoveTimes
+from mooring.model.deployment.moves import Move
+from mooring.model.placement.placement import Placement
+from mooring.model.problem.changes.schedule import instants
+from mooring.model.problem.problem import Problem
+from mooring.planning import plan
+from mooring.simulator.data_plane.engine import SimulatedEngine
+from mooring.simulator.runs.adapted_run import TICK_S, Circumstances, Way
+from mooring.simulator.runs.ground_truth import Truth
+from mooring.simulator.runs.simulated_agents import (
+    SimulatedAgents,
+    simulated_optimisers,
+    simulated_overlays,
+)
+from mooring.simulator.runs.simulated_run import SimulatedRun
+
+REPLANNED = "replanned"
+"""The name of the way that replans at every change."""
+_AT_SITES: Mapping[str, Callable[[SimulatedEngine, int], SimulatedAgents]] = {
+    "relaxation": simulated_optimisers,
+    "overlay": simulated_overlays,
+}
+_SETTLE_S = 2 * TICK_S
+"""After a change, until recovery has started what it stopped."""
+_LEAST_GAP_S = 60.0
+"""Between two plans, where rates change more often than that."""
+
+
+def decided_by(name: str, asked: Deciding | None = None) -> Way:
+    """By `relaxation` and `overlay`, machines at the simulated sites decide by messages; what stands in for
+    them where there are none is not asked.
+    """
+    return Way(name, make_decider(name, asked), at_sites=_AT_SITES.get(name))
+
+
+def never_moving() -> Way:
+    return Way("none", NoneDecider())
+
+
+def replanned(scenario: Circumstances) -> Way:
+    due = [at_s + _SETTLE_S for at_s in instants(scenario.changes, _LEAST_GAP_S)]
+
+    def prompt(run: SimulatedRun, truth: Truth, now_s: float) -> None:
+        if not due or now_s < due[0]:
+            return
+        while due and now_s >= due[0]:
+            due.pop(0)
+        moves = _to_a_new_plan(scenario, run, truth.problem(truth.rates(now_s)))
+        if moves:
+            run.session.order(moves, "replanned from scratch")
+
+    return Way(REPLANNED, NoneDecider(), prompt=prompt)
+
+
+def foreseeing(scenario: Circumstances, every_s: float = 600.0) -> Way:
+    """Plans anew every so often for the rates that are to come until the next time, and its moves are free:
+    what nobody can do, to hold the others against.
+    """
+    due = [0.0]
+
+    def prompt(run: SimulatedRun, truth: Truth, now_s: float) -> None:
+        if now_s < due[0]:
+            return
+        due[0] += every_s
+        coming = truth.rates(now_s, now_s + every_s)
+        moves = _to_a_new_plan(scenario, run, truth.problem(coming))
+        if moves:
+            run.session.order(moves, "foreseen")
+
+    free = MoveTimes(stateless_s=0.0, stateful_s=0.0, bytes_per_s=float("inf"))
+    return Way("foreseeing", NoneDecider(), prompt=prompt, times=free)
+
+
+def _to_a_new_plan(scenario: Circumstances, run: SimulatedRun, problem: Problem) -> list[Move]:
+    where = run.session.placement()
+    running = run.engine.homes()
+    try:
+        current = Placement.from_fragments(problem, where)
+        new = plan(problem, scenario.policy, seed=scenario.seed, current=current).placement
+        made = new.by_fragment()
+    except MooringError:  # nothing is allowed just now: as it was
+        return []
+    return [Move(name, where[name], to) for name, to in made.items() if name in running and to != where[name]]

@@ -1,0 +1,304 @@
+"""What a run looks like now: rates, loads, latencies and lags from what fragments, channels and sites tell.
+
+Asks no site: the fragments' meters are fed by the engine, channels are read off their files, and CPU off the
+process table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import TypeVar
+
+from mooring.contracts.engine import Amount
+from mooring.errors import described
+from mooring.spark.engine.fragment_registry import Roster
+from mooring.spark.engine.meters import ChannelMeter, FragmentMeter, hop_latency_s, path_latencies_s
+from mooring.spark.engine.site_clocks import SiteClocks, written_s
+from mooring.spark.engine.snapshot import (
+    ChannelSnapshot,
+    FragmentSnapshot,
+    QuerySnapshot,
+    SiteSnapshot,
+    Snapshot,
+    ViewSnapshot,
+)
+from mooring.spark.pipeline.layout import Layout
+from mooring.spark.sites.sites import SiteHandle
+from mooring.spark.storage.stream_logs import LogEntry
+
+T = TypeVar("T")
+
+
+@dataclass
+class _SiteMeter:
+    cpu_s: float
+    at_s: float
+    held_back_s: float | None = None
+
+
+@dataclass
+class RunMeters:
+    """Looks at one engine's run; the roster and the meters are the engine's own and change under it."""
+
+    layout: Layout
+    sites: Mapping[str, SiteHandle]
+    queries: Mapping[str, str]
+    roster: Roster
+    meters: Mapping[str, FragmentMeter]
+    began_s: float
+    clocks: SiteClocks
+    _site_meters: dict[str, _SiteMeter] = field(default_factory=dict)
+    _channel_meters: dict[str, ChannelMeter] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, channel in self.layout.channels.items():
+            self._channel_meters[name] = ChannelMeter(end=channel.state().end)
+
+    @property
+    def _window_s(self) -> float:
+        """Rates are means over this long: a few micro-batches at least."""
+        return max(10.0, 3 * self.layout.project.settings.trigger_s)
+
+    def snapshot(self, now: float, odd: Mapping[str, str] = MappingProxyType({})) -> Snapshot:
+        """What happened since the last call; `now` in seconds since 1970. `odd`: fragments whose reports
+        cannot be read, and why. What cannot be measured is missing, with the reason, and nothing else is.
+        """
+        unknown = {f"measuring {name}": why for name, why in odd.items()}
+        channels = each_known(
+            self.layout.channels, "the channel of", partial(self._channel_snapshot, now), unknown
+        )
+        homes = self.roster.homes()
+        writers = self._writers_of_fragments()
+        measured = [name for name in self.meters if name not in odd]
+        hops = each_known(measured, "latencies of", lambda name: self._hop_s(name, writers[name]), unknown)
+        views = each_known(self.layout.views, "the view", partial(self._view_snapshot, now), unknown)
+        hops |= {
+            fragment: views[view].took_s + views[view].refresh_s / 2
+            for fragment, view in self._views()
+            if view in views
+        }
+        latencies = path_latencies_s(hops, {name: self.layout.comes_after(name) for name in writers})
+        return Snapshot(
+            at_s=now,
+            since_start_s=now - self.began_s,
+            sites=each_known(self.sites, "the site", partial(self._site_snapshot, now), unknown),
+            fragments=each_known(
+                [name for name in homes if name not in odd],
+                "",
+                lambda name: self._fragment_snapshot(name, homes[name], now, channels),
+                unknown,
+            ),
+            queries=each_known(
+                [query for query, fragment in self.queries.items() if fragment not in odd],
+                "the query",
+                lambda query: self._query_snapshot(
+                    self.queries[query], now, latencies.get(self.queries[query]), channels
+                ),
+                unknown,
+            ),
+            channels=channels,
+            views=views,
+            unknown=unknown,
+        )
+
+    def _hop_s(self, name: str, writers: list[str]) -> float | None:
+        if any(self._channel_meters[writer].untimed for writer in writers):
+            return None
+        trigger_s = self.layout.project.settings.trigger_s
+        return hop_latency_s(self.meters[name], self._written_s(writers), trigger_s)
+
+    def _views(self) -> list[tuple[str, str]]:
+        """Fragments that are materialized views, and those views."""
+        flows = self.layout.pipeline.flows
+        return [
+            (name, flows[name].dataset)
+            for name in self.layout.fragments
+            if self.layout.pipeline.is_view(name)
+        ]
+
+    def _view_snapshot(self, now: float, view: str) -> ViewSnapshot | None:
+        if (version := self.layout.views[view].current()) is None:
+            return None
+        return ViewSnapshot(
+            refreshes=version.number,
+            rows=version.rows,
+            stored_bytes=version.stored_bytes,
+            rows_read=version.rows_in,
+            took_s=version.took_s,
+            age_s=now - version.began_s,
+            refresh_s=self.layout.refresh_s(view),
+        )
+
+    def _written_s(self, writers: list[str]) -> list[float] | None:
+        """When the files that a fragment's channels hold were written; None if it reads from outside only."""
+        if not writers:
+            return None
+        return [at for name in writers for at, rows, _ in self._channel_meters[name].appended if rows > 0]
+
+    def _rows_out(self, fragment: str, now: float) -> tuple[int, float]:
+        """Rows written so far, and per second."""
+        meter = self.meters.get(fragment, FragmentMeter())
+        if self.layout.pipeline.is_view(fragment):  # a refresh replaces its rows
+            rows = meter.batches[-1].rows_out if meter.batches else 0
+            return rows, meter.rows_per_s(now, self._window_s)[1]
+        if (channel := self._channel_meters.get(fragment)) is not None:
+            return channel.rows, channel.rates_per_s(now, self._window_s, self.began_s)[0]
+        return meter.rows_out, meter.rows_per_s(now, self._window_s)[1]
+
+    def amounts(self) -> dict[str, Amount]:
+        """Of every fragment that ran at any time, as of the last look."""
+        return {
+            name: Amount(meter.rows_in, self._rows_out(name, self.began_s)[0], meter.count)
+            for name, meter in self.meters.items()
+        }
+
+    def _writers_of_fragments(self) -> dict[str, list[str]]:
+        """Fragment -> the fragments it reads from."""
+        return {
+            name: [
+                writer.name
+                for dataset in self.layout.inputs_of(f)
+                for writer in self.layout.writers_of(dataset)
+            ]
+            for name, f in self.layout.fragments.items()
+        }
+
+    def _fragment_snapshot(
+        self, name: str, site: str, now: float, channels: Mapping[str, ChannelSnapshot]
+    ) -> FragmentSnapshot:
+        meter, fragment = self.meters[name], self.layout.fragments[name]
+        last = meter.batches[-1] if meter.batches else None
+        rows_out, rows_out_per_s = self._rows_out(name, now)
+        logs = [
+            log.name for dataset in self.layout.inputs_of(fragment) for log in self.layout.writers_of(dataset)
+        ]
+        return FragmentSnapshot(
+            site=site,
+            rows_in_per_s=meter.rows_per_s(now, self._window_s)[0],
+            rows_out_per_s=rows_out_per_s,
+            rows_in=meter.rows_in,
+            rows_out=rows_out,
+            batches=meter.count,
+            batch_s=None if last is None else last.end_s - last.begin_s,
+            state_rows=0 if last is None else last.state_rows,
+            files_waiting=lag_of(channels, name, logs),
+            state_bytes=0 if last is None else last.state_bytes,
+            rows_behind=None if last is None else last.rows_behind,
+        )
+
+    def _query_snapshot(
+        self,
+        fragment: str,
+        now: float,
+        latency_s: float | None,
+        channels: Mapping[str, ChannelSnapshot],
+    ) -> QuerySnapshot:
+        rows, rows_per_s = self._rows_out(fragment, now)
+        behind: int | None = 0
+        seen, frontier = set[str](), [fragment]
+        writers = self._writers_of_fragments()
+        while frontier:
+            name = frontier.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            lag = lag_of(channels, name, writers[name])
+            behind = None if behind is None or lag is None else behind + lag
+            frontier += writers[name]
+        return QuerySnapshot(
+            rows_per_s=rows_per_s,
+            rows=rows,
+            latency_s=latency_s,
+            files_behind=behind,
+        )
+
+    def _channel_snapshot(self, now: float, name: str) -> ChannelSnapshot:
+        channel, meter, homes = self.layout.channels[name], self._channel_meters[name], self.roster.homes()
+        state = channel.state()
+        meter.take(channel.appended_since(meter.end), partial(self._time_of, name, now), now)
+        lag = {reader: state.lag(reader) for reader in state.committed if reader in self.layout.fragments}
+        return ChannelSnapshot(
+            bytes_per_s=meter.rates_per_s(now, self._window_s, self.began_s)[1],
+            bytes_written=meter.bytes,
+            stored_bytes=state.stored_bytes,
+            lag=lag,
+            crosses=sorted(
+                {
+                    homes[reader]
+                    for reader in lag
+                    if reader in homes and name in homes and homes[reader] != homes[name]
+                }
+            ),
+            aged_files=state.aged_items,
+            aged_bytes=state.aged_bytes,
+            untimed_files=meter.untimed,
+        )
+
+    def _time_of(self, writer: str, now: float, entry: LogEntry) -> float | None:
+        batches = self.meters[writer].batches if writer in self.meters else []
+        return written_s(entry.modified_s, self.clocks.of_files(), batches, now)
+
+    def _site_snapshot(self, now: float, name: str) -> SiteSnapshot:
+        site = self.sites[name]
+        usage = site.usage()
+        load, resident, held_back = None, None, None
+        if usage is not None:
+            meter = self._site_meters.setdefault(name, _SiteMeter(usage.cpu_s, now))
+            held_back_s, before_s = site.held_back_s(), meter.held_back_s
+            if now > meter.at_s and usage.cpu_s >= meter.cpu_s:  # less: it was started anew
+                load = (usage.cpu_s - meter.cpu_s) / (now - meter.at_s)
+                if held_back_s is not None and before_s is not None and held_back_s >= before_s:
+                    held_back = min(1.0, (held_back_s - before_s) / (now - meter.at_s))
+            meter.cpu_s, meter.at_s, meter.held_back_s = usage.cpu_s, now, held_back_s
+            resident = usage.resident_mb
+        estimated = usage is None and site.is_alive()
+        if estimated:
+            load = self._estimated_load(name)
+        return SiteSnapshot(
+            load,
+            estimated,
+            site.capacity_now,
+            resident,
+            self.roster.at(name),
+            self.clocks.ahead_s(name),
+            held_back,
+        )
+
+    def _estimated_load(self, site: str) -> float:
+        """Where processes cannot be seen: the share of time its fragments were inside a micro-batch."""
+        return sum(self.busy_cores(name) for name in self.roster.at(site))
+
+    def busy_cores(self, fragment: str) -> float:
+        """An estimate: Spark tells how long a fragment's batches took, not how much CPU they used."""
+        meter = self.meters.get(fragment)
+        recent = [] if meter is None else meter.batches[-5:]
+        if not recent:
+            return 0.0
+        busy = sum(batch.end_s - batch.begin_s for batch in recent)
+        trigger_s = self.layout.project.settings.trigger_s
+        return busy / max(recent[-1].end_s - recent[0].begin_s, trigger_s * len(recent))
+
+
+def each_known(
+    names: Iterable[str], what: str, look: Callable[[str], T | None], unknown: dict[str, str]
+) -> dict[str, T]:
+    """What `look` finds of each; one that raises costs no other its figures. None: nothing is known."""
+    found: dict[str, T] = {}
+    for name in names:
+        try:
+            seen = look(name)
+        except Exception as failure:
+            unknown.setdefault(" ".join(["measuring", *what.split(), name]), described(failure))
+        else:
+            if seen is not None:
+                found[name] = seen
+    return found
+
+
+def lag_of(channels: Mapping[str, ChannelSnapshot], reader: str, writers: Iterable[str]) -> int | None:
+    """Files that a fragment has not read; None where one of the channels could not be looked at."""
+    seen = [channels.get(writer) for writer in writers]
+    return None if None in seen else sum(each.lag.get(reader, 0) for each in seen if each is not None)

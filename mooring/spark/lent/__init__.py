@@ -1,1 +1,0 @@
-"""Tables of other pipelines: found among those beside this one, and read as they are committed."""

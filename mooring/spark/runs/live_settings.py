@@ -1,0 +1,129 @@
+"""`mooring.yml` edited while the project runs: what takes effect at once, and what with the next run.
+
+Sites that are added join the run, and the network between sites counts from then on. Everything else waits:
+what runs was started with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+
+from mooring.arrays import Floats
+from mooring.errors import InputError
+from mooring.model.problem.network import Network
+from mooring.model.problem.site import Site
+from mooring.spark.pipeline.project import Project, ProjectSettings
+
+
+@dataclass(frozen=True)
+class LiveEdit:
+    settings: ProjectSettings
+    """What the run goes on with."""
+    added: tuple[Site, ...]
+    network: bool
+    """Whether the network between the sites that were there before has changed."""
+    waiting: tuple[str, ...]
+    """What else has changed, by its place in the file: it takes effect with the next run."""
+
+
+def live_edit(old: ProjectSettings, new: ProjectSettings) -> LiveEdit:
+    """What an edit means for a run; `InputError` if it goes on with nothing of it."""
+    known, named = [site.name for site in old.sites], {site.name: site for site in new.sites}
+    if gone := [name for name in known if name not in named]:
+        raise InputError(
+            f"found no site {gone[0]!r} any more, which the run uses",
+            field="sites",
+            remedy=f"`mooring moves PROJECT --leave {gone[0]}` empties it; the next run begins without it",
+        )
+    added = tuple(site for site in new.sites if site.name not in known)
+    if elsewhere := [site.name for site in added if site.name in new.storage_sites]:
+        raise InputError(
+            f"found {elsewhere[0]!r} added with a storage path of its own, which only a new run can use",
+            field=f"storage.sites.{elsewhere[0]}",
+            remedy="run the project again",
+        )
+    order = [list(named).index(name) for name in [*known, *(site.name for site in added)]]
+    network = _reordered(new.around.network, order)
+    around = replace(old.around, sites=(*old.sites, *added), network=network)
+    before = _first(network, len(known))
+    return LiveEdit(
+        replace(old, around=around),
+        added,
+        not _alike(before, old.around.network),
+        tuple(_waiting(old, new, named)),
+    )
+
+
+def _waiting(old: ProjectSettings, new: ProjectSettings, named: dict[str, Site]) -> list[str]:
+    found = [f"sites.{site.name}" for site in old.sites if named[site.name] != site]
+    if old.around.streams != new.around.streams:
+        found.append("streams")
+    for each in fields(ProjectSettings):
+        if each.name not in ("around", "storage_sites") and getattr(old, each.name) != getattr(
+            new, each.name
+        ):
+            found.append(each.name)
+    if old.storage_sites != new.storage_sites:
+        found.append("storage.sites")
+    return found
+
+
+def _reordered(network: Network, order: Sequence[int]) -> Network:
+    """The same with the sites in another order: `order[i]` is where the i-th was."""
+    place = {was: now for now, was in enumerate(order)}
+
+    def matrix(values: Floats | None) -> Floats | None:
+        return None if values is None else values[np.ix_(order, order)]
+
+    routes = {
+        (place[i], place[j]): tuple(place[k] for k in passed) for (i, j), passed in network.routes.items()
+    }
+    return replace(
+        network, latency_ms=matrix(network.latency_ms), bandwidth=matrix(network.bandwidth), routes=routes
+    )
+
+
+def _first(network: Network, count: int) -> Network:
+    """Between the first sites only."""
+
+    def matrix(values: Floats | None) -> Floats | None:
+        return None if values is None else values[:count, :count]
+
+    return replace(network, latency_ms=matrix(network.latency_ms), bandwidth=matrix(network.bandwidth))
+
+
+def _alike(ours: Network, theirs: Network) -> bool:
+    def same(one: Floats | None, other: Floats | None) -> bool:
+        return one is other or (one is not None and other is not None and np.array_equal(one, other))
+
+    plain = (ours.channel_ms, ours.comm_us, ours.routes) == (theirs.channel_ms, theirs.comm_us, theirs.routes)
+    return plain and same(ours.latency_ms, theirs.latency_ms) and same(ours.bandwidth, theirs.bandwidth)
+
+
+class SettingsWatch:
+    """Says when a project's settings file has changed and lies still: who writes it may take a moment."""
+
+    def __init__(self, project: Project) -> None:
+        self._file = project.settings_file
+        self._known = self._last = _look_of(self._file)
+
+    def has_changed(self) -> bool:
+        """Since the last time that this was said; costs one question to the file system."""
+        now = _look_of(self._file)
+        still, self._last = now == self._last, now
+        if not still or now is None or now == self._known:
+            return False
+        self._known = now
+        return True
+
+
+def _look_of(file: Path) -> tuple[int, int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:  # between two halves of a replacement, say
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,188 @@
+"""Asking the process that runs a project for moves, from another process.
+
+What runs is read off its status file and journal; a request goes through its mailbox, and the answer is
+followed until the last move is made, refused or taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mooring.contracts.clock import Clock
+from mooring.controller.journal import Journal
+from mooring.controller.move_list import inverse_of_last, resume
+from mooring.errors import EngineError, InputError
+from mooring.model.deployment.move_times import MoveTimes
+from mooring.model.deployment.moves import Figures, Move, MoveList, described_moves, ordered_moves
+from mooring.model.placement.placement import FragmentSites, Placement
+from mooring.model.problem.problem import Problem
+from mooring.spark.runs.mailbox import FileMailbox
+from mooring.spark.runs.run_files import RunFiles
+
+_ASK_S = 0.1
+_ACCEPT_S = 30.0
+"""A runner that is alive takes a request within a look; one that hangs for this long does not."""
+
+Step = Mapping[str, Any]
+"""A move as an answer tells it: fragment, from, to, reached and, once done, pause_s."""
+
+
+@dataclass(frozen=True)
+class MoveAsker:
+    problem: Problem
+    files: RunFiles
+    journal: Journal
+    clock: Clock
+    asked_by: str = ""
+    """Who asks, in words, for the journal."""
+
+    # What could be asked for
+
+    def current(self) -> FragmentSites:
+        """Of the running process, or where the next run would resume."""
+        status = self.files.read_status() if self.files.running_pid() is not None else None
+        if status is not None:
+            return self._complete(_sites(status))
+        found = resume(self.journal)
+        if found is None:
+            raise InputError(
+                "the project never ran, so there is nothing to move from", remedy="`mooring run` it"
+            )
+        return found.placement
+
+    def _complete(self, running: FragmentSites) -> FragmentSites:
+        """What runs, if that is everything: moves lead from one whole placement to another."""
+        if down := [name for name in self.problem.fragment_names if name not in running]:
+            verb = "does" if len(down) == 1 else "do"
+            raise EngineError(
+                f"of the project {', '.join(down)} {verb} not run at the moment",
+                remedy="see `mooring status` for the reason, and ask again when everything runs",
+            )
+        return running
+
+    def to(self, goal: Placement, start: FragmentSites) -> MoveList:
+        """The moves that lead to a placement."""
+        return ordered_moves(self.at_measured_rates(), start, goal.by_fragment(), self._figures())
+
+    def proposed(self, start: FragmentSites) -> MoveList:
+        """What the running process proposed at its last look."""
+        proposal = (self.files.read_status() or {}).get("proposal") or {"moves": []}
+        moves = [Move(move["fragment"], move["from"], move["to"]) for move in proposal["moves"]]
+        return described_moves(self.at_measured_rates(), start, moves, self._figures())
+
+    def rollback(self, start: FragmentSites) -> MoveList:
+        """The way back from the last list that was applied."""
+        back = inverse_of_last(self.journal)
+        if not back:
+            raise InputError("found no list of moves that was applied and not taken back", field="--rollback")
+        return described_moves(self.at_measured_rates(), start, back, self._figures(), within_limits=False)
+
+    def why_nothing(self) -> str:
+        """Why nothing is proposed."""
+        proposal = (self.files.read_status() or {}).get("proposal")
+        if proposal is None:
+            return "nothing is proposed while not everything runs"
+        room = proposal["headroom"]
+        shown = "any" if room is None else f"{room:.2f}"
+        return f"nothing is proposed: at the measured rates the headroom is x {shown}"
+
+    # Asking
+
+    def ask(self, wanted: MoveList, told: Callable[[int, Step], None]) -> dict[str, Any]:
+        """Have the running process carry out exactly this list; `told` is called with each stage reached.
+
+        Returns the answer: refused, failed or done, and where everything is then.
+        """
+        mailbox = FileMailbox(self.files.folder)
+        steps = [(move.fragment, move.from_site, move.to_site) for move in wanted.moves]
+        return self._answer(mailbox, mailbox.ask(wanted.old, steps, self.asked_by), told)
+
+    def abort(self, told: Callable[[int, Step], None]) -> dict[str, Any]:
+        """Have the running process take back the list it is carrying out; as `ask`, but the answer is
+        aborted, or what became of the list instead.
+        """
+        mailbox = FileMailbox(self.files.folder)
+        return self._answer(mailbox, mailbox.ask_abort(self.asked_by), told)
+
+    def dismiss(self, moves: Sequence[Move]) -> dict[str, Any]:
+        """Have the running process not propose exactly these moves for a while; as `ask`."""
+        mailbox = FileMailbox(self.files.folder)
+        steps = [(move.fragment, move.from_site, move.to_site) for move in moves]
+        return self._answer(mailbox, mailbox.ask_dismiss(steps, self.asked_by), lambda at, step: None)
+
+    def leave(self, site: str, told: Callable[[int, Step], None], *, force: bool) -> dict[str, Any]:
+        """Have the running process empty a site and keep it empty; as `ask`."""
+        mailbox = FileMailbox(self.files.folder)
+        return self._answer(mailbox, mailbox.ask_leave(site, self.asked_by, force=force), told)
+
+    def come_back(self, site: str, told: Callable[[int, Step], None]) -> dict[str, Any]:
+        """Have the running process use a site again that was left; as `ask`."""
+        mailbox = FileMailbox(self.files.folder)
+        return self._answer(mailbox, mailbox.ask_return(site, self.asked_by), told)
+
+    def _answer(self, mailbox: FileMailbox, name: str, told: Callable[[int, Step], None]) -> dict[str, Any]:
+        try:
+            answer = self._followed(mailbox, name, told)
+        finally:
+            mailbox.withdraw(name)
+        if answer["state"] in ("done", "aborted"):
+            self._await_status(answer["placement"])
+        return answer
+
+    def _followed(self, mailbox: FileMailbox, name: str, told: Callable[[int, Step], None]) -> dict[str, Any]:
+        """Tell each step as it is reached, until the last."""
+        shown: set[tuple[int, str]] = set()
+        deadline_s = self.clock.monotonic_s() + _ACCEPT_S
+        while True:
+            answer = mailbox.answer(name)
+            for at, step in enumerate(answer["steps"] if answer else ()):
+                if (at, step["reached"]) not in shown:
+                    shown.add((at, step["reached"]))
+                    told(at, step)
+            if answer is not None and answer["state"] != "running":
+                return answer
+            if self.files.running_pid() is None:
+                raise EngineError(
+                    "the running process ended meanwhile",
+                    remedy="`mooring run` again: it finishes or goes back",
+                )
+            if answer is None and self.clock.monotonic_s() > deadline_s:
+                raise EngineError(
+                    f"the running process took no notice within {_ACCEPT_S:g} s; nothing was moved"
+                )
+            self.clock.sleep(_ASK_S)
+
+    def _await_status(self, placement: Mapping[str, str]) -> None:
+        """Until the status says what the answer does, so that the next question is not answered with what
+        was.
+        """
+        deadline_s = self.clock.monotonic_s() + _ACCEPT_S
+        while self.files.running_pid() is not None and self.clock.monotonic_s() < deadline_s:
+            if _sites(self.files.read_status() or {"fragments": {}}) == placement:
+                return
+            self.clock.sleep(_ASK_S)
+
+    # What predictions are made from
+
+    def _figures(self) -> Figures:
+        fragments = (self.files.read_status() or {}).get("fragments", {})
+        measured = {
+            name: float(fragment["state_bytes"])
+            for name, fragment in fragments.items()
+            if fragment.get("state_bytes")
+        }
+        return Figures(MoveTimes().fitted(self.journal.past_moves()), measured)
+
+    def at_measured_rates(self) -> Problem:
+        """The problem with the rates that the run measured last, where it measured all."""
+        rates = (self.files.read_status() or {}).get("stream_rates") or {}
+        # At no rate at all every placement has room without end: the rates of the project tell more then.
+        if set(rates) == set(self.problem.stream_index) and any(rates.values()):
+            return self.problem.with_rates([rates[stream.name] for stream in self.problem.streams])
+        return self.problem
+
+
+def _sites(status: Mapping[str, Any]) -> FragmentSites:
+    return FragmentSites({name: fragment["site"] for name, fragment in status["fragments"].items()})

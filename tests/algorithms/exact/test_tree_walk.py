@@ -1,0 +1,62 @@
+"""The walk over the tree of placements can be cut into stretches, and knows when there is no end in sight."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import numpy as np
+import pytest
+
+from mooring.algorithms.exact import tree_walk
+from mooring.algorithms.exact.policy import optimal_assign
+from mooring.contracts.deadline import Deadline
+from mooring.errors import UnsupportedError
+from mooring.model.load.build import build_load_model
+from mooring.model.load.model import LoadModel
+from mooring.model.problem.generate import GraphParameters, generate_problem
+
+
+def model_of(seed: int = 0, *, streams: int = 5, operators: int, sites: int) -> LoadModel:
+    parameters = GraphParameters(streams=streams, operators=operators, sites=sites)
+    return build_load_model(generate_problem(parameters, np.random.default_rng(seed)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_stretches_change_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of(seed, streams=3, operators=15, sites=3)
+    shares: list[float] = []
+    whole = optimal_assign(model, progress=lambda done, what: shares.append(done))
+    assert shares == []  # the whole tree is smaller than one stretch
+    monkeypatch.setattr(tree_walk, "STRETCH_NODES", 97)
+    cut = optimal_assign(model, progress=lambda done, what: shares.append(done))
+    assert cut.tolist() == whole.tolist()
+    assert len(shares) > 10
+    assert all(0.0 <= share <= 1.0 for share in shares)
+    assert np.mean(np.diff(shares) > 0.0) > 0.5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_guess_of_how_much_is_done_is_neither_far_too_high_nor_too_low(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the way through its nodes, a walk believes to be between a sixth and five sixths through."""
+    monkeypatch.setattr(tree_walk, "STRETCH_NODES", 100)
+    model = model_of(seed, streams=4, operators=20, sites=2)
+    seen: list[float] = []
+    optimal_assign(model, progress=lambda done, what: seen.append(done))
+    assert 1 / 6 < seen[len(seen) // 2] < 5 / 6
+
+
+def test_a_tree_without_hope_is_given_up_long_before_its_budget_is_used_up() -> None:
+    """100 operators on 10 sites: a minute and more of searching for nothing."""
+    looked_at: list[str] = []
+    with pytest.raises(UnsupportedError, match="4 times the node_budget of 20,000,000"):
+        optimal_assign(model_of(operators=100, sites=10), progress=lambda done, what: looked_at.append(what))
+    assert tree_walk.STRETCH_NODES * len(looked_at) < 1_000_000
+
+
+def test_a_deadline_ends_the_walk_in_words() -> None:
+    looks = count()
+    deadline = Deadline.in_seconds(3.0, lambda: float(next(looks)))  # a second passes with every look
+    with pytest.raises(UnsupportedError, match="in time"):
+        optimal_assign(model_of(operators=60, sites=4), deadline=deadline)
