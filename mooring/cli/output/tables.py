@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 from rich.box import SIMPLE_HEAD
@@ -12,10 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.cli.output.result_table import ResultTable
-from mooring.model.evaluation.metrics import HeadroomMetric, Metrics
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.placement import Placement
 from mooring.quantity import quantity
+
+if TYPE_CHECKING:
+    from mooring.model.evaluation.metrics import HeadroomMetric, Metrics
 
 BAR_WIDTH = 20
 NAMES_SHOWN = 6
