@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from mooring.model.evaluation.metrics import Metrics
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mooring.model.evaluation.metrics import Metrics
 
 
 def headroom_sentences(metrics: Metrics) -> list[str]:

@@ -7,12 +7,15 @@ whether it holds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mooring.model.evaluation.headroom_sentence import headroom_sentences
-from mooring.model.evaluation.metrics import Metrics
 from mooring.quantity import quantity
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.statistics_used import assumed_sentence
+
+if TYPE_CHECKING:
+    from mooring.model.evaluation.metrics import Metrics
 
 _OF_THE_THEORY = ("feasible set", "rate combinations", "rate directions")
 
