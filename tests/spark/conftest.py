@@ -49,7 +49,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedSite]:
     from tests.spark.quick_start import quick_start
 
     folder = tmp_path_factory.mktemp("site")
-    site = EmbeddedSite("here", folder, find_java(), capacity=2, options=quick_start())
+    # Spark's Connect server remembers ended queries for an hour, each with its settings: 1 MB and more.
+    options = quick_start(heap_mb=1024)
+    site = EmbeddedSite("here", folder, find_java(), capacity=2, options=options)
     site.start()
     try:
         site.wait_ready()

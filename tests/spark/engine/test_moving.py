@@ -226,7 +226,7 @@ def test_a_target_that_cannot_take_a_fragment_leaves_it_where_it_was(
     assert engine.roster["counted"].query is query
     assert query.isActive
     with monkeypatch.context() as patch:
-        patch.setattr(moving, "first_batch", lambda query, commits, may_end: "no room")
+        patch.setattr(moving, "first_batch", lambda query, commits, **told: "no room")
         with pytest.raises(EngineError, match=r"runs at 'a' again: .*no room"):
             engine.move("counted", "b")
     assert engine.roster["counted"].site == "a"

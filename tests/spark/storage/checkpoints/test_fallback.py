@@ -28,7 +28,8 @@ def damage(checkpoint: Path, sink: Path, upto: int) -> None:
         if int(path.name.partition(".")[0]) > upto:
             path.write_bytes(b"")
     for path in (checkpoint / "state").rglob("[0-9]*.*"):
-        if int(path.name.partition(".")[0]) > upto + 1:
+        version = path.name.partition(".")[0]  # of RocksDB's own files: 000009-cf5dae59-...
+        if version.isdigit() and int(version) > upto + 1:
             path.write_bytes(b"")
 
 
