@@ -100,7 +100,7 @@ def draw(path: Path) -> None:
     figure = Figure(figsize=(11, 8), layout="constrained")
     figure.suptitle("100 operators, 5 streams, 10 sites")
     (ratios, section), (left, right) = figure.subplots(2, 2)
-    draw_ratios(ratios, {name: float(str(made.metrics["feasible_ratio"])) for name, made in plans.items()})
+    draw_ratios(ratios, {name: made.metrics.feasible_ratio or 0.0 for name, made in plans.items()})
     draw_section(section, problem, {name: placements[name] for name in SECTION}, across=0, up=1)
     draw_weights(left, model, placements["rod"], "rod spreads every stream over all sites")
     draw_weights(right, model, placements["connected"], "connected heaps streams on few sites")

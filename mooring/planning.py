@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite, log
 
+from msgspec import UNSET
+
 from mooring.algorithms.catalogue import make_policy
 from mooring.contracts.deadline import NO_DEADLINE, Deadline
 from mooring.contracts.policy import Policy, place
@@ -17,7 +19,7 @@ from mooring.errors import InfeasibleError, UnsupportedError
 from mooring.model.bounds.log_bound import log_upper_bound
 from mooring.model.bounds.upper_bound import upper_bound
 from mooring.model.evaluation.explanation import Explanation, Subject, explain
-from mooring.model.evaluation.metrics import evaluate_placement, headroom_metric
+from mooring.model.evaluation.metrics import HeadroomMetric, Metrics, evaluate_placement, headroom_metric
 from mooring.model.evaluation.network_explanation import NetworkExplanation
 from mooring.model.load.build import build_load_model
 from mooring.model.load.feasible.log_volume import LogEstimate
@@ -46,22 +48,22 @@ class Plan:
         return f"Plan({self.policy}: {len(problem.operators)} operators on {len(problem.sites)} sites)"
 
     @cached_property
-    def metrics(self) -> dict[str, object]:
+    def metrics(self) -> Metrics:
         return evaluate_placement(self.model, self.placement, seed=self.seed)
 
     @cached_property
     def bound(self) -> float | None:
         """No placement of this problem has a larger feasible ratio; None where it is too small a number."""
-        if "feasible_ratio_log10" not in self.metrics:
+        if self.metrics.feasible_ratio_log10 is UNSET:
             return upper_bound(self.model, self.placement.site_of_fragment)
         return 0.0 if self.bound_log10 is None else LogEstimate.of_log10(self.bound_log10).number
 
     @cached_property
     def bound_log10(self) -> float | None:
         """Its logarithm, where there are so many variables that the ratio is given as one."""
-        if "feasible_ratio_log10" not in self.metrics:
+        if self.metrics.feasible_ratio_log10 is UNSET:
             return None
-        reached = self.metrics["feasible_ratio_log10"]
+        reached = self.metrics.feasible_ratio_log10
         bound = log_upper_bound(self.model, self.seed) / log(10.0)
         return max(bound, reached) if isinstance(reached, float) else bound if isfinite(bound) else None
 
@@ -79,7 +81,7 @@ class Plan:
             "placement": self.placement.as_dict(),
             "shared": self.shared,
             "rejected": dict(self.rejected),
-            "metrics": self.metrics,
+            "metrics": self.metrics.as_json(),
             "bound": self.bound,
             **{name: bound for name, bound in bounds.items() if bound is not None},
             "plan_seconds": plan_seconds,
@@ -126,7 +128,7 @@ def plan(
     ...         "y1": {"inputs": ["y"], "cost_us": 50}, "y2": {"inputs": ["y"], "cost_us": 50},
     ...     },
     ... })
-    >>> round(plan(problem, "rod").metrics["feasible_ratio"], 3)
+    >>> round(plan(problem, "rod").metrics.feasible_ratio, 3)
     1.0
     """
     problem = problem_of(problem)
@@ -147,7 +149,7 @@ def plan(
 
 def evaluate(
     problem: SomeProblem, placement: SomePlacement, *, points: int | None = None, seed: int = 0
-) -> dict[str, object]:
+) -> Metrics:
     """The metrics of any placement of the problem; where it leaves out queries, of the rest.
 
     `points`: how many combinations of rates are looked at.
@@ -178,7 +180,7 @@ def compare(
     return results
 
 
-def headroom(problem: SomeProblem, placement: SomePlacement) -> dict[str, object]:
+def headroom(problem: SomeProblem, placement: SomePlacement) -> HeadroomMetric:
     """By what factor all rates, and each stream's alone, can grow before which site saturates."""
     problem = problem_of(problem)
     placement = placement_of(placement, problem)

@@ -34,7 +34,7 @@ def test_the_same_seed_gives_the_same_plan() -> None:
 
 def test_no_plan_beats_the_optimal_one() -> None:
     results = mooring.compare(small(), ["optimal", "rod", "llf", "random", "connected", "max_rate"])
-    ratios = {n: r.metrics["feasible_ratio"] for n, r in results.items() if isinstance(r, mooring.Plan)}
+    ratios = {n: r.metrics.feasible_ratio for n, r in results.items() if isinstance(r, mooring.Plan)}
     assert len(ratios) == 6
     assert max(ratios.values()) <= ratios["optimal"] + 1e-9  # type: ignore[type-var, operator]
 
@@ -50,7 +50,7 @@ def test_minimum_rates_beyond_all_capacity_are_infeasible_to_plan_and_reported_b
     with pytest.raises(mooring.InfeasibleError, match="minimum rates need"):
         mooring.plan(problem)
     placement = mooring.Placement(problem, np.zeros(6, dtype=np.int64))
-    assert mooring.evaluate(problem, placement)["feasible_ratio"] == 0.0
+    assert mooring.evaluate(problem, placement).feasible_ratio == 0.0
 
 
 def test_a_rate_history_gives_the_share_of_samples_survived() -> None:
@@ -63,15 +63,15 @@ def test_a_rate_history_gives_the_share_of_samples_survived() -> None:
         small(), history=RateHistory(np.array([[3000.0, 0.0], [3300.0, 0.0], [3400.0, 0.0], [9e9, 0.0]]))
     )
     placement = mooring.Placement(problem, np.array([0, 0, 0, 1, 1, 1]))
-    assert mooring.evaluate(problem, placement)["survived_share"] == 0.5
+    assert mooring.evaluate(problem, placement).survived_share == 0.5
 
 
 def test_headroom_is_the_factor_to_the_first_full_site() -> None:
     problem = small()
     placement = mooring.Placement(problem, np.array([0, 0, 0, 1, 1, 1]))
     room = mooring.headroom(problem, placement)
-    assert room["factor"] == pytest.approx(1 / (100 * 300e-6))
-    assert room["site"] == "a"
+    assert room.factor == pytest.approx(1 / (100 * 300e-6))
+    assert room.site == "a"
 
 
 def test_every_function_takes_objects_plain_data_and_file_names(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from lab.benchmarks._record import Measurement, carry_out, prose_of
-from mooring.algorithms.deciders import Deciding, make_decider
+from mooring.algorithms.catalogue import Deciding, make_decider
 from mooring.algorithms.relaxation.briefing import OptimiserBriefing
 from mooring.algorithms.relaxation.machines.fragment_specs import fragment_specs
 from mooring.algorithms.relaxation.machines.messages import Ping, Pong, Probe, Probed

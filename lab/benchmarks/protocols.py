@@ -139,7 +139,9 @@ def adaptive() -> Iterator[ResultTable]:
 
 
 def usage(placement: Placement) -> float:
-    return float(str(network_metrics(placement)["network_usage"]))
+    found = network_metrics(placement).network_usage
+    assert isinstance(found, float)
+    return found
 
 
 def line_of_sites() -> Problem:

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from mooring.agents.runner_endpoint import RunnerPost
-from mooring.algorithms.by_name import briefing_by_name
+from mooring.algorithms.catalogue import briefing_of
 from mooring.contracts.decider import Decider
 from mooring.contracts.site_machine import Data
 from mooring.coordination.mover import MoverMemory
@@ -65,7 +65,7 @@ def decided_at_sites(
         protocol,
         problem,
         AgentPeers(post, sites, protocol),
-        briefing_by_name(protocol, stand_in, states_latency=states_latency),
+        briefing_of(protocol, stand_in, states_latency=states_latency),
         partial(keep_memory, file),
         kept_memory(file),
     )

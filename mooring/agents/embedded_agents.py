@@ -15,7 +15,7 @@ from pathlib import Path
 from mooring.agents.project_members import ProjectMembers
 from mooring.agents.runner_endpoint import RunnerPost
 from mooring.agents.transport.certificates import make_certificates
-from mooring.algorithms.hosted_by_name import HOSTED
+from mooring.algorithms.catalogue import HOSTED
 from mooring.contracts.hosted_protocol import HostedProtocol
 from mooring.errors import described
 

@@ -1,7 +1,8 @@
-"""Every policy by name, and how a name and settings in words become a policy.
+"""Every algorithm by name, one entry each: where its policy, its decider and its machines at sites are.
 
-A policy's module is loaded when the policy is asked for: planning with one of them does not wait for what the
-others need.
+An entry names modules, and each is loaded when it is needed. Planning with one policy does not wait for what
+the others import, and an agent beside a site loads only the machines that it hosts. An entry says what an
+algorithm *can* be; a run says what it *was*: decided in one place, or at the sites.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -16,26 +18,80 @@ from mooring.errors import InputError
 from mooring.model.problem.reading.fields import refuse_reference
 
 if TYPE_CHECKING:
+    from mooring.contracts.decider import Decider
+    from mooring.contracts.hosted_protocol import HostedProtocol
     from mooring.contracts.policy import Policy
+    from mooring.coordination.briefing import Brief
 
-POLICIES = {
-    "rod": "mooring.algorithms.rod.policy:Rod",
-    "resilient": "mooring.algorithms.resilient.policy:Resilient",
-    "random": "mooring.algorithms.baselines.random_placement:Random",
-    "llf": "mooring.algorithms.baselines.llf:LargestLoadFirst",
-    "max_rate": "mooring.algorithms.baselines.max_rate:MaxRate",
-    "connected": "mooring.algorithms.baselines.connected:Connected",
-    "correlation": "mooring.algorithms.baselines.correlation:Correlation",
-    "optimal": "mooring.algorithms.exact.policy:Optimal",
-    "relaxation": "mooring.algorithms.relaxation.policy:Relaxation",
-    "overlay": "mooring.algorithms.overlay.policy:Overlay",
-    "producer": "mooring.algorithms.baselines.network_baselines:Producer",
-    "consumer": "mooring.algorithms.baselines.network_baselines:Consumer",
-    "ants": "mooring.algorithms.ants.policy:Ants",
-    "descent": "mooring.algorithms.ants.descent:Descent",
-    "ip_multicast": "mooring.algorithms.baselines.network_baselines:IpMulticast",
-}
-"""Where each policy is: its module and its class."""
+
+@dataclasses.dataclass(frozen=True)
+class Algorithm:
+    """All fields but the first two are `module:name`, below `mooring.algorithms`; empty: it has none."""
+
+    name: str
+    paper: str = ""
+    """Whose algorithm it is; empty: a yardstick or our own."""
+    policy: str = ""
+    """The dataclass of its parameters, which makes placements (`--policy`)."""
+    decider: str = ""
+    """Makes a `Decider` of a `DeciderWish`, where moves are decided in one place (`--adapt`)."""
+    decides_with: str = ""
+    """The policy that the decider is given, with the settings on the command line; `*`: the one asked for."""
+    machines: str = ""
+    """Makes the `HostedProtocol` of its machines at sites (`mooring agent --hosts`)."""
+    briefing: str = ""
+    """Makes what the runner tells those machines, and what of their proposals is worth it."""
+
+
+_ALL = (
+    Algorithm("rod", "ROD", "rod.policy:Rod"),
+    Algorithm("resilient", "ROD", "resilient.policy:Resilient"),
+    Algorithm("random", policy="baselines.random_placement:Random"),
+    Algorithm("llf", policy="baselines.llf:LargestLoadFirst"),
+    Algorithm("max_rate", policy="baselines.max_rate:MaxRate"),
+    Algorithm("connected", policy="baselines.connected:Connected"),
+    Algorithm("correlation", policy="baselines.correlation:Correlation"),
+    Algorithm("optimal", policy="exact.policy:Optimal"),
+    Algorithm("none", decider="baselines.none_decider:decider"),
+    Algorithm("headroom", decider="headroom.decider:decider"),
+    Algorithm("replan", decider="replan.decider:decider", decides_with="*"),
+    Algorithm(
+        "relaxation",
+        "SBON",
+        "relaxation.policy:Relaxation",
+        "relaxation.central_decider:decider",
+        machines="relaxation.hosted:hosted_optimisers",
+        briefing="relaxation.briefing:optimiser_briefing",
+    ),
+    Algorithm(
+        "overlay",
+        "adaptive overlays",
+        "overlay.policy:Overlay",
+        "overlay.central_decider:decider",
+        machines="overlay.hosted:hosted_overlays",
+        briefing="overlay.briefing:overlay_briefing",
+    ),
+    Algorithm("producer", policy="baselines.network_baselines:Producer"),
+    Algorithm("consumer", policy="baselines.network_baselines:Consumer"),
+    Algorithm(
+        "ants",
+        "ants",
+        "ants.policy:Ants",
+        "ants.central_decider:decider",
+        "ants",
+        "ants.hosted:hosted_ants",
+        "ants.briefing:ants_briefing",
+    ),
+    Algorithm("descent", policy="ants.descent:Descent"),
+    Algorithm("ip_multicast", policy="baselines.network_baselines:IpMulticast"),
+)
+ALGORITHMS: Mapping[str, Algorithm] = {each.name: each for each in _ALL}
+POLICIES = tuple(each.name for each in _ALL if each.policy)
+DECIDERS = tuple(each.name for each in _ALL if each.decider)
+TAKE_SETTINGS = tuple(each.name for each in _ALL if each.decides_with)
+"""Deciders that `--set` is for."""
+HOSTED = tuple(each.name for each in _ALL if each.machines)
+"""What agents can host, and what can decide at the sites."""
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
@@ -63,9 +119,65 @@ def make_policy(name: str, settings: Mapping[str, object] | None = None) -> Poli
 
 def policy_class(name: str) -> type[Any]:
     """The dataclass of a known policy."""
-    module, _, kind = POLICIES[name].partition(":")
-    found: type[Any] = getattr(import_module(module), kind)
+    found: type[Any] = _loaded(ALGORITHMS[name].policy)
     return found
+
+
+def module_of(place: str) -> tuple[str, str]:
+    """The whole name of the module that an entry names, and what of it."""
+    module, _, what = place.partition(":")
+    return f"{__package__}.{module}", what
+
+
+def _loaded(place: str) -> Any:
+    module, what = module_of(place)
+    return getattr(import_module(module), what)
+
+
+@dataclasses.dataclass(frozen=True)
+class Deciding:
+    """What is asked of a decider beside its name."""
+
+    policy: str = "rod"
+    """That replans."""
+    settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Of the policy that the decider decides with."""
+    seed: int = 0
+    trigger_s: float = 0.0
+    """Between the micro-batches that fragments run in; 0: they run tuple by tuple."""
+
+
+def make_decider(name: str, asked: Deciding | None = None) -> Decider:
+    """The decider of that name that decides in one place.
+
+    >>> make_decider("headroom").name
+    'headroom'
+    """
+    if name not in DECIDERS:
+        refuse_reference(name, DECIDERS, "--adapt", "a decider")
+    from mooring.contracts.decider import DeciderWish  # loads what planning does not need
+
+    entry, asked = ALGORITHMS[name], asked or Deciding()
+    policy_name = asked.policy if entry.decides_with == "*" else entry.decides_with
+
+    def policy(**defaults: object) -> Policy:
+        return make_policy(policy_name, {**defaults, **asked.settings})
+
+    made: Decider = _loaded(entry.decider)(DeciderWish(policy, asked.seed, asked.trigger_s))
+    return made
+
+
+def hosted_protocol(name: str) -> HostedProtocol:
+    """The machines of an algorithm as agents host them."""
+    made: HostedProtocol = _loaded(ALGORITHMS[name].machines)()
+    return made
+
+
+def briefing_of(name: str, stand_in: Decider | None = None, *, states_latency: bool = False) -> Brief:
+    """`stand_in`: the decider that would stand in for the machines in one place, which has the settings.
+    `states_latency`: the problem's latencies count, whatever machines measure.
+    """
+    return partial(_loaded(ALGORITHMS[name].briefing), stand_in=stand_in, states_latency=states_latency)
 
 
 def parse_setting(text: str, kind: Any, field: str) -> object:

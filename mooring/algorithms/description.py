@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
 
-from mooring.algorithms.catalogue import POLICIES
+from mooring.algorithms.catalogue import ALGORITHMS, module_of
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class PolicyDescription:
 
 def describe_policy(name: str) -> PolicyDescription:
     """Of the policy of that name: the first paragraph of its module, and the fields of its class."""
-    module, _, kind = POLICIES[name].partition(":")
+    module, kind = module_of(ALGORITHMS[name].policy)
     tree = ast.parse(_source(module))
     body = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == kind)
     summary = (ast.get_docstring(tree) or "").partition("\n\n")[0]

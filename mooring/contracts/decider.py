@@ -18,6 +18,7 @@ from mooring.model.placement.placement import FragmentSites
 
 if TYPE_CHECKING:
     from mooring.contracts.picture import Picture
+    from mooring.contracts.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,21 @@ class Proposal:
 def finite(value: float) -> float | None:
     """JSON has no infinity; headroom without end is none that limits."""
     return value if math.isfinite(value) else None
+
+
+class MakePolicy(Protocol):
+    def __call__(self, **defaults: object) -> Policy: ...
+
+
+@dataclass(frozen=True)
+class DeciderWish:
+    """What a decider is made of."""
+
+    policy: MakePolicy
+    """Makes the policy that it decides with; settings of the command line go before the defaults given."""
+    seed: int = 0
+    trigger_s: float = 0.0
+    """Between the micro-batches that fragments run in; 0: they run tuple by tuple."""
 
 
 @runtime_checkable

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from mooring.controller.journal import Journal
 from mooring.controller.move_list import resume, settle
 from mooring.errors import InputError
+from mooring.model.evaluation.metrics import Metrics
 from mooring.model.load.build import build_load_model
 from mooring.model.placement.admission import require_all_queries
 from mooring.model.placement.checker import violations
@@ -50,7 +51,7 @@ class Beginning:
     placement: Placement
     policy: str
     """Who made it, in words."""
-    metrics: Mapping[str, object]
+    metrics: Metrics
     why: tuple[str, ...]
 
 

@@ -121,7 +121,10 @@ class MoveDesk:
         self._answer(name, "refused", why)
 
     def _answer(self, name: str, state: str, why: str = "") -> None:
-        """RequestAnswer a request that needs no list."""
+        """Answer a request that needs no list. What came before may have taken long, as stopping a fragment
+        does.
+        """
+        self.parts.refuse_overtaken()
         said = {"why": why} if why else {}
         self._reply(name, {"state": state, **said, "placement": dict(self.engine.homes()), "steps": []})
 
@@ -237,6 +240,7 @@ class MoveDesk:
             self.parts.failed("publishing", "answering how far a list is", run.unshown)
         self._unwritten = run if run.owed else None
         yield MovesEnded(listed.order, listed.ending, tuple(run.reports), self.engine.homes())
+        self.parts.refuse_overtaken()  # what those who received it did may have taken long
         where = {"placement": dict(self.engine.homes()), "steps": list(shown.steps)}
         if listed.aborts and listed.ending == "aborted":
             why += f" (asked for by {shown_asker(listed.aborts[0].asked_by) or 'somebody'})"

@@ -24,7 +24,7 @@ WRITERS: Mapping[str, str] = {
     "lost": "recovery",
     "lost_channels": "supervision",
     "resting": "supervision",
-    "drained": "left_sites",
+    "drained": "drained_sites",
     "moves": "move_desk",
     "picture": "adaptation",
 }

@@ -1,8 +1,8 @@
 """What the machines of one protocol are told by the run session, and how what they propose is weighed.
 
-A further protocol that decides at the sites needs a `Briefing` of its own, named in `by_name.py`, and how
-agents host its machines, named in `algorithms/hosted_by_name.py`. Everything else is the same for all of
-them: whereabouts, guards, answers, journal and fence.
+A further algorithm that decides at the sites needs a `Briefing` of its own and a `HostedProtocol`, both named
+in its entry in `algorithms/catalogue.py`. Everything else is the same for all of them: whereabouts, guards,
+answers, journal and fence.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from mooring.agents.transport.certificates import make_certificates
 from mooring.agents.transport.members import RUNNER
 from mooring.agents.transport.peer_link import BackOff
 from mooring.algorithms.ants.central_decider import AntsDecider
-from mooring.algorithms.hosted_by_name import hosted_by_name
+from mooring.algorithms.catalogue import hosted_protocol
 from mooring.algorithms.overlay.central_decider import OverlayDecider
 from mooring.algorithms.relaxation.central_decider import RelaxationDecider
 from mooring.contracts.decider import Decider
@@ -158,7 +158,7 @@ class Scene:
         return run, decider
 
     def post(self) -> RunnerPost:
-        return RunnerPost(self.found, [hosted_by_name(self._protocol)], back_off=BackOff(0.02, 0.1))
+        return RunnerPost(self.found, [hosted_protocol(self._protocol)], back_off=BackOff(0.02, 0.1))
 
     def go_on(self, run: SimulatedRun, until: Callable[[], bool]) -> None:
         """Turn by turn: virtual seconds for the engine, milliseconds for the agents."""

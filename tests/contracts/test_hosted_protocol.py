@@ -7,7 +7,7 @@ import pytest
 
 from mooring.agents.transport.frames import FrameError
 from mooring.agents.transport.wire import Envelope, decode
-from mooring.algorithms.hosted_by_name import HOSTED, hosted_by_name
+from mooring.algorithms.catalogue import HOSTED, hosted_protocol
 from mooring.contracts.hosted_protocol import HostedProtocol
 
 
@@ -27,7 +27,7 @@ def hosted(messages: object) -> HostedProtocol:
 
 @pytest.mark.parametrize("name", HOSTED)
 def test_what_agents_host_can_be_told_apart_on_the_wire(name: str) -> None:
-    assert hosted_by_name(name).name == name
+    assert hosted_protocol(name).name == name
 
 
 def test_types_that_cannot_be_told_apart_are_found_before_any_message() -> None:

@@ -87,7 +87,7 @@ def test_every_event_and_request_has_somebody_who_receives_it(tmp_path: Path) ->
 def test_parts_do_not_know_one_another() -> None:
     """They import what they decide by, the state and the events, but no other part."""
     folder = Path(events.__file__).parent
-    parts = ("supervision", "move_desk", "left_sites", "adaptation", "records")
+    parts = ("supervision", "move_desk", "drained_sites", "adaptation", "records")
     for part in parts:
         tree = ast.parse((folder / f"{part}.py").read_text())
         imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

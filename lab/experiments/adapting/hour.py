@@ -26,7 +26,7 @@ import numpy as np
 from lab.experiments.experiment import Experiment
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
-from mooring.algorithms.deciders import DECIDERS, Deciding
+from mooring.algorithms.catalogue import DECIDERS, Deciding
 from mooring.arrays import Floats
 from mooring.controller.guards import GuardOptions
 from mooring.model.evaluation.network_metrics import query_latencies_ms

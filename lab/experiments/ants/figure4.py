@@ -63,7 +63,8 @@ def deploy_all(trial: Trial) -> list[Row]:
         run.improve(number, policy.routing_again, SCOUTS_AGAIN)
     again = float(run.colony.sent_bytes.sum()) - placing
     placed = Placement(drawn.problem, np.where(run.sites < 0, 0, run.sites))
-    data = float(np.asarray(network_metrics(placed)["bandwidth"]))
+    data = network_metrics(placed).bandwidth
+    assert isinstance(data, float)
     found = {"ants": _success(drawn, search, run.refused), "reference": _reference(drawn, search)}
     return [
         {

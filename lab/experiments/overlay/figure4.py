@@ -81,12 +81,13 @@ def _improved(policy: Overlay, running: Placement, seed: int) -> Placement:
 
 def _measured(chains: SharedChains, placement: Placement) -> Row:
     rate, metrics = placement.problem.streams[0].rate, network_metrics(placement)
-    latency_ms = metrics["latency_ms"]
+    latency_ms, bandwidth = metrics.latency_ms, metrics.bandwidth
     assert isinstance(latency_ms, dict)
+    assert isinstance(bandwidth, float)
     limit_ms = {query.name: query.max_latency_ms or np.inf for query in placement.problem.queries}
     return {
         "operators_kb_s": chains.bandwidth(chains.sites_of(placement), rate) / 1e3,
-        "everything_kb_s": float(np.asarray(metrics["bandwidth"])) / 1e3,
+        "everything_kb_s": bandwidth / 1e3,
         "least_kb_s": chains.least_bandwidth(chains.admitted(placement), rate) / 1e3,
         "rejected": int(np.sum(~chains.admitted(placement))),
         "late": sum(ms > limit_ms[name] + 1e-6 for name, ms in latency_ms.items()),

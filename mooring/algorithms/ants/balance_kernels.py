@@ -55,7 +55,9 @@ def _may_go(chain, way, at, other) -> bool:  # type: ignore[no-untyped-def]
         if way.site[n] == other:
             return False
     is_last = at + 1 == way.size[0]
-    return not (chain[6] and is_last and (way.site[at] == chain[5] or other == chain[5]))
+    return not (
+        chain.to_fragment and is_last and (way.site[at] == chain.destination or other == chain.destination)
+    )
 
 
 @njit(cache=True)
@@ -64,23 +66,23 @@ def _onward(colony, chain, way, at, site) -> float:  # type: ignore[no-untyped-d
     if colony.trigger_s > 0.0:
         return 0.0
     if at + 1 < way.size[0]:
-        weight = chain[0][way.first[at + 1]][rules.WEIGHT]
+        weight = chain.tasks[way.first[at + 1]][rules.WEIGHT]
         return float(weight * colony.latency_s[site, way.site[at + 1]])
-    return float(chain[7] * colony.latency_s[site, chain[5]])
+    return float(chain.end_weight * colony.latency_s[site, chain.destination])
 
 
 @njit(cache=True)
 def _cost(colony, law, chain, site, first, last, variability, before):  # type: ignore[no-untyped-def]
-    waits = not (chain[3] and first == 0 and site == chain[2])
+    waits = not (chain.from_fragment and first == 0 and site == chain.source)
     cost, effect, _ = segment_cost(
-        colony, chain[0], chain[1], site, first, last, 0, variability, before, waits, law.most_limit
+        colony, chain.tasks, chain.sides, site, first, last, 0, variability, before, waits, law.most_limit
     )
     return cost, effect
 
 
 @njit(cache=True)
 def _look_by(colony, law, chain, way, at, other, end_cost) -> float:  # type: ignore[no-untyped-def]
-    before = way.site[at - 1] if at > 0 else chain[2]
+    before = way.site[at - 1] if at > 0 else chain.source
     cost, effect = _cost(colony, law, chain, other, way.first[at], way.last[at], way.variability[at], before)
     onward, was = _onward(colony, chain, way, at, other), _onward(colony, chain, way, at, way.site[at])
     if not cost + onward < way.cost[at] + was:
@@ -101,11 +103,15 @@ def _with_way(way, at, more, end_cost) -> float:  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _settle(colony, law, chain, way, at, end_cost):  # type: ignore[no-untyped-def]
     """The border with the site before; and whether that has nothing left."""
-    here, there, earlier = way.site[at], way.site[at - 1], way.site[at - 2] if at > 1 else chain[2]
+    here, there, earlier = way.site[at], way.site[at - 1], way.site[at - 2] if at > 1 else chain.source
     low, high, begun = way.first[at - 1], way.last[at], way.first[at]
     least, border = way.cost[at - 1] + way.cost[at], begun
     was, onward = _onward(colony, chain, way, at, here), _onward(colony, chain, way, at, there)
-    is_bound = chain[6] and at + 1 == way.size[0] and (here == chain[5] or there == chain[5])
+    is_bound = (
+        chain.to_fragment
+        and at + 1 == way.size[0]
+        and (here == chain.destination or there == chain.destination)
+    )
     kept = np.zeros(4)
     for first in range(low, high + 2):
         if first == begun or (first == high + 1 and is_bound):

@@ -21,7 +21,7 @@ from mooring.algorithms.ants.neighbours import neighbours_of
 from mooring.algorithms.ants.policy import LARGEST_SEED, Ants
 from mooring.algorithms.ants.updating import Updating
 from mooring.arrays import Floats, Ints
-from mooring.contracts.decider import Proposal, ProposedMove
+from mooring.contracts.decider import DeciderWish, Proposal, ProposedMove
 from mooring.contracts.picture import HORIZON_S, Picture
 from mooring.model.deployment.move_times import MoveTimes, fragment_pause_s
 from mooring.model.deployment.moves import Move
@@ -145,3 +145,9 @@ def running_part(picture: Picture) -> tuple[Problem, Ints] | None:
     part = replace(problem, operators=kept, queries=queries, changes=())
     number = {name: f for f, name in enumerate(problem.fragment_names)}
     return part, np.array([number[name] for name in part.fragment_names], dtype=np.int64)
+
+
+def decider(wish: DeciderWish) -> AntsDecider:
+    policy = wish.policy(beta=BETA)
+    assert isinstance(policy, Ants)
+    return AntsDecider(policy, wish.seed, trigger_s=wish.trigger_s)

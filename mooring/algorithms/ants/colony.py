@@ -18,8 +18,8 @@ from mooring.algorithms.ants.ant_params import AntParams
 from mooring.algorithms.ants.cell_kernels import CellLaws, Colony
 from mooring.algorithms.ants.chains import Chain
 from mooring.algorithms.ants.latency_search import LatencySearch
-from mooring.algorithms.ants.segment_kernels import ChainWay, empty_way
-from mooring.arrays import Bools, Floats, Ints
+from mooring.algorithms.ants.segment_kernels import ChainArrays, ChainWay, empty_way
+from mooring.arrays import Bools, Ints
 
 SCOUT_BYTES = 128.0, 82.0, 33.0
 """Of a scout as it is encoded: without its chain, per task of it, and per site that it has chosen."""
@@ -42,7 +42,6 @@ class ChainChange:
 
 
 Allows = Callable[[ChainChange], bool]
-ChainArrays = tuple[Floats, Floats, int, bool, float, int, bool, float, Ints]
 
 
 @dataclass
@@ -174,7 +173,7 @@ class ColonyRun:
     def _arrays(self, chain: Chain) -> ChainArrays:
         source, destination = chain.start.site_in(self.sites), chain.end.site_in(self.sites)
         either = max(source, destination, 0)
-        return (
+        return ChainArrays(
             chain.tasks,
             chain.sides,
             either if source < 0 else source,
@@ -212,7 +211,7 @@ class ColonyRun:
         running = set(self.pinned_here.get(site, ()))
         for number, at in self.here[site]:
             way, arrays = self.ways[number], self._arrays(self.search.chains[number])
-            own = arrays[8][int(way.first[at]) : int(way.last[at]) + 1].tolist()
+            own = arrays.signature[int(way.first[at]) : int(way.last[at]) + 1].tolist()
             shared = next((n for n, k in enumerate(own) if k not in running), len(own))
             if shared < way.shared[at]:
                 colony_kernels.count_flow(self.colony, arrays, way, at, -1.0)

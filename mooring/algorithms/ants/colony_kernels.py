@@ -36,11 +36,9 @@ BACK_BYTES, BORDER_BYTES = 34.0, 19.0
 def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-untyped-def]
     """One hypothetical placement along pheromones; the way and its path are filled in. Returns the cost
     (infinite: it failed), the effect on others in it, and its greediness.
-
-    chain: tasks, sides, source, start is a fragment, variability, destination (-1: none), end is a fragment,
-    weight of the way there, signatures of the tasks (-1: not to be shared).
     """
-    tasks, sides, source, from_fragment, variability, destination, to_fragment, end_weight, signature = chain
+    tasks, sides, signature = chain.tasks, chain.sides, chain.signature
+    source, destination, variability = chain.source, chain.destination, chain.variability
     count, n = len(colony.capacity_cores), len(tasks)
     state = next_random(state)
     greed = 1 + int(state / MODULUS * n)
@@ -63,7 +61,7 @@ def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-u
         elif way.size[0] > 0 and way.site[0] == s:
             places = False  # it began here: a site has one segment of a chain
         if places:
-            waits = not (from_fragment and k == 0 and s == source)
+            waits = not (chain.from_fragment and k == 0 and s == source)
             shared = tasks_that_run(colony, signature, s, k, n - 1) if shares else 0
             for many in range(max(min(greed, n - k), shared), max(shared - 1, 0), -1):
                 cost, effect, left = segment_cost(
@@ -91,7 +89,7 @@ def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-u
     if k < n:
         return math.inf, 0.0, greed
     tried = way.size[0]
-    total = end_cost(colony, before, destination, to_fragment, end_weight)
+    total = end_cost(colony, before, destination, chain.to_fragment, chain.end_weight)
     total, back = balance(colony, law, chain, way, state, total)
     _count_steps(colony, law, n, tried, back + 2)  # to the destination, over the sites chosen, and home
     colony.sent_bytes[1] += (back + 1) * (BACK_BYTES + (BORDER_BYTES * n if tried > 1 else 0.0))
@@ -111,11 +109,11 @@ def _count_steps(colony, law, tasks, sites, steps):  # type: ignore[no-untyped-d
 @njit(cache=True)
 def cost_of(colony, chain, way) -> float:  # type: ignore[no-untyped-def]
     """Of a way as it is, with nothing of it in the totals; it shares what runs at its sites."""
-    tasks, sides, before, from_fragment, signature = chain[0], chain[1], chain[2], chain[3], chain[8]
-    total, variability, shares = 0.0, chain[4], True
+    tasks, sides, before, signature = chain.tasks, chain.sides, chain.source, chain.signature
+    total, variability, shares = 0.0, chain.variability, True
     for at in range(way.size[0]):
         s = way.site[at]
-        waits = not (from_fragment and at == 0 and s == chain[2])
+        waits = not (chain.from_fragment and at == 0 and s == chain.source)
         way.variability[at] = variability
         first, last = way.first[at], way.last[at]
         way.shared[at] = tasks_that_run(colony, signature, s, first, last) if shares else 0
@@ -125,7 +123,7 @@ def cost_of(colony, chain, way) -> float:  # type: ignore[no-untyped-def]
         )
         total += way.cost[at]
         before = s
-    total += end_cost(colony, before, chain[5], chain[6], chain[7])
+    total += end_cost(colony, before, chain.destination, chain.to_fragment, chain.end_weight)
     return float(total) if total < math.inf else math.inf  # others that are full make it no number
 
 
@@ -135,15 +133,15 @@ def deploy(colony, chain, way, sign):  # type: ignore[no-untyped-def]
     for at in range(way.size[0]):
         count_flow(colony, chain, way, at, sign)
         for k in range(way.first[at], way.last[at] + 1):
-            if chain[8][k] >= 0:
-                colony.runs[way.site[at], chain[8][k]] += int(sign)
+            if chain.signature[k] >= 0:
+                colony.runs[way.site[at], chain.signature[k]] += int(sign)
 
 
 @njit(cache=True)
 def count_flow(colony, chain, way, at, sign):  # type: ignore[no-untyped-def]
     first, last = way.first[at], way.last[at]
     flow = segment_flow(
-        chain[0], chain[1], first, last, way.shared[at], way.variability[at], colony.trigger_s
+        chain.tasks, chain.sides, first, last, way.shared[at], way.variability[at], colony.trigger_s
     )
     for column in range(8):
         colony.totals[way.site[at], column] += sign * flow[column]
@@ -154,8 +152,8 @@ def forage(colony, law, chain, number, routing, scouts, first_ant, best, seen): 
     """One attempt of a leader: routing ants, then scouts; the best report is filled in, and seen says which
     sites scouts passed that succeeded. Returns its cost (infinite: none did) and the number of the next
     ant."""
-    source, destination = chain[2], chain[5]
-    count, n = len(colony.capacity_cores), len(chain[0])
+    source, destination = chain.source, chain.destination
+    count, n = len(colony.capacity_cores), len(chain.tasks)
     for ant in range(first_ant, first_ant + routing):
         if source != destination:
             routing_ant(colony, law, source, destination, ant_seed(colony.seed, number, ant))

@@ -23,6 +23,26 @@ WEIGHT, FIXED, MEMORY = 5, 6, 7
 SLACK = 1e-9
 
 
+class ChainArrays(NamedTuple):
+    """A chain as kernels take it."""
+
+    tasks: Floats
+    sides: Floats
+    source: int
+    from_fragment: bool
+    """Whether it starts at a fragment."""
+    variability: float
+    """Of what arrives."""
+    destination: int
+    """-1: none."""
+    to_fragment: bool
+    """Whether it ends at a fragment."""
+    end_weight: float
+    """Of the way there."""
+    signature: Ints
+    """Of its tasks; -1: not to be shared."""
+
+
 class ChainWay(NamedTuple):
     """What an ant carries, or a report: sites with the tasks placed there."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from mooring.contracts.decider import Proposal
+from mooring.contracts.decider import DeciderWish, Proposal
 from mooring.contracts.picture import Picture
 
 
@@ -13,3 +13,7 @@ class NoneDecider:
 
     def decide(self, picture: Picture) -> Proposal:
         return Proposal(picture.predict(picture.sites), (), "nothing adapts (--adapt none)")
+
+
+def decider(wish: DeciderWish) -> NoneDecider:
+    return NoneDecider()

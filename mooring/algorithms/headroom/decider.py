@@ -19,7 +19,7 @@ import numpy as np
 
 from mooring.algorithms.headroom.swaps import best_swap, growth_factor, site_factors
 from mooring.arrays import Floats, Ints
-from mooring.contracts.decider import Prediction, Proposal, ProposedMove
+from mooring.contracts.decider import DeciderWish, Prediction, Proposal, ProposedMove
 from mooring.contracts.picture import ROOM, Picture
 from mooring.model.deployment.moves import Move
 from mooring.model.load.feasible.headroom import growth_of_all
@@ -168,3 +168,7 @@ def _headroom_after(picture: Picture, sites: Ints, fragment: int, to: int) -> fl
 
 def _state_bytes(problem: Problem, fragment: int) -> float:
     return sum(problem.operators[j].state_bytes for j in problem.fragments[fragment])
+
+
+def decider(wish: DeciderWish) -> HeadroomDecider:
+    return HeadroomDecider()

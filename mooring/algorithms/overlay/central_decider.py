@@ -32,7 +32,7 @@ from mooring.algorithms.overlay.search.similar_plans import KeptPlans
 from mooring.algorithms.overlay.search.stored_plans import StoredPlans
 from mooring.algorithms.replan.decider import SeenWorld
 from mooring.arrays import Floats, Ints
-from mooring.contracts.decider import Proposal, ProposedMove
+from mooring.contracts.decider import DeciderWish, Proposal, ProposedMove
 from mooring.contracts.picture import Picture
 from mooring.contracts.policy import Context
 from mooring.model.deployment.moves import Move
@@ -305,3 +305,7 @@ def _steps(picture: Picture, moves: list[tuple[int, int]]) -> Iterator[ProposedM
         sites[fragment] = to
         move = Move(problem.fragment_names[fragment], origin, problem.sites[to].name)
         yield ProposedMove(move, picture.predict(sites, in_full=True))
+
+
+def decider(wish: DeciderWish) -> OverlayDecider:
+    return OverlayDecider(seed=wish.seed)

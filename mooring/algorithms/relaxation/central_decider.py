@@ -13,7 +13,7 @@ from typing import ClassVar
 from mooring.algorithms.relaxation.migration import MigrationParams
 from mooring.algorithms.relaxation.policy import Relaxation
 from mooring.algorithms.replan.decider import ReplanDecider, ReplanOptions
-from mooring.contracts.decider import Proposal
+from mooring.contracts.decider import DeciderWish, Proposal
 from mooring.contracts.picture import Picture
 
 
@@ -30,3 +30,7 @@ class RelaxationDecider:
             now = picture.predict(picture.sites)
             return Proposal(now, (), "the springs need latencies between the sites, and none are known")
         return self._migration.decide(picture)
+
+
+def decider(wish: DeciderWish) -> RelaxationDecider:
+    return RelaxationDecider(seed=wish.seed)

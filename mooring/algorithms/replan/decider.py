@@ -15,7 +15,7 @@ import numpy as np
 
 from mooring.algorithms.headroom.swaps import site_factors
 from mooring.arrays import Bools, Floats, Ints
-from mooring.contracts.decider import Proposal, ProposedMove
+from mooring.contracts.decider import DeciderWish, Proposal, ProposedMove
 from mooring.contracts.picture import ROOM, Picture
 from mooring.contracts.policy import Policy, place
 from mooring.errors import MooringError
@@ -156,3 +156,7 @@ def _after(picture: Picture, sites: Ints, fragment: int, goal: Ints) -> float:
     if float(model.memory_mb[here].sum()) > model.memory_limit_mb[to]:
         return float("inf")
     return picture.tuples_under_way(moved)
+
+
+def decider(wish: DeciderWish) -> ReplanDecider:
+    return ReplanDecider(wish.policy(), ReplanOptions(wish.seed))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mooring.algorithms.catalogue import POLICIES
-from mooring.algorithms.deciders import DECIDERS, TAKE_SETTINGS, Deciding
+from mooring.algorithms.catalogue import DECIDERS, POLICIES, TAKE_SETTINGS, Deciding
 from mooring.cli.input.given_guards import add_guards
 from mooring.cli.input.parsing import Parser, settings
 from mooring.errors import InputError

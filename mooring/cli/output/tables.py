@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
@@ -14,6 +15,9 @@ from mooring.cli.output.result_table import ResultTable
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.placement import Placement
 from mooring.quantity import quantity
+
+if TYPE_CHECKING:
+    from mooring.model.evaluation.metrics import HeadroomMetric, Metrics
 
 BAR_WIDTH = 20
 NAMES_SHOWN = 6
@@ -122,31 +126,37 @@ def shortened(names: Sequence[str], most: int = NAMES_SHOWN) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def metric_lines(metrics: Mapping[str, Any]) -> Table:
+def _shown(metrics: Metrics, key: str) -> Any:
+    """None where it has no value, or the problem lacks the figures."""
+    value = getattr(metrics, key, UNSET)
+    return None if value is UNSET else value
+
+
+def metric_lines(metrics: Metrics) -> Table:
     """The metrics that are one number, each with its meaning."""
     table = Table(box=None, show_header=False, padding=(0, 1))
     table.add_column(justify="right", no_wrap=True)
     table.add_column()
     for key, (meaning, form) in DESCRIBED.items():
-        if metrics.get(key) is None or metrics.get(f"{key}_log10") is not None:
+        if (value := _shown(metrics, key)) is None or _shown(metrics, f"{key}_log10") is not None:
             continue
-        error = metrics.get(f"{key}_error")
+        error = _shown(metrics, f"{key}_error")
         digits = ".1f" if key.endswith("_log10") else ".1%"
         interval = f"  (± {1.96 * error:{digits}})" if error and error > 5e-4 else ""
-        table.add_row(written(metrics[key], form), Text(meaning + interval, style="dim"))
+        table.add_row(written(value, form), Text(meaning + interval, style="dim"))
     return table
 
 
-def latency_table(metrics: Mapping[str, Any]) -> Table | None:
+def latency_table(metrics: Metrics) -> Table | None:
     """Latency per query, where the problem has what it takes."""
-    latencies = metrics.get("latency_ms")
-    if not isinstance(latencies, Mapping) or not latencies:
+    latencies = metrics.latency_ms
+    if not latencies:
         return None
     table = Table(box=SIMPLE_HEAD, header_style="bold")
     table.add_column("query")
     table.add_column("latency ms", justify="right")
     table.add_column("mean with queues", justify="right")
-    queued = metrics.get("latency_queued_ms", {})
+    queued = metrics.latency_queued_ms or {}
     queries = list(latencies.items())
     shown = _largest([inf if latency is None else latency for _, latency in queries])
     for query, latency in (queries[place] for place in shown):
@@ -163,15 +173,15 @@ def _milliseconds(latency: float | None) -> str:
     return "unknown" if latency is None else f"{latency:.4g}"
 
 
-def headroom_table(room: Mapping[str, Any]) -> Table:
+def headroom_table(room: HeadroomMetric) -> Table:
     """By what factor each stream alone, and all together, can grow, and which site is then full."""
     table = Table(box=SIMPLE_HEAD, header_style="bold")
     table.add_column("rates of")
     table.add_column("can grow to", justify="right")
     table.add_column("then full")
-    table.add_row(Text("all streams", style="bold"), _factor(room["factor"]), Text(room["site"] or ""))
-    for stream, growth in room["streams"].items():
-        table.add_row(Text(stream), _factor(growth["factor"]), Text(growth["site"] or ""))
+    table.add_row(Text("all streams", style="bold"), _factor(room.factor), Text(room.site or ""))
+    for stream, growth in room.streams.items():
+        table.add_row(Text(stream), _factor(growth.factor), Text(growth.site or ""))
     return table
 
 
@@ -201,9 +211,10 @@ def comparison_table(results: Mapping[str, Mapping[str, Any]]) -> Table:
     return table
 
 
-def _compared_values(metrics: Mapping[str, Any]) -> dict[str, float]:
-    values = {key: metrics.get(key) for key, *_ in COMPARED if f"{key}_log10" not in metrics}
-    values["headroom"] = metrics["headroom"]["factor"] if "headroom" in metrics else None
+def _compared_values(metrics: Metrics) -> dict[str, float]:
+    logarithms = {key for key, *_ in COMPARED if getattr(metrics, f"{key}_log10", UNSET) is not UNSET}
+    values = {key: _shown(metrics, key) for key, *_ in COMPARED if key not in logarithms}
+    values["headroom"] = metrics.headroom.factor
     return {key: float(value) for key, value in values.items() if value is not None}
 
 

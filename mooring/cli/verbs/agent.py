@@ -21,7 +21,7 @@ from mooring.agents.survey_agents import hosted_survey
 from mooring.agents.transport.certificates import MEMBER_DAYS, make_certificates
 from mooring.agents.transport.endpoint import LOOPBACK
 from mooring.agents.transport.members import AgentAddress
-from mooring.algorithms.hosted_by_name import HOSTED, hosted_by_name
+from mooring.algorithms.catalogue import HOSTED, hosted_protocol
 from mooring.cli.input.parsing import Parser, add_project, positive_count
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InputError
@@ -96,7 +96,7 @@ def _be(args: argparse.Namespace, found: ProjectMembers, terminal: Terminal) -> 
         listen = AgentAddress.read(args.listen, "--listen")
     agent = Agent(
         AgentSettings(args.site, members, found.certificates, listen, args.seed),
-        [hosted_survey(), *(hosted_by_name(name) for name in dict.fromkeys(args.hosts))],
+        [hosted_survey(), *(hosted_protocol(name) for name in dict.fromkeys(args.hosts))],
         sys.stderr,
     )
     address = asyncio.run(_until_told(agent, args.embedded, terminal))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import inf
 from typing import Any
 
+from msgspec import UNSET
 from rich.markup import escape
 
 from mooring.algorithms.catalogue import POLICIES, make_policy
@@ -16,6 +17,7 @@ from mooring.cli.input.problem_source import load_problem
 from mooring.cli.output.tables import comparison_table, rejections
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InfeasibleError, InputError, UnsupportedError
+from mooring.model.evaluation.metrics import Metrics
 from mooring.model.problem.fingerprint import fingerprint
 from mooring.model.problem.problem import Problem
 from mooring.planning import plan
@@ -45,7 +47,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         {
             "version": 1,
             "problem": fingerprint(problem),
-            "policies": results,
+            "policies": {name: _as_json(result) for name, result in results.items()},
             "best": best,
             "best_by": best_by,
         }
@@ -69,17 +71,22 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     return 0
 
 
-def _best_by(placed: Sequence[Mapping[str, Any]]) -> str:
+def _best_by(placed: Sequence[Metrics]) -> str:
     """Where joins or varying outputs bend the load, the true set is what survives; over many streams the
     ratio is there as a logarithm."""
     known = ("true_feasible_ratio", "feasible_ratio_log10")
-    return next((name for name in known if any(name in own for own in placed)), "feasible_ratio")
+    stated = (name for name in known if any(getattr(own, name) is not UNSET for own in placed))
+    return next(stated, "feasible_ratio")
 
 
-def _worth(metrics: Mapping[str, Any], best_by: str) -> float:
+def _worth(metrics: Metrics, best_by: str) -> float:
     """Minus infinity where the logarithm is missing: nothing is feasible."""
-    value = metrics[best_by]
-    return -inf if value is None else float(value)
+    value = getattr(metrics, best_by)
+    return float(value) if isinstance(value, float) else -inf
+
+
+def _as_json(result: dict[str, Any]) -> dict[str, Any]:
+    return result | ({"metrics": result["metrics"].as_json()} if "metrics" in result else {})
 
 
 def compare_policies(

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     placed = placement.problem
     model = build_load_model(placed)
     wrong = violations(placed, model, placement)
-    metrics: dict[str, object] = {}
+    metrics = None
     try:
         require_some_capacity(model)
         metrics = evaluate(problem, placement, seed=args.seed)
@@ -54,17 +54,17 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             "problem": fingerprint(problem),
             "placement": placement.as_dict(),
             "rejected": dict(placement.rejected),
-            "metrics": metrics,
+            "metrics": {} if metrics is None else metrics.as_json(),
             "violations": wrong,
         }
     )
     if placement.rejected:
         terminal.print(f"the placement{rejections(placement.rejected, len(problem.queries))}")
     terminal.print(site_table(model, placement))
-    terminal.print(metric_lines(metrics))
-    latencies = latency_table(metrics)
-    if latencies is not None:
-        terminal.print(latencies)
+    if metrics is not None:
+        terminal.print(metric_lines(metrics))
+        if (latencies := latency_table(metrics)) is not None:
+            terminal.print(latencies)
     for violation in wrong:
         terminal.print(f"[red]not allowed:[/red] {escape(violation)}")
     return 0

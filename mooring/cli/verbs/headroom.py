@@ -38,7 +38,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             "version": 1,
             "problem": fingerprint(problem),
             "placement": placement.as_dict(),
-            "headroom": room,
+            "headroom": room.as_json(),
             "views": views,
         }
     )

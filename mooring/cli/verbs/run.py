@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from mooring.algorithms.deciders import DECIDERS, TAKE_SETTINGS, Deciding, make_decider
+from mooring.algorithms.catalogue import DECIDERS, TAKE_SETTINGS, Deciding, make_decider
 from mooring.cli.input.background import start_in_background
 from mooring.cli.input.child_process import add_tls, page_beside, require_service
 from mooring.cli.input.given_guards import add_guards, given_guards

@@ -231,10 +231,7 @@ def _predicted(problem: Problem, fragment: int, figures: Figures) -> tuple[float
 
 def _effect(model: LoadModel, placement: Placement) -> Effect:
     metrics = evaluate_placement(model, placement, points=_POINTS)
-    room, ratio, peak = metrics["headroom"], metrics.get("feasible_ratio"), metrics["max_utilisation"]
-    assert isinstance(room, dict)
-    assert isinstance(peak, float)
-    return Effect(ratio if isinstance(ratio, float) else None, room["factor"], peak)
+    return Effect(metrics.feasible_ratio, metrics.headroom.factor, metrics.max_utilisation)
 
 
 def _site(problem: Problem, placement: Placement, fragment: int) -> str:

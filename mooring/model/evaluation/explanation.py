@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal, Protocol
 
 from mooring.model.evaluation.latency_explanation import explain_latency
+from mooring.model.evaluation.metrics import Metrics
 from mooring.model.evaluation.network_explanation import explain_network
 from mooring.model.evaluation.resilience_explanation import explain_resilience
 from mooring.model.load.model import LoadModel
@@ -24,7 +24,7 @@ class Explanation(Protocol):
 
 
 def explain(
-    about: Subject, model: LoadModel, placement: Placement, metrics: Mapping[str, object], seed: int = 0
+    about: Subject, model: LoadModel, placement: Placement, metrics: Metrics, seed: int = 0
 ) -> Explanation:
     """Where a problem states no latencies, there is nothing to say of the network, and without queries
     nothing of how quick they are.

@@ -3,12 +3,12 @@ site where messages wait longest, and the limits that are not met."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from mooring.model.evaluation.headroom_sentence import headroom_sentences
+from mooring.model.evaluation.metrics import Metrics
 from mooring.model.load.queued.latencies import LatencyParts, queued_latencies
 from mooring.model.placement.placement import Placement
 from mooring.model.placement.shared import as_shared
@@ -28,7 +28,7 @@ class LatencyExplanation:
     sentences: tuple[str, ...]
 
 
-def explain_latency(placement: Placement, metrics: Mapping[str, object]) -> LatencyExplanation:
+def explain_latency(placement: Placement, metrics: Metrics) -> LatencyExplanation:
     problem = placement.problem
     found = queued_latencies(problem, placement.site_of_operator.tolist())
     total_ms = 1e3 * found.query_s

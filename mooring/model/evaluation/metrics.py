@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec import UNSET, UnsetType, structs
 
 from mooring.arrays import Floats
 from mooring.errors import InfeasibleError, UnsupportedError
@@ -30,23 +33,84 @@ SITES_PER_DRAW = 80
 """Drawing a direction takes as long as measuring it at so many sites."""
 
 
+class Room(msgspec.Struct, frozen=True):
+    factor: float | None
+    """By which rates can grow before a site is full; None: without limit."""
+    site: str | None
+    """That is full then."""
+
+
+class HeadroomMetric(msgspec.Struct, frozen=True):
+    """How far the present rates are from overload, all together and each stream's alone."""
+
+    factor: float | None
+    site: str | None
+    streams: dict[str, Room]
+
+    def as_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
+
+
+class Metrics(msgspec.Struct, frozen=True, kw_only=True):
+    """What a placement is worth. Readers of `--json` rely on the names and their order.
+
+    `UNSET`: the problem lacks the figures for it. None: it has no finite value.
+    """
+
+    feasible_ratio: float | None
+    """Of the ideal feasible set. None: too small for a number, see its logarithm."""
+    feasible_ratio_error: float | None
+    feasible_ratio_log10: float | UnsetType | None = UNSET
+    """Over many variables only."""
+    feasible_ratio_log10_error: float | UnsetType = UNSET
+    true_feasible_ratio: float | UnsetType = UNSET
+    """Of the rates that all sites together could carry, where joins or varying outputs bend the load."""
+    true_feasible_ratio_error: float | UnsetType = UNSET
+    feasible_ratio_below_max: float | UnsetType | None = UNSET
+    feasible_ratio_below_max_error: float | UnsetType | None = UNSET
+    feasible_ratio_below_max_log10: float | UnsetType | None = UNSET
+    feasible_ratio_below_max_log10_error: float | UnsetType = UNSET
+    plane_distance: float | None
+    axis_distance: dict[str, float | None]
+    headroom: HeadroomMetric
+    survived_share: float | UnsetType = UNSET
+    """Of the rates in the problem's history."""
+    bandwidth: float | UnsetType = UNSET
+    """Bytes per second between sites."""
+    network_usage: float | UnsetType = UNSET
+    """Bytes in flight."""
+    latency_ms: dict[str, float] | UnsetType = UNSET
+    delay_penalty: float | UnsetType = UNSET
+    qos_met: float | UnsetType = UNSET
+    latency_queued_ms: dict[str, float | None] | UnsetType = UNSET
+    qos_queued_met: float | UnsetType = UNSET
+    max_utilisation: float
+
+    def as_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
+
+
 def evaluate_placement(
     model: LoadModel, placement: Placement, *, points: int | None = None, seed: int = 0
-) -> dict[str, object]:
-    """All metrics that the problem has the figures for; readers of `--json` rely on their keys."""
-    metrics = _feasible_metrics(model, placement, points, seed)
-    metrics["headroom"] = headroom_metric(model, placement)
-    if placement.problem.history is not None:
-        metrics["survived_share"] = survived_share(model, placement, placement.problem.history.rates)
-    metrics.update(network_metrics(placement))
-    metrics.update(queued_metrics(placement))
-    metrics["max_utilisation"] = float(np.max(utilisation(model, placement)))
-    return metrics
+) -> Metrics:
+    """All metrics that the problem has the figures for."""
+    feasible = _feasible_metrics(model, placement, points, seed)
+    history = placement.problem.history
+    return Metrics(
+        **feasible,
+        headroom=headroom_metric(model, placement),
+        survived_share=UNSET if history is None else survived_share(model, placement, history.rates),
+        **structs.asdict(network_metrics(placement)),
+        **structs.asdict(queued_metrics(placement)),
+        max_utilisation=float(np.max(utilisation(model, placement))),
+    )
 
 
 def _feasible_metrics(
     model: LoadModel, placement: Placement, points: int | None, seed: int
-) -> dict[str, object]:
+) -> dict[str, Any]:
     sites = placement.site_of_fragment
     try:
         feasible_set = FeasibleSet.of(model, sites)
@@ -70,7 +134,7 @@ def _feasible_metrics(
 
 def _ratios(
     model: LoadModel, placement: Placement, feasible_set: FeasibleSet, points: int | None, seed: int
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """How much of the feasible set there could be is there: linearised, true, and below the maximum rates."""
     sites, upper = placement.site_of_fragment, upper_bounds(placement.problem, model)
     in_logarithms = len(feasible_set.variables) > MANY_VARIABLES
@@ -91,7 +155,7 @@ def _ratios(
     return metrics | {"feasible_ratio_below_max": share}
 
 
-def _in_logarithms(name: str, ratio: LogEstimate) -> dict[str, object]:
+def _in_logarithms(name: str, ratio: LogEstimate) -> dict[str, Any]:
     """A ratio over many variables: often too small for a number (null), so its logarithm stands beside it."""
     return {
         name: ratio.number,
@@ -118,7 +182,7 @@ def _feasible_ratio(feasible_set: FeasibleSet, points: int | None, seed: int) ->
     return Estimate(walked.number, walked.number * walked.standard_error, WALKS - 1)
 
 
-def _true_metrics(model: LoadModel, placement: Placement, points: int | None, seed: int) -> dict[str, object]:
+def _true_metrics(model: LoadModel, placement: Placement, points: int | None, seed: int) -> dict[str, Any]:
     """Nothing where the true set is unbounded, since a stream loads only by meeting others, which may be
     silent; nor over many streams, where directions do not find its volume."""
     if len(loading_streams(model)) > MANY_VARIABLES:
@@ -142,21 +206,17 @@ def survived_share(model: LoadModel, placement: Placement, rates: Floats) -> flo
     return float(np.mean(np.all(loads <= model.capacity_cores * (1 + 1e-12), axis=1)))
 
 
-def headroom_metric(model: LoadModel, placement: Placement) -> dict[str, object]:
+def headroom_metric(model: LoadModel, placement: Placement) -> HeadroomMetric:
     """By what factor all rates, and each stream's alone, can grow before which site is full."""
     problem = placement.problem
     room = headroom(model, placement.site_of_fragment, problem.rates)
 
-    def growth(value: Growth) -> dict[str, object]:
-        return {
-            "factor": _finite(value.factor),
-            "site": None if value.site is None else problem.sites[value.site].name,
-        }
+    def growth(value: Growth) -> Room:
+        return Room(_finite(value.factor), None if value.site is None else problem.sites[value.site].name)
 
-    return {
-        **growth(room.all),
-        "streams": {s.name: growth(g) for s, g in zip(problem.streams, room.streams, strict=True)},
-    }
+    together = growth(room.all)
+    each = {s.name: growth(g) for s, g in zip(problem.streams, room.streams, strict=True)}
+    return HeadroomMetric(together.factor, together.site, each)
 
 
 def _finite(value: float) -> float | None:

@@ -3,7 +3,6 @@ dominates, the query that waits longest for its detour, and the operator whose s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +11,7 @@ from mooring.arrays import Floats
 from mooring.model.bounds.network_bound import least_network_usage
 from mooring.model.evaluation.fragment_usage import Flight, flights, usage_at_sites, usage_by_fragment
 from mooring.model.evaluation.headroom_sentence import headroom_sentences
+from mooring.model.evaluation.metrics import Metrics
 from mooring.model.evaluation.network_metrics import direct_latencies_ms, query_latencies_ms
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.checker import violations
@@ -75,9 +75,7 @@ class NetworkExplanation:
     sentences: tuple[str, ...]
 
 
-def explain_network(
-    model: LoadModel, placement: Placement, metrics: Mapping[str, object]
-) -> NetworkExplanation:
+def explain_network(model: LoadModel, placement: Placement, metrics: Metrics) -> NetworkExplanation:
     problem = placement.problem
     latency_ms = problem.network.latency_ms
     assert latency_ms is not None

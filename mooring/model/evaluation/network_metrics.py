@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import UNSET, UnsetType
 
 from mooring.arrays import Ints
 from mooring.model.load.rates import output_rates
@@ -71,26 +73,34 @@ def node_sites(placement: Placement) -> Ints:
     return np.concatenate([np.array(streams, dtype=np.int64), placement.site_of_operator])
 
 
-def network_metrics(placement: Placement) -> dict[str, object]:
-    """The network's metrics, each only where the problem states what it needs."""
+class NetworkMetrics(msgspec.Struct, frozen=True):
+    """Each only where the problem states what it needs."""
+
+    bandwidth: float | UnsetType = UNSET
+    network_usage: float | UnsetType = UNSET
+    latency_ms: dict[str, float] | UnsetType = UNSET
+    delay_penalty: float | UnsetType = UNSET
+    qos_met: float | UnsetType = UNSET
+
+
+def network_metrics(placement: Placement) -> NetworkMetrics:
     problem = placement.problem
-    metrics: dict[str, object] = {}
+    metrics = NetworkMetrics()
     crossing = deliveries(placement)
     size = node_bytes(problem)
     latency_ms = problem.network.latency_ms
     if all(size[delivery.node] is not None for delivery in crossing):
         flows = [(d, d.rate * (size[d.node] or 0.0)) for d in crossing]
-        metrics["bandwidth"] = float(sum(flow for _, flow in flows))
+        metrics = msgspec.structs.replace(metrics, bandwidth=float(sum(flow for _, flow in flows)))
         if latency_ms is not None:
-            metrics["network_usage"] = float(
-                sum(flow * latency_ms[d.source_site, d.target_site] / 1e3 for d, flow in flows)
-            )
+            usage = float(sum(flow * latency_ms[d.source_site, d.target_site] / 1e3 for d, flow in flows))
+            metrics = msgspec.structs.replace(metrics, network_usage=usage)
     if problem.queries and (latency_ms is not None or len(problem.sites) == 1):
-        metrics.update(_latency_metrics(placement))
+        metrics = _with_latencies(metrics, placement)
     return metrics
 
 
-def _latency_metrics(placement: Placement) -> dict[str, object]:
+def _with_latencies(metrics: NetworkMetrics, placement: Placement) -> NetworkMetrics:
     problem = placement.problem
     with_channels = query_latencies_ms(placement, channel_ms=problem.network.channel_ms)
     bare = query_latencies_ms(placement, channel_ms=0.0)
@@ -102,14 +112,12 @@ def _latency_metrics(placement: Placement) -> dict[str, object]:
         if query.max_latency_ms is not None
     ]
     limited += [False] * len(placement.rejected)
-    metrics: dict[str, object] = {
-        "latency_ms": {query.name: with_channels[q] for q, query in enumerate(problem.queries)}
-    }
-    if penalties:
-        metrics["delay_penalty"] = float(np.mean(penalties))
-    if limited:
-        metrics["qos_met"] = float(np.mean(limited))
-    return metrics
+    return msgspec.structs.replace(
+        metrics,
+        latency_ms={query.name: with_channels[q] for q, query in enumerate(problem.queries)},
+        delay_penalty=float(np.mean(penalties)) if penalties else UNSET,
+        qos_met=float(np.mean(limited)) if limited else UNSET,
+    )
 
 
 def query_latencies_ms(placement: Placement, *, channel_ms: float) -> list[float]:

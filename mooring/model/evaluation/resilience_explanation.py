@@ -3,12 +3,12 @@ would help."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from mooring.model.evaluation.headroom_sentence import headroom_sentences
+from mooring.model.evaluation.metrics import Metrics
 from mooring.model.evaluation.suggestion import Suggestion, search_points, suggest
 from mooring.model.load.feasible.feasible_set import FeasibleSet
 from mooring.model.load.feasible.true_feasible_set import loading_streams
@@ -29,7 +29,7 @@ class ResilienceExplanation:
 
 
 def explain_resilience(
-    model: LoadModel, placement: Placement, metrics: Mapping[str, object], seed: int = 0
+    model: LoadModel, placement: Placement, metrics: Metrics, seed: int = 0
 ) -> ResilienceExplanation:
     problem = placement.problem
     feasible_set = FeasibleSet.of(model, placement.site_of_fragment)
@@ -54,7 +54,7 @@ def explain_resilience(
 def _sentences(
     model: LoadModel,
     problem: Problem,
-    metrics: Mapping[str, object],
+    metrics: Metrics,
     bottleneck: int,
     share: float,
     pressing: tuple[tuple[str, float], ...],
@@ -75,11 +75,11 @@ def _sentences(
     return result
 
 
-def _survived(metrics: Mapping[str, object], variables: int) -> str:
+def _survived(metrics: Metrics, variables: int) -> str:
     combinations = "of the rate combinations that all sites together could carry if load could be cut at will"
-    logarithm = metrics.get("feasible_ratio_log10")
+    logarithm = metrics.feasible_ratio_log10
     if not isinstance(logarithm, float):
-        return f"The placement survives {metrics['feasible_ratio']:.1%} {combinations}."
+        return f"The placement survives {metrics.feasible_ratio:.1%} {combinations}."
     return (
         f"The placement survives 10^{logarithm:.1f} {combinations}: over {variables} variables, "
         f"as many as if each could go to {10 ** (logarithm / variables):.1%} of where it ideally could."

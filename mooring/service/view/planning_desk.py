@@ -73,7 +73,7 @@ class PlanningDesk:
             "policy": made.policy,
             "placement": made.placement.as_dict(),
             "rejected": dict(made.rejected),
-            "metrics": dict(made.metrics),
+            "metrics": made.metrics.as_json(),
             "explanation": list(made.explanation.sentences),
             "picture": self._picture(made, trial),
         }
@@ -99,7 +99,7 @@ class PlanningDesk:
         for name in policies[: len(POLICIES)]:
             try:
                 made = self._planned(msgspec.structs.replace(trial, policy=name, settings={}))
-                found[name] = {"metrics": dict(made.metrics), "placement": made.placement.as_dict()}
+                found[name] = {"metrics": made.metrics.as_json(), "placement": made.placement.as_dict()}
             except InputError as refused:
                 found[name] = {"refused": str(refused)}
         return {"version": 1, "policies": found}
@@ -128,8 +128,7 @@ def _as_status(made: Plan) -> dict[str, Any]:
     where = made.placement.by_fragment()
     index = np.array([problem.site_index[where[name]] for name in problem.fragment_names])
     loads = model.site_loads(index, model.present[: model.stream_count])
-    latencies = made.metrics.get("latency_ms")
-    latencies = latencies if isinstance(latencies, Mapping) else {}
+    latencies = made.metrics.latency_ms or {}
     return {
         "at_s": 0.0,
         "since_start_s": 0.0,

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from mooring.algorithms.by_name import briefing_by_name
+from mooring.algorithms.catalogue import briefing_of
 from mooring.contracts.decider import Decider, Sends
 from mooring.controller.adaptation import Act
 from mooring.controller.cycle import Look
@@ -117,7 +117,7 @@ def _run(
     decider = (
         way.decider
         if agents is None
-        else ProtocolDecider(way.name, scenario.problem, agents, briefing_by_name(way.name))
+        else ProtocolDecider(way.name, scenario.problem, agents, briefing_of(way.name))
     )
     truth = Truth(engine, scenario.changes)
 

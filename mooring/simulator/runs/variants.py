@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from mooring.algorithms.baselines.none_decider import NoneDecider
-from mooring.algorithms.deciders import Deciding, make_decider
+from mooring.algorithms.catalogue import Deciding, make_decider
 from mooring.errors import MooringError
 from mooring.model.deployment.move_times import MoveTimes
 from mooring.model.deployment.moves import Move

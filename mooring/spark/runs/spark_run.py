@@ -13,9 +13,8 @@ from mooring.agents.runner_endpoint import RunnerPost
 from mooring.agents.survey_agents import hosted_survey
 from mooring.agents.transport.members import RUNNER
 from mooring.algorithms.baselines.none_decider import NoneDecider
-from mooring.algorithms.by_name import BRIEFINGS
+from mooring.algorithms.catalogue import HOSTED, hosted_protocol
 from mooring.algorithms.headroom.decider import HeadroomDecider
-from mooring.algorithms.hosted_by_name import hosted_by_name
 from mooring.atomic_files import write_whole
 from mooring.contracts.clock import ClockSteps
 from mooring.contracts.decider import Decider
@@ -82,7 +81,7 @@ class SparkRun:
             self.beginning.policy,
             self.beginning.placement.as_dict(),
             placement_words(prepared.layout, self.beginning.metrics, self.beginning.why),
-            dict(self.beginning.metrics),
+            self.beginning.metrics.as_json(),
             sites={},
             notes=statistics_notes(prepared.layout),
             picture=partial(graph_svg, prepared.layout),
@@ -191,7 +190,7 @@ class SparkRun:
 
     @property
     def _decided_at_sites(self) -> bool:
-        return self.decider is not None and self.decider.name in BRIEFINGS
+        return self.decider is not None and self.decider.name in HOSTED
 
     @contextlib.contextmanager
     def _agents(self) -> Iterator[RunnerPost | None]:
@@ -210,7 +209,7 @@ class SparkRun:
                 try:
                     protocols = [hosted_survey()]
                     if self.decider is not None and self._decided_at_sites:
-                        protocols.append(hosted_by_name(self.decider.name))
+                        protocols.append(hosted_protocol(self.decider.name))
                     for warning in project.members.certificates.ending(
                         project.members.members.names, self.prepared.clock.now_s()
                     ):

@@ -54,11 +54,11 @@ def test_it_agrees_with_trying_all(seed: int, shared: bool, capacity: float) -> 
     for sites in product(range(5), repeat=3):
         where = np.array(sites)
         if np.all(model.site_loads(where, problem.rates) <= model.capacity_cores):
-            best = min(best, float(network_metrics(Placement(problem, where))["network_usage"]))  # type: ignore[arg-type]
+            best = min(best, float(network_metrics(Placement(problem, where)).network_usage))  # type: ignore[arg-type]
     if not np.isfinite(best):
         with pytest.raises(InfeasibleError):
             network_optimum(problem, model)
         return
     found = Placement(problem, network_optimum(problem, model))
-    assert float(network_metrics(found)["network_usage"]) == pytest.approx(best)  # type: ignore[arg-type]
+    assert float(network_metrics(found).network_usage) == pytest.approx(best)  # type: ignore[arg-type]
     assert np.all(model.site_loads(found.site_of_fragment, problem.rates) <= model.capacity_cores)

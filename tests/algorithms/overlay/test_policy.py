@@ -49,7 +49,7 @@ def problem(**changed: Any) -> Problem:
 
 
 def met(given: Problem, placement: Placement, metric: str = "qos_met") -> float:
-    value = evaluate(given, placement)[metric]
+    value = getattr(evaluate(given, placement), metric)
     assert isinstance(value, float)
     return value
 
@@ -62,7 +62,7 @@ def with_operator(name: str, **fields: Any) -> dict[str, Any]:
 def test_limits_are_met_and_the_threshold_is_kept() -> None:
     made = plan(problem(), "overlay")
     assert made.rejected == {}
-    assert made.metrics["qos_met"] == 1.0
+    assert made.metrics.qos_met == 1.0
     assert met(made.problem, made.placement, "max_utilisation") <= 0.95
     assert set(made.placement.as_dict()) == {"common", "quick", "both", "beside"}
 
@@ -73,7 +73,7 @@ def test_a_query_that_cannot_be_served_is_rejected_with_the_reason_and_the_rest_
     assert set(made.rejected) == {"never"}
     assert made.rejected["never"].startswith("its limit is 70 ms, and the best plan takes 80 ms, 10 too long")
     assert set(made.placement.as_dict()) == {"common", "quick", "both", "beside"}
-    assert made.metrics["qos_met"] == pytest.approx(2 / 3)
+    assert made.metrics.qos_met == pytest.approx(2 / 3)
     assert made.placement.problem.queries == tuple(q for q in made.problem.queries if q.name != "never")
 
 
@@ -83,7 +83,7 @@ def test_the_operators_of_rejected_queries_are_left_out() -> None:
     made = plan(problem(queries=queries), "overlay")
     assert set(made.rejected) == {"far"}
     assert set(made.placement.as_dict()) == {"common", "quick", "beside"}
-    assert evaluate(made.problem, made.placement)["qos_met"] == 0.5
+    assert evaluate(made.problem, made.placement).qos_met == 0.5
 
 
 def test_the_reason_names_the_resource_and_how_much_is_missing() -> None:
@@ -119,7 +119,7 @@ def test_from_a_bad_placement_it_moves_what_mends_the_limits() -> None:
     assert met(problem(), running()) < 1.0
     made = plan(problem(), "overlay", current=running())
     assert made.rejected == {}
-    assert made.metrics["qos_met"] == 1.0
+    assert made.metrics.qos_met == 1.0
 
 
 @pytest.mark.parametrize("most", [0, 1, 2])

@@ -66,7 +66,7 @@ def lab(queries: int = 30, seed: int = 0, **more: Any) -> Problem:
 
 def usage(problem: Problem, policy: str, **settings: str) -> float:
     placement = make_policy(policy, settings).place(problem, Context.of(problem))
-    return float(network_metrics(placement)["network_usage"])  # type: ignore[arg-type]
+    return float(network_metrics(placement).network_usage)  # type: ignore[arg-type]
 
 
 def test_policies_come_in_the_papers_order() -> None:
@@ -135,13 +135,13 @@ def test_from_a_running_placement_only_worthwhile_moves_are_made() -> None:
     problem = lab(10)
     context = Context.of(problem)
     start = make_policy("random", {"balanced": "false"}).place(problem, context)
-    before = float(network_metrics(start)["network_usage"])  # type: ignore[arg-type]
+    before = float(network_metrics(start).network_usage)  # type: ignore[arg-type]
     policy = Relaxation(mapping="estimated", probes=20, least_saving=0.1)
     for most in (0, 3, 20):
         limited = Context(context.load, np.random.default_rng(0), current=start, max_moves=most)
         moved = policy.place(problem, limited)
         assert np.sum(moved.site_of_fragment != start.site_of_fragment) <= most
-        after = float(network_metrics(moved)["network_usage"])  # type: ignore[arg-type]
+        after = float(network_metrics(moved).network_usage)  # type: ignore[arg-type]
         assert after < before if most else after == before
         before = min(before, after)
 
@@ -166,7 +166,7 @@ def test_operators_that_only_gain_together_move_together() -> None:
     start = Placement.from_dict(problem, {"merge": "n5", "parse": "n5"})
     load, policy = Context.of(problem).load, Relaxation(mapping="estimated", probes=6, passes=3)
     free = policy.place(problem, Context(load, np.random.default_rng(0), current=start))
-    assert float(network_metrics(free)["network_usage"]) < float(network_metrics(start)["network_usage"]) / 2  # type: ignore[arg-type]
+    assert float(network_metrics(free).network_usage) < float(network_metrics(start).network_usage) / 2  # type: ignore[arg-type]
     one = policy.place(problem, Context(load, np.random.default_rng(0), current=start, max_moves=1))
     assert np.sum(one.site_of_fragment != start.site_of_fragment) <= 1
 
@@ -230,5 +230,5 @@ def test_equal_operators_meet_where_reuse_is_on_and_less_is_sent() -> None:
     together = shared_operators(placed[1])
     assert len(together) > len(shared_operators(placed[0]))
     assert set(together.values()) <= {"a0", "a1", "a2", "a3"}
-    used = [float(network_metrics(each)["network_usage"]) for each in placed]  # type: ignore[arg-type]
+    used = [float(network_metrics(each).network_usage) for each in placed]  # type: ignore[arg-type]
     assert used[1] < used[0]

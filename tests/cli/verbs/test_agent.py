@@ -66,7 +66,7 @@ def test_an_agent_loads_neither_spark_nor_compiled_code(project: Path) -> None:
     """Eighty megabytes are not much, also where it hosts optimisers."""
     check = (
         "import sys, mooring.cli.main, mooring.cli.verbs.agent; "
-        "from mooring.algorithms.hosted_by_name import hosted_by_name; hosted_by_name('relaxation'); "
+        "from mooring.algorithms.catalogue import hosted_protocol; hosted_protocol('relaxation'); "
         "print([name for name in ('pyspark', 'numba', 'scipy', 'pandas') if name in sys.modules])"
     )
     said = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)

@@ -50,7 +50,7 @@ def finite(rate: float, seconds: float) -> Replay:
 
 def usage(problem: Problem, run: AdaptiveRun) -> float:
     placement = Placement.from_dict(problem, dict(run.engine.homes()))
-    return float(network_metrics(placement)["network_usage"])  # type: ignore[arg-type]
+    return float(network_metrics(placement).network_usage)  # type: ignore[arg-type]
 
 
 def test_operators_move_to_where_less_is_in_flight_and_no_tuple_is_lost() -> None:

@@ -67,6 +67,12 @@ def test_a_list_that_was_turned_back_is_undone_by_the_next_process() -> None:
     assert found.finding is None, str(found.finding)
 
 
+def test_an_owner_that_was_overtaken_while_it_emptied_a_site_does_not_say_that_it_is_done() -> None:
+    """It stood still while it stopped what may run nowhere else."""
+    outcome = carried_out(drawn(354))
+    assert outcome.violation is None, str(outcome.violation)
+
+
 def test_a_schedule_gives_the_same_run_each_time_and_survives_being_written_down() -> None:
     schedule = drawn(7)
     again = Schedule.from_json(schedule.as_json())

@@ -21,7 +21,7 @@ SITES = ["a", "b", "c"]
 
 
 def usage(placement: Placement) -> float:
-    return float(network_metrics(placement)["network_usage"])  # type: ignore[arg-type]
+    return float(network_metrics(placement).network_usage)  # type: ignore[arg-type]
 
 
 def bound(problem: Problem) -> float:

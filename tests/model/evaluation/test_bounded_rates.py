@@ -31,7 +31,7 @@ def problem_below(x: float | None, y: float | None, min_rate: float = 0.0) -> mo
 
 
 def metrics(problem: mooring.Problem) -> dict[str, object]:
-    return mooring.evaluate(problem, mooring.Placement(problem, SITES))
+    return mooring.evaluate(problem, mooring.Placement(problem, SITES)).as_json()
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_flights_add_up_to_the_metric_and_belong_to_the_fragments_at_their_ends(
     latency_ms = placement.problem.network.latency_ms
     assert latency_ms is not None
     found = flights(placement, latency_ms)
-    total = network_metrics(placement)["network_usage"]
+    total = network_metrics(placement).network_usage
     assert sum(flight.usage for flight in found) == pytest.approx(total)
     by_fragment = usage_by_fragment(placement, found)
     for fragment, own in enumerate(by_fragment):

@@ -26,7 +26,7 @@ def many(streams: int, sites: int, **stream: Any) -> Problem:
 
 
 def metrics_of(problem: Problem, sites: np.ndarray) -> dict[str, Any]:
-    return evaluate_placement(build_load_model(problem), Placement(problem, sites))
+    return evaluate_placement(build_load_model(problem), Placement(problem, sites)).as_json()
 
 
 def test_a_ratio_too_small_for_a_number_is_null_and_its_logarithm_is_there() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from mooring.model.evaluation.network_metrics import network_metrics
@@ -24,7 +25,8 @@ BASE: dict[str, Any] = {
 
 def metrics(sites: dict[str, str], **changes: Any) -> dict[str, Any]:
     problem = Problem.from_dict(BASE | changes)
-    return network_metrics(Placement.from_dict(problem, sites))
+    found: dict[str, Any] = msgspec.to_builtins(network_metrics(Placement.from_dict(problem, sites)))
+    return found
 
 
 def test_every_hop_counts_its_bytes_and_its_latency() -> None:
@@ -66,6 +68,6 @@ def test_instances_receive_only_their_shares() -> None:
 def test_what_the_problem_does_not_state_is_not_made_up() -> None:
     assert "bandwidth" not in metrics({"f": "b", "g": "b"}, streams={"x": {"rate": 1, "site": "a"}})
     problem = Problem.from_dict({key: value for key, value in BASE.items() if key != "latency_ms"})
-    result = network_metrics(Placement.from_dict(problem, {"f": "b", "g": "b"}))
+    result = msgspec.to_builtins(network_metrics(Placement.from_dict(problem, {"f": "b", "g": "b"})))
     assert "network_usage" not in result
     assert "latency_ms" not in result

@@ -31,7 +31,7 @@ def volume(placement: Placement) -> float:
 
 def ratio(placement: Placement) -> float:
     metrics = evaluate_placement(build_load_model(placement.problem), placement)
-    return cast("float", metrics["feasible_ratio"])
+    return cast("float", metrics.feasible_ratio)
 
 
 @settings(max_examples=40)

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from mooring.algorithms.deciders import DECIDERS
+from mooring.algorithms.catalogue import DECIDERS
 from mooring.controller.guards import GuardOptions
 from mooring.controller.state_estimator import SurveyOptions
 from mooring.model.placement.placement import Placement

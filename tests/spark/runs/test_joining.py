@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.algorithms.deciders import make_decider
+from mooring.algorithms.catalogue import make_decider
 from mooring.controller.initial_placement import Wish
 from mooring.controller.session import SessionOptions
 from mooring.model.placement.placement import FragmentSites, Placement

@@ -123,4 +123,5 @@ def test_after_a_power_cut_a_run_goes_on_by_itself_and_every_row_is_there_once(
         assert kept(project) == truth
         assert run.poll() is None
     finally:
+        landing.finish()
         user.kill(run)

@@ -131,7 +131,7 @@ class ViewVersions:
         """
         folder = self.path(version)
         files = [folder / name for name in version.files]
-        folders = {folder, *(parent for file in files for parent in file.parents if folder in parent.parents)}
+        folders = {parent for file in files for parent in file.parents if folder in (parent, *parent.parents)}
         inner_first = sorted(folders, key=lambda each: len(each.parts), reverse=True)
         self._disk.sync([*files, *inner_first, self.folder])
         with self.lock:

@@ -91,7 +91,7 @@ def test_latencies_of_chains_are_those_of_moorings_metrics() -> None:
     sites = np.random.default_rng(0).integers(20, size=chains.cores.shape)
     problem = chains.problem()
     placement = Placement(problem, sites.ravel())
-    latency_ms = evaluate(problem, placement)["latency_ms"]
+    latency_ms = evaluate(problem, placement).latency_ms
     assert isinstance(latency_ms, dict)
     assert chains.latencies_ms(chains.sites_of(placement)).ravel() == pytest.approx(list(latency_ms.values()))
     assert chains.possible().all()
@@ -102,7 +102,7 @@ def test_the_least_bandwidth_is_that_of_the_best_of_all_placements() -> None:
         chains = draw_chains(3, 0.6, seed, chains=1)
         problem = without_queries(chains.problem(rate=0.5), {"q0_1", "q0_4"})
         placements = [Placement(problem, np.array(at)) for at in itertools.product(range(3), repeat=4)]
-        bandwidths = [float(np.asarray(network_metrics(each)["bandwidth"])) for each in placements]
+        bandwidths = [float(np.asarray(network_metrics(each).bandwidth)) for each in placements]
         admitted = chains.admitted(placements[0])
         assert admitted.sum() == 3
         assert chains.least_bandwidth(admitted, rate=0.5) == pytest.approx(min(bandwidths))
