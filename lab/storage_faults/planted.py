@@ -12,10 +12,9 @@ import msgspec
 from lab.storage_faults import process, spark_model
 from lab.storage_faults.simulated_disk import SimulatedStorage
 from mooring.disk import Disk
-from mooring.errors import EngineError
 from mooring.spark.engine import fragment_query, sink_beginning
 from mooring.spark.runs import apply_edits
-from mooring.spark.storage import ages, channel_positions, compaction, fencing, followed_log, stream_logs
+from mooring.spark.storage import ages, compaction, fencing
 from mooring.spark.storage.channel_positions import ChannelPositions
 from mooring.spark.storage.compaction import Merges
 from mooring.spark.storage.file_channel import FileChannel
@@ -107,15 +106,9 @@ def a_listing_is_taken_for_all_there_is() -> contextlib.AbstractContextManager[N
     return _instead((SimulatedStorage, "forget_listing", lambda *given: None))
 
 
-def an_empty_log_has_no_lines() -> contextlib.AbstractContextManager[None]:
-    def parse_lines(content: bytes, file: Path) -> list[stream_logs.LogLine]:
-        try:
-            return shipped(content, file)
-        except EngineError:
-            return []
-
-    shipped = stream_logs.parse_lines
-    return _instead((stream_logs, "parse_lines", parse_lines), (followed_log, "parse_lines", parse_lines))
+def a_writer_goes_back_behind_its_readers() -> contextlib.AbstractContextManager[None]:
+    """After a power cut, whatever they have taken in."""
+    return _instead((FileChannel, "taken_in", lambda self, named: {}))
 
 
 def readers_are_not_registered() -> contextlib.AbstractContextManager[None]:
@@ -139,14 +132,6 @@ def a_refresh_begins_before_it_is_decided() -> contextlib.AbstractContextManager
     return _instead((process, "write_anew", write_anew))
 
 
-def damaged_readers_count_as_done() -> contextlib.AbstractContextManager[None]:
-    def committed(self: ChannelPositions, reader: str) -> int:
-        return self.end if reader in self.damaged else shipped(self, reader)
-
-    shipped = channel_positions.ChannelPositions.committed
-    return _instead((ChannelPositions, "committed", committed))
-
-
 PLANTED: tuple[Bug, ...] = (
     rewritten_logs_are_not_synced,
     trimmed_before_readers_are_on_disk,
@@ -159,8 +144,7 @@ PLANTED: tuple[Bug, ...] = (
     one_source_of_a_query_counts,
     merged_files_go_before_the_log_is_synced,
     a_listing_is_taken_for_all_there_is,
-    an_empty_log_has_no_lines,
+    a_writer_goes_back_behind_its_readers,
     readers_are_not_registered,
     a_refresh_begins_before_it_is_decided,
-    damaged_readers_count_as_done,
 )
