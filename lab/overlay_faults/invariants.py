@@ -17,12 +17,13 @@ from mooring.algorithms.overlay.search.partial_plans import LATENCY_SLACK_MS
 from mooring.contracts.site_machine import Output
 from mooring.virtual_time.checkers import Checker, Step, WorldView
 
-MADE_MS = 2.0 * AGENTS.prepare_ms + 4.0 * AGENTS.overlay.patience.stage_ms
-"""By then plans are made anew of what has not moved since: a round may just have begun, and time out."""
+MADE_MS = 9_000.0
+"""By then plans are made anew of what has not moved since: a round that had just begun may time out in two of
+its stages, which takes 4.8 s, and the next one begins at most 1.5 s later."""
 STUCK_MS = 8.0 * AGENTS.overlay.patience.stage_ms
 """No round takes so long: it has fewer stages, and each is limited."""
 SEEN_TO_MS = 2.0 * AGENTS.lease.review_ms
-"""What is wrong is looked at again at every review."""
+"""What is wrong is looked at again at every review, as long as the query's end reports it."""
 
 
 def agents_of(world: WorldView) -> Iterator[AgentNode]:
@@ -112,6 +113,8 @@ class TroublesAreSeenTo:
     name = "what is wrong is seen to"
 
     def __init__(self) -> None:
+        self._up: dict[int, tuple[int, float]] = {}
+        """Site -> its incarnation, and since when that knows the operators."""
         self._wrong_since_ms: dict[tuple[int, int], float] = {}
         """Query and the site of its last operator, or -1 and the site that is too full."""
         self._seen_to_ms: dict[int | tuple[int, int], float] = {}
@@ -120,6 +123,8 @@ class TroublesAreSeenTo:
     def after_step(self, step: Step, world: WorldView) -> str | None:
         for node in agents_of(world):
             if node.site == step.site:
+                if self._up.get(node.site, (-1, 0.0))[0] != node.incarnation:
+                    self._up[node.site] = node.incarnation, step.time_ms
                 self._look(node.site, node.lease, step)
         return None
 
@@ -147,10 +152,17 @@ class TroublesAreSeenTo:
         return (OVERLOAD, site) if query == OVERLOAD else query
 
     def at_end(self, world: WorldView) -> str | None:
-        up = {node.site for node in agents_of(world)}
+        nodes = {node.site: node.lease for node in agents_of(world)}
         for (query, site), since_ms in self._wrong_since_ms.items():
-            seen_to_ms = max(since_ms, self._seen_to_ms.get(self._what(query, site), 0.0))
-            if site in up and world.now_ms - seen_to_ms > SEEN_TO_MS:
+            if (lease := nodes.get(site)) is None:
+                continue
+            # Who is gone tells nobody what its query takes, and who has just begun has heard nothing yet.
+            concerned = {site} if query == OVERLOAD else _concerned(lease, query)
+            if not concerned <= nodes.keys():
+                continue
+            begun_ms = max([since_ms, *(self._up[each][1] for each in concerned)])
+            seen_to_ms = max(begun_ms, self._seen_to_ms.get(self._what(query, site), 0.0))
+            if world.now_ms - seen_to_ms > SEEN_TO_MS:
                 what = f"query {query} is late" if query != OVERLOAD else "it is too full"
                 return f"site {site}: {what} since {since_ms:.0f} ms; seen to at {seen_to_ms:.0f} ms"
         return None
