@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mooring.planning import Plan, compare, evaluate, headroom, plan
     from mooring.simulator.data_plane.simulate import simulate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Context",
