@@ -49,7 +49,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedSite]:
     from tests.spark.quick_start import quick_start
 
     folder = tmp_path_factory.mktemp("site")
-    # Spark's Connect server remembers ended queries for an hour, each with its settings: 1 MB and more.
+    # Ended queries stay in the server's heap for a while, each with its settings: 1 MB and more.
     options = quick_start(heap_mb=1024)
     site = EmbeddedSite("here", folder, find_java(), capacity=2, options=options)
     site.start()
