@@ -25,6 +25,7 @@ from mooring.coordination.mover import CarriedOut, CarryOut
 from mooring.errors import UnsupportedError
 from mooring.model.deployment.move_times import MoveTimes
 from mooring.model.placement.placement import Placement
+from mooring.model.problem.latencies import as_matrix
 from mooring.simulator.data_plane.arrivals import Arrivals
 from mooring.simulator.data_plane.engine import SimulatedEngine
 from mooring.virtual_time.checkers import Checker, Step, WorldView
@@ -86,7 +87,7 @@ class AdaptiveRun:
         self.problem, self.migrations = problem, list[Migration]()
         self._measure_every_s, self._measured_s = measure_every_s, 0.0
         self._orders = Orders()
-        latency_ms = np.pad(problem.network.latency_ms, (0, 1), constant_values=_MOVER_MS)
+        latency_ms = np.pad(as_matrix(problem.network.latency_ms), (0, 1), constant_values=_MOVER_MS)
         scenario = Scenario(seed, tuple(map(tuple, latency_ms.tolist())), horizon_s * 1e3, faults)
         specs, capacity = fragment_specs(problem), problem.capacity_cores.tolist()
         make_site = optimiser_machines(lambda sites: (specs, capacity), params)

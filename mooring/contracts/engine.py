@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from mooring.arrays import Floats
 from mooring.errors import EngineError
 from mooring.model.deployment.channels import Channel
 from mooring.model.deployment.move_stages import Reached
 from mooring.model.placement.placement import FragmentSites
+from mooring.model.problem.latencies import Latencies
 
 LOOK_S = 5.0
 """Seconds between two looks at what runs, where nothing else is said. Looking costs sites some CPU."""
@@ -70,7 +70,7 @@ class Measurement:
     sites: Mapping[str, SiteReport] = field(default_factory=dict)
     fragments: Mapping[str, FragmentReport] = field(default_factory=dict)
     queries: Mapping[str, QueryReport] = field(default_factory=dict)
-    latency_ms: Floats | None = None
+    latency_ms: Latencies | None = None
     """One-way between sites in the problem's order, as they measure it to each other; None: nobody does."""
     unknown: Mapping[str, str] = field(default_factory=dict)
     """What could not be measured this time, such as "measuring join", and why. Its figures are missing above,

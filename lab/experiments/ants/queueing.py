@@ -23,6 +23,7 @@ from lab.experiments.trials import Row, run_trials
 from mooring.model.load.queued.latencies import queued_latencies
 from mooring.model.load.queued.station import Form
 from mooring.model.placement.placement import Placement
+from mooring.model.problem.latencies import as_matrix
 from mooring.model.problem.network import Network
 from mooring.model.problem.problem import Problem
 from mooring.progress import Report
@@ -101,7 +102,7 @@ def _random_placements(trial: Trial) -> list[Row]:
     rng = np.random.default_rng([trial.seed, trial.number])
     problem = drawn_queries(rng, SITES, QUERIES, chains_only=True).problem
     assert problem.network.latency_ms is not None
-    problem = replace(problem, network=Network(problem.network.latency_ms / NEARER))
+    problem = replace(problem, network=Network(as_matrix(problem.network.latency_ms) / NEARER))
     found: list[tuple[float, dict[Form, float]]] = []
     for _ in range(200):
         sites = rng.integers(len(problem.sites), size=len(problem.fragments))

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mooring.arrays import Floats
+from mooring.model.problem.latencies import Latencies
 from mooring.model.problem.network import Network
 
 NEAREST, AT_RANDOM = 5, 2
@@ -40,7 +40,7 @@ def _on_routes(network: Network) -> set[tuple[int, int]]:
     return found
 
 
-def _connect(known: list[set[int]], latency_ms: Floats) -> None:
+def _connect(known: list[set[int]], latency_ms: Latencies) -> None:
     """Join the parts by the nearest sites of two."""
     while True:
         reached = {0}

@@ -18,6 +18,7 @@ from mooring.errors import InfeasibleError, UnsupportedError
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.links import Link, problem_links
 from mooring.model.placement.trees import TreeCosts, Trees
+from mooring.model.problem.latencies import as_matrix
 from mooring.model.problem.problem import Problem
 
 _NODES_PER_BUDGET = 100
@@ -31,7 +32,7 @@ def network_optimum(
     fits."""
     count = len(problem.sites)
     stated = problem.network.latency_ms
-    latency_ms = np.zeros((count, count)) if stated is None else stated
+    latency_ms = np.zeros((count, count)) if stated is None else as_matrix(stated)
     links = problem_links(problem, model.pinned_site)
     trees = _unlimited(links, latency_ms, model.pinned_site) if _is_a_sum(links) else None
     if trees is not None and _fits(problem, model, latency_ms, trees.sites):

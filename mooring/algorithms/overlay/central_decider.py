@@ -38,6 +38,7 @@ from mooring.contracts.policy import Context
 from mooring.model.deployment.moves import Move
 from mooring.model.evaluation.network_metrics import query_latencies_ms
 from mooring.model.placement.placement import Placement
+from mooring.model.problem.latencies import as_matrix, both_ways
 
 Moves = tuple[tuple[int, int], ...]
 """Of one plan: fragments and where they go."""
@@ -104,7 +105,7 @@ class _Stock:
         operators = [own.operator for _, own in hosted]
         at = {own.operator.operator: site for site, own in hosted}
         latency_ms = self.requests.latency_ms
-        self.latency_ms = np.asarray((latency_ms + latency_ms.T) / 2.0)
+        self.latency_ms = as_matrix(both_ways(latency_ms))
         used = np.bincount(
             [at[own.operator] for own in operators], [own.cores for own in operators], len(latency_ms)
         )
@@ -265,7 +266,7 @@ class _Look:
     def _now_ms(self) -> Floats:
         stated = self._picture.problem.network.latency_ms
         assert stated is not None
-        return np.asarray((stated + stated.T) / 2.0)
+        return as_matrix(both_ways(stated))
 
     def _latencies(self, sites: Ints) -> Floats:
         placement = Placement(self._picture.problem, sites)

@@ -27,6 +27,7 @@ from mooring.model.evaluation.explanation import Subject
 from mooring.model.placement.admission import without_queries
 from mooring.model.placement.placement import Placement
 from mooring.model.placement.site_limits import SiteLimits, no_room
+from mooring.model.problem.latencies import as_matrix
 from mooring.model.problem.problem import Problem
 
 
@@ -75,7 +76,7 @@ class Overlay:
         requests = OverlayRequests(problem, context, self.threshold, self.counts == "everything")
         seed = int(context.rng.integers(2**31)) if self.choice == "random" else 0
         run = OverlayRun(
-            requests.latency_ms,
+            as_matrix(requests.latency_ms),
             requests.usable_cores,
             requests.memory_mb,
             self.params(problem.network.channel_ms, seed),

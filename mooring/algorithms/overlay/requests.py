@@ -24,6 +24,7 @@ from mooring.arrays import Ints
 from mooring.contracts.policy import Context
 from mooring.model.placement.admission import upstream_fragments
 from mooring.model.placement.links import node_flows
+from mooring.model.problem.latencies import as_matrix, both_ways
 from mooring.model.problem.problem import Problem
 
 NO_LIMIT_MS = float("inf")
@@ -103,7 +104,7 @@ class OverlayRequests:
         )
         sites = [at[own.operator] for own in running]
         channel_ms = self.problem.network.channel_ms
-        known = KnownLatencies((self.latency_ms + self.latency_ms.T) / 2.0)
+        known = KnownLatencies(as_matrix(both_ways(self.latency_ms)))
         now = walked(running, tuple(sites), sites, known, channel_ms)
         limits, readers = queries_of(running), subscribers_of(running)
         return [

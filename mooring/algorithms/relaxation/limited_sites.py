@@ -12,6 +12,7 @@ from mooring.arrays import Bools, Floats, Ints
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.signatures import Signature
 from mooring.model.placement.site_limits import SLACK
+from mooring.model.problem.latencies import Latencies
 from mooring.model.problem.network import Network
 
 
@@ -27,7 +28,7 @@ class LimitedSites:
         model: LoadModel,
         network: Network,
         springs: Springs,
-        latency_ms: Floats,
+        latency_ms: Latencies,
         signatures: Sequence[tuple[Signature, ...]] | None = None,
     ) -> None:
         """With signatures (per fragment), fragments that compute the same are brought together."""

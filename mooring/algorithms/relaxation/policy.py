@@ -26,6 +26,7 @@ from mooring.model.network.embedding import Embedding, embed
 from mooring.model.network.vivaldi import VivaldiParams
 from mooring.model.placement.placement import Placement
 from mooring.model.placement.signatures import fragment_signatures
+from mooring.model.problem.latencies import Latencies, both_ways
 from mooring.model.problem.problem import Problem
 
 
@@ -97,7 +98,7 @@ class Relaxation:
             sites = self._moved(problem, springs, context, sites)
         return Placement(problem, sites), mapper.report
 
-    def _embed(self, latency_ms: Floats, rng: np.random.Generator) -> Embedding:
+    def _embed(self, latency_ms: Latencies, rng: np.random.Generator) -> Embedding:
         params = VivaldiParams(dimensions=self.dimensions, height=self.height)
         return embed(latency_ms, rng, params, neighbours=self.neighbours)
 
@@ -169,12 +170,12 @@ class Relaxation:
         return sites
 
 
-def _symmetric(problem: Problem) -> Floats:
+def _symmetric(problem: Problem) -> Latencies:
     """Latency of a link as coordinates see it: the mean of both ways."""
     latency_ms = problem.network.latency_ms
     if latency_ms is None:
         return np.zeros((len(problem.sites), len(problem.sites)))
-    return np.asarray((latency_ms + latency_ms.T) / 2.0)
+    return both_ways(latency_ms)
 
 
 def _in_order(problem: Problem) -> Ints:
@@ -184,7 +185,7 @@ def _in_order(problem: Problem) -> Ints:
     return np.argsort([min(rank[j] for j in members) for members in problem.fragments], kind="stable")
 
 
-def _total_usage(springs: Springs, sites: Ints, latency_ms: Floats) -> float:
+def _total_usage(springs: Springs, sites: Ints, latency_ms: Latencies) -> float:
     """Rate x latency over all links; those between fragments come up at both ends."""
     owner = np.repeat(np.arange(len(springs)), np.diff(springs.start))
     between = springs.other >= 0
@@ -193,7 +194,7 @@ def _total_usage(springs: Springs, sites: Ints, latency_ms: Floats) -> float:
     return float(np.sum(np.where(between, each / 2.0, each)))
 
 
-def _usage_at(springs: Springs, sites: Ints, latency_ms: Floats, fragment: int, site: int) -> float:
+def _usage_at(springs: Springs, sites: Ints, latency_ms: Latencies, fragment: int, site: int) -> float:
     """Rate x latency of a fragment's links with it at a site and everything else where it is."""
     own = springs.of_operator(fragment)
     other = springs.other[own]

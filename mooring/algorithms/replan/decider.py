@@ -20,6 +20,7 @@ from mooring.contracts.picture import ROOM, Picture
 from mooring.contracts.policy import Policy, place
 from mooring.errors import MooringError
 from mooring.model.deployment.moves import Move
+from mooring.model.problem.latencies import Coordinates, Latencies, same_latencies
 
 _ROUNDS = 2
 UNSURE = 3.0
@@ -47,7 +48,7 @@ class SeenWorld:
     errors: Floats
     """How far each rate may be off."""
     capacity_cores: Floats
-    latency_ms: Floats
+    latency_ms: Latencies
     running: Bools
 
     @classmethod
@@ -68,9 +69,11 @@ class SeenWorld:
         unsure = UNSURE * (self.errors + other.errors)
         if np.any(np.abs(self.rates - other.rates) > np.maximum(share * self.rates, unsure) + 1e-9):
             return True
-        return _apart(self.capacity_cores, other.capacity_cores, share) or _apart(
-            self.latency_ms, other.latency_ms, share
-        )
+        if _apart(self.capacity_cores, other.capacity_cores, share):
+            return True
+        if isinstance(self.latency_ms, Coordinates) or isinstance(other.latency_ms, Coordinates):
+            return not same_latencies(self.latency_ms, other.latency_ms)
+        return _apart(self.latency_ms, other.latency_ms, share)
 
 
 def _apart(ours: Floats, theirs: Floats, share: float) -> bool:

@@ -25,6 +25,7 @@ import numpy as np
 from mooring.arrays import Floats, Ints
 from mooring.model.placement.links import node_ends, node_flows
 from mooring.model.placement.trees import TreeCosts
+from mooring.model.problem.latencies import as_matrix
 from mooring.model.problem.problem import Problem
 
 MOST_CELLS = 100_000_000
@@ -55,6 +56,7 @@ def least_network_usage(problem: Problem, pinned_site: Ints) -> float:
     if latency_ms is None:
         return 0.0
     outputs = _outputs(problem, pinned_site)
+    latency_ms = as_matrix(latency_ms)
     links = _forest(outputs, len(pinned_site), MOST_CELLS // len(latency_ms) ** 2)
     wanted = np.zeros((len(pinned_site), len(latency_ms)))
     best = 0.0

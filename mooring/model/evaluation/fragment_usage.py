@@ -10,6 +10,7 @@ from mooring.arrays import Floats
 from mooring.model.evaluation.network_metrics import ANYWHERE, node_sites, reader_parts
 from mooring.model.placement.links import node_flows
 from mooring.model.placement.placement import Placement
+from mooring.model.problem.latencies import Latencies
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +26,7 @@ class Flight:
     """In flight."""
 
 
-def flights(placement: Placement, latency_ms: Floats) -> list[Flight]:
+def flights(placement: Placement, latency_ms: Latencies) -> list[Flight]:
     """Everything that is in flight between sites, in the problem's order."""
     sites, (flows, _) = node_sites(placement), node_flows(placement.problem)
     found = []
@@ -55,7 +56,7 @@ def usage_by_fragment(placement: Placement, found: list[Flight]) -> Floats:
     return result
 
 
-def usage_at_sites(placement: Placement, fragment: int, latency_ms: Floats) -> Floats:
+def usage_at_sites(placement: Placement, fragment: int, latency_ms: Latencies) -> Floats:
     """Per site, what is in flight because of the fragment if it is there: its outputs, and of its inputs what
     would not be sent there anyway."""
     problem = placement.problem

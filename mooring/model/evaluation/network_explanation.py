@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mooring.arrays import Floats
 from mooring.model.bounds.network_bound import least_network_usage
 from mooring.model.evaluation.fragment_usage import Flight, flights, usage_at_sites, usage_by_fragment
 from mooring.model.evaluation.headroom_sentence import headroom_sentences
@@ -17,6 +16,7 @@ from mooring.model.load.model import LoadModel
 from mooring.model.placement.checker import violations
 from mooring.model.placement.links import node_flows
 from mooring.model.placement.placement import Placement
+from mooring.model.problem.latencies import Latencies
 from mooring.model.problem.problem import Problem
 from mooring.quantity import quantity
 
@@ -123,7 +123,9 @@ def _detour(placement: Placement) -> Detour | None:
     return Detour(worst, ways[worst], direct[worst])
 
 
-def _choice(model: LoadModel, placement: Placement, found: list[Flight], latency_ms: Floats) -> Choice | None:
+def _choice(
+    model: LoadModel, placement: Placement, found: list[Flight], latency_ms: Latencies
+) -> Choice | None:
     """The fragment to look at, and the best other site for it; one that is better but full is told apart."""
     by_fragment = np.where(model.pinned_site < 0, usage_by_fragment(placement, found), 0.0)
     heaviest = np.argsort(-by_fragment, kind="stable")[:MOST_FRAGMENTS]

@@ -11,6 +11,7 @@ from mooring.arrays import Bools, Floats, Ints
 from mooring.model.network.coordinate import Coordinate
 from mooring.model.network.vivaldi import VivaldiParams
 from mooring.model.network.vivaldi_kernels import run_rounds
+from mooring.model.problem.latencies import Coordinates, Latencies
 
 NEIGHBOURS = 32
 """Nodes that each node measures; more change little (Vivaldi, section 4.3, and measured here)."""
@@ -103,7 +104,7 @@ def refine(
 
 
 def embed(
-    latency_ms: Floats,
+    latency_ms: Latencies,
     rng: np.random.Generator,
     params: VivaldiParams | None = None,
     *,
@@ -115,10 +116,14 @@ def embed(
 ) -> Embedding:
     """Coordinates from a latency matrix of which each node sees only its neighbours' entries.
 
+    Where latencies are stated by coordinates, these are the embedding.
+
     With `distrust`, every node looks at its neighbours after each phase but the last: those whose answers do
     not fit by more than this many times what is usual among them are not listened to in the next
     (`unfitting`).
     """
+    if isinstance(latency_ms, Coordinates) and start is None and frozen is None:
+        return Embedding(latency_ms.position_ms, latency_ms.height_ms, np.zeros(len(latency_ms)))
     params = params or VivaldiParams()
     nodes = len(latency_ms)
     peers = draw_neighbours(nodes, rng, neighbours)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mooring.arrays import Floats
+from mooring.model.problem.latencies import Latencies
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    latency_ms: Floats | None = None
+    latency_ms: Latencies | None = None
     """One-way latency from site i to site j; zero diagonal. None: not stated."""
     channel_ms: float = 0.0
     """Delay that every channel between two fragments adds."""

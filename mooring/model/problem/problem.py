@@ -15,6 +15,7 @@ import numpy.typing as npt
 from mooring.arrays import Floats
 from mooring.model.problem.changes.change import Changes
 from mooring.model.problem.graph import QueryGraph
+from mooring.model.problem.latencies import Latencies
 from mooring.model.problem.network import Network
 from mooring.model.problem.operator import Operator
 from mooring.model.problem.query import Query
@@ -130,7 +131,7 @@ class Problem:
         return replace(self, streams=changed)
 
     def in_circumstances(
-        self, *, rates: npt.ArrayLike, capacity_cores: npt.ArrayLike, latency_ms: Floats | None
+        self, *, rates: npt.ArrayLike, capacity_cores: npt.ArrayLike, latency_ms: Latencies | None
     ) -> Problem:
         """The same operators at other rates, capacities and latencies. What was worked out of the graph is
         kept: this is asked for at every look at a run.

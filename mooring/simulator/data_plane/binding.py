@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mooring.model.problem.latencies import with_changed
 from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Arrivals
 from mooring.simulator.data_plane.kernels.records import AGGREGATE, JOIN, MAP
@@ -251,10 +252,7 @@ class Binding:
     def set_latencies(self, changed: Mapping[tuple[int, int], float]) -> None:
         """Between pairs of sites, in both directions; arcs that cross there have to be rerouted."""
         assert self.network.latency_ms is not None, "changes of latencies are refused where none are stated"
-        latencies = self.network.latency_ms.copy()
-        for ends, latency_ms in changed.items():
-            latencies[ends] = latencies[ends[::-1]] = latency_ms
-        self.network = replace(self.network, latency_ms=latencies)
+        self.network = replace(self.network, latency_ms=with_changed(self.network.latency_ms, changed))
 
     def link_rates(self) -> list[float]:
         """Bytes per second of every link so far; 0 where there is no limit."""

@@ -17,7 +17,6 @@ from mooring.algorithms.overlay.leases.overlay_agent import OverlayAgentParams, 
 from mooring.algorithms.relaxation.machines.fragment_specs import fragment_specs
 from mooring.algorithms.relaxation.machines.optimiser import optimiser_machines
 from mooring.algorithms.relaxation.machines.params import AGENTS, OptimiserParams
-from mooring.arrays import Floats
 from mooring.contracts.site_machine import (
     Asked,
     Data,
@@ -30,6 +29,7 @@ from mooring.contracts.site_machine import (
 )
 from mooring.coordination.move_messages import mover_of
 from mooring.errors import UnsupportedError
+from mooring.model.problem.latencies import Latencies, as_matrix
 from mooring.simulator.data_plane.engine import SimulatedEngine
 from mooring.simulator.runs.timeline import Traffic
 from mooring.virtual_time.harness import Harness
@@ -119,9 +119,9 @@ class SimulatedAgents:
         return self._box if site == count - 1 else self.make_machine(site, count - 1, generator)
 
 
-def _with_session(latency_ms: Floats) -> tuple[tuple[float, ...], ...]:
+def _with_session(latency_ms: Latencies) -> tuple[tuple[float, ...], ...]:
     """The matrix with a row and a column for the run session, beside the first site."""
-    larger = np.pad(latency_ms, (0, 1))
+    larger = np.pad(as_matrix(latency_ms), (0, 1))
     larger[-1, :-1] = latency_ms[0] + _BESIDE_MS
     larger[:-1, -1] = latency_ms[:, 0] + _BESIDE_MS
     return tuple(map(tuple, larger.tolist()))

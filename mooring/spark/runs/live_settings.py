@@ -14,6 +14,7 @@ import numpy as np
 
 from mooring.arrays import Floats
 from mooring.errors import InputError
+from mooring.model.problem.latencies import among, same_latencies
 from mooring.model.problem.network import Network
 from mooring.model.problem.site import Site
 from mooring.spark.pipeline.project import Project, ProjectSettings
@@ -83,17 +84,22 @@ def _reordered(network: Network, order: Sequence[int]) -> Network:
         (place[i], place[j]): tuple(place[k] for k in passed) for (i, j), passed in network.routes.items()
     }
     return replace(
-        network, latency_ms=matrix(network.latency_ms), bandwidth=matrix(network.bandwidth), routes=routes
+        network,
+        latency_ms=None if network.latency_ms is None else among(network.latency_ms, order),
+        bandwidth=matrix(network.bandwidth),
+        routes=routes,
     )
 
 
 def _first(network: Network, count: int) -> Network:
     """Between the first sites only."""
 
-    def matrix(values: Floats | None) -> Floats | None:
-        return None if values is None else values[:count, :count]
-
-    return replace(network, latency_ms=matrix(network.latency_ms), bandwidth=matrix(network.bandwidth))
+    latency_ms, bandwidth = network.latency_ms, network.bandwidth
+    return replace(
+        network,
+        latency_ms=None if latency_ms is None else among(latency_ms, range(count)),
+        bandwidth=None if bandwidth is None else bandwidth[:count, :count],
+    )
 
 
 def _alike(ours: Network, theirs: Network) -> bool:
@@ -101,7 +107,11 @@ def _alike(ours: Network, theirs: Network) -> bool:
         return one is other or (one is not None and other is not None and np.array_equal(one, other))
 
     plain = (ours.channel_ms, ours.comm_us, ours.routes) == (theirs.channel_ms, theirs.comm_us, theirs.routes)
-    return plain and same(ours.latency_ms, theirs.latency_ms) and same(ours.bandwidth, theirs.bandwidth)
+    return (
+        plain
+        and same_latencies(ours.latency_ms, theirs.latency_ms)
+        and same(ours.bandwidth, theirs.bandwidth)
+    )
 
 
 class SettingsWatch:

@@ -11,6 +11,7 @@ from mooring.errors import InputError
 from mooring.model.network.real_networks import real_network
 from mooring.model.network.shipped import aws_regions
 from mooring.model.problem.generate import GraphParameters, generate_problem
+from mooring.model.problem.latencies import as_matrix
 from mooring.model.problem.problem import Problem
 from mooring.model.problem.write import problem_to_data
 
@@ -51,7 +52,7 @@ def test_the_sites_are_places_of_the_network_with_its_latencies() -> None:
     assert chosen == sorted(set(chosen))
     assert problem.network.latency_ms is not None
     one_way_ms = aws_regions().one_way_ms()
-    assert problem.network.latency_ms.tolist() == one_way_ms[np.ix_(chosen, chosen)].tolist()
+    assert as_matrix(problem.network.latency_ms).tolist() == one_way_ms[np.ix_(chosen, chosen)].tolist()
     assert {stream.site for stream in problem.streams} <= {site.name for site in problem.sites}
     assert problem_to_data(Problem.from_dict(problem_to_data(problem))) == problem_to_data(problem)
 

@@ -10,6 +10,7 @@ import pytest
 
 from mooring.errors import InputError
 from mooring.model.problem.generate import GraphParameters, generate_problem
+from mooring.model.problem.latencies import as_matrix
 from mooring.model.problem.problem import Problem
 
 
@@ -124,8 +125,8 @@ def test_joins_read_two_trees_and_the_graph_stays_acyclic() -> None:
 
 def test_latencies_come_from_a_plane_and_streams_then_have_a_site() -> None:
     problem = generated(plane_ms=100.0)
-    latency_ms = problem.network.latency_ms
-    assert latency_ms is not None
+    assert problem.network.latency_ms is not None
+    latency_ms = as_matrix(problem.network.latency_ms)
     assert np.array_equal(latency_ms, latency_ms.T)
     assert not latency_ms.diagonal().any()
     assert 0 < latency_ms.max() <= 100 * 2**0.5

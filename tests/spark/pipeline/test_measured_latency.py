@@ -10,6 +10,7 @@ from mooring.agents.measured_latencies import keep_survey
 from mooring.coordination.survey import NetworkFigures, SiteFigures
 from mooring.errors import InputError
 from mooring.model.network.coordinate import Coordinate
+from mooring.model.problem.latencies import as_matrix
 from mooring.spark.pipeline.project import load_project
 
 
@@ -39,7 +40,7 @@ def test_what_agents_measured_are_the_latencies(folder: Path) -> None:
     keep_survey(project.members.members, "oslo", figures)
     settings = load_project(folder).settings
     assert settings.around.network.latency_ms is not None
-    assert settings.around.network.latency_ms.tolist() == [[0.0, 12.5], [12.5, 0.0]]
+    assert as_matrix(settings.around.network.latency_ms).tolist() == [[0.0, 12.5], [12.5, 0.0]]
     assert settings.latency_notes == ("latencies of 1 of 1 pairs of sites are as agents measured them",)
 
 

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import InputError
+from mooring.model.problem.latencies import as_matrix
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.runs.live_settings import SettingsWatch, live_edit
 from tests.spark.conftest import ProjectMaker
@@ -32,7 +33,7 @@ def test_a_site_that_is_added_comes_last_wherever_it_stands_in_the_file(make_pro
     assert [site.name for site in edit.added] == ["new"]
     latency_ms = edit.settings.around.network.latency_ms
     assert latency_ms is not None
-    assert latency_ms.tolist() == [[0, 10, 20], [10, 0, 30], [20, 30, 0]]
+    assert as_matrix(latency_ms).tolist() == [[0, 10, 20], [10, 0, 30], [20, 30, 0]]
     assert not edit.network
     assert edit.waiting == ()
 

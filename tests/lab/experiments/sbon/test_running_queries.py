@@ -12,6 +12,7 @@ from mooring.errors import InputError
 from mooring.model.network.cost_space import CostSpace
 from mooring.model.network.embedding import Embedding
 from mooring.model.placement.signatures import signatures
+from mooring.model.problem.latencies import as_matrix
 from mooring.model.problem.problem import Problem
 
 LINE = 12
@@ -49,7 +50,7 @@ def queries_on(of: Problem, reuse: bool = True) -> RunningQueries:
     embedding = Embedding(np.stack([at, 0 * at, 0 * at], axis=1), np.zeros(LINE), np.zeros(LINE))
     latency = of.network.latency_ms
     assert latency is not None
-    return RunningQueries(of, CostSpace(embedding), latency, np.random.default_rng(0), reuse=reuse)
+    return RunningQueries(of, CostSpace(embedding), as_matrix(latency), np.random.default_rng(0), reuse=reuse)
 
 
 def test_equal_operators_over_equal_inputs_have_equal_signatures() -> None:
