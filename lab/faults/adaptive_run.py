@@ -18,7 +18,7 @@ from mooring.algorithms.relaxation.machines.fragment_specs import fragment_specs
 from mooring.algorithms.relaxation.machines.messages import MeasuredFlows
 from mooring.algorithms.relaxation.machines.optimiser import optimiser_machines
 from mooring.algorithms.relaxation.machines.params import OptimiserParams
-from mooring.contracts.carry_out import carry_out
+from mooring.contracts.engine import carry_out
 from mooring.contracts.site_machine import Output, SiteMachine
 from mooring.coordination.move_messages import StartedAt, Whereabouts, mover_of
 from mooring.coordination.mover import CarriedOut, CarryOut

@@ -11,9 +11,15 @@ from lab.overlay_faults.invariants import agent_checkers
 from lab.overlay_faults.world import AgentSubject, agent
 from mooring.algorithms.overlay.leases.adaptation import PlanAdaptation
 from mooring.algorithms.overlay.leases.adaptation_messages import NeedPlan
-from mooring.algorithms.overlay.leases.knowledge_messages import KnownOperators
 from mooring.algorithms.overlay.leases.lease_client import Seeker
-from mooring.algorithms.overlay.leases.lease_messages import Held, HoldLocks, Lock, LockDenied, RequestLock
+from mooring.algorithms.overlay.leases.lease_messages import (
+    Held,
+    HoldLocks,
+    KnownOperators,
+    Lock,
+    LockDenied,
+    RequestLock,
+)
 from mooring.algorithms.overlay.leases.lock_manager import Keeper
 from mooring.algorithms.overlay.leases.overlay_agent import OverlayAgent
 from mooring.algorithms.overlay.leases.revalidation import Revalidated

@@ -38,7 +38,7 @@ from mooring.algorithms.overlay.leases.adaptation_messages import (
     OperatorMeasured,
     QueryMeasured,
 )
-from mooring.algorithms.overlay.leases.knowledge_messages import AskOperators, KnownOperators
+from mooring.algorithms.overlay.leases.lease_messages import AskOperators, KnownOperators
 from mooring.algorithms.overlay.leases.lease_site import LeaseMemory, LeaseSite
 from mooring.algorithms.overlay.leases.overlay_agent import OverlayAgent, OverlayAgentParams
 from mooring.algorithms.overlay.protocol.coordinator import PatienceParams

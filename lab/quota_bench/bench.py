@@ -29,7 +29,7 @@ from lab.quota_bench.workload import (
     roots,
     write_project,
 )
-from mooring.contracts.carry_out import carry_out
+from mooring.contracts.engine import carry_out
 from mooring.errors import InputError, UnsupportedError
 from mooring.model.placement.placement import OperatorSites, Placement
 from mooring.model.problem.problem import Problem

@@ -12,10 +12,9 @@ from typing import TextIO
 
 import msgspec
 
-from mooring.agents.agent_clock import AgentClock
 from mooring.agents.bounded_log import BoundedLog
 from mooring.agents.durable_state import DurableState
-from mooring.agents.machine_host import HostParts, MachineHost
+from mooring.agents.machine_host import AgentClock, HostParts, MachineHost
 from mooring.agents.survey_agents import KEPT_OUTPUTS, Keep
 from mooring.agents.trace_file import TraceFile
 from mooring.agents.transport.certificates import CertificateFolder

@@ -14,13 +14,13 @@ the others' machines down.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from mooring.agents.agent_clock import AgentClock
 from mooring.agents.bounded_log import BoundedLog
 from mooring.agents.durable_state import DurableState
 from mooring.agents.trace_file import TraceFile, TraceLine
@@ -38,6 +38,17 @@ from mooring.contracts.site_machine import (
     Started,
     TimerDue,
 )
+
+
+class AgentClock:
+    """The wall clock's time when the process began, and from there on never backwards."""
+
+    def __init__(self) -> None:
+        self._ahead_ms = time.time() * 1000.0 - time.monotonic() * 1000.0
+
+    def now_ms(self) -> float:
+        return self._ahead_ms + time.monotonic() * 1000.0
+
 
 LONGEST_SILENCE_S = 600.0
 """For which a member is not listened to whose messages make a machine fail."""

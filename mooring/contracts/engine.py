@@ -12,14 +12,14 @@ next.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from mooring.errors import EngineError
-from mooring.model.deployment.channels import Channel
+from mooring.model.deployment.channels import Channel, channels_of
 from mooring.model.deployment.move_stages import Reached
-from mooring.model.placement.placement import FragmentSites
+from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.model.problem.latencies import Latencies
 
 LOOK_S = 5.0
@@ -216,3 +216,13 @@ class UpdatingEngine(FallibleEngine, Protocol):
     def amounts(self) -> Mapping[str, Amount]:
         """Of every fragment that ran at any time, as of the last look."""
         ...
+
+
+def carry_out(engine: Engine, placement: Placement, starts: Collection[str] | None = None) -> None:
+    """Connect every channel, then start every fragment, or those that are named, where the placement has
+    it.
+    """
+    for channel in channels_of(placement.problem):
+        engine.connect(channel)
+    sites = placement.by_fragment()
+    engine.start_all(FragmentSites({n: at for n, at in sites.items() if starts is None or n in starts}))

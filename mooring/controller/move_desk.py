@@ -25,7 +25,6 @@ from mooring.contracts.mailbox import (
     StopNotice,
     shown_asker,
 )
-from mooring.controller.carrying import AtOnce, Carrier
 from mooring.controller.events import (
     Dismissed,
     Event,
@@ -38,7 +37,7 @@ from mooring.controller.events import (
     StartsTried,
 )
 from mooring.controller.journal import Journal
-from mooring.controller.move_list import Ending, MoveListRun, inverse_of_last
+from mooring.controller.move_list import AtOnce, Carrier, Ending, MoveListRun, inverse_of_last
 from mooring.controller.parts import Parts
 from mooring.controller.run_state import MovesUnderWay, RunState
 from mooring.errors import MooringError, described

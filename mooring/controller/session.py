@@ -16,20 +16,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from mooring.contracts.carry_out import carry_out
 from mooring.contracts.clock import Clock
 from mooring.contracts.decider import Decider, Observation
-from mooring.contracts.engine import LOOK_S, FallibleEngine, Measurement
+from mooring.contracts.engine import LOOK_S, FallibleEngine, Measurement, carry_out
 from mooring.contracts.mailbox import Mailbox, Request
 from mooring.controller.adaptation import Act, Adaptation, Considered
-from mooring.controller.carrying import AtOnce, Carrier
-from mooring.controller.cycle import Book, Look
+from mooring.controller.cycle import Book, Evaluation, Evaluator, Look
 from mooring.controller.drained_sites import DrainedSites
-from mooring.controller.evaluation import Evaluation, Evaluator
 from mooring.controller.events import ROUTES, SERVED_BY, Event, EventRoute, Incident, Order, ProblemChanged
 from mooring.controller.guards import GuardOptions
 from mooring.controller.journal import Journal
 from mooring.controller.move_desk import MoveDesk
+from mooring.controller.move_list import AtOnce, Carrier
 from mooring.controller.parts import Kind, Parts
 from mooring.controller.records import Records, Report, Status
 from mooring.controller.recovery import Recovery, RecoveryOptions

@@ -26,7 +26,7 @@ from mooring.algorithms.ants.hosted import hosted_ants
 from mooring.algorithms.ants.machines.running_messages import AskColony
 from mooring.algorithms.overlay.hosted import hosted_overlays
 from mooring.algorithms.overlay.leases.adaptation_messages import QueryMeasured
-from mooring.algorithms.overlay.leases.knowledge_messages import AskOperators, KnownOperators
+from mooring.algorithms.overlay.leases.lease_messages import AskOperators, KnownOperators
 from mooring.algorithms.relaxation.hosted import hosted_optimisers
 from mooring.algorithms.relaxation.machines.messages import AskFragments, KnownFragments, MeasuredCapacity
 from mooring.algorithms.relaxation.machines.params import OptimiserParams

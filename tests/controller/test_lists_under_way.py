@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from mooring.contracts.engine import MoveReport
-from mooring.controller.carrying import InBackground
 from mooring.controller.initial_placement import Wish
 from mooring.controller.journal import Journal
-from mooring.controller.move_list import resume
+from mooring.controller.move_list import InBackground, resume
 from mooring.controller.session import SessionOptions
 from mooring.errors import EngineError
 from mooring.model.deployment.move_stages import STAGES, Reached, Stage, ignored

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.contracts.carry_out import carry_out
-from mooring.contracts.engine import Measurement, MoveReport
+from mooring.contracts.engine import Measurement, MoveReport, carry_out
 from mooring.controller.journal import Journal
 from mooring.controller.move_list import MoveListRun, apply_list, inverse_of_last, resume, settle
 from mooring.errors import EngineError

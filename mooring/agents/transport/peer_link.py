@@ -6,14 +6,45 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass
 
 from mooring.agents.transport.certificates import peer_name
 from mooring.agents.transport.frames import FrameError, framed, read_frame
 from mooring.agents.transport.members import AgentAddress, Members
-from mooring.agents.transport.outbox import Outbox
 from mooring.agents.transport.wire import WIRE_VERSION, Greeting, decode_greeting, encode_greeting
+
+MOST_WAITING = 256
+"""Frames per peer: a minute of a peer's absence at the rate of tests, half an hour at the default periods."""
+
+
+class Outbox:
+    """Frames that wait for a peer. When there are too many, the oldest is dropped: machines repeat what
+    matters, and a newer frame says more.
+    """
+
+    def __init__(self, counts: Counter[str], most: int = MOST_WAITING) -> None:
+        self._counts, self._most = counts, most
+        self._frames: deque[tuple[str, bytes]] = deque()
+        """Each with the protocol it is of."""
+        self._filled = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def put(self, protocol: str, frame: bytes) -> None:
+        if len(self._frames) >= self._most:
+            self._frames.popleft()
+            self._counts["dropped: outbox full"] += 1
+        self._frames.append((protocol, frame))
+        self._filled.set()
+
+    async def take(self) -> tuple[str, bytes]:
+        while not self._frames:
+            self._filled.clear()
+            await self._filled.wait()
+        return self._frames.popleft()
+
 
 GREETING_S = 10.0
 """For a handshake and both greetings; whoever takes longer is refused."""

@@ -19,7 +19,7 @@ from mooring.algorithms.overlay.leases.adaptation_messages import (
     QueryMeasured,
     Unsatisfied,
 )
-from mooring.algorithms.overlay.leases.knowledge_messages import AskOperators, KnownOperators
+from mooring.algorithms.overlay.leases.lease_messages import AskOperators, KnownOperators
 from mooring.algorithms.overlay.requests import NO_LIMIT_MS, OverlayRequests
 from mooring.algorithms.overlay.search.shared_operator import SharedOperator
 from mooring.contracts.decider import Decider, Observation, Prediction

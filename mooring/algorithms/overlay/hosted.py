@@ -10,9 +10,8 @@ from mooring.algorithms.overlay.leases.adaptation_messages import (
     Unsatisfied,
 )
 from mooring.algorithms.overlay.leases.claims import overlay_claims
-from mooring.algorithms.overlay.leases.knowledge_messages import AskOperators, KnownOperators
 from mooring.algorithms.overlay.leases.lease_client import LeaseEnded
-from mooring.algorithms.overlay.leases.lease_messages import ToKeeper, ToSeeker
+from mooring.algorithms.overlay.leases.lease_messages import AskOperators, KnownOperators, ToKeeper, ToSeeker
 from mooring.algorithms.overlay.leases.lease_site import LeaseMemory
 from mooring.algorithms.overlay.leases.overlay_agent import OverlayAgentParams, overlay_agents
 from mooring.algorithms.overlay.protocol.directory import DirectoryMessage

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
 
 from mooring.cli.input.given_placement import add_placement, given_placement
 from mooring.cli.input.parsing import Parser, add_problem
 from mooring.cli.input.problem_source import add_measured, load_source
 from mooring.cli.output.tables import headroom_table
 from mooring.cli.output.terminal import Terminal
-from mooring.cli.output.views_table import views_table
 from mooring.model.problem.fingerprint import fingerprint
 from mooring.planning import headroom
 from mooring.spark.on_demand import assumed_sentence, view_forecasts
@@ -48,3 +52,41 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     if views:
         terminal.print(views_table(views))
     return 0
+
+
+_LONG_AHEAD_DAYS = 1000
+
+
+def views_table(views: Mapping[str, Mapping[str, Any]]) -> Table:
+    table = Table(box=SIMPLE_HEAD, header_style="bold")
+    table.add_column("view")
+    for column in ("refresh", "every", "reads", "grows by", "fits up to"):
+        table.add_column(column, justify="right")
+    table.add_column("for")
+    for name, view in views.items():
+        most = view["most_rows"]
+        table.add_row(
+            Text(name),
+            f"{view['refresh_cpu_s']:.3g} CPU s",
+            f"{view['refresh_s']:g} s",
+            f"{view['rows']} rows",
+            f"{view['rows_per_s']:.3g}/s",
+            "no limit" if most is None else f"{most:.3g} rows",
+            _for(view["fits_for_s"]),
+        )
+    return table
+
+
+def _for(seconds: float | None) -> Text:
+    """How long it goes on fitting.
+
+    >>> _for(0.0).plain, _for(90.0).plain, _for(86400.0 * 3).plain, _for(None).plain
+    ('does not fit', '1.5 minutes', '3 days', 'good')
+    """
+    if seconds is None or seconds > _LONG_AHEAD_DAYS * 86400:
+        return Text("good", style="green")
+    if seconds == 0.0:
+        return Text("does not fit", style="red")
+    units = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
+    size, unit = next((each for each in units if seconds >= each[0]), units[-1])
+    return Text(f"{seconds / size:.2g} {unit}", style="yellow" if seconds < 86400 else "")

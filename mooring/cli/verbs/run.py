@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.markup import escape
 
 from mooring.algorithms.catalogue import DECIDERS, TAKE_SETTINGS, Deciding, make_decider
-from mooring.cli.input.background import start_in_background
 from mooring.cli.input.child_process import add_tls, page_beside, require_service
 from mooring.cli.input.given_guards import add_guards, given_guards
 from mooring.cli.input.parsing import Parser, add_project, duration, names, settings
@@ -38,7 +42,7 @@ from mooring.spark.pipeline.statistics_used import assumed_sentence
 from mooring.spark.runs.project_run import PreparedRun, prepared_run
 from mooring.spark.runs.record.run_report import RunRecord
 from mooring.spark.runs.run_files import RunFiles
-from mooring.spark.runs.run_lock import GivenUpError, HoldOptions
+from mooring.spark.runs.run_lock import STANDBY_LOG, GivenUpError, HoldOptions
 from mooring.spark.runs.spark_run import SparkRun
 from mooring.spark.runs.update_choice import UpdateChoice, told_of_readers, update_order
 from mooring.spark.sites.class_archive import build_archive, usable_archive
@@ -360,3 +364,39 @@ def _ensure_class_archive(terminal: Terminal) -> None:
         with terminal.progress("building the class archive"):
             path = build_archive(java)
         terminal.note(f"built {path}")
+
+
+_LOOK_S = 0.1
+
+
+def start_in_background(
+    files: RunFiles, words: Sequence[str], terminal: Terminal, *, standby: bool = False
+) -> int:
+    """Run `mooring WORDS` in a process of its own, and wait until it runs or has failed; a standby until it
+    has said what it waits for.
+    """
+    files.folder.mkdir(exist_ok=True)
+    log = files.folder / STANDBY_LOG if standby else files.log
+    if not standby:
+        if (pid := files.running_pid()) is not None:
+            raise EngineError(f"the project already runs, as process {pid}", remedy="`mooring stop` ends it")
+        files.forget_status()
+    log.unlink(missing_ok=True)
+    # For appending, so that it can be kept short; for its user alone: the address of a page has the token.
+    with os.fdopen(os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600), "ab") as out:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "mooring", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+    while (log.stat().st_size == 0) if standby else (files.read_status() is None):
+        if child.poll() is not None:
+            said = log.read_text(errors="replace").strip()
+            raise EngineError(f"the run ended at once: {said}", remedy=f"see {log}")
+        time.sleep(_LOOK_S)
+    terminal.document({"version": 1, "pid": child.pid, "log": str(log)})
+    what = "waits" if standby else "runs"
+    terminal.print(f"{what} in the background as process {child.pid}; log in {escape(str(log))}")
+    return 0

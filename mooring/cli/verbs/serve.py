@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
+import signal
 
 from rich.markup import escape
 
 from mooring.cli.input.child_process import add_tls, require_service
 from mooring.cli.input.parsing import Parser, add_problem
 from mooring.cli.input.problem_source import is_project
-from mooring.cli.input.serving import end_with_parent
 from mooring.cli.output.terminal import Terminal
 from mooring.service.on_demand import serve_desk, serve_run
 
@@ -51,3 +52,16 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     served = serve_run if is_project(args.problem) else serve_desk
     served(args.problem, args.at, listening, args.tls)
     return 0
+
+
+_PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent() -> None:
+    """Have the system end this process when the one that started it is gone: the service of a run ends with
+    it.
+    """
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:  # it went before we had asked
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
+from mooring.algorithms.catalogue import DECIDERS, POLICIES, TAKE_SETTINGS, Deciding
 from mooring.cli.input.files import make_folder
-from mooring.cli.input.given_guards import given_guards
+from mooring.cli.input.given_guards import add_guards, given_guards
 from mooring.cli.input.given_placement import add_placement, given_placement
-from mooring.cli.input.given_scenario import add_scenario, given_changes, given_ways
-from mooring.cli.input.parsing import Parser, add_problem, number, positive_count, seconds
+from mooring.cli.input.parsing import Parser, add_problem, number, positive_count, seconds, settings
 from mooring.cli.input.problem_source import load_problem
 from mooring.cli.output.adapted_view import print_comparison
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InputError
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.changes.change import Changes
+from mooring.model.problem.files import load_changes
 from mooring.model.problem.fingerprint import fingerprint
 from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.binding import Behaviour
@@ -28,12 +29,14 @@ from mooring.simulator.data_plane.figure import draw_report
 from mooring.simulator.data_plane.report import SimulationReport
 from mooring.simulator.data_plane.simulate import simulate
 from mooring.simulator.data_plane.workload import PROCESSES, workload
-from mooring.simulator.runs.adapted_run import Circumstances
+from mooring.simulator.runs.adapted_run import Circumstances, Way
 from mooring.simulator.runs.comparison import compare_ways
 from mooring.simulator.runs.figure import draw_comparison
+from mooring.simulator.runs.variants import decided_by, never_moving, replanned
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 DESCRIPTION = (
     "Reports end-to-end latencies, utilisation and queues over time, and whether the sites kept up. An "
@@ -194,3 +197,42 @@ def _print(report: SimulationReport, terminal: Terminal) -> None:
     colour = "red" if report.overloaded else "green"
     terminal.print(f"[{colour}]{escape(report.verdict)}[/{colour}]")
     terminal.print(f"{report.seconds:.4g} s of virtual time, {report.events:,} events")
+
+
+def add_scenario(parser: Parser) -> None:
+    parser.add_argument(
+        "--changes", type=Path, metavar="C.yaml", help="what happens meanwhile (default: the problem's own)"
+    )
+    parser.add_argument("--adapt", choices=list(DECIDERS), help="who decides what is moved")
+    parser.add_argument("--alone", action="store_true", help="not beside never moving and replanning")
+    parser.add_argument(
+        "--policy", choices=list(POLICIES), default="rod", help="that replans (default rod), with --adapt"
+    )
+    parser.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="of the policy that replans; with --adapt ants, of the ants",
+    )
+    add_guards(parser)
+
+
+def given_changes(args: argparse.Namespace, problem: Problem) -> Changes:
+    return problem.changes if args.changes is None else load_changes(args.changes, problem)
+
+
+def given_ways(args: argparse.Namespace, scenario: Circumstances) -> list[Way]:
+    """Never moving, the decider asked for, and replanning from scratch."""
+    given = settings(args.set)
+    if given and args.adapt not in TAKE_SETTINGS:
+        raise InputError(
+            f"found settings with --adapt {args.adapt or 'none'}, which has none",
+            field="--set",
+            remedy=f"they are for --adapt {' and '.join(TAKE_SETTINGS)}",
+        )
+    chosen = decided_by(args.adapt or "none", Deciding(args.policy, given, args.seed))
+    if args.alone:
+        return [chosen]
+    asked = [] if chosen.name == "none" else [chosen]
+    return [never_moving(), *asked, replanned(scenario)]

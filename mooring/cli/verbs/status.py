@@ -9,7 +9,6 @@ from typing import Any
 from rich.markup import escape
 
 from mooring.cli.input.parsing import Parser, add_project
-from mooring.cli.output.adapting_lines import adapting_lines
 from mooring.cli.output.live_view import run_view
 from mooring.cli.output.terminal import Terminal
 from mooring.cli.output.update_table import update_table
@@ -88,3 +87,31 @@ def _show_where(terminal: Terminal, found: FoundRun, *, started: bool) -> None:
         terminal.note(
             f"nothing was heard of it for {found.silent_s:.1f} s; if it has ended, `mooring run` takes over"
         )
+
+
+_MOST_ENTRIES = 5
+
+
+def adapting_lines(adapting: Mapping[str, Any]) -> list[str]:
+    """Of a status file: who decides about moves, why nothing is moved, and what became of earlier moves.
+
+    >>> adapting_lines({"decider": "headroom", "act": "apply", "ordered": [], "ledger": [],
+    ...                 "why": "what changed last has to show first, for 40 s more",
+    ...                 "statistics": "as the problem states them"})
+    ['adapting by headroom (apply): nothing is moved: what changed last has to show first, for 40 s more']
+    """
+    who = f"adapting by {adapting['decider']} ({adapting['act']})"
+    if ordered := adapting["ordered"]:
+        lines = [f"{who}: moving {', '.join(ordered)}: {adapting['why']}"]
+    else:
+        lines = [f"{who}: nothing is moved: {adapting['why']}"]
+    if adapting["statistics"] != "as the problem states them":
+        lines.append(f"statistics: {adapting['statistics']}")
+    for site, cores in adapting.get("estimated_capacity_cores", {}).items():
+        lines.append(
+            f"{site} counts with {cores:.2f} cores (estimated): it got no more done when it was full"
+        )
+    for entry in adapting["ledger"][-_MOST_ENTRIES:]:
+        what = ", ".join(f"{move['fragment']} to {move['to']}" for move in entry["moves"])
+        lines.append(f"moved {what} ({entry['decider']}): {entry['verdict']}")
+    return lines

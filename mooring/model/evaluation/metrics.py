@@ -13,7 +13,6 @@ from mooring.arrays import Floats
 from mooring.errors import InfeasibleError, UnsupportedError
 from mooring.model.evaluation.bounded_rates import log_ratio_below, ratio_below, upper_bounds
 from mooring.model.evaluation.network_metrics import network_metrics
-from mooring.model.evaluation.queued_metrics import queued_metrics
 from mooring.model.load.feasible.directions import MANY_VARIABLES
 from mooring.model.load.feasible.estimate import Estimate
 from mooring.model.load.feasible.feasible_set import DEFAULT_POINTS, FeasibleSet
@@ -21,7 +20,34 @@ from mooring.model.load.feasible.headroom import Growth, headroom
 from mooring.model.load.feasible.log_volume import MOST_VISITS, WALKS, LogEstimate
 from mooring.model.load.feasible.true_feasible_set import loading_streams, true_ratio
 from mooring.model.load.model import LoadModel
+from mooring.model.load.queued.latencies import queued_latencies
 from mooring.model.placement.placement import Placement
+
+
+class QueuedMetrics(msgspec.Struct, frozen=True):
+    latency_queued_ms: dict[str, float | None] | UnsetType = UNSET
+    qos_queued_met: float | UnsetType = UNSET
+
+
+def queued_metrics(placement: Placement) -> QueuedMetrics:
+    """Mean latency per query at the present rates, and the share of limits that it keeps; null where a site
+    or link on the way is full. Only where the problem states what lies between its sites.
+    """
+    problem = placement.problem
+    if not problem.queries or (problem.network.latency_ms is None and len(problem.sites) > 1):
+        return QueuedMetrics()
+    found = 1000.0 * queued_latencies(problem, placement.site_of_operator.tolist()).query_s
+    latency_ms = {
+        query.name: float(found[q]) if math.isfinite(found[q]) else None
+        for q, query in enumerate(problem.queries)
+    }
+    met = [
+        found[q] <= query.max_latency_ms
+        for q, query in enumerate(problem.queries)
+        if query.max_latency_ms is not None
+    ]
+    return QueuedMetrics(latency_ms, float(np.mean(met)) if met else UNSET)
+
 
 EASY_DIMENSIONS = 5
 """Up to here one net of the default size is within a thousandth of the exact volume (docs/decisions/0007)."""

@@ -1,1 +1,1 @@
-"""The page's own files; `web/page_files.py` gives them out, `view/frozen_page.py` puts them into a report."""
+"""The page's own files; `web/app.py` gives them out, `view/frozen_page.py` puts them into a report."""

@@ -15,14 +15,24 @@ from mooring.contracts.clock import Clock
 from mooring.errors import InputError
 from mooring.model.problem.operator import Operator
 from mooring.model.problem.problem import Problem
+from mooring.model.problem.reading.yaml12 import parse_yaml
+from mooring.model.problem.schema import problem_from_data
 from mooring.planning import Plan, plan
 from mooring.service.view.errors import BusyError
-from mooring.service.view.example_problem import example_problem
+from mooring.service.view.page_sources import page_file
 from mooring.service.view.run_document import Document, RunPicture
 from mooring.spark.runs.system_clock import SystemClock
 
 DEFAULT_STEPS = 20_000
 """For policies that go on improving: a plan is there while somebody waits for it."""
+
+
+EXAMPLE_FILE = "example.yaml"
+"""Installed with the page's files, beside them; the same as `examples/network_monitoring.yaml`."""
+
+
+def example_problem() -> Problem:
+    return problem_from_data(parse_yaml(page_file(EXAMPLE_FILE)))
 
 
 class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -11,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from mooring.service.view.page_sources import TYPES, page_file, page_names, suffix_of
 from mooring.service.web.answers import document
 from mooring.service.web.guard import Guard, Rules
 from mooring.service.web.openapi import openapi_document
-from mooring.service.web.page_files import page_routes
 
 
 def guarded_app(
@@ -47,3 +48,26 @@ def guarded_app(
     ]
     app = Starlette(routes=[*routes, *everywhere], exception_handlers={HTTPException: refused}, **options)
     return Guard(app, rules, close)
+
+
+def page_routes() -> list[Route]:
+    """`/` and, under `/page/`, what it asks for."""
+    return [
+        Route(path, _handler(name), methods=["GET"])
+        for name in page_names()
+        for path in (["/", "/page/page.html"] if name == "page.html" else [f"/page/{name}"])
+    ]
+
+
+def _handler(name: str) -> Callable[[Request], Awaitable[Response]]:
+    content = page_file(name).encode()
+    kind = TYPES[suffix_of(name)]
+    mark = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+
+    async def handle(request: Request) -> Response:
+        headers = {"etag": mark, "cache-control": "no-cache"}
+        if request.headers.get("if-none-match") == mark:
+            return Response(status_code=304, headers=headers)
+        return Response(content, media_type=kind, headers=headers)
+
+    return handle

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mooring.contracts.carry_out import carry_out
+from mooring.contracts.engine import carry_out
 from mooring.errors import InputError
 from mooring.model.placement.placement_file import SomePlacement, SomeProblem, placement_of, problem_of
 from mooring.progress import Report, silent

@@ -19,10 +19,10 @@ from mooring.atomic_files import write_whole
 from mooring.contracts.clock import ClockSteps
 from mooring.contracts.decider import Decider
 from mooring.controller.adaptation import Act
-from mooring.controller.carrying import InBackground
 from mooring.controller.guards import GuardOptions
 from mooring.controller.initial_placement import Beginning, Wish, begin
 from mooring.controller.journal import Journal
+from mooring.controller.move_list import InBackground
 from mooring.controller.parts import Parts
 from mooring.controller.session import RunSession, SessionOptions
 from mooring.errors import EngineError, MooringError, OvertakenError

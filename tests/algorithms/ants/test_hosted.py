@@ -15,8 +15,7 @@ import pytest
 from lab.faults.adaptive_run import Orders
 from lab.faults.runner_model import JudgedMover
 from mooring.agents.transport.wire import StrictDecoder
-from mooring.algorithms.ants.briefing import running_chain
-from mooring.algorithms.ants.from_problem import site_facts
+from mooring.algorithms.ants.briefing import running_chain, site_facts
 from mooring.algorithms.ants.hosted import AGENTS, OFTEN, hosted_ants
 from mooring.algorithms.ants.latency_search import LatencySearch
 from mooring.algorithms.ants.machines.messages import (

@@ -13,7 +13,7 @@ from mooring.algorithms.overlay.leases.adaptation_messages import (
     QueryMeasured,
     Unsatisfied,
 )
-from mooring.algorithms.overlay.leases.knowledge_messages import AskOperators, KnownOperators
+from mooring.algorithms.overlay.leases.lease_messages import AskOperators, KnownOperators
 from mooring.contracts.decider import Observation
 from mooring.contracts.engine import Measurement, QueryReport
 from mooring.contracts.picture import picture_of

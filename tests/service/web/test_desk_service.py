@@ -13,9 +13,8 @@ import pytest
 from mooring.cli.main import main
 from mooring.model.problem.problem import Problem
 from mooring.planning import plan
-from mooring.service.view.example_problem import EXAMPLE_FILE
 from mooring.service.view.page_sources import page_file
-from mooring.service.view.planning_desk import PlanningDesk
+from mooring.service.view.planning_desk import EXAMPLE_FILE, PlanningDesk
 from mooring.service.web.desk_service import desk_app
 from tests.service.served import TOKEN, Served, serving
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mooring.service.web import guard, server
-from mooring.service.web.feed import MOST_FOLLOWERS
+from mooring.service.web.run_service import MOST_FOLLOWERS
 from tests.service.served import TOKEN, Served, serving_run
 from tests.service.simulated_project import SimulatedProject
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mooring.contracts.carry_out import carry_out
-from mooring.contracts.engine import Engine
+from mooring.contracts.engine import Engine, carry_out
 from mooring.errors import EngineError
 from mooring.model.deployment.channels import Channel, channels_of
 from mooring.model.deployment.move_times import MoveTimes

@@ -13,8 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-from mooring.contracts.carry_out import carry_out
-from mooring.contracts.engine import Engine
+from mooring.contracts.engine import Engine, carry_out
 from mooring.errors import EngineError
 from mooring.model.deployment.channels import Channel
 from mooring.model.placement.placement import Placement

@@ -14,9 +14,9 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.contracts.engine import MoveReport
-from mooring.controller.carrying import InBackground
 from mooring.controller.journal import Journal
 from mooring.controller.move_desk import MoveDesk
+from mooring.controller.move_list import InBackground
 from mooring.controller.run_state import RunState
 from mooring.model.deployment.move_stages import Reached, ignored
 from mooring.model.placement.placement import FragmentSites

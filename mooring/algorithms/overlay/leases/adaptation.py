@@ -24,7 +24,7 @@ from mooring.algorithms.overlay.leases.copies import merging, replication
 from mooring.algorithms.overlay.leases.lease_client import LeaseEnded, Seeker
 from mooring.algorithms.overlay.leases.lease_messages import LeasePlan, in_conflict
 from mooring.algorithms.overlay.leases.lease_params import LeaseParams
-from mooring.algorithms.overlay.leases.migration import migration
+from mooring.algorithms.overlay.leases.promised import migration
 from mooring.algorithms.overlay.leases.site_view import OverlaySurroundings
 from mooring.algorithms.overlay.leases.slack import SlackTracker
 from mooring.algorithms.overlay.leases.transitions import LeaseStage

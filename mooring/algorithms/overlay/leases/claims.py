@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from mooring.algorithms.overlay.leases.adaptation_messages import Arrives, LatencyIs, NeedPlan
-from mooring.algorithms.overlay.leases.knowledge_messages import KnownOperators
 from mooring.algorithms.overlay.leases.lease_messages import (
     Held,
     HoldLocks,
+    KnownOperators,
     LeasePlan,
     LockDenied,
     LockGranted,

@@ -20,6 +20,7 @@ from typing import Literal
 
 import msgspec
 
+from mooring.algorithms.overlay.search.shared_operator import SharedOperator
 from mooring.coordination.move_messages import FragmentMove, ProposalId, StartedAt
 
 Kind = Literal["migrate", "replicate", "merge"]
@@ -143,3 +144,18 @@ def in_conflict(a: LeasePlan, b: LeasePlan) -> bool:
     moved = {move.fragment for move in migration.moves}
     stands_on = {*own.relies_on, *(move.fragment for move in own.moves)}
     return own.query == migration.query or bool(moved & stands_on)
+
+
+class AskOperators(msgspec.Struct, frozen=True, tag=True):
+    """From a machine that knows of no operators yet."""
+
+
+class KnownOperators(msgspec.Struct, frozen=True, tag=True):
+    """To one site: a part of all operators, with the queries that read them, and its own room."""
+
+    part: int
+    parts: int
+    operators: tuple[SharedOperator, ...]
+    usable_cores: float
+    memory_mb: float
+    channel_ms: float

@@ -24,7 +24,7 @@ from mooring.algorithms.overlay.leases.lease_client import LeaseEnded, Seeker
 from mooring.algorithms.overlay.leases.lease_messages import LeasePlan, Lock, ToKeeper, ToSeeker
 from mooring.algorithms.overlay.leases.lease_params import LeaseParams
 from mooring.algorithms.overlay.leases.lock_manager import Keeper
-from mooring.algorithms.overlay.leases.migration import migration
+from mooring.algorithms.overlay.leases.promised import migration
 from mooring.algorithms.overlay.leases.site_view import OverlaySurroundings
 from mooring.algorithms.overlay.leases.slack import SlackTracker
 from mooring.algorithms.overlay.leases.transitions import LeaseStage

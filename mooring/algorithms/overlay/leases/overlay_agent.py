@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from mooring.algorithms.overlay.leases.adaptation_messages import LinkMeasured
-from mooring.algorithms.overlay.leases.knowledge_messages import AskOperators, KnownOperators
+from mooring.algorithms.overlay.leases.lease_messages import AskOperators, KnownOperators
 from mooring.algorithms.overlay.leases.lease_params import LeaseParams
 from mooring.algorithms.overlay.leases.lease_site import LeaseSite, LeaseStart
 from mooring.algorithms.overlay.leases.site_view import OverlaySurroundings

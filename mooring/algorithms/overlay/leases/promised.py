@@ -7,12 +7,13 @@ than can be done, what gathers over the time that a decision is made for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from mooring.algorithms.overlay.leases.copies import cores_of
 from mooring.algorithms.overlay.leases.lease_messages import LeasePlan, LockGranted
 from mooring.algorithms.overlay.leases.revalidation import Measured, link
 from mooring.algorithms.overlay.leases.site_view import OverlaySurroundings, Served
-from mooring.coordination.move_messages import Promise
+from mooring.coordination.move_messages import FragmentMove, Promise
 
 HORIZON_S = 600.0
 """For which a decision is made; the guards' figure."""
@@ -66,3 +67,24 @@ def _waiting(used: float, arriving: float) -> float:
     if used < 1.0:
         return min(used / (1.0 - used), most) if used > 0.0 else 0.0
     return max(most * (1.0 - 1.0 / used), arriving)
+
+
+def migration(
+    around: OverlaySurroundings,
+    query: int,
+    moves: Sequence[tuple[int, int]],
+    change_ms: tuple[tuple[int, float], ...] = (),
+) -> LeasePlan | None:
+    """A stored plan as a lease is requested for it: from where operators are known to run, to where they
+    shall run. None where there is nothing to do.
+    """
+    places = [(around.where.get(operator), to_site) for operator, to_site in moves]
+    found = tuple(
+        FragmentMove(place.fragment, place.site, to_site, place.epoch)
+        for place, to_site in places
+        if place is not None and place.site != to_site
+    )
+    if not found:
+        return None
+    affected = around.served.affected_by(found)
+    return LeasePlan("migrate", query, found, affected, (), change_ms, cores_of(around, found))

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mooring.algorithms.relaxation.machines.messages import Attempt, Probed
-from mooring.algorithms.relaxation.machines.one_body import rest_position_ms
 from mooring.algorithms.relaxation.spring_params import SpringParams
 from mooring.coordination.move_messages import ProposalId, StartedAt
 from mooring.model.network.coordinate import Coordinate
@@ -76,3 +75,39 @@ class Neighbourhood:
         at = self._known[site]
         apart = math.dist(at.position_ms, place.position_ms)
         return math.hypot(apart, self._load_ms[site]) + at.height_ms
+
+
+def rest_position_ms(
+    sites: Sequence[Coordinate],
+    rates: Sequence[float],
+    start_ms: Sequence[float],
+    params: SpringParams,
+) -> tuple[float, ...]:
+    """Where the springs of one operator come to rest, from a first place on: a spring to each site, of this
+    rate.
+
+    The iteration of figure 7 as `relax_kernels.py` has it, for a site that reconsiders one operator at a
+    time. A few dozen steps over a few springs need no compiled loop, and the compiler would be most of an
+    agent's memory.
+    """
+    total = max(sum(rates), 1e-300)
+    shares = [rate / total for rate in rates]
+    at = list(start_ms)
+    for _ in range(params.most_sweeps):
+        force = _force(at, sites, shares)
+        at = [x + params.damping * pull for x, pull in zip(at, force, strict=True)]
+        if math.hypot(*force) < params.threshold_ms:
+            break
+    return tuple(at)
+
+
+def _force(at: Sequence[float], sites: Sequence[Coordinate], shares: Sequence[float]) -> list[float]:
+    force = [0.0] * len(at)
+    for site, share in zip(sites, shares, strict=True):
+        apart = [there - here for there, here in zip(site.position_ms, at, strict=True)]
+        stretch = 1.0
+        if site.height_ms > 0.0:
+            # Near the site the direction means nothing: let the height fade out there.
+            stretch = 1.0 + site.height_ms / (math.hypot(*apart) + site.height_ms)
+        force = [pull + share * stretch * way for pull, way in zip(force, apart, strict=True)]
+    return force

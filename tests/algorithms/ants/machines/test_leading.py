@@ -11,7 +11,7 @@ import pytest
 
 from lab.faults.ants_invariants import QUICK, ring_facts, some_chain
 from mooring.algorithms.ants.ant_params import AntParams
-from mooring.algorithms.ants.from_problem import chain_spec, site_facts
+from mooring.algorithms.ants.briefing import chain_spec, site_facts
 from mooring.algorithms.ants.latency_search import LatencySearch
 from mooring.algorithms.ants.machines.colony_params import ColonyParams
 from mooring.algorithms.ants.machines.messages import (

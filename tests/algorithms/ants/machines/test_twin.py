@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mooring.algorithms.ants.ant_params import AntParams
+from mooring.algorithms.ants.briefing import chain_spec, site_facts
 from mooring.algorithms.ants.colony import ColonyRun
-from mooring.algorithms.ants.from_problem import chain_spec, site_facts
 from mooring.algorithms.ants.latency_search import LatencySearch
 from mooring.algorithms.ants.machines.colony_params import ColonyParams
 from mooring.algorithms.ants.machines.messages import EndChain, PlaceChain

@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.algorithms.overlay.leases.adaptation_messages import CapacityMeasured, LatencyIs, QueryMeasured
-from mooring.algorithms.overlay.leases.knowledge_messages import AskOperators, KnownOperators
-from mooring.algorithms.overlay.leases.lease_messages import LockDenied, LockGranted, RequestLock
+from mooring.algorithms.overlay.leases.lease_messages import (
+    AskOperators,
+    KnownOperators,
+    LockDenied,
+    LockGranted,
+    RequestLock,
+)
 from mooring.algorithms.overlay.leases.overlay_agent import OverlayAgent, OverlayAgentParams
 from mooring.algorithms.overlay.protocol.messages import Echo
 from mooring.algorithms.overlay.search.shared_operator import QueryEnd, SharedOperator, Source

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cli.input.background import start_in_background
 from mooring.cli.output.terminal import Terminal
+from mooring.cli.verbs.run import start_in_background
 from mooring.errors import EngineError
 from mooring.spark.runs.run_files import RunFiles
 

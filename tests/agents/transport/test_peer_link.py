@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from mooring.agents.transport.outbox import Outbox
+from mooring.agents.transport.peer_link import Outbox
 
 
 def test_the_oldest_frames_go_when_there_are_too_many() -> None:
