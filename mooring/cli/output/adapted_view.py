@@ -7,7 +7,7 @@ from rich.table import Table
 
 from mooring.cli.output.terminal import Terminal
 from mooring.model.problem.changes.change import in_words
-from mooring.simulator.runs.comparison import Comparison
+from mooring.simulator.runs.variants import Comparison
 
 _MOST_LINES = 20
 _ROWS = (

@@ -30,9 +30,8 @@ from mooring.simulator.data_plane.report import SimulationReport
 from mooring.simulator.data_plane.simulate import simulate
 from mooring.simulator.data_plane.workload import PROCESSES, workload
 from mooring.simulator.runs.adapted_run import Circumstances, Way
-from mooring.simulator.runs.comparison import compare_ways
 from mooring.simulator.runs.figure import draw_comparison
-from mooring.simulator.runs.variants import decided_by, never_moving, replanned
+from mooring.simulator.runs.variants import compare_ways, decided_by, never_moving, replanned
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

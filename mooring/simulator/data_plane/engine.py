@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from mooring.arrays import Floats
-from mooring.contracts.engine import FragmentReport, Measurement, MoveReport, SiteReport, Trouble
+from mooring.contracts.engine import FragmentReport, Measurement, MoveReport, QueryReport, SiteReport, Trouble
 from mooring.errors import EngineError, InputError, MooringError, SiteLostError
 from mooring.model.deployment.channels import Channel
 from mooring.model.deployment.move_stages import STAGES, Reached, Stages, ignored
@@ -21,9 +22,44 @@ from mooring.model.placement.placement import FragmentSites
 from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Arrivals
 from mooring.simulator.data_plane.binding import Behaviour, Binding
-from mooring.simulator.data_plane.counters import Counters
 from mooring.simulator.data_plane.overload import Limits, Overload
 from mooring.simulator.data_plane.simulation import Simulation
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a simulation has counted up to one instant; a measurement is the difference of two."""
+
+    at_s: float
+    totals: Mapping[str, Floats]
+    lengths: Floats
+    recent_max: Floats
+
+    @classmethod
+    def of(cls, simulation: Simulation) -> Counters:
+        world = simulation.world
+        return cls(
+            at_s=simulation.now_s,
+            totals={
+                "busy": simulation.utilisation() * simulation.counted_s,
+                "taken": world.operators["taken"].copy(),
+                "given": world.operators["given"].copy(),
+                "work": world.operators["work"].copy(),
+                "emitted": world.sources["emitted"].copy(),
+                "count": world.queries["count"].copy(),
+                "latency": world.queries["sum"].copy(),
+            },
+            lengths=world.sites["length"].copy(),
+            recent_max=world.queries["recent_max"].copy(),
+        )
+
+    def query_report(self, query: int, rate: Mapping[str, Floats]) -> QueryReport:
+        """What a query received, given everything per second since the counters before."""
+        count = float(rate["count"][query])
+        if count == 0:
+            return QueryReport(0.0, None, None)
+        mean_s, longest_s = float(rate["latency"][query]) / count, float(self.recent_max[query])
+        return QueryReport(count, 1e3 * mean_s, 1e3 * longest_s)
 
 
 class SimulatedEngine:

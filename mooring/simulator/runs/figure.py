@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mooring.simulator.runs.comparison import Comparison
 from mooring.simulator.runs.timeline import ENOUGH, CourseReport
+from mooring.simulator.runs.variants import Comparison
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,8 @@ knows everything and spares nothing would do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from mooring.algorithms.baselines.none_decider import NoneDecider
 from mooring.algorithms.catalogue import Deciding, make_decider
@@ -15,11 +16,13 @@ from mooring.errors import MooringError
 from mooring.model.deployment.move_times import MoveTimes
 from mooring.model.deployment.moves import Move
 from mooring.model.placement.placement import Placement
+from mooring.model.problem.changes.change import change_to_data, in_words
 from mooring.model.problem.changes.schedule import instants
 from mooring.model.problem.problem import Problem
 from mooring.planning import plan
+from mooring.progress import Report, silent
 from mooring.simulator.data_plane.engine import SimulatedEngine
-from mooring.simulator.runs.adapted_run import TICK_S, Circumstances, Way
+from mooring.simulator.runs.adapted_run import TICK_S, Circumstances, Way, run_adapted
 from mooring.simulator.runs.ground_truth import Truth
 from mooring.simulator.runs.simulated_agents import (
     SimulatedAgents,
@@ -27,6 +30,7 @@ from mooring.simulator.runs.simulated_agents import (
     simulated_overlays,
 )
 from mooring.simulator.runs.simulated_run import SimulatedRun
+from mooring.simulator.runs.timeline import CourseReport
 
 REPLANNED = "replanned"
 """The name of the way that replans at every change."""
@@ -95,3 +99,31 @@ def _to_a_new_plan(scenario: Circumstances, run: SimulatedRun, problem: Problem)
     except MooringError:  # nothing is allowed just now: as it was
         return []
     return [Move(name, where[name], to) for name, to in made.items() if name in running and to != where[name]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    scenario: Circumstances
+    courses: dict[str, CourseReport]
+    """By the name of the way, in the order in which they were asked for."""
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "seconds": self.scenario.seconds,
+            "changes": [
+                {**change_to_data(change), "what": in_words(change)} for change in self.scenario.changes
+            ],
+            "ways": {name: course.as_json() for name, course in self.courses.items()},
+        }
+
+
+def compare_ways(scenario: Circumstances, ways: Sequence[Way], progress: Report = silent) -> Comparison:
+    """The same tuples arrive whichever way it is run."""
+    courses: dict[str, CourseReport] = {}
+    for done, way in enumerate(ways):
+
+        def told(share: float, what: str, done: int = done) -> None:
+            progress((done + share) / len(ways), what)
+
+        courses[way.name] = run_adapted(scenario, way, told)
+    return Comparison(scenario, courses)

@@ -36,13 +36,11 @@ from mooring.spark.definitions.foreign_features import (
     refused_auto_cdc,
     refused_expectations,
 )
-from mooring.spark.definitions.foreign_tables import LentTable
+from mooring.spark.definitions.foreign_tables import LentTable, Neighbours
 from mooring.spark.definitions.names import PipelineNames
-from mooring.spark.definitions.neighbours import Neighbours
 from mooring.spark.definitions.project_modules import ProjectModules
 from mooring.spark.definitions.running_session import active_session
 from mooring.spark.definitions.session_names import use_names
-from mooring.spark.definitions.skipping import Skipping
 from mooring.spark.definitions.sql_definitions import SqlStatement, parse_statements
 from mooring.spark.definitions.sql_names import with_database
 from mooring.spark.definitions.table_arguments import NOTHING_SAID, TableArguments, arguments_of
@@ -391,3 +389,40 @@ def _mutations_blocked() -> Iterator[None]:
             yield
     else:  # the same files passed the guard when the graph was read
         yield
+
+
+class Skipping:
+    """What `skip` in `mooring.yml` leaves out: datasets, flows or whole definition files. It is asked for
+    every definition, and reports in the end which names nothing had.
+    """
+
+    def __init__(self, names: PipelineNames, skip: Sequence[str]) -> None:
+        self._key = names.key
+        self._skip = {name: names.key(name).casefold() for name in skip}
+        self._met: set[str] = set()
+        self.unfed: set[str] = set()
+        """Tables into which a flow would go that is left out."""
+
+    def wants(self, written: str) -> bool:
+        """Whether the dataset or file of this name is to be left out."""
+        wanted = {name for name, key in self._skip.items() if self._key(written).casefold() == key}
+        self._met |= wanted
+        return bool(wanted)
+
+    def wants_flow(self, flow: str, target: str) -> bool:
+        if not self.wants(flow):
+            return False
+        self.unfed.add(self._key(target))
+        return True
+
+    def refuse_unknown(self) -> None:
+        gather = Gathered()
+        for name in self._skip.keys() - self._met:
+            gather.note(
+                InputError(
+                    f"found {name!r}, expected a dataset, a flow or a definition file of the pipeline",
+                    file="mooring.yml",
+                    field="skip",
+                )
+            )
+        gather.raise_any()

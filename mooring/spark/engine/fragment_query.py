@@ -27,13 +27,13 @@ from mooring.disk import is_file
 from mooring.errors import EngineError, InputError, MooringError
 from mooring.model.deployment.fragments import Fragment
 from mooring.spark.connectors.formats import remedy_for
-from mooring.spark.definitions.definitions import Definitions, load_definitions
+from mooring.spark.definitions.definitions import Definitions, load_definitions, sources_digest
 from mooring.spark.definitions.running_session import active_session
 from mooring.spark.definitions.session_settings import use_settings
-from mooring.spark.engine.edits import refuse_edited
 from mooring.spark.engine.meters import OBSERVED
 from mooring.spark.engine.sink_beginning import later_beginning
 from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.table_schema import in_table_order, quoted, stored_columns
 from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session
 from mooring.spark.storage import stream_logs
@@ -405,3 +405,31 @@ def _lines_in_project(text: str, project: Path) -> list[str]:
         for file, line in found
         if Path(file).is_relative_to(project)
     ]
+
+
+def refuse_edited(layout: Layout, fragment: Fragment, endpoint: Endpoint) -> None:
+    """Refuse a fragment whose flows were edited since the pipeline was read.
+
+    Definitions are read anew wherever a fragment starts, so a move or a restart would silently run another
+    version than the one whose state it goes on with. Costs nothing while no file has changed; then the
+    pipeline is analysed anew, since comments and layout do not count.
+    """
+    project = layout.project
+    if sources_digest(project.folder, project.spec) == layout.sources:
+        return
+    session = open_session(endpoint)
+    try:
+        use_settings(session, project.spec, project.spec_file, endpoint.shown)
+        definitions = load_definitions(project.folder, project.spec, session, skip=project.settings.skip)
+        now = read_pipeline(project.spec, definitions, session, layout.empty).flows
+    finally:
+        close_session(session)
+    before = layout.pipeline.flows
+    for name in fragment.operators:
+        if name not in now or now[name].fingerprint != before[name].fingerprint:
+            raise InputError(
+                f"the flow {name!r} was edited while the pipeline runs, so {fragment.name!r} cannot be "
+                "started with the state it has",
+                file=str(before[name].place),
+                remedy="undo the edit, or stop the pipeline and run it again",
+            )

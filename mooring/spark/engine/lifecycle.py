@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 from pyspark.errors import PySparkException
 
@@ -17,13 +18,14 @@ from mooring.model.placement.placement import FragmentSites
 from mooring.spark.engine.fragment_query import PreparedFragment, RunningFragment, prepare_fragment
 from mooring.spark.engine.fragment_registry import OpenSession, Roster
 from mooring.spark.engine.progress import Progress
-from mooring.spark.engine.view_refreshing import start_refreshing
 from mooring.spark.engine.warm_up import Warmth
 from mooring.spark.pipeline.cut_changes import interrupted
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.sites.endpoint import close_session, is_session_gone
 from mooring.spark.sites.site_calls import SiteCalls
 from mooring.spark.sites.sites import SiteHandles
+from mooring.spark.views.refresh import Refresher
+from mooring.spark.views.refresh_loop import RefreshLoop
 from mooring.spark.views.schedule import ViewSchedule
 
 START_PATIENCE_S = 120.0
@@ -231,3 +233,13 @@ class Lifecycle:
     def is_stateful(self, fragment: str) -> bool:
         flows = self.layout.pipeline.flows
         return any(flows[name].stateful for name in self.layout.fragments[fragment].operators)
+
+
+def start_refreshing(schedule: ViewSchedule, prepared: PreparedFragment, checkpoint: Path) -> RefreshLoop:
+    """Under the epoch of that checkpoint, where a refresh that was given up may have left something."""
+    with contextlib.suppress(OSError):  # what stays is never read
+        prepared.layout.disk.delete(checkpoint / "reads")
+    flow = prepared.layout.pipeline.flows[prepared.fragment.name]
+    refresher = Refresher(prepared.layout, flow, prepared.definitions, prepared.session, checkpoint)
+    refresher.hand_over()
+    return RefreshLoop(refresher, schedule, prepared.site, once=prepared.to_the_end)

@@ -9,13 +9,13 @@ path. What a window holds back until it closes is the query's meaning, not count
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from graphlib import TopologicalSorter
 from typing import Any
 
-from mooring.spark.engine.rows_behind import rows_behind
 from mooring.spark.storage.file_rows import rows_in
 from mooring.spark.storage.stream_logs import LogEntry
 
@@ -223,3 +223,37 @@ def path_latencies_s(
         unknown = own is None or (above and not known)
         found[fragment] = None if own is None or unknown else own + max(known, default=0.0)
     return found
+
+
+def rows_behind(progress: Mapping[str, Any]) -> int | None:
+    """How many rows of its Kafka topics a fragment has not read, over all sources of a progress report that
+    count by topic and partition; None where none does.
+
+    >>> read, there = {"orders": {"0": 7, "1": 5}}, '{"orders": {"0": 9, "1": 5}}'
+    >>> rows_behind({"sources": [{"endOffset": read, "latestOffset": there}]})
+    2
+    >>> rows_behind({"sources": [{"endOffset": '{"logOffset": 3}', "latestOffset": None}]}) is None
+    True
+    """
+    each = [_behind(source) for source in progress.get("sources") or ()]
+    known = [count for count in each if count is not None]
+    return sum(known) if known else None
+
+
+def _behind(source: Mapping[str, Any]) -> int | None:
+    read, there = _by_partition(source.get("endOffset")), _by_partition(source.get("latestOffset"))
+    if not read or not there:
+        return None
+    return sum(max(0, offset - read.get(partition, offset)) for partition, offset in there.items())
+
+
+def _by_partition(offset: object) -> dict[tuple[str, str], int]:
+    """Empty where the offset is not Kafka's. Over Connect it comes as text."""
+    if isinstance(offset, str):
+        try:
+            offset = json.loads(offset)
+        except ValueError:
+            return {}
+    if not isinstance(offset, Mapping) or not all(isinstance(part, Mapping) for part in offset.values()):
+        return {}
+    return {(topic, partition): int(at) for topic, parts in offset.items() for partition, at in parts.items()}

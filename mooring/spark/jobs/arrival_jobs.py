@@ -11,6 +11,7 @@ Between passes only a row per block moves; packets never do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING, Any
 
@@ -18,17 +19,19 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from mooring.arrays import Floats
+from mooring.arrays import Bools, Floats, Ints32
 from mooring.errors import InputError
 from mooring.progress import Report
-from mooring.spark.jobs.stretches import PacketDraws
 from mooring.spark.jobs.trace_blocks import KEY, TOO_LONG, arrival_blocks
 from mooring.traces.bounded import LONGEST_S
+from mooring.traces.packets import DEFAULT_PARAMS, PacketParams
+from mooring.traces.sessions import Sessions, draw_sessions
 from mooring.traces.substreams import substream_of
 from mooring.traces.summary import TraceRequest
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 COUNTED = "stream int, bin long, count long"
 Extents = dict[int, tuple[float, int]]
@@ -175,3 +178,44 @@ def _counts(
             stream = row.trace * request.substreams + part[within]
             cell, count = np.unique(stream * bins + at, return_counts=True)
             yield pd.DataFrame({"stream": cell // bins, "bin": cell % bins, "count": count})
+
+
+@dataclass(frozen=True, eq=False)
+class PacketDraws:
+    """The draws for a trace of `count` packets."""
+
+    count: int
+    train: float
+    sessions: Sessions
+    state: Any
+    """Of the bit generator once the sessions are drawn."""
+
+    @classmethod
+    def of(cls, seed: int, span_s: float, count: int, params: PacketParams = DEFAULT_PARAMS) -> PacketDraws:
+        """`span_s` from the first packet to the last."""
+        generator = np.random.default_rng(seed)
+        sessions = draw_sessions(span_s, generator, params.sessions)
+        return cls(count, params.train, sessions, generator.bit_generator.state)
+
+    def starts(self, first: int, length: int) -> Bools:
+        """Which of the packets `first`, `first + 1`, ... begin a train."""
+        starts = self._generator(first).random(length) < 1 / self.train
+        if first == 0 and length:
+            starts[0] = True
+        return starts
+
+    def sources(self, since_first_s: Floats, first: int, trains_before: int, last_start_s: float) -> Ints32:
+        """Source addresses of the packets from `first` on, whose instants (counted from the trace's first
+        packet) are given. `trains_before` trains began before, the last of them at `last_start_s`.
+        """
+        starts = self.starts(first, since_first_s.size)
+        # The stretch may open in the middle of a train, whose session was picked when the train began.
+        carried = int(starts.size > 0 and not starts[0])
+        picked_at_s = np.concatenate([[last_start_s][:carried], since_first_s[starts]])
+        session = self.sessions.pick(picked_at_s, self._generator(self.count + trains_before - carried))
+        return np.asarray(self.sessions.source[session[np.cumsum(starts) - 1 + carried]], dtype=np.int32)
+
+    def _generator(self, numbers_taken: int) -> np.random.Generator:
+        bits = np.random.PCG64()
+        bits.state = self.state
+        return np.random.Generator(bits.advance(numbers_taken))

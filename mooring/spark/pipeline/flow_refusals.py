@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame
 
 from mooring.errors import InputError, UnsupportedError
 from mooring.spark.connectors.formats import remedy_for
@@ -93,3 +94,36 @@ def stuck_flows(
         )
     waits = "; ".join(f"{each.name!r} waits for {waiting.get(each.name)!r}" for each in left)
     return InputError(f"the flows read each other in a circle: {waits}", file=str(flow.place))
+
+
+_REFUSED_LATER = "Async progress tracking cannot be used with AvailableNow trigger"
+_REMEDIES = {
+    "aggregat": "give it a watermark and group by a window of that time (withWatermark, then window), or "
+    "make it a materialized view, which is computed as a whole",
+    "sort": "leave the order to whoever reads the table, or make it a materialized view",
+    "join": "give both sides a watermark and the join a range of time, or make it a materialized view",
+}
+
+
+def check_appends(frame: DataFrame, flow: str, place: str) -> None:
+    """Refuse a flow whose rows may still change after they were written, before anything runs.
+
+    A streaming table only grows, so a row that is written must be final ("append"). Spark refuses a query
+    whose rows are not, as an aggregate without a watermark, when it is started. Here it is started in a way
+    that Spark refuses for another reason, once it has analysed the query and before anything is read:
+    asynchronous progress tracking with a trigger that cannot have it.
+    """
+    writer = frame.writeStream.format("noop").outputMode("append").trigger(availableNow=True)
+    try:
+        started = writer.option("asyncProgressTrackingEnabled", "true").start()
+    except AnalysisException as refused:
+        why = str(refused).split(" SQLSTATE")[0].split(";\n")[0].strip().splitlines()[0].rstrip(";")
+        remedy = next((said for word, said in _REMEDIES.items() if word in why.lower()), None)
+        raise InputError(
+            f"the flow {flow!r} cannot be written row by row: {why}", file=place, remedy=remedy
+        ) from refused
+    except PySparkException as refused:
+        if _REFUSED_LATER not in str(refused):
+            raise
+    else:
+        started.stop()

@@ -8,11 +8,12 @@ will when it runs; or over an empty table, for those who read it as it stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.pipelines.cli import PipelineSpec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -28,16 +29,16 @@ from mooring.spark.definitions.foreign_tables import LentTable
 from mooring.spark.definitions.plan_reads import FoldedReads, PlanReads, folded, plan_of, reads_of
 from mooring.spark.definitions.running_session import active_session
 from mooring.spark.definitions.session_names import read_both_ways, view_at_rest
+from mooring.spark.definitions.session_settings import shown_value
 from mooring.spark.definitions.table_arguments import check_columns, check_format, stated_schema
 from mooring.spark.pipeline.flow_refusals import (
     bad_flow,
+    check_appends,
     refuse_wrong_kind,
     refused_lent_stream,
     refused_second_flow,
     stuck_flows,
 )
-from mooring.spark.pipeline.flow_settings import flow_settings
-from mooring.spark.pipeline.output_modes import check_appends
 from mooring.spark.pipeline.table_schema import checked_schema, merged_schema
 
 
@@ -384,3 +385,37 @@ def _missing_in(failure: AnalysisException) -> str:
     if failure.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
         return ""
     return (failure.getMessageParameters() or {}).get("relationName", "")
+
+
+@contextmanager
+def flow_settings(
+    session: SparkSession, settings: Mapping[str, str], flow: str, place: str
+) -> Iterator[None]:
+    """Settings that a flow requests (`spark_conf`) are in force meanwhile, and afterwards the session is as
+    it was.
+    """
+    before = {name: session.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            _set(session, name, value, flow, place)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                session.conf.unset(name)
+            elif session.conf.isModifiable(name):
+                session.conf.set(name, old)
+
+
+def _set(session: SparkSession, name: str, value: str, flow: str, place: str) -> None:
+    try:
+        session.conf.set(name, value)
+    except PySparkException as refused:
+        why = str(refused).split(" SQLSTATE")[0].strip().splitlines()[0]
+        raise InputError(
+            f"the flow {flow!r} asks for {name}={shown_value(name, value)}, which a session cannot have: "
+            f"{why}",
+            file=place,
+            remedy="take it out of the flow's spark_conf; what holds for a whole server goes into the "
+            "`configuration` of the pipeline spec",
+        ) from refused

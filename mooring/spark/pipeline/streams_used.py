@@ -11,9 +11,9 @@ import msgspec
 
 from mooring.model.problem.stream import Stream
 from mooring.spark.definitions.session_settings import setting_notes
-from mooring.spark.pipeline.last_figures import read_last_figures
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.project import ASSUMED_RATE
+from mooring.spark.pipeline.statistics_file import read_last_figures
 
 
 def streams_used(layout: Layout) -> tuple[Stream, ...]:

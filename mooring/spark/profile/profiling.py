@@ -48,9 +48,15 @@ from mooring.spark.profile.feed import (
     shares_of,
 )
 from mooring.spark.profile.fitting import ProfiledFragment, flow_statistics, middle_of_passes
-from mooring.spark.profile.plain_tables import plain_tables
 from mooring.spark.profile.profile_options import ROW, ProfileOptions
-from mooring.spark.profile.sources import SAMPLE_ROWS, SourceSample, read_sample, redirect, with_stand_ins
+from mooring.spark.profile.sources import (
+    SAMPLE_ROWS,
+    SourceSample,
+    plain_tables,
+    read_sample,
+    redirect,
+    with_stand_ins,
+)
 from mooring.spark.profile.view_profiling import ViewProfiler
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.sites import SiteHandle

@@ -19,9 +19,10 @@ from pyspark.sql.connect.plan import DataSource, LogicalPlan
 
 from mooring.errors import InputError
 from mooring.spark.definitions.definitions import Definitions, FlowDefinition
+from mooring.spark.definitions.table_arguments import PARQUET
 from mooring.spark.definitions.working_folder import command_folder
+from mooring.spark.pipeline.pipeline import Pipeline
 from mooring.spark.profile.feed import WRITERS
-from mooring.spark.profile.topics import topic_options
 from mooring.spark.sites.endpoint import first_line
 
 _FILE_FORMATS = ("parquet", "json", "csv", "orc", "text")
@@ -137,3 +138,31 @@ def redirect(source: DataSource, folder: Path, sample: SourceSample) -> None:
     same = sample.kind == (source._format or "").lower()
     source._format, source._options, source._paths = sample.kind, kept if same else {}, [str(folder)]
     source._schema = source._schema or sample.schema_ddl
+
+
+def plain_tables(pipeline: Pipeline) -> Pipeline:
+    """The same pipeline with all tables in the form in which samples are written and read here."""
+    plain = {
+        name: replace(dataset, arguments=replace(dataset.arguments, format=PARQUET, partition_cols=()))
+        for name, dataset in pipeline.datasets.items()
+    }
+    return replace(pipeline, datasets=plain)
+
+
+_STREAMING_ONLY = (
+    *("startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp"),
+    *("startingoffsetsbytimestampstrategy", "failondataloss", "kafka.group.id"),
+    *("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay"),
+)
+
+
+def topic_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Options of a batch that reads what the stream with `options` would, from its beginning to its present
+    end. A batch keeps no offsets at the broker, so whoever reads the topic as a stream goes on
+    undisturbed.
+
+    >>> topic_options({"subscribe": "orders", "startingOffsets": "latest", "maxOffsetsPerTrigger": "10"})
+    {'subscribe': 'orders', 'startingOffsets': 'earliest', 'endingOffsets': 'latest'}
+    """
+    kept = {name: value for name, value in options.items() if name.lower() not in _STREAMING_ONLY}
+    return kept | {"startingOffsets": "earliest", "endingOffsets": "latest"}

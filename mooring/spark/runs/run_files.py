@@ -20,7 +20,7 @@ from mooring.atomic_files import write_whole
 from mooring.errors import EngineError
 from mooring.model.placement.placement import FragmentSites
 from mooring.spark.ownership.owner import OwnerRecord, look, owner_lock
-from mooring.spark.pipeline.last_figures import read_last_figures, write_last_figures
+from mooring.spark.pipeline.statistics_file import read_last_figures, write_last_figures
 from mooring.spark.runs.known_root import KnownRoot
 from mooring.spark.runs.record.run_report import RunRecord
 from mooring.spark.sites.process_tree import holds_lock, is_alive, process_handle

@@ -17,9 +17,8 @@ from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.workload import workload
 from mooring.simulator.runs.adapted_run import Circumstances, run_adapted
-from mooring.simulator.runs.comparison import compare_ways
 from mooring.simulator.runs.timeline import CourseReport
-from mooring.simulator.runs.variants import REPLANNED, decided_by, never_moving, replanned
+from mooring.simulator.runs.variants import REPLANNED, compare_ways, decided_by, never_moving, replanned
 
 if TYPE_CHECKING:
     from tests.simulator.runs.conftest import MakeScenario

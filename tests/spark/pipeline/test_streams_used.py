@@ -13,11 +13,11 @@ from pyspark.sql.types import StructType
 from mooring.errors import InputError
 from mooring.planning import plan
 from mooring.spark.definitions.definitions import Dataset, Place
-from mooring.spark.pipeline.last_figures import write_last_figures
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import ASSUMED_RATE, load_project
+from mooring.spark.pipeline.statistics_file import write_last_figures
 from mooring.spark.pipeline.statistics_used import statistics_notes
 from mooring.spark.runs.project_run import delivering
 

@@ -16,7 +16,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.spark.definitions.definitions import load_definitions
 from mooring.spark.engine.fragment_query import prepare_fragment
-from mooring.spark.engine.view_refreshing import start_refreshing
+from mooring.spark.engine.lifecycle import start_refreshing
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.project import load_project

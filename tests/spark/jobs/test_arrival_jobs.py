@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.spark.jobs.stretches import PacketDraws
+from mooring.spark.jobs.arrival_jobs import PacketDraws
 from mooring.traces.packets import PacketParams, draw_packets
 
 INSTANTS_S = np.cumsum(np.random.default_rng(2).exponential(0.01, 3000))
