@@ -51,7 +51,7 @@ from mooring.spark.pipeline.project_edits import AcceptedEdits, project_edits
 from mooring.spark.runs.apply_edits import finish, settle, write_anew
 from mooring.spark.runs.falling_back import falling_back
 from mooring.spark.runs.project_run import forget_everything
-from mooring.spark.storage import ages, compaction, file_channel, holds
+from mooring.spark.storage import ages, compaction, file_channel
 from mooring.spark.storage.checkpoints.later_beginning import LaterBeginning
 from mooring.spark.storage.compaction import MergeOptions
 from mooring.spark.storage.storage_root import format_of, stamp_format
@@ -96,7 +96,7 @@ class Machines:
             (sink_beginning, "told_about", _told_about),
             (compaction_loop, "write_merged", _write_merged),
             (compaction_loop._Job, "start", compaction_loop._Job.run),
-            *((module, "time", time) for module in (ages, compaction, holds)),
+            *((module, "time", time) for module in (ages, compaction, file_channel)),
         ]
         before = [getattr(where, name) for where, name, _ in answers]
         for where, name, answer in answers:

@@ -39,6 +39,17 @@ def add_tls(parser: Parser) -> None:
     )
 
 
+def check_page(at: str, tls: Sequence[Path] | None) -> None:
+    """What is wrong with how a page is asked for, before anything is started that it is to show."""
+    require_service("--serve")
+    from mooring.service.web.listening_place import ListeningPlace
+    from mooring.service.web.tls import TlsFiles, load_tls
+
+    ListeningPlace.parse(at)
+    if tls is not None:
+        load_tls(TlsFiles(*tls))
+
+
 @contextlib.contextmanager
 def page_beside(
     spec: Path, at: str, tls: Sequence[Path] | None, say: Callable[[str], None]

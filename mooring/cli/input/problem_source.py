@@ -1,4 +1,8 @@
-"""A problem from wherever FILE points: a problem file, or a project folder read by Spark."""
+"""A problem from wherever FILE points: a problem file, or a project folder read by Spark.
+
+What needs Spark is imported by the functions that need it: Spark may not be installed, and takes a second to
+load.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,6 @@ from mooring.controller.journal import Journal
 from mooring.errors import InputError
 from mooring.model.evaluation.headroom_sentence import headroom_sentences
 from mooring.model.problem.problem import Problem
-from mooring.spark.on_demand import (
-    assumed_sentence,
-    measured_problem,
-    read_project_folder,
-    record_folder,
-    statistics_notes,
-)
 
 if TYPE_CHECKING:
     from mooring.planning import Plan
@@ -36,15 +33,18 @@ def load_source(path: Path, *, measured: bool = False) -> tuple[Problem, Layout 
         return problem, layout
     if layout is None:
         raise InputError("found a problem file, expected a project that ran", file=path, field="--measured")
-    at_work = measured_problem(layout, problem)
-    if at_work is None:
+    from mooring.spark.runs.record.operation_statistics import read_operation
+    from mooring.spark.runs.run_files import RunFiles
+
+    figures = RunFiles(layout.project.work_folder).read_statistics()
+    if not figures:
         raise InputError(
             "no run of this project has measured anything yet",
             file=path,
             field="--measured",
             remedy="run it for a minute or longer (`mooring run`)",
         )
-    return at_work, layout
+    return read_operation(layout, problem, figures), layout
 
 
 def add_measured(parser: Parser) -> None:
@@ -60,7 +60,9 @@ def read_source(path: Path) -> tuple[Problem, Layout | None]:
     if not is_project(path):
         return Problem.load(path), None
     require_spark(file=path)
-    layout, problem = read_project_folder(path)
+    from mooring.spark.runs.project_run import read_project
+
+    layout, problem = read_project(path)
     return problem, layout
 
 
@@ -80,13 +82,30 @@ def is_pipeline_spec(path: Path) -> bool:
 
 def source_notes(layout: Layout | None) -> list[str]:
     """Where a project's statistics come from; a problem file states its own."""
-    return [] if layout is None else statistics_notes(layout)
+    if layout is None:
+        return []
+    from mooring.spark.pipeline.statistics_used import statistics_notes
+
+    return statistics_notes(layout)
 
 
 def left_sites(layout: Layout | None) -> dict[str, str]:
     """Sites of a project that are kept empty, and who asked for it."""
-    record = None if layout is None else record_folder(layout)
-    return {} if record is None else Journal(record, lambda: 0.0).left_sites()
+    if layout is None:
+        return {}
+    from mooring.spark.storage.owned_folder import newest_owned
+
+    owned = newest_owned(layout.project.settings.storage)
+    return {} if owned is None else Journal(owned.folder, lambda: 0.0).left_sites()
+
+
+def assumed_sentence(layout: Layout | None) -> str | None:
+    """That a project's plan rests on assumptions; None where everything was stated or measured."""
+    if layout is None:
+        return None
+    from mooring.spark.pipeline import statistics_used
+
+    return statistics_used.assumed_sentence(layout)
 
 
 def source_sentences(layout: Layout | None, made: Plan) -> list[str]:
@@ -94,7 +113,7 @@ def source_sentences(layout: Layout | None, made: Plan) -> list[str]:
     its rates could grow.
     """
     given = list(made.explanation.sentences)
-    assumed = None if layout is None else assumed_sentence(layout)
+    assumed = assumed_sentence(layout)
     if assumed is None:
         return given
     room = headroom_sentences(made.metrics)

@@ -20,8 +20,8 @@ from mooring.errors import EngineError, InfeasibleError, InputError
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
 from mooring.spark.pipeline.project import load_project
-from mooring.spark.runs.asker import this_asker
 from mooring.spark.runs.found_run import FoundRun
+from mooring.spark.runs.mailbox import this_asker
 from mooring.spark.runs.run_client import MoveAsker, Step
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.run_lock import held_project

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
+from mooring.atomic_files import write_whole
 from mooring.cli.input.parsing import Parser, add_problem
 from mooring.cli.input.problem_source import read_source, source_notes
 from mooring.cli.output.graph_tree import GraphTree
@@ -16,7 +19,9 @@ from mooring.model.load.limits import require_some_capacity
 from mooring.model.load.model import LoadModel
 from mooring.model.problem.fingerprint import fingerprint
 from mooring.model.problem.problem import Problem
-from mooring.spark.on_demand import draw_graph, power_cut_notes, project_notes
+
+if TYPE_CHECKING:
+    from mooring.spark.pipeline.layout import Layout
 
 DESCRIPTION = "Validates a problem file, names field and remedy where it is wrong, and shows a summary."
 
@@ -32,8 +37,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     left_out = [model.variables[k].name for k in range(model.stream_count) if model.totals[k] == 0.0]
     reason = infeasibility(model)
     warnings, notes = find_warnings(problem, model), source_notes(layout)
-    warnings += [] if layout is None else project_notes(layout)
-    survives = {} if layout is None else power_cut_notes(layout)
+    warnings += [] if layout is None else _project_notes(layout)
+    survives = {} if layout is None else _power_cut_notes(layout)
     terminal.document(
         {
             "version": 1,
@@ -49,7 +54,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     terminal.print(f"[bold]{escape(str(args.problem))}[/bold]: " + _sentence(counts))
     terminal.print(GraphTree(problem).build())
     if layout is not None:
-        terminal.print(f"graph drawn in {escape(str(draw_graph(layout)))}")
+        terminal.print(f"graph drawn in {escape(str(_draw_graph(layout)))}")
     for stream in left_out:
         terminal.print(f"[yellow]note:[/yellow] {escape(stream)} loads nothing, so its rate does not matter")
     for note in notes:
@@ -122,3 +127,34 @@ def find_warnings(problem: Problem, model: LoadModel) -> list[str]:
     if problem.network.latency_ms is None and any(query.max_latency_ms for query in problem.queries):
         warnings.append("queries have latency limits but latency_ms is not stated")
     return warnings
+
+
+def _project_notes(layout: Layout) -> list[str]:
+    """What a reader should know about a project before a run, in words."""
+    from mooring.spark.connectors.formats import delivery_note
+    from mooring.spark.definitions.foreign_tables import lent_notes
+    from mooring.spark.pipeline.path_notes import path_notes
+    from mooring.spark.pipeline.site_options import jar_notes
+    from mooring.spark.tables.costly_tables import costly_tables_note
+    from mooring.spark.views.static_reads import update_notes
+
+    deliveries = [delivery_note(sink.name, sink.sink_format) for sink in layout.pipeline.sinks]
+    said = [note for note in deliveries if note is not None]
+    said += path_notes(layout) + lent_notes(layout.pipeline.lent)
+    return jar_notes(layout.project) + said + costly_tables_note(layout) + update_notes(layout)
+
+
+def _power_cut_notes(layout: Layout) -> dict[str, str]:
+    """What survives a power cut, by site."""
+    from mooring.spark.pipeline.site_options import power_cut_notes
+
+    return power_cut_notes(layout.project)
+
+
+def _draw_graph(layout: Layout) -> Path:
+    """A project's graph as a picture, among Mooring's own files."""
+    from mooring.spark.runs.record.graph_drawing import graph_svg
+
+    file = layout.project.work_folder / "graph.svg"
+    write_whole(file, graph_svg(layout))
+    return file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.markup import escape
@@ -13,12 +13,16 @@ from rich.text import Text
 
 from mooring.cli.input.given_placement import add_placement, given_placement
 from mooring.cli.input.parsing import Parser, add_problem
-from mooring.cli.input.problem_source import add_measured, load_source
+from mooring.cli.input.problem_source import add_measured, assumed_sentence, load_source
 from mooring.cli.output.tables import headroom_table
 from mooring.cli.output.terminal import Terminal
 from mooring.model.problem.fingerprint import fingerprint
 from mooring.planning import headroom
-from mooring.spark.on_demand import assumed_sentence, view_forecasts
+
+if TYPE_CHECKING:
+    from mooring.model.placement.placement import Placement
+    from mooring.model.problem.problem import Problem
+    from mooring.spark.pipeline.layout import Layout
 
 DESCRIPTION = (
     "By what factor all rates together, and each stream alone, can grow before which site is full; and how "
@@ -36,7 +40,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     problem, layout = load_source(args.problem, measured=args.measured)
     placement = given_placement(args, problem, terminal, "headroom of")
     room = headroom(problem, placement)
-    views = {} if layout is None else view_forecasts(layout, problem, placement)
+    views = {} if layout is None else _view_forecasts(layout, problem, placement)
     terminal.document(
         {
             "version": 1,
@@ -47,11 +51,19 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         }
     )
     terminal.print(headroom_table(room))
-    if layout is not None and (assumed := assumed_sentence(layout)) is not None and not args.measured:
+    if (assumed := assumed_sentence(layout)) is not None and not args.measured:
         terminal.print(f"[yellow]note:[/yellow] {escape(assumed)}")
     if views:
         terminal.print(views_table(views))
     return 0
+
+
+def _view_forecasts(layout: Layout, problem: Problem, placement: Placement) -> dict[str, dict[str, object]]:
+    """How long the refreshes of a project's materialized views fit their interval, by view."""
+    from mooring.spark.views.forecast import view_forecasts
+
+    found = view_forecasts(layout, problem, placement)
+    return {name: each.as_json() for name, each in found.items()}
 
 
 _LONG_AHEAD_DAYS = 1000

@@ -20,8 +20,8 @@ from mooring.model.placement.admission import require_all_queries
 from mooring.model.placement.placement import FragmentSites
 from mooring.model.placement.placement_file import read_placement
 from mooring.quantity import quantity
-from mooring.spark.runs.asker import this_asker
 from mooring.spark.runs.found_run import find_run
+from mooring.spark.runs.mailbox import this_asker
 from mooring.spark.runs.run_client import MoveAsker
 from mooring.spark.runs.system_clock import SystemClock
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from mooring.algorithms.catalogue import DECIDERS, TAKE_SETTINGS, Deciding, make_decider
-from mooring.cli.input.child_process import add_tls, page_beside, require_service
+from mooring.cli.input.child_process import add_tls, check_page, page_beside
 from mooring.cli.input.given_guards import add_guards, given_guards
 from mooring.cli.input.parsing import Parser, add_project, duration, names, settings
 from mooring.cli.input.stop_signals import StopSignals, stop_signals
@@ -32,7 +32,6 @@ from mooring.errors import EngineError, InputError
 from mooring.model.load.build import build_load_model
 from mooring.model.placement.placement_file import read_placement
 from mooring.plain_json import plain
-from mooring.service.on_demand import check_page
 from mooring.service.view.frozen_page import frozen_page
 from mooring.spark.engine.engine import EngineOptions
 from mooring.spark.ownership.owner import LEASE_S, SHORTEST_LEASE_S
@@ -275,7 +274,6 @@ def _page(
 def _check_page(args: argparse.Namespace) -> None:
     """What is wrong with how the page is asked for is said before sites are started."""
     if args.serve is not None:
-        require_service("--serve")
         check_page(args.serve, args.tls)
     elif args.tls is not None:
         raise InputError("found --tls without --serve", field="--tls", remedy="give --serve too")

@@ -6,6 +6,7 @@ import argparse
 import ctypes
 import os
 import signal
+from collections.abc import Callable
 
 from rich.markup import escape
 
@@ -13,7 +14,6 @@ from mooring.cli.input.child_process import add_tls, require_service
 from mooring.cli.input.parsing import Parser, add_problem
 from mooring.cli.input.problem_source import is_project
 from mooring.cli.output.terminal import Terminal
-from mooring.service.on_demand import serve_desk, serve_run
 
 DESCRIPTION = (
     "Shows a run (a project folder, wherever on this machine it was started) as a web page that follows it, "
@@ -49,9 +49,27 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             terminal.out.print(escape(f"page: {page}"), soft_wrap=True)
         terminal.out.file.flush()
 
-    served = serve_run if is_project(args.problem) else serve_desk
-    served(args.problem, args.at, listening, args.tls)
+    _serve(args, listening)
     return 0
+
+
+def _serve(args: argparse.Namespace, listening: Callable[[str, str], None]) -> None:
+    """`listening` is called with the address and the token once connections are accepted. A planning desk
+    needs no Spark, so each service is loaded where it is meant.
+    """
+    from mooring.service.web.listening_place import ListeningPlace
+    from mooring.service.web.tls import TlsFiles
+
+    place = ListeningPlace.parse(args.at)
+    files = None if args.tls is None else TlsFiles(*args.tls)
+    if is_project(args.problem):
+        from mooring.service.web.run_service import serve_run
+
+        serve_run(args.problem, place, listening, files)
+    else:
+        from mooring.service.web.desk_service import serve_desk
+
+        serve_desk(args.problem, place, listening, files)
 
 
 _PR_SET_PDEATHSIG = 1

@@ -13,9 +13,8 @@ from rich.markup import escape
 from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import EngineError
-from mooring.spark.runs.asker import this_asker
 from mooring.spark.runs.found_run import find_run
-from mooring.spark.runs.mailbox import FileMailbox
+from mooring.spark.runs.mailbox import FileMailbox, this_asker
 from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.sites.process_tree import is_alive
 

@@ -15,7 +15,6 @@ from mooring.cli.input.parsing import Parser, names, positive_count, seconds
 from mooring.cli.output.terminal import Terminal, as_json_text
 from mooring.errors import InputError
 from mooring.progress import Report
-from mooring.spark.on_demand import summarise_traces_on_spark
 from mooring.traces.rates import write_rates
 from mooring.traces.summary import TraceRequest, TraceSummary, holds_counts, summarise_traces
 
@@ -69,7 +68,11 @@ def _summary(request: TraceRequest, args: argparse.Namespace, report: Report) ->
     if not is_on_spark(args):
         return summarise_traces(request)
     report(0.0, "starting Spark")
-    return summarise_traces_on_spark(args.master, request, report)
+    from mooring.spark.jobs.batch_session import DEFAULT_MASTER, batch_session
+    from mooring.spark.jobs.trace_jobs import summarise_on_spark
+
+    with batch_session(args.master or DEFAULT_MASTER) as session:
+        return summarise_on_spark(session, request, report)
 
 
 def _written(summary: TraceSummary, folder: Path) -> tuple[Path, Path]:

@@ -19,7 +19,7 @@ from mooring.service.view.errors import BusyError, NotYetError
 from mooring.service.view.run_document import sites_of
 from mooring.service.view.run_view import RunView
 from mooring.service.web.answers import answering, given, whole_number
-from mooring.spark.runs.asker import this_asker
+from mooring.spark.runs.mailbox import this_asker
 
 MOST_RECORDS = 1000
 

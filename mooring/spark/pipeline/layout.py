@@ -22,9 +22,8 @@ from mooring.spark.storage.pipeline_record import NOTHING_RECORDED, PipelineReco
 from mooring.spark.storage.retention import ALL, READ, Keep, results_reader
 from mooring.spark.storage.sink_numbers import SinkPlace
 from mooring.spark.storage.storage_root import StorageRoot
-from mooring.spark.storage.views.listed_version import ListedVersion
 from mooring.spark.storage.views.version_channel import VersionChannel
-from mooring.spark.storage.views.versions import VIEWS, ViewVersions
+from mooring.spark.storage.views.versions import VIEWS, ListedVersion, ViewVersions
 
 
 @dataclass(frozen=True)

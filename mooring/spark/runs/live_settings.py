@@ -6,18 +6,22 @@ what runs was started with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 
 from mooring.arrays import Floats
-from mooring.errors import InputError
+from mooring.controller.session import RunSession
+from mooring.errors import InputError, MooringError
 from mooring.model.problem.latencies import among, same_latencies
 from mooring.model.problem.network import Network
+from mooring.model.problem.problem import Problem
 from mooring.model.problem.site import Site
-from mooring.spark.pipeline.project import Project, ProjectSettings
+from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.pipeline_problem import problem_of
+from mooring.spark.pipeline.project import Project, ProjectSettings, load_project
 
 
 @dataclass(frozen=True)
@@ -137,3 +141,66 @@ def _look_of(file: Path) -> tuple[int, int, int] | None:
     except OSError:  # between two halves of a replacement, say
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+class Joining:
+    """A site added to `mooring.yml` joins the run, without a restart. One per run; `look` is a chore of its
+    session.
+
+    The file is looked at with every turn. An edit that cannot be read, or that the run cannot go on with, is
+    reported and changes nothing. A site that joins counts as lost for the moment: it is started, or tried
+    until it answers, as any lost site is, and used from then on.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        session: RunSession,
+        *,
+        bring_up: Callable[[Project, Site], None],
+        adopted: Callable[[Problem], None],
+    ) -> None:
+        """`bring_up` makes a site known that is to be started; `adopted` is called with what is run from now
+        on.
+        """
+        self._layout, self._session = layout, session
+        self._bring_up, self._adopted = bring_up, adopted
+        self._watch = SettingsWatch(layout.project)
+
+    def look(self) -> None:
+        if not self._watch.has_changed():
+            return
+        project = self._layout.project
+        try:
+            edit = live_edit(project.settings, load_project(project.spec_file).settings)
+            layout = replace(self._layout, project=replace(project, settings=edit.settings))
+            problem = problem_of(layout)
+            for site in edit.added:
+                self._bring_up(layout.project, site)
+        except MooringError as wrong:
+            self._say(f"the edit of {project.settings_file.name} is not used: {wrong}")
+            return
+        self._say(f"{project.settings_file.name} was edited: {_in_words(edit)}")
+        if edit.added or edit.network:
+            self._layout = layout
+            self._session.adopt(problem)
+            self._adopted(problem)
+
+    def _say(self, what: str) -> None:
+        self._session.edit = what
+        self._session.note(what)
+
+
+def _in_words(edit: LiveEdit) -> str:
+    said: list[str] = []
+    if edit.added:
+        said.append(f"{_names([site.name for site in edit.added])} joins")
+    if edit.network:
+        said.append("the network between the sites counts from now on")
+    if edit.waiting:
+        said.append(f"{_names(edit.waiting)} takes effect with the next run")
+    return "; ".join(said) or "nothing that concerns the run"
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names)

@@ -9,9 +9,11 @@ is gone, or that are old, are dropped.
 from __future__ import annotations
 
 import contextlib
+import getpass
 import json
 import os
 import re
+import socket
 import stat
 import time
 import uuid
@@ -156,3 +158,12 @@ def _read(file: Path) -> Request | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return request if request.version == 1 and request.asker_pid > 0 else None
+
+
+def this_asker(command: str) -> str:
+    """The user, host and process that ask, and what with: `ann@desk, process 7: mooring stop demo`."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}, process {os.getpid()}: {command}"

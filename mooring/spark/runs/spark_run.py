@@ -32,12 +32,11 @@ from mooring.model.problem.write import problem_to_json
 from mooring.spark.engine.engine import EngineOptions
 from mooring.spark.pipeline.statistics_used import statistics_notes
 from mooring.spark.runs.found_tables import find_tables
-from mooring.spark.runs.joining import Joining
+from mooring.spark.runs.live_settings import Joining
 from mooring.spark.runs.project_run import PreparedRun, check_storage_at
 from mooring.spark.runs.record.graph_drawing import graph_svg
 from mooring.spark.runs.record.operation_statistics import operation_statistics
-from mooring.spark.runs.record.placement_words import placement_words
-from mooring.spark.runs.record.run_report import Frame, RunRecord, write_report
+from mooring.spark.runs.record.run_report import Frame, RunRecord, placement_words, write_report
 from mooring.spark.runs.run_recorder import RunBook
 from mooring.spark.sites.site_revival import SiteRevival
 

@@ -18,10 +18,14 @@ files, takes them for deleted on purpose, and commits its batch without their ro
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import math
 import os.path
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
@@ -36,9 +40,43 @@ from mooring.spark.storage.ages import Ages
 from mooring.spark.storage.channel_positions import ChannelPositions
 from mooring.spark.storage.compacted_name import items_of
 from mooring.spark.storage.compaction import MergePlan, Merges
-from mooring.spark.storage.holds import Holds
 from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.retention import ALL, Keep
+
+
+@dataclass
+class Holds:
+    """Whoever reads a fixed set of a channel's files holds them, and so has them on disk until it is done.
+
+    Holds are kept in memory, since a reader that holds files lives no longer than the run that deletes them.
+    """
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    """Held by whoever decides what is deleted, and by whoever looks up what there is in order to hold it."""
+    _positions: dict[int, int] = field(default_factory=dict)
+    _since_s: dict[int, float] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def take(self, position: int) -> int:
+        """Nothing from `position` on goes until the hold, whose number is returned, is released."""
+        number = next(self._numbers)
+        self._positions[number], self._since_s[number] = position, time.monotonic()
+        return number
+
+    def release(self, number: int) -> None:
+        with self.lock:
+            del self._positions[number], self._since_s[number]
+
+    @property
+    def lowest(self) -> float:
+        """The position from which on something is held."""
+        return min(self._positions.values(), default=math.inf)
+
+    @property
+    def longest_s(self) -> float:
+        """Seconds since the oldest hold was taken; 0 if there is none."""
+        return time.monotonic() - min(self._since_s.values()) if self._since_s else 0.0
+
 
 _SINK_LOG = "_spark_metadata"
 _REACHED = "reached"

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from mooring.contracts.mailbox import AbortRequest, MoveRequest, StopNotice
 from mooring.errors import EngineError
 from mooring.model.placement.placement import FragmentSites
-from mooring.spark.runs.asker import this_asker
-from mooring.spark.runs.mailbox import FileMailbox
+from mooring.spark.runs.mailbox import FileMailbox, this_asker
 
 OLD, MOVES = FragmentSites({"f": "a"}), [("f", "a", "b")]
 

@@ -7,12 +7,20 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mooring.atomic_files import write_whole
+from mooring.model.evaluation.headroom_sentence import headroom_sentences
 from mooring.model.placement.placement import OperatorSites
+from mooring.quantity import quantity
 from mooring.spark.engine.snapshot import Snapshot
+from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.statistics_used import assumed_sentence
 from mooring.spark.runs.record.operation_statistics import OperationStatistics
+
+if TYPE_CHECKING:
+    from mooring.model.evaluation.metrics import Metrics
+
 
 _MOST_POINTS = 600
 
@@ -237,3 +245,27 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _list(items: Sequence[str]) -> str:
     return "<ul>" + "".join(f"<li>{html.escape(item)}</li>" for item in items) + "</ul>"
+
+
+_OF_THE_THEORY = ("feasible set", "rate combinations", "rate directions")
+
+
+def placement_words(layout: Layout, metrics: Metrics, why: Sequence[str]) -> list[str]:
+    """What a placement means for those who run a pipeline: how much more it can take, what crosses sites.
+
+    `why` is the policy's own explanation, of which sentences about the theory are left out. Where costs or
+    rates are assumed, what follows from them is not said as if it were known.
+    """
+    room, assumed = headroom_sentences(metrics), assumed_sentence(layout)
+    words = [assumed] if assumed is not None else list(room)
+    words += [line for line in why if line not in room and not any(term in line for term in _OF_THE_THEORY)]
+    ratio = metrics.feasible_ratio
+    if assumed is None and isinstance(ratio, float):
+        words.append(
+            f"Of all mixes of rates that the best imaginable placement on these sites could carry, this one "
+            f"carries {ratio:.0%}."
+        )
+    crossing = metrics.bandwidth
+    if isinstance(crossing, float) and crossing > 0.0:
+        words.append(f"{quantity(crossing, 'B/s')} cross between sites.")
+    return words

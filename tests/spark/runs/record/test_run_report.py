@@ -19,8 +19,7 @@ from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.runs.record.graph_drawing import graph_svg
-from mooring.spark.runs.record.placement_words import placement_words
-from mooring.spark.runs.record.run_report import RunRecord, write_report
+from mooring.spark.runs.record.run_report import RunRecord, placement_words, write_report
 
 if TYPE_CHECKING:
     from tests.spark.conftest import ProjectMaker
