@@ -11,6 +11,7 @@ import importlib
 import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import mooring
-from lab.experiments.job_progress import job_progress
 from mooring.errors import EngineError
 from mooring.progress import Report
 from mooring.spark.sites.endpoint import first_line
@@ -121,3 +121,24 @@ def _explained(failure: PySparkException) -> EngineError:
             else "run it without --on spark to see where"
         ),
     )
+
+
+@contextmanager
+def job_progress(session: SparkSession, report: Report, things: str, total: int) -> Iterator[None]:
+    """Report the tasks done of the stage with `total` tasks, in a bar that never goes back."""
+    done_before = 0.0
+
+    def handler(stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:
+        nonlocal done_before
+        completed = max((s.num_completed_tasks for s in stages if s.num_tasks == total), default=0)
+        done_before = max(done_before, completed / total)
+        report(done_before, f"{completed} of {total} {things}, {inflight_tasks} running")
+
+    if not type(session).__module__.startswith("pyspark.sql.connect"):
+        yield
+        return
+    session.registerProgressHandler(handler)
+    try:
+        yield
+    finally:
+        session.removeProgressHandler(handler)
