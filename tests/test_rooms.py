@@ -41,7 +41,6 @@ ROOMS = [
     "chunks/assignment",
     "chunks/data",
     "chunks/files",
-    "chunks/scene",
     "chunks/timing",
     "chunks/search",
     "algorithms/headroom",
@@ -165,7 +164,9 @@ def test_a_room_imports_only_from_rooms_above_it() -> None:
 def test_the_tests_mirror_the_rooms() -> None:
     tests = Path(__file__).parent
     folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
-    homes = {folder: ROOT.parent if folder.parts[:1] == ("lab",) else ROOT for folder in folders}
+    homes = {
+        folder: ROOT.parent if folder.parts[:1] in (("lab",), ("examples",)) else ROOT for folder in folders
+    }
     assert not [str(folder) for folder, home in homes.items() if not (home / folder).is_dir()]
 
 

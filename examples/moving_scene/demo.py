@@ -23,14 +23,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from pyspark.sql import SparkSession
+from scene.clip import read_clip
+from scene.moving_scene import MovingScene
+from scene.scene_functions import edges, foreground, smooth
 
 from mooring.arrays import Bytes, Cells
 from mooring.chunks.data.array_frame import ArrayFrame
 from mooring.chunks.data.array_function import ArrayFunction
 from mooring.chunks.data.chunk_time import ChunkTime
-from mooring.chunks.scene.clip import read_clip
-from mooring.chunks.scene.moving_scene import MovingScene
-from mooring.chunks.scene.scene_functions import edges, foreground, smooth
 from mooring.spark.chunks.bins import LearningBins
 from mooring.spark.chunks.chunked import chunked
 from mooring.spark.chunks.frame_rows import FRAME_COLUMNS, GATHERED_COLUMNS, frame_table, frames_of, times_of

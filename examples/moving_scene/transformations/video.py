@@ -4,9 +4,9 @@ from pathlib import Path
 
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
+from scene.moving_scene import MovingScene
+from scene.scene_functions import edges, foreground, smooth
 
-from mooring.chunks.scene.moving_scene import MovingScene
-from mooring.chunks.scene.scene_functions import edges, foreground, smooth
 from mooring.spark.chunks.bins import LearningBins
 from mooring.spark.chunks.chunked import chunked
 from mooring.spark.chunks.frame_rows import FRAME_COLUMNS

@@ -9,6 +9,7 @@ byte.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,8 +28,6 @@ from mooring.chunks.data.chunk_flow import Router
 from mooring.chunks.data.learned_routes import LearnedRoutes, equal_chunks
 from mooring.chunks.data.routers import EarliestFinishRouter, EqualRouter
 from mooring.chunks.data.routing_table import Route, RoutingTable
-from mooring.chunks.scene.moving_scene import MovingScene
-from mooring.chunks.scene.scene_functions import foreground, smooth
 from mooring.progress import Report
 
 if TYPE_CHECKING:
@@ -65,6 +64,9 @@ class Sizes:
 
     @property
     def function(self) -> ArrayFunction:
+        _find_examples()
+        from examples.moving_scene.scene.scene_functions import smooth
+
         return smooth(self.rounds, self.radius)
 
 
@@ -74,7 +76,18 @@ frame to the next the thing moves a quarter of its radius."""
 QUICK = Sizes((480, 640), rounds=150, radius=4, lap=16)
 
 
+def _find_examples() -> None:
+    """The scene is an example's, and examples lie beside the lab in a checkout."""
+    checkout = str(Path(__file__).parents[3])
+    if checkout not in sys.path:
+        sys.path.append(checkout)
+
+
 def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
+    _find_examples()
+    from examples.moving_scene.scene.moving_scene import MovingScene
+    from examples.moving_scene.scene.scene_functions import foreground
+
     sizes = QUICK if quick else FULL
     scene = MovingScene(sizes.shape, frames_per_lap=sizes.lap, seed=seed)
     subtract = foreground(scene.background)

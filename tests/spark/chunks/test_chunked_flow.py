@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from mooring.chunks.scene.moving_scene import MovingScene
-from mooring.chunks.scene.scene_functions import edges, foreground, smooth
+from examples.moving_scene.scene.moving_scene import MovingScene
+from examples.moving_scene.scene.scene_functions import edges, foreground, smooth
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
+from examples.moving_scene.scene.moving_scene import MovingScene
+from examples.moving_scene.scene.scene_functions import edges, foreground, smooth
 from mooring.chunks.data.array_function import ArrayFunction
 from mooring.chunks.data.scatter_gather import Gather, Scatter, compute
 from mooring.chunks.partitioning import Partitioning
-from mooring.chunks.scene.moving_scene import MovingScene
-from mooring.chunks.scene.scene_functions import edges, foreground, smooth
 from mooring.errors import InputError
 
 SCENE = MovingScene((48, 64), frames_per_lap=20)

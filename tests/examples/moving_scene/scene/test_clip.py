@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mooring.chunks.scene.clip import WIDTH, greymaps, read_clip
+from examples.moving_scene.scene.clip import WIDTH, greymaps, read_clip
 from mooring.errors import InputError
 
 
