@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help setup demo test lint bench soak campaign lock clean
+.PHONY: help setup demo test quick lint bench soak campaign lock clean
 
 help:
 	@echo "make demo   plan and compare an example problem, then run a pipeline on three small Spark sites"
-	@echo "make test   ruff, mypy and the test suite"
+	@echo "make test   ruff, mypy and the test suite; what needs no Spark comes first"
+	@echo "make quick  the same without the tests that need Spark (two minutes)"
 	@echo "make bench  the benchmarks (minutes), results in out/"
 	@echo "make soak   the long campaigns that CI leaves out"
 	@echo "make campaign  100 kills of sites, 100 of Mooring, 200 moves, and more, on Spark (hours)"
@@ -32,8 +33,12 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/oxlint --deny-warnings mooring/service/page
 
-test: lint
-	$(BIN)/pytest -n 2 -m "not soak"
+quick: lint
+	$(BIN)/pytest -n 2 -m "not soak and not spark"
+
+# One worker more: tests on Spark mostly wait for it.
+test: quick
+	$(BIN)/pytest -n 3 -m "not soak and spark"
 
 bench: setup
 	$(BIN)/python -m lab.benchmarks

@@ -55,13 +55,19 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config.add_cleanup(until_it_has_ended)
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What waits for servers comes first, whole runs before all, so that no worker is left alone with it."""
+    """A test that takes the shared server needs Spark. Those tests come last, whole runs before the rest of
+    them, so that no worker is left alone with one.
+    """
 
     def place(item: pytest.Item) -> tuple[bool, bool]:
-        room = item.path.relative_to(TESTS).parts[:2]
-        return room[0] != "spark", room != ("spark", "runs")
+        needs_spark = item.get_closest_marker("spark") is not None
+        return needs_spark, needs_spark and item.path.parent != TESTS / "spark" / "runs"
 
+    for item in items:
+        if item.path.is_relative_to(TESTS / "spark") and "site" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
     items.sort(key=place)
 
 

@@ -102,6 +102,7 @@ def task_cpu_s(query: LoggedQuery) -> float:
     return sum(batch.work.cpu_s for batch in query.batches if batch.work is not None)
 
 
+@pytest.mark.spark
 def test_a_log_of_plain_spark_gives_the_queries_rows_and_batches_that_there_were(tmp_path: Path) -> None:
     """No part of the run is Mooring's but the start of the server; the log is Spark's own."""
     (tmp_path / "log").mkdir()

@@ -31,6 +31,7 @@ def silent(done: float, what: str) -> None:
     pass
 
 
+@pytest.mark.spark
 def test_an_experiment_has_the_same_bytes_on_spark_as_here(tmp_path: Path) -> None:
     """On a server that the command starts itself; those at an endpoint are in test_trace_jobs.py."""
     here = csv_text(optimum.ROD_OPTIMUM, optimum.run(seed=3, quick=True, report=silent))

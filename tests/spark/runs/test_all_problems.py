@@ -54,6 +54,7 @@ def test_every_problem_of_definitions_and_spec_is_shown_once(
     assert "after_bad" not in said.err
 
 
+@pytest.mark.spark
 def test_problems_of_mooring_yml_stand_beside_those_of_the_definitions(
     make_project: ProjectMaker, mooring: Verb
 ) -> None:

@@ -193,6 +193,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path | None]:
     subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
+@pytest.mark.spark
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
 def test_dead_and_frozen_sites_lost_channels_full_disks_and_bad_rows_lose_and_double_nothing(
     make_project: ProjectMaker, small_disk: Path | None

@@ -125,6 +125,7 @@ def cluster(standalone_master: str, tmp_path_factory: pytest.TempPathFactory) ->
         server.stop()
 
 
+@pytest.mark.spark
 def test_mooring_run_works_at_a_standalone_clusters_endpoint_as_on_embedded_sites(
     even_numbers: EvenNumbersMaker, mooring: Verb, cluster: str, wait_until: WaitUntil, tmp_path: Path
 ) -> None:

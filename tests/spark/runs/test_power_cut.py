@@ -93,6 +93,7 @@ def sunk(project: Path) -> list[int]:
     return sorted(n for file in files for n in pyarrow.parquet.read_table(file)["n"].to_pylist())
 
 
+@pytest.mark.spark
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
 def test_after_a_power_cut_a_run_goes_on_by_itself_and_every_row_is_there_once(
     make_project: ProjectMaker, disk: LoopDisk, tmp_path: Path

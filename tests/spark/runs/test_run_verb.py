@@ -108,6 +108,7 @@ def processes_in(folder: Path) -> list[int]:
     return found
 
 
+@pytest.mark.spark
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
 def test_a_run_can_be_detached_watched_killed_resumed_and_stopped_without_losing_a_row(
     even_numbers: EvenNumbersMaker,

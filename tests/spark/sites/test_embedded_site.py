@@ -158,6 +158,7 @@ def test_the_load_of_a_site_is_seen(site: EmbeddedSite, session: SparkSession) -
     assert after.resident_mb > 100
 
 
+@pytest.mark.spark
 @pytest.mark.skipif(sys.platform != "linux", reason="process states are read from /proc")
 def test_neither_kill_nine_nor_the_keepers_death_leaves_a_server_behind(tmp_path: Path) -> None:
     """Of Mooring in the first round, of the keeper in the second. The server is still starting; one that has
@@ -183,6 +184,7 @@ def test_neither_kill_nine_nor_the_keepers_death_leaves_a_server_behind(tmp_path
         assert (folder / "server.log").exists()
 
 
+@pytest.mark.spark
 def test_a_failed_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     options = EmbeddedOptions(settings={"spark.master": "nonsense"})
     site = EmbeddedSite("bad", tmp_path / "bad", find_java(), options=options)

@@ -182,6 +182,7 @@ def script(engine: SparkEngine, reader: Reader, feed: Feed, told: list[str]) -> 
     yield lambda: feed.upto in [row["rows"] for row in read_stored(engine.layout.root, "history").to_pylist()]
 
 
+@pytest.mark.spark
 def test_every_version_that_a_reader_saw_was_a_consistent_snapshot_and_was_delivered_once(
     make_project: ProjectMaker,
 ) -> None:
