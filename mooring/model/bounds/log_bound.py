@@ -10,10 +10,10 @@ bounds along directions (`upper_bound`) would miss what makes up the volume here
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array, diags_array, vstack
 
 from mooring.arrays import Floats
-from mooring.model.bounds.upper_bound import axis_bound, coarseness
+from mooring.model.bounds.upper_bound import axis_bound, coarseness, pinned_fragments
 from mooring.model.load.feasible.log_volume import MOST_VISITS, log_volume
 from mooring.model.load.model import LoadModel
 
@@ -37,7 +37,7 @@ def log_upper_bound(model: LoadModel, seed: int = 0, visits: int = VISITS) -> fl
     return min(0.0, sampled, float(np.log(axis_bound(model))))
 
 
-def _planes(model: LoadModel) -> Floats | None:
+def _planes(model: LoadModel) -> csr_array | None:
     """Rows W with W y <= 1 in every plan's feasible set, y in units of the ideal set above the lower bounds;
     None where that set is empty whatever the plan."""
     active, left = model.active, model.capacity_left_cores
@@ -47,12 +47,12 @@ def _planes(model: LoadModel) -> Floats | None:
     base = np.asarray(model.coefficients @ model.lower + model.fixed_cores) / left
     capacity = model.capacity_cores / left
     free = np.flatnonzero(model.pinned_site < 0)
-    pinned = [np.flatnonzero(model.pinned_site == site) for site in range(model.site_count)]
-    loads = [parts[free], *(csr_array(parts[held].sum(axis=0)[None, :]) for held in pinned if len(held))]
+    pinned = pinned_fragments(model)
+    loads = [parts[free], *(csr_array(parts[held].sum(axis=0)[None, :]) for held in pinned.values())]
     margins = np.concatenate(
         [
             float(capacity.max()) - base[free],
-            [capacity[site] - base[held].sum() for site, held in enumerate(pinned) if len(held)],
+            [capacity[site] - base[held].sum() for site, held in pinned.items()],
         ]
     )
     rows = _rows_that_cut(loads, margins)
@@ -62,18 +62,24 @@ def _planes(model: LoadModel) -> Floats | None:
         excess = 1.0 + coarseness(model, MOST_EXACT_PARTS)
         # A site with (1 + e) of its share of a variable has that at the lower bound too.
         axes = room * excess / np.maximum(1.0 - excess * lower, 1e-300)
-        rows = np.vstack([rows, np.diag(axes)[axes > rows.max(axis=0, initial=1.0) * (1.0 + 1e-9)]])
-    return rows if _imply_the_ideal(rows) else np.vstack([rows, np.ones(len(active))])
+        known = np.zeros(len(active)) if not rows.shape[0] else np.asarray(rows.max(axis=0).todense()).ravel()
+        cut = np.flatnonzero(axes > np.maximum(known, 1.0) * (1.0 + 1e-9))
+        corners = csr_array((axes[cut], (np.arange(len(cut)), cut)), shape=(len(cut), len(active)))
+        rows = csr_array(vstack([rows, corners]))
+    return rows if _imply_the_ideal(rows) else csr_array(vstack([rows, np.ones((1, len(active)))]))
 
 
-def _imply_the_ideal(rows: Floats) -> bool:
+def _imply_the_ideal(rows: csr_array) -> bool:
     """Whether the rows, each counted as often as its least weight needs to come to 1, and not more than once
     in all, add up to 1 or more in every variable."""
-    least = np.where(rows > 0.0, rows, np.inf).min(axis=1)
-    return bool((rows > 0.0).any(axis=0).all() and (1.0 / least).sum() <= 1.0)
+    if not rows.nnz:
+        return False
+    at_all = np.flatnonzero(np.diff(rows.indptr))
+    least = np.minimum.reduceat(rows.data, rows.indptr[at_all])
+    return len(np.unique(rows.indices)) == rows.shape[1] and float((1.0 / least).sum()) <= 1.0
 
 
-def _rows_that_cut(loads: list[csr_array], margins: Floats) -> Floats | None:
+def _rows_that_cut(loads: list[csr_array], margins: Floats) -> csr_array | None:
     """Loads over margins, where that reaches beyond the ideal plane on some axis."""
     together = csr_array(vstack(loads))
     heaviest = np.asarray(together.max(axis=1).todense()).ravel()
@@ -83,4 +89,6 @@ def _rows_that_cut(loads: list[csr_array], margins: Floats) -> Floats | None:
     most = max(MOST_CELLS // together.shape[1], 1)
     deepest = np.argsort(-cuts, kind="stable")[:most]
     kept = np.sort(deepest[cuts[deepest] > 1.0])
-    return np.asarray(together[kept].toarray() / margins[kept, None])
+    rows = csr_array(diags_array(1.0 / margins[kept]) @ together[kept])
+    rows.eliminate_zeros()
+    return rows

@@ -62,7 +62,8 @@ def least_network_usage(problem: Problem, pinned_site: Ints) -> float:
     best = 0.0
     for round_ in range(_rounds(outputs, len(links), len(latency_ms))):
         costs = TreeCosts(latency_ms, pinned_site)
-        nailed = [_charge(costs, output, np.exp(wanted), links, latency_ms) for output in outputs]
+        weights = np.exp(wanted)
+        nailed = [_charge(costs, output, weights, links, latency_ms) for output in outputs]
         trees = costs.place()
         assert trees is not None
         best = max(best, sum(nailed) + float(trees.cost.sum()))

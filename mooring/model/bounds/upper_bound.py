@@ -38,6 +38,8 @@ SAMPLING_ERROR = 0.01
 MOST_EXACT_PARTS = 16
 """Fragments of one variable up to which all subsets are looked at; with more, some subset is close enough."""
 MOST_CELLS = 40_000_000
+MOST_LOADS = 4_000_000
+"""Fragments x directions that are looked at together."""
 MOST_GROUPS = 32
 """Numbers of sites for which the largest fragments of a variable are looked at."""
 
@@ -122,13 +124,26 @@ def root_bound(model: LoadModel) -> float:
 
 def least_levels(model: LoadModel, directions: Floats) -> Floats:
     """Per direction (variables x directions), the least 1/level that any plan has there."""
+    at_a_time = max(MOST_LOADS // model.fragment_count, 1)
+    blocks = np.array_split(directions, range(at_a_time, directions.shape[1], at_a_time), axis=1)
+    return np.concatenate([_least_levels(model, block) for block in blocks])
+
+
+def pinned_fragments(model: LoadModel) -> dict[int, Ints]:
+    """Site -> those that can be nowhere else; of sites that have any."""
+    order = np.argsort(model.pinned_site, kind="stable")
+    held = order[model.pinned_site[order] >= 0]
+    sites, begin = np.unique(model.pinned_site[held], return_index=True)
+    return dict(zip(sites.tolist(), np.split(held, begin[1:]), strict=True)) if len(sites) else {}
+
+
+def _least_levels(model: LoadModel, directions: Floats) -> Floats:
     loads, base, capacity = _direction_loads(model, directions)
     widest = float(capacity.max())
     result = np.ones(loads.shape[1])
-    for i in range(model.site_count):
-        held = np.flatnonzero(model.pinned_site == i)
+    for i, held in pinned_fragments(model).items():
         room = float(capacity[i] - base[held].sum())
-        if len(held) and room > 0.0:
+        if room > 0.0:
             result = np.maximum(result, loads[held].sum(axis=0) / room)
     free = np.flatnonzero(model.pinned_site < 0)
     if len(free):
@@ -190,10 +205,12 @@ def _least_excess(parts: Floats, shares: Floats) -> float:
     sums = np.zeros(1)
     for part in parts:
         sums = np.concatenate([sums, sums + part])
-    excess = 0.0
-    for share in np.unique(shares):
-        over = np.where(sums >= share, (sums - share) / share, (share - sums) / max(1.0 - share, 1e-300))
-        excess = max(excess, float(over.min()))
+    sums = np.sort(sums)
+    wanted = np.unique(shares)
+    above = np.searchsorted(sums, wanted)  # the first subset that is as much or more, if there is one
+    more = np.where(above < len(sums), sums[np.minimum(above, len(sums) - 1)] - wanted, np.inf) / wanted
+    less = (wanted - sums[np.maximum(above - 1, 0)]) / np.maximum(1.0 - wanted, 1e-300)
+    excess = float(np.minimum(more, np.where(above > 0, less, np.inf)).max(initial=0.0))
     return excess if excess > 1e-12 else 0.0
 
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array, diags_array, vstack
 
 from mooring.arrays import Floats, Ints
 from mooring.model.load.feasible.directions import MANY_VARIABLES, Directions
 from mooring.model.load.feasible.feasible_set import DEFAULT_POINTS, FEW_POINTS, FeasibleSet
 from mooring.model.load.feasible.log_volume import MOST_VISITS, LogEstimate, log_volume
+from mooring.model.load.feasible.sparse_feasible_set import SomeFeasibleSet, SparseFeasibleSet
 from mooring.model.load.model import LoadModel
 from mooring.model.problem.problem import Problem
 from mooring.model.rate_scenarios.scenarios import Scenarios, volume_scenarios
@@ -59,16 +61,16 @@ def log_ratio_below(
     model: LoadModel, site_of_fragment: Ints, upper: Floats, seed: int = 0, visits: int = MOST_VISITS
 ) -> LogEstimate:
     """The logarithm of the same share, for many variables: of the set within the box, over the ideal one."""
-    feasible = FeasibleSet.of(model, site_of_fragment)
+    feasible = SparseFeasibleSet.of(model, site_of_fragment)
     if feasible.is_empty:
         return LogEstimate(-np.inf)
     top = _tops(model, feasible, upper)
-    box = np.diag(1.0 / top)[np.isfinite(top)]
-    within = log_volume(np.vstack([feasible.weights_above_lower(), box]), seed, visits)
-    return within.over(log_volume(np.vstack([np.ones(len(top)), box]), seed, visits))
+    box = csr_array(diags_array(1.0 / top))[np.flatnonzero(np.isfinite(top))]
+    within = log_volume(csr_array(vstack([feasible.rows_above_lower(), box])), seed, visits)
+    return within.over(log_volume(csr_array(vstack([np.ones((1, len(top))), box])), seed, visits))
 
 
-def _tops(model: LoadModel, feasible: FeasibleSet, upper: Floats) -> Floats:
+def _tops(model: LoadModel, feasible: SomeFeasibleSet, upper: Floats) -> Floats:
     """How far each variable can be above its lower bound, in units of the ideal set above the bounds."""
     scale = model.totals[model.active] / model.capacity_left_cores
     room = 1.0 - feasible.lower.sum()

@@ -18,6 +18,11 @@ from mooring.model.load.feasible.estimate import Estimate
 from mooring.model.load.feasible.feasible_set import DEFAULT_POINTS, FeasibleSet
 from mooring.model.load.feasible.headroom import Growth, headroom
 from mooring.model.load.feasible.log_volume import MOST_VISITS, WALKS, LogEstimate
+from mooring.model.load.feasible.sparse_feasible_set import (
+    SomeFeasibleSet,
+    SparseFeasibleSet,
+    feasible_set_of,
+)
 from mooring.model.load.feasible.true_feasible_set import loading_streams, true_ratio
 from mooring.model.load.model import LoadModel
 from mooring.model.load.queued.latencies import queued_latencies
@@ -139,7 +144,7 @@ def _feasible_metrics(
 ) -> dict[str, Any]:
     sites = placement.site_of_fragment
     try:
-        feasible_set = FeasibleSet.of(model, sites)
+        feasible_set = feasible_set_of(model, sites)
     except (
         InfeasibleError
     ):  # nothing could carry the fixed load or the minimum rates: an empty set is the verdict
@@ -159,13 +164,13 @@ def _feasible_metrics(
 
 
 def _ratios(
-    model: LoadModel, placement: Placement, feasible_set: FeasibleSet, points: int | None, seed: int
+    model: LoadModel, placement: Placement, feasible_set: SomeFeasibleSet, points: int | None, seed: int
 ) -> dict[str, Any]:
     """How much of the feasible set there could be is there: linearised, true, and below the maximum rates."""
     sites, upper = placement.site_of_fragment, upper_bounds(placement.problem, model)
-    in_logarithms = len(feasible_set.variables) > MANY_VARIABLES
     visits = MOST_VISITS if points is None else MOST_VISITS * points // DEFAULT_POINTS
-    if in_logarithms:
+    in_logarithms = len(feasible_set.variables) > MANY_VARIABLES
+    if isinstance(feasible_set, SparseFeasibleSet) or in_logarithms:
         metrics = _in_logarithms("feasible_ratio", feasible_set.log_ratio(seed, visits))
     else:
         ratio = _feasible_ratio(feasible_set, points, seed)

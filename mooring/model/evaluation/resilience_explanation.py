@@ -10,7 +10,7 @@ import numpy as np
 from mooring.model.evaluation.headroom_sentence import headroom_sentences
 from mooring.model.evaluation.metrics import Metrics
 from mooring.model.evaluation.suggestion import Suggestion, search_points, suggest
-from mooring.model.load.feasible.feasible_set import FeasibleSet
+from mooring.model.load.feasible.sparse_feasible_set import feasible_set_of
 from mooring.model.load.feasible.true_feasible_set import loading_streams
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.placement import Placement
@@ -32,16 +32,13 @@ def explain_resilience(
     model: LoadModel, placement: Placement, metrics: Metrics, seed: int = 0
 ) -> ResilienceExplanation:
     problem = placement.problem
-    feasible_set = FeasibleSet.of(model, placement.site_of_fragment)
+    feasible_set = feasible_set_of(model, placement.site_of_fragment)
     shares = feasible_set.binding_shares(search_points(len(model.active)), seed)
     bottleneck = int(np.argmax(shares))
     share = float(shares[bottleneck])
-    order = np.argsort(-feasible_set.weights[bottleneck], kind="stable")[:3]
-    pressing = tuple(
-        (feasible_set.variables[k], float(feasible_set.weights[bottleneck, k]))
-        for k in order
-        if feasible_set.weights[bottleneck, k] > 0.0
-    )
+    weights = feasible_set.weights_of(bottleneck)
+    order = np.argsort(-weights, kind="stable")[:3]
+    pressing = tuple((feasible_set.variables[k], float(weights[k])) for k in order if weights[k] > 0.0)
     suggestion = suggest(model, placement, bottleneck, seed)
     sentences = _sentences(model, problem, metrics, bottleneck, share, pressing)
     if suggestion is not None:

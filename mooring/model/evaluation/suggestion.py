@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import msgspec
 import numpy as np
+from scipy.sparse import csr_array, diags_array
 
-from mooring.arrays import Floats
-from mooring.model.load.build import build_load_model
+from mooring.arrays import Bools, Floats, Ints
 from mooring.model.load.feasible.directions import MANY_VARIABLES, Directions
-from mooring.model.load.feasible.feasible_set import FeasibleSet
+from mooring.model.load.feasible.sparse_feasible_set import SparseFeasibleSet, feasible_set_of
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.checker import violations
 from mooring.model.placement.placement import Placement
@@ -124,14 +125,64 @@ class Yardstick:
     def log_size(self, model: LoadModel, placement: Placement) -> float:
         """Up to a term that neither placement nor capacity changes; minus infinity where nothing is
         feasible."""
-        feasible_set = FeasibleSet.of(model, placement.site_of_fragment)
+        feasible_set = feasible_set_of(model, placement.site_of_fragment)
         left = model.capacity_left_cores - float(model.totals @ model.lower)
         if feasible_set.is_empty or left <= 0.0:
             return -math.inf
-        if self.measure == "reach":
+        if isinstance(feasible_set, SparseFeasibleSet) or self.measure == "reach":
             return math.log(feasible_set.mean_reach(self.directions)) + math.log(left)
         ratio = feasible_set.ratio(directions=self.directions).value
         return math.log(ratio) + len(model.active) * math.log(left) if ratio > 0.0 else -math.inf
+
+
+class ReachOfMoves:
+    """How far mixed rates go once some fragments are elsewhere, by the sites that this changes alone."""
+
+    def __init__(self, model: LoadModel, sites: Ints, directions: Directions) -> None:
+        self._model, self._sites, self._directions = model, sites, directions.values
+        self._left = model.capacity_left_cores - float(model.totals @ model.lower)
+        loads, empty = self._rows(sites, np.arange(model.site_count))
+        self._loads, self._empty = loads, empty
+        """Sites x directions; and which sites the lower bounds overload."""
+
+    def log_size(self, moves: Sequence[tuple[int, int]]) -> float:
+        """As `Yardstick.log_size` of the placement with these moves made."""
+        after, moved = self._sites.copy(), [fragment for fragment, _ in moves]
+        after[moved] = [site for _, site in moves]
+        changed = np.unique(np.concatenate([self._sites[moved], after[moved], self._beside(moved, after)]))
+        before, full = self._loads[changed], self._empty[changed]
+        self._loads[changed], self._empty[changed] = self._rows(after, changed)
+        is_empty, most = bool(self._empty.any()), self._loads.max(axis=0)
+        self._loads[changed], self._empty[changed] = before, full
+        if is_empty or self._left <= 0.0:
+            return -math.inf
+        return math.log(float(np.mean(1.0 / np.maximum(most, 1.0)))) + math.log(self._left)
+
+    def _beside(self, moved: Sequence[int], after: Ints) -> Ints:
+        """Sites that send to the moved or receive from them, where that costs CPU."""
+        arcs = self._model.arcs
+        if arcs.comm_us <= 0.0 or not len(arcs.source_site):
+            return np.empty(0, dtype=np.int64)
+        own = np.isin(arcs.source_fragment, moved) | np.isin(arcs.target_fragment, moved)
+        ends = np.concatenate([end[own] for end in arcs.ends(after)])
+        return np.asarray(ends[ends >= 0])
+
+    def _rows(self, sites: Ints, wanted: Ints) -> tuple[Floats, Bools]:
+        """Loads of some sites along the directions, in units of the ideal plane, and which of them are full
+        at the lower bounds."""
+        model, left = self._model, self._model.capacity_left_cores
+        active = model.active
+        parts = model.some_site_coefficients(sites, wanted)[:, active] * (1.0 / model.totals[active])
+        capacity = model.site_capacity_left(sites)[wanted] / left
+        lower = model.lower[active] * model.totals[active] / left
+        parts = csr_array(parts)
+        has_load = np.diff(parts.indptr) > 0
+        overloaded = (capacity < 0) | ((capacity == 0) & has_load)
+        rows = diags_array(np.divide(1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0)) @ parts
+        room = 1.0 - rows @ lower
+        full = np.asarray(overloaded | (room <= 0.0))
+        scale = np.where(full, 0.0, (1.0 - lower.sum()) / np.where(full, 1.0, room))
+        return np.asarray(diags_array(scale) @ (rows @ self._directions)), full
 
 
 def suggest(model: LoadModel, placement: Placement, bottleneck: int, seed: int = 0) -> Suggestion | None:
@@ -140,11 +191,14 @@ def suggest(model: LoadModel, placement: Placement, bottleneck: int, seed: int =
         return None
     yardstick = Yardstick.draw(model, seed)
     best: tuple[float, tuple[tuple[int, int], ...]] | None = None
+    moves = None
+    if yardstick.measure == "reach":
+        moves = ReachOfMoves(model, placement.site_of_fragment, yardstick.directions)
     for sites in _candidates(model, placement, bottleneck, yardstick.directions.points):
         candidate = Relocation(sites, 0.0).apply(placement)
         if violations(placement.problem, model, candidate):
             continue
-        after = yardstick.log_size(model, candidate)
+        after = yardstick.log_size(model, candidate) if moves is None else moves.log_size(sites)
         if best is None or after > best[0]:
             best = (after, sites)
     if best is not None and best[0] > yardstick.log_size(model, placement) + math.log1p(WORTHWHILE):
@@ -156,7 +210,9 @@ def suggest(model: LoadModel, placement: Placement, bottleneck: int, seed: int =
 
 def _checked_gain(model: LoadModel, before: Placement, after: Placement, seed: int) -> float:
     """Relative growth of what is measured, with finer directions than the search used."""
-    changed = model if after.problem is before.problem else build_load_model(after.problem)
+    changed = model
+    if after.problem is not before.problem:  # more capacity
+        changed = replace(model, capacity_cores=after.problem.capacity_cores)
     finer = 8 if measure_for(len(model.active)) == "set" else 2  # a mean settles sooner than a volume
     yardstick = Yardstick.draw(model, seed, finer)
     old, new = yardstick.log_size(model, before), yardstick.log_size(changed, after)

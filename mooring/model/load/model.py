@@ -17,6 +17,9 @@ from scipy.sparse import csr_array
 
 from mooring.arrays import Floats, Ints
 
+MOST_DENSE_CELLS = 200_000
+"""Sites x variables: with fewer, dense arithmetic is the quicker one."""
+
 SparseVector = dict[int, float]
 """Variable -> coefficient."""
 
@@ -171,15 +174,38 @@ class LoadModel:
         """C_i: capacity less the fixed load placed there."""
         return self.capacity_cores - np.bincount(site_of_fragment, self.fixed_cores, self.site_count)
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether sites x variables are so many that loads are kept sparse: few streams load one site."""
+        return self.site_count * len(self.variables) > MOST_DENSE_CELLS
+
     def site_coefficients(self, site_of_fragment: Ints) -> Floats:
         """L^n: sites x variables, with both ends of every crossing arc charged (section 6.3)."""
+        return np.asarray(self.sparse_site_coefficients(site_of_fragment).toarray())
+
+    def sparse_site_coefficients(self, site_of_fragment: Ints) -> csr_array:
+        """The same, as rows of what loads a site."""
         result = _sum_rows(self.coefficients, site_of_fragment, self.site_count)
         if self.arcs.comm_us > 0.0 and len(self.arcs.source_site):
             source, target = self.arcs.ends(site_of_fragment)
             crossing = np.flatnonzero(source != target)
             cost = self.arcs.rates[crossing] * (self.arcs.comm_us / 1e6)
-            result += _sum_rows(cost, source[crossing], self.site_count)
-            result += _sum_rows(cost, target[crossing], self.site_count)
+            result = result + _sum_rows(cost, source[crossing], self.site_count)
+            result = csr_array(result + _sum_rows(cost, target[crossing], self.site_count))
+        return result
+
+    def some_site_coefficients(self, site_of_fragment: Ints, wanted: Ints) -> csr_array:
+        """The rows of some sites, from what is placed there."""
+        row = np.full(self.site_count, -1)
+        row[wanted] = np.arange(len(wanted))
+        there = np.flatnonzero(row[site_of_fragment] >= 0)
+        result = _sum_rows(self.coefficients[there], row[site_of_fragment[there]], len(wanted))
+        if self.arcs.comm_us > 0.0 and len(self.arcs.source_site):
+            source, target = self.arcs.ends(site_of_fragment)
+            for end in source, target:
+                crossing = np.flatnonzero((source != target) & (row[end] >= 0))
+                cost = self.arcs.rates[crossing] * (self.arcs.comm_us / 1e6)
+                result = csr_array(result + _sum_rows(cost, row[end[crossing]], len(wanted)))
         return result
 
     def variable_values(self, rates: npt.ArrayLike) -> Floats:
@@ -194,11 +220,14 @@ class LoadModel:
     def site_loads(self, site_of_fragment: Ints, rates: npt.ArrayLike) -> Floats:
         """True load of every site in cores at given stream rates (last axis), fixed load included."""
         fixed = self.capacity_cores - self.site_capacity_left(site_of_fragment)
-        return np.asarray(self.variable_values(rates) @ self.site_coefficients(site_of_fragment).T + fixed)
+        values = self.variable_values(rates)
+        if not self.is_wide:
+            return np.asarray(values @ self.site_coefficients(site_of_fragment).T + fixed)
+        return np.asarray((self.sparse_site_coefficients(site_of_fragment) @ values.T).T + fixed)
 
 
-def _sum_rows(matrix: csr_array, group: Ints, groups: int) -> Floats:
-    """Rows of a sparse matrix added up by group, dense."""
+def _sum_rows(matrix: csr_array, group: Ints, groups: int) -> csr_array:
+    """Rows of a sparse matrix added up by group."""
     rows = len(group)
     gather = csr_array((np.ones(rows), (group, np.arange(rows))), shape=(groups, rows))
-    return np.asarray((gather @ matrix).toarray())
+    return csr_array(gather @ matrix)

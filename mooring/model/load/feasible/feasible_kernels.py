@@ -122,6 +122,26 @@ def count_first_to_saturate(weights: Floats, directions: Floats) -> Ints:
 
 
 @njit(cache=True)
+def largest_sparse_loads(
+    start: Ints, variable: Ints, weight: Floats, directions: Floats
+) -> tuple[Floats, Ints]:
+    """Per direction, the largest load of any site, and the first site that has it. Rows are sparse."""
+    points = directions.shape[1]
+    most, first = np.full(points, -1.0), np.zeros(points, dtype=np.int64)
+    load = np.empty(points)
+    for i in range(len(start) - 1):
+        load[:] = 0.0
+        for entry in range(start[i], start[i + 1]):
+            own, along = weight[entry], directions[variable[entry]]
+            for b in range(points):
+                load[b] += own * along[b]
+        for b in range(points):
+            if load[b] > most[b]:
+                most[b], first[b] = load[b], i
+    return most, first
+
+
+@njit(cache=True)
 def smallest_simplex_around(planes: Floats, rounds: int) -> Floats:
     """A plane a with a . x <= 1 wherever all planes have it so, and nearly the least volume prod_k 1 / a_k.
 

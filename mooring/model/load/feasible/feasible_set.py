@@ -72,12 +72,7 @@ class FeasibleSet:
     @classmethod
     def of(cls, model: LoadModel, site_of_fragment: ArrayLike) -> FeasibleSet:
         """The feasible set of a placement; variables that load nothing are left out."""
-        total_left = float(model.capacity_left_cores)
-        if total_left <= 0:
-            raise InfeasibleError(
-                f"the fixed load leaves {total_left:g} cores on all sites together, so no rate is feasible",
-                remedy="add capacity, or lower fixed_cores",
-            )
+        total_left = require_capacity(model)
         active = np.asarray(model.active, dtype=np.intp)
         totals = np.asarray(model.totals)[active]
         sites = np.asarray(site_of_fragment, dtype=np.intp)
@@ -91,6 +86,9 @@ class FeasibleSet:
         weights[overloaded] = np.inf
         names = tuple(model.variables[k].name for k in active)
         return cls(weights, model.lower[active] * totals / total_left, names, overloaded)
+
+    def weights_of(self, site: int) -> Floats:
+        return np.asarray(self.weights[site])
 
     @property
     def axis_distances(self) -> Floats:
@@ -251,6 +249,17 @@ class FeasibleSet:
                 remedy="draw them with Directions.draw(len(feasible_set.variables), ...)",
             )
         return directions
+
+
+def require_capacity(model: LoadModel) -> float:
+    """C_T, which has to be more than none."""
+    total_left = float(model.capacity_left_cores)
+    if total_left <= 0:
+        raise InfeasibleError(
+            f"the fixed load leaves {total_left:g} cores on all sites together, so no rate is feasible",
+            remedy="add capacity, or lower fixed_cores",
+        )
+    return total_left
 
 
 def _check_shapes(weights: Floats, lower: Floats, variables: tuple[str, ...]) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csc_array, csr_array, issparse
 
-from mooring.arrays import Bools, Floats
+from mooring.arrays import Bools, Floats, Ints
 from mooring.model.load.feasible.boundary import largest_multiples
 from mooring.model.load.model import LoadModel
+
+MOST_RAY_CELLS = 4_000_000
+"""Rays x sites or variables at a time."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,11 @@ def headroom(
     """
     now = np.asarray(model.present[: model.stream_count] if rates is None else rates, dtype=np.float64)
     # One ray per row: first all streams, then each alone; what does not grow stays.
-    grows = np.vstack([np.ones(len(now), dtype=bool), np.eye(len(now), dtype=bool)])
-    growths = _growths(model, site_of_fragment, now, grows, np.concatenate([[True], now > 0.0]))
+    if model.is_wide:
+        growths = sparse_growths(model, np.asarray(site_of_fragment, dtype=np.int64), now)
+    else:
+        grows = np.vstack([np.ones(len(now), dtype=bool), np.eye(len(now), dtype=bool)])
+        growths = _growths(model, site_of_fragment, now, grows, np.concatenate([[True], now > 0.0]))
     return Headroom(growths[0], tuple(growths[1:]))
 
 
@@ -72,6 +80,54 @@ def growth_by_site(model: LoadModel, site_of_fragment: npt.ArrayLike, rates: npt
     return largest_multiples(loads_at, len(capacity), capacity[:, None], linear=not model.definitions)
 
 
+def sparse_growths(model: LoadModel, sites: Ints, now: Floats) -> list[Growth]:
+    """First all streams, then each alone: linear loads by what is loaded only, others some rays at a time."""
+    rows, capacity = model.sparse_site_coefficients(sites), model.site_capacity_left(sites)
+    one = np.ones((1, len(now)), dtype=bool)
+    found = dense_growths(model, rows, capacity, now, one, np.array([True]))
+    if not model.definitions:
+        return found + _each_linear(csc_array(rows[:, : len(now)]), capacity, now)
+    at_a_time = max(MOST_RAY_CELLS // max(len(model.variables), model.site_count), 1)
+    for begin in range(0, len(now), at_a_time):
+        grows = np.zeros((min(at_a_time, len(now) - begin), len(now)), dtype=bool)
+        own = np.arange(begin, begin + len(grows))
+        grows[np.arange(len(grows)), own] = True
+        found += dense_growths(model, rows, capacity, now, grows, now[own] > 0.0)
+    return found
+
+
+def _each_linear(columns: csc_array, capacity: Floats, now: Floats) -> list[Growth]:
+    """Each stream alone, from the sites that it loads and from those that are too full without it."""
+    load = np.asarray(columns @ now).ravel()
+    slack = capacity - load
+    fullest = int(slack.argmin())
+    over = np.flatnonzero(slack < 0.0)
+    found = []
+    for k, (begin, end) in enumerate(pairwise(columns.indptr.tolist())):
+        loaded, growth = columns.indices[begin:end], columns.data[begin:end] * now[k]
+        loaded, growth = loaded[growth > 0.0], growth[growth > 0.0]
+        if not len(loaded) or not now[k] > 0.0:
+            found.append(_unmoved(now[k] > 0.0 and bool(len(over)), fullest))
+            continue
+        # Without the stream itself; what a site has too little of for the others, no factor mends.
+        room = slack[loaded] + growth
+        elsewhere = over[~np.isin(over, loaded)]
+        if len(elsewhere) or (room < 0.0).any():
+            left = slack.copy()
+            left[loaded] = room
+            found.append(Growth(0.0, int(left.argmin())))
+            continue
+        factors = room / growth
+        nearest = loaded[factors == factors.min()]
+        found.append(Growth(float(factors.min()), int(nearest.min())))
+    return found
+
+
+def _unmoved(is_over: bool, fullest: int) -> Growth:
+    """Of a stream that loads nothing."""
+    return Growth(0.0, fullest) if is_over else Growth(float("inf"), None)
+
+
 def _growths(
     model: LoadModel, site_of_fragment: npt.ArrayLike, now: Floats, grows: Bools, scalable: Bools
 ) -> list[Growth]:
@@ -79,10 +135,22 @@ def _growths(
     sites = np.asarray(site_of_fragment, dtype=np.int64)
     coefficients = model.site_coefficients(sites)
     capacity = model.site_capacity_left(sites)
+    return dense_growths(model, coefficients, capacity, now, grows, scalable)
+
+
+def dense_growths(
+    model: LoadModel,
+    coefficients: Floats | csr_array,
+    capacity: Floats,
+    now: Floats,
+    grows: Bools,
+    scalable: Bools,
+) -> list[Growth]:
+    """Rays x sites at a time. `coefficients`: sites x variables."""
 
     def loads_at(factors: Floats) -> Floats:
         values = model.variable_values(np.where(grows, factors[:, None] * now, now))
-        return np.asarray(values @ coefficients.T)
+        return np.asarray((coefficients @ values.T).T if issparse(coefficients) else values @ coefficients.T)
 
     factors = largest_multiples(loads_at, len(grows), capacity, linear=not model.definitions)
     slack = capacity - loads_at(np.where(np.isfinite(factors), factors, 0.0))

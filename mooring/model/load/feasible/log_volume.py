@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import exp, isinf, lgamma, log, sqrt
 
 import numpy as np
-from scipy.sparse import csc_array
+from scipy.sparse import csc_array, csr_array
 
 from mooring.arrays import Floats
 from mooring.model.load.feasible.volume_kernels import mean_sizes
@@ -74,34 +74,40 @@ class LogEstimate:
         return LogEstimate(self.value - other.value, sqrt(self.standard_error**2 + other.standard_error**2))
 
 
-def log_volume(planes: Floats, seed: int = 0, visits: int = MOST_VISITS) -> LogEstimate:
+def log_volume(planes: Floats | csr_array, seed: int = 0, visits: int = MOST_VISITS) -> LogEstimate:
     """Of {x >= 0 : planes x <= 1}, relative to the unit simplex; every variable has to meet a plane.
 
     >>> half = log_volume(np.array([[2.0, 1.0, 0.0], [0.0, 0.0, 3.0]]))  # 1/2 x 1/2 x 1/3, the simplex 1/6
     >>> round(exp(half.value), 9)
     0.5
     """
-    planes = planes[planes.any(axis=1)]
-    met = planes > 0.0
-    alone = ~met[:, met.sum(axis=0) > 1].any(axis=1)
-    value = lgamma(planes.shape[1] + 1.0)
-    for row in planes[alone]:
-        own = row[row > 0.0]
+    rows = csr_array(planes)
+    rows.eliminate_zeros()
+    rows = rows[np.diff(rows.indptr) > 0]
+    plane = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    planes_met = np.bincount(rows.indices, minlength=rows.shape[1])
+    alone = np.bincount(plane, planes_met[rows.indices] > 1, rows.shape[0]) == 0.0
+    value = lgamma(rows.shape[1] + 1.0)
+    for row in np.flatnonzero(alone).tolist():
+        own = rows.data[rows.indptr[row] : rows.indptr[row + 1]]
         value -= float(np.log(own).sum()) + lgamma(len(own) + 1.0)
-    rest = planes[~alone][:, ~met[alone].any(axis=0)]
-    if not rest.size:
+    theirs = np.zeros(rows.shape[1], dtype=np.bool_)
+    theirs[rows.indices[alone[plane]]] = True
+    rest = csr_array(rows[~alone][:, np.flatnonzero(~theirs)])
+    if not rest.shape[0] or not rest.shape[1]:
         return LogEstimate(value)
     walked = _walked(rest, seed, visits)
     error = sqrt(float(walked.var(ddof=1)) / WALKS + STEPS_ERROR**2)
     return LogEstimate(value + float(walked.mean()), error)
 
 
-def _walked(planes: Floats, seed: int, visits: int) -> Floats:
+def _walked(planes: csr_array, seed: int, visits: int) -> Floats:
     """The logarithm of the volume of {x >= 0 : planes x <= 1}, by each of several walks."""
     # In units of where the nearest plane meets its axis, a point of size 1 or less is inside.
-    nearest = planes.max(axis=0)
+    nearest = np.asarray(planes.max(axis=0).todense()).ravel()
     count, variables = planes.shape
-    columns = csc_array(planes / nearest)
+    columns = csc_array(planes)
+    columns.data /= np.repeat(nearest, np.diff(columns.indptr))
     # The size is a Gamma variable at first, with hardly anything beyond 1. It is at most the number of
     # planes, since every axis is somebody's nearest: from the last cold on it does not matter.
     coldest, warmest = 3.0 * variables + 20.0, 1.0 / count
