@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from mooring.model.problem.latencies import Coordinates, Latencies
 from mooring.model.problem.problem import Problem
 from mooring.model.problem.write import problem_to_data
+
+MOST_IN_TEXT = 300
+"""Sites up to which matrices are hashed as a problem file states them, beyond which as arrays."""
 
 
 def fingerprint(problem: Problem) -> str:
@@ -23,18 +28,38 @@ def fingerprint(problem: Problem) -> str:
     >>> fingerprint(Problem.from_dict(data)) == fingerprint(Problem.from_dict(dict(reversed(data.items()))))
     True
     """
+    network = problem.network
+    large = len(problem.sites) > MOST_IN_TEXT
+    if large:  # a text of all pairs would take a hundred times what the matrix takes
+        problem = replace(problem, network=replace(network, latency_ms=None, bandwidth=None))
     data = _unordered(problem_to_data(problem))
     data.pop("changes", None)
     for stream in data["streams"].values():
         stream.pop("rates", None)
     digest = hashlib.sha256()
     digest.update(json.dumps(data, sort_keys=True, separators=(",", ":")).encode())
+    if large:
+        by_site = sorted(range(len(problem.sites)), key=lambda i: problem.sites[i].name)
+        for matrix in (network.latency_ms, network.bandwidth):
+            _add_matrix(digest, matrix, by_site)
     if problem.history is not None:
         by_name = sorted(range(len(problem.streams)), key=lambda k: problem.streams[k].name)
         columns = np.ascontiguousarray(problem.history.rates[:, by_name], dtype="<f8")
         digest.update(str(columns.shape).encode())
         digest.update(columns.tobytes())
     return f"sha256:{digest.hexdigest()[:16]}"
+
+
+def _add_matrix(digest: hashlib._Hash, matrix: Latencies | None, order: list[int]) -> None:
+    """Row by row, the sites in order of their names."""
+    if matrix is None:
+        digest.update(b"none")
+    elif isinstance(matrix, Coordinates):
+        for part in (matrix.position_ms[order], matrix.height_ms[order]):
+            digest.update(np.ascontiguousarray(part, dtype="<f8").tobytes())
+    else:
+        for row in order:
+            digest.update(np.ascontiguousarray(matrix[row, order], dtype="<f8").tobytes())
 
 
 def _unordered(data: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from mooring.arrays import Floats, Ints
 from mooring.errors import InputError
+from mooring.model.problem.latencies import Coordinates, Latencies
 from mooring.model.problem.network import Network
 from mooring.model.problem.operator import Operator
 from mooring.model.problem.places import Places
@@ -313,7 +314,7 @@ def _operators(forest: _Forest, variable: set[int]) -> list[Operator]:
 
 def _draw_places(
     parameters: GraphParameters, rng: np.random.Generator, network: Places | None
-) -> tuple[tuple[str, ...], Floats | None]:
+) -> tuple[tuple[str, ...], Latencies | None]:
     """The sites' names, and the latencies between them if there are any."""
     if network is not None:
         if parameters.plane_ms is not None:
@@ -324,8 +325,7 @@ def _draw_places(
     if parameters.plane_ms is None:
         return names, None
     where = rng.uniform(0.0, parameters.plane_ms, (parameters.sites, 2))
-    apart = where[:, None, :] - where[None, :, :]
-    return names, np.hypot(apart[..., 0], apart[..., 1])
+    return names, Coordinates(where, np.zeros(parameters.sites))
 
 
 def _draw_queries(

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from mooring.arrays import Floats
@@ -27,6 +28,9 @@ from mooring.model.problem.reading.fields import (
 
 MAX_SITES = 10_000
 """A matrix between more sites than this would not fit in memory."""
+
+
+_DECODER = msgspec.json.Decoder(list[float | None])
 
 
 def _either(value: object, path: str) -> object:
@@ -108,22 +112,44 @@ def _complete(matrix: Floats, index: dict[str, int], path: str) -> None:
 
 def _read_matrix_file(path: Path, index: dict[str, int]) -> Floats:
     """A CSV file: site names after one corner cell, then one row per site. Other sites are left out."""
+    matrix = np.full((len(index), len(index)), math.nan)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = [row for row in csv.reader(file) if row]
+            lines = (line for line in file if line.strip())
+            header = [cell.strip() for cell in next(csv.reader(lines), [])[1:]]
+            there = [(k, index[cell]) for k, cell in enumerate(header) if cell in index]
+            cells, columns = np.array(there, dtype=np.int64).reshape(-1, 2).T
+            for line_number, line in enumerate(lines, start=2):
+                known = _row_of_numbers(line, len(header))
+                if known is not None and (i := index.get(known[0])) is not None:
+                    matrix[i, columns] = known[1][cells]
+                elif known is None:
+                    row = next(csv.reader([line]))
+                    i = index.get(row[0].strip())
+                    for k, j in there if i is not None else ():
+                        if k + 1 < len(row) and row[k + 1].strip():
+                            matrix[i, j] = _cell(row[k + 1], path, line_number, header[k])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot be read: {error}", file=path) from None
-    header = [cell.strip() for cell in rows[0][1:]] if rows else []
-    columns = [(k, index[cell]) for k, cell in enumerate(header, start=1) if cell in index]
-    matrix = np.full((len(index), len(index)), math.nan)
-    for line, row in enumerate(rows[1:], start=2):
-        i = index.get(row[0].strip())
-        if i is None:
-            continue
-        for k, j in columns:
-            if k < len(row) and row[k].strip():
-                matrix[i, j] = _cell(row[k], path, line, header[k - 1])
     return matrix
+
+
+def _row_of_numbers(line: str, columns: int) -> tuple[str, Floats] | None:
+    """A plain line, all of it at once: its name and its numbers, NaN where a cell is empty. None: anything
+    else, to be looked at cell by cell.
+    """
+    name, _, rest = line.partition(",")
+    if '"' in line:
+        return None
+    if ",," in rest or rest[:1] == "," or rest.rstrip()[-1:] == ",":
+        rest = ",".join([cell.strip() or "null" for cell in rest.split(",")])
+    try:
+        row = np.array(_DECODER.decode(f"[{rest}]"), dtype=np.float64)
+    except msgspec.DecodeError:
+        return None
+    if len(row) != columns or (row < 0.0).any() or np.isinf(row).any():
+        return None
+    return name.strip(), row
 
 
 def _cell(text: str, path: Path, line: int, column: str) -> float:

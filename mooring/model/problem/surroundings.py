@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from mooring.errors import Gathered
+from mooring.model.problem.coordinates import CoordinateReader, position
 from mooring.model.problem.history import RateHistory, read_history_columns
 from mooring.model.problem.matrices import read_network
 from mooring.model.problem.network import Network
@@ -56,7 +57,13 @@ def _connection(value: object, path: str) -> Connection:
     return check_connection(Connection(**fields), path)
 
 
-SITE_FIELDS: dict[str, Check] = {"capacity": positive, "memory_mb": positive, "connect": _connection}
+SITE_FIELDS: dict[str, Check] = {
+    "capacity": positive,
+    "memory_mb": positive,
+    "at_ms": position,
+    "height_ms": number,
+    "connect": _connection,
+}
 STREAM_FIELDS: dict[str, Check] = {
     "site": name,
     "rate": number,
@@ -83,8 +90,9 @@ class Surroundings:
 def read_surroundings(sections: Mapping[str, Any], folder: Path | None) -> Surroundings:
     """From the sections of a file. `folder` is where files it names are looked for; None: nowhere."""
     gather = Gathered(MOST_PROBLEMS)
-    section = sections["sites"]
-    sites = noted_entries(section, "sites", partial(_read_site, folder=folder), gather)
+    section, latency = sections["sites"], sections.get("latency_ms")
+    wide = CoordinateReader(latency is not None)
+    sites = noted_entries(section, "sites", partial(_read_site, folder=folder, wide=wide), gather)
     known = [
         key for key in section if isinstance(key, str)
     ]  # what is wrong with a site is told of it, not of those who name it
@@ -92,8 +100,9 @@ def read_surroundings(sections: Mapping[str, Any], folder: Path | None) -> Surro
     read = partial(_read_stream, sites=set(known), columns=columns)
     streams = tuple(noted_entries(sections.get("streams") or {}, "streams", read, gather))
     with gather.noting():
-        network = read_network(sections.get("latency_ms"), sections.get("network"), known, folder)
+        network = read_network(latency, sections.get("network"), known, folder)
     gather.raise_any()
+    network = replace(network, latency_ms=wide.latencies(network.latency_ms))
     return Surroundings(tuple(sites), streams, network, columns.history(streams))
 
 
@@ -101,12 +110,13 @@ def entries(section: Any, path: str) -> list[tuple[str, object]]:
     return [(own_name(key, child(path, key)), raw) for key, raw in section.items()]
 
 
-def _read_site(key: str, raw: object, folder: Path | None) -> Site:
+def _read_site(key: str, raw: object, folder: Path | None, wide: CoordinateReader) -> Site:
     fields: dict[str, Any] = read_fields(raw, SITE_FIELDS, f"sites.{key}")
     if "capacity" not in fields:
         fail(f"sites.{key}.capacity", "the site's capacity in cores", None)
     if folder is not None and "connect" in fields:
         fields["connect"] = _with_whole_paths(fields["connect"], folder)
+    wide.take(key, fields.pop("at_ms", None), fields.pop("height_ms", None))
     return Site(name=key, **fields)
 
 

@@ -21,11 +21,12 @@ import numpy as np
 from mooring.arrays import Floats
 from mooring.errors import InputError
 from mooring.model.problem.changes.change import change_to_data
+from mooring.model.problem.latencies import Coordinates
 from mooring.model.problem.network import Network
 from mooring.model.problem.operator import InputStatistics, Operator, split_by_key
 from mooring.model.problem.problem import Problem
 from mooring.model.problem.reading.yaml12 import plain_scalar
-from mooring.model.problem.site import Connection, Site
+from mooring.model.problem.site import Connection
 
 Document = dict[str, Any]
 
@@ -38,7 +39,7 @@ def problem_to_data(problem: Problem, *, with_connect: bool = False) -> Document
     """Plain data as a problem file holds it. `connect` is left out unless asked for: it may carry a token."""
     data: Document = {
         "version": 1,
-        "sites": {site.name: _site_data(site, with_connect) for site in problem.sites},
+        "sites": _sites_data(problem, with_connect),
         **_network_data(problem.network, [site.name for site in problem.sites]),
         "streams": {stream.name: _fields(stream) for stream in problem.streams},
         "operators": {group[0].logical_name: _operator_data(group) for group in _logical(problem.operators)},
@@ -147,8 +148,23 @@ def _figure(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _site_data(site: Site, with_connect: bool) -> Document:
-    return _fields(site) if with_connect else _fields(site, "connect")
+def _sites_data(problem: Problem, with_connect: bool) -> Document:
+    left_out = () if with_connect else ("connect",)
+    found = {site.name: _fields(site, *left_out) for site in problem.sites}
+    latency_ms = problem.network.latency_ms
+    if isinstance(latency_ms, Coordinates):
+        if latency_ms.changed_ms:
+            raise InputError(
+                "found links that are slower than the coordinates of their sites say, which no problem file "
+                "can hold",
+                field="sites",
+            )
+        places = latency_ms.position_ms.tolist(), latency_ms.height_ms.tolist()
+        for own, at_ms, height_ms in zip(found.values(), *places, strict=True):
+            own["at_ms"] = [_figure(part) for part in at_ms]
+            if height_ms:
+                own["height_ms"] = _figure(height_ms)
+    return found
 
 
 def _logical(operators: Iterable[Operator]) -> list[list[Operator]]:
@@ -219,7 +235,7 @@ def _quotients(part: float, share: float) -> list[float]:
 
 def _network_data(network: Network, sites: list[str]) -> Document:
     data: Document = {}
-    if network.latency_ms is not None:
+    if network.latency_ms is not None and not isinstance(network.latency_ms, Coordinates):
         data["latency_ms"] = _pairs(network.latency_ms, sites)
     section: Document = {}
     if network.channel_ms:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.errors import InputError
+from mooring.model.problem.matrices import _row_of_numbers
 from mooring.model.problem.network import Network
 from mooring.model.problem.problem import Problem
 
@@ -137,6 +141,24 @@ def test_a_matrix_file_may_hold_more_sites_and_half_of_the_cells(tmp_path: Path)
 def test_a_bad_matrix_file_is_refused(content: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=words):
         load_matrix(tmp_path, content)
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["", "1", "2.5", " 3", "4e-1", "07"]), min_size=4, max_size=4), max_size=3
+    )
+)
+def test_a_row_read_at_once_is_as_its_cells_are(rows: list[list[str]]) -> None:
+    for cells in rows:
+        found = _row_of_numbers(",".join(["b", *cells]) + "\n", 4)
+        expected = [float(cell) if cell.strip() else math.nan for cell in cells]
+        assert found is None or (found[0] == "b" and np.array_equal(found[1], expected, equal_nan=True))
+        assert found is not None or any(cell.startswith("0") for cell in cells)  # looked at cell by cell
+
+
+def test_quoted_names_and_other_forms_of_numbers_are_read_cell_by_cell(tmp_path: Path) -> None:
+    found = load_matrix(tmp_path, 'ms,"b",a\n"b",0,+05.5\n\na,.5,0\n')
+    assert np.array_equal(found.latency_ms, [[0, 0.5], [5.5, 0]])  # type: ignore[arg-type]
 
 
 def test_a_file_and_latencies_do_not_go_together(tmp_path: Path) -> None:

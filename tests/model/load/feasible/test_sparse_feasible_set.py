@@ -48,15 +48,15 @@ def test_headroom_is_that_of_all_rays_and_sites_together(drawn: tuple[LoadModel,
     dense = headroom(model, sites, now)
     together, *each = sparse_growths(model, sites, now)
     assert together.factor == pytest.approx(dense.all.factor, rel=1e-9)
-    for sparse, expected in zip(each, dense.streams, strict=True):
+    for k, (sparse, expected) in enumerate(zip(each, dense.streams, strict=True)):
         assert sparse.factor == pytest.approx(expected.factor, rel=1e-9)
         assert (sparse.site is None) == (expected.site is None)
         if sparse.site != expected.site:  # both are full then
             assert sparse.site is not None
-            at = now.copy()
-            at[each.index(sparse)] *= sparse.factor
-            full = model.site_loads(sites, at)[[sparse.site, expected.site]]
-            assert full == pytest.approx(model.capacity_cores[[sparse.site, expected.site]])
+            assert expected.site is not None
+            at, both = now.copy(), [sparse.site, expected.site]
+            at[k] *= sparse.factor
+            assert model.site_loads(sites, at)[both] == pytest.approx(model.capacity_cores[both])
 
 
 @given(models)
