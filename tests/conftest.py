@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,16 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_power_failures() -> Iterator[None]:
+    """No power fails in the process of the tests, and a disk takes longer to sync than most of them take. The
+    processes that tests start do sync, and tests of power cuts have a disk of their own.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)  # refuses the handles that are refused otherwise
+        yield
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -4,7 +4,6 @@ and never do two of a fragment commit.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,12 +97,6 @@ class Double:
 
     def measure(self) -> Measurement:
         return Measurement(0.0, 0.0)
-
-
-@pytest.fixture
-def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests that write much and in which no power fails."""
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
 def running_double(storage: Storage, placement: FragmentSites, **options: Any) -> Double:
@@ -258,7 +251,6 @@ def test_a_crash_while_taking_back_ends_in_the_old_placement(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("stage", ["prepared", "fenced", "started"])
 @pytest.mark.parametrize("step", [0, 2])
-@pytest.mark.usefixtures("no_fsync")
 def test_an_aborted_list_cut_after_every_record_goes_back_once_the_abort_is_written(
     tmp_path: Path, step: int, stage: str
 ) -> None:
@@ -298,7 +290,6 @@ class FullDisk(Journal):
 @pytest.mark.parametrize("mended", [False, True])
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("room", range(2, 2 + 3 * 6 + 2))
-@pytest.mark.usefixtures("no_fsync")
 def test_a_disk_that_fills_at_any_record_leaves_the_old_placement_or_the_new_one(
     tmp_path: Path, room: int, fails: bool, mended: bool
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -33,8 +32,7 @@ MARK = "mooring-storage.json"
 
 
 @pytest.fixture
-def storage(make_project: ProjectMaker, monkeypatch: pytest.MonkeyPatch) -> WrittenStorage:
-    monkeypatch.setattr(os, "fsync", lambda handle: None)  # no power fails here, and a busy disk takes long
+def storage(make_project: ProjectMaker) -> WrittenStorage:
     return WrittenStorage(make_project)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,13 +24,6 @@ if TYPE_CHECKING:
 
 TABLE = Flow("t", outside=True)
 VIEW = Flow("v", static=("t",), kind="materialized")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def no_power_failures() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda handle: None)
-        yield
 
 
 def refreshed(layout: Layout, view: str = "v", *files: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import itertools
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -44,8 +43,7 @@ LATE = AcceptedEdits(join_late=("odd",))
 
 
 @pytest.fixture
-def storage(make_project: ProjectMaker, monkeypatch: pytest.MonkeyPatch) -> WrittenStorage:
-    monkeypatch.setattr(os, "fsync", lambda handle: None)  # no power fails here, and a busy disk takes long
+def storage(make_project: ProjectMaker) -> WrittenStorage:
     return WrittenStorage(make_project)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -34,8 +33,7 @@ STORED = "tables: {packets: {keep: all}, clean: {keep: all}, odd: {keep: all}, e
 
 
 @pytest.fixture
-def storage(make_project: ProjectMaker, monkeypatch: pytest.MonkeyPatch) -> WrittenStorage:
-    monkeypatch.setattr(os, "fsync", lambda handle: None)  # no power fails here, and a busy disk takes long
+def storage(make_project: ProjectMaker) -> WrittenStorage:
     return WrittenStorage(make_project)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,9 +24,8 @@ from tests.spark.storage.merged_table import SMALL, Writer, rows_of
 
 
 @pytest.fixture(autouse=True, scope="module")
-def no_power_failures() -> Iterator[None]:
+def fine_clock() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda handle: None)
         patch.setattr(ages, "passed", lambda: ("started", time.monotonic()))  # finer than the system's
         yield
 

@@ -29,15 +29,6 @@ from mooring.spark.storage.retention import Keep
 from mooring.spark.storage.stream_logs import live_files, read_lines, sink_entries
 from tests.spark.storage.merged_table import JUMPS_MS, SMALL, Table
 
-
-@pytest.fixture(autouse=True, scope="module")
-def no_power_failures() -> Iterator[None]:
-    """Nothing here claims to survive one, and waiting for a disk takes most of the time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda handle: None)
-        yield
-
-
 STEPS = [
     *("append", "append", "append", "start_compaction", "trim", "merge", "merge", "reopen", "clock_jumps"),
     *(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -48,9 +47,8 @@ FLOWS = (
 
 
 @pytest.fixture
-def layout(make_project: ProjectMaker, monkeypatch: pytest.MonkeyPatch) -> Layout:
+def layout(make_project: ProjectMaker) -> Layout:
     """Three batches of each flow, with two rows in every file, and a file of a batch that never committed."""
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
     storage = WrittenStorage(make_project, as_read=False)
     layout = storage.run(FLOWS, "tables: {staged: {keep: read}}")
     for channel in layout.channels.values():

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,13 +33,6 @@ FLOWS = [
     Flow("v", static=("t",), kind="materialized"),
     Flow("w", static=("v", "t"), kind="materialized"),
 ]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def no_power_failures() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda handle: None)
-        yield
 
 
 class Computed(Refresher):

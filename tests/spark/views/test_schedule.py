@@ -4,9 +4,8 @@ Spark).
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,13 +30,6 @@ if TYPE_CHECKING:
 
 TABLE = Flow("t", outside=True)
 OTHER = Flow("u", outside=True)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def no_power_failures() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda handle: None)
-        yield
 
 
 def view(name: str, *static: str, **more: object) -> Flow:

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,13 +23,6 @@ from mooring.spark.storage.fencing import take_epoch
 from mooring.spark.storage.owned_folder import OwnedFolder, unowned
 from mooring.spark.storage.views.version_channel import VersionChannel
 from mooring.spark.storage.views.versions import ReadsOf, ViewVersion, ViewVersions
-
-
-@pytest.fixture(autouse=True, scope="module")
-def no_power_failures() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda handle: None)
-        yield
 
 
 class View:

@@ -6,7 +6,6 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,13 +26,6 @@ from mooring.errors import EngineError
 from mooring.spark.storage.fencing import take_epoch
 from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.views.versions import GRACE_S
-
-
-@pytest.fixture(autouse=True, scope="module")
-def no_power_failures() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda handle: None)
-        yield
 
 
 def written(versions: ViewVersions, text: str = "rows") -> ViewVersion:
