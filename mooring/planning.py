@@ -42,6 +42,8 @@ class Plan:
     placement: Placement
     model: LoadModel = field(repr=False)
     seed: int = 0
+    thorough: bool = False
+    """Whether what takes longer than planning is computed for large problems too."""
 
     def __repr__(self) -> str:
         problem = self.placement.problem
@@ -69,7 +71,9 @@ class Plan:
 
     @cached_property
     def explanation(self) -> Explanation:
-        return explain(self.about, self.model, self.placement, self.metrics, self.seed)
+        return explain(
+            self.about, self.model, self.placement, self.metrics, self.seed, thorough=self.thorough
+        )
 
     def document(self, plan_seconds: float) -> dict[str, object]:
         """The plan as its readers know it; `replicas` is reserved beside `placement`."""
@@ -117,8 +121,11 @@ def plan(
     progress: Report = silent,
     current: SomePlacement | None = None,
     max_moves: int | None = None,
+    thorough: bool = False,
 ) -> Plan:
     """Place a problem's operators and judge the result.
+
+    `thorough`: judge with what is left out of large problems.
 
     >>> problem = Problem.from_dict({
     ...     "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}},
@@ -144,7 +151,7 @@ def plan(
         current=current,
         max_moves=max_moves,
     )
-    return Plan(problem, chosen.name, chosen.about, placement, model, seed)
+    return Plan(problem, chosen.name, chosen.about, placement, model, seed, thorough)
 
 
 def evaluate(

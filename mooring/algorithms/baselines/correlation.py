@@ -37,6 +37,7 @@ def correlation_assign(
         limits = SiteLimits(model)
         site_loads = np.zeros(model.site_count)
         site_swings = np.zeros((model.site_count, len(values)))
+        site_lengths = np.zeros(model.site_count)
         sites = np.empty(model.fragment_count, np.int64)
         for j in order:
             allowed = limits.allowed(j)
@@ -44,22 +45,23 @@ def correlation_assign(
                 raise no_room(model, j, limits.capacity_left_cores, limits.memory_left_mb, problem)
             near = allowed & (site_loads + mean_loads[j] <= (1.0 + slack) * share_cores)
             if near.any():
-                score = _correlations(site_swings, swings[j], lengths[j])
+                score = _correlations(site_swings, site_lengths, swings[j], lengths[j])
             else:
                 near, score = allowed, site_loads / model.capacity_cores
             chosen = int(np.argmin(np.where(near, score, np.inf)))
             sites[j] = chosen
             site_loads[chosen] += mean_loads[j]
             site_swings[chosen] += swings[j]
+            site_lengths[chosen] = np.linalg.norm(site_swings[[chosen]], axis=1)[0]
             limits.take(j, chosen)
         return sites
 
     return first_that_fits(model, np.argsort(-mean_loads, kind="stable"), attempt)
 
 
-def _correlations(site_swings: Floats, swing: Floats, length: float) -> Floats:
+def _correlations(site_swings: Floats, site_lengths: Floats, swing: Floats, length: float) -> Floats:
     """Correlation of one fragment's load with every site's; zero where either does not vary."""
-    norms = np.linalg.norm(site_swings, axis=1) * length
+    norms = site_lengths * length
     return np.asarray(np.divide(site_swings @ swing, norms, out=np.zeros(len(norms)), where=norms > 0.0))
 
 

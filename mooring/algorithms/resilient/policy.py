@@ -52,6 +52,8 @@ RESTARTED, MOST_RESTARTS = 60, 6
 coolings, since the best of six does better than one six times as long (by .9% at 25 fragments; at 50 one
 long cooling is better). Their number falls with the square of the fragments; from 60 / sqrt(2) on there is
 one."""
+PROBING = 0.1
+"""The part of a budget in seconds that looking for the first temperature may take."""
 AGREED = 3
 """Coolings that end at the same best value, after which the search stops: nothing better is likely."""
 
@@ -109,7 +111,8 @@ class Resilient:
         plans = greedy_plans(problem, context)
         objective = self._objective(problem, model)
         judge = _Judge(objective)
-        if len(model.active) and (model.pinned_site < 0).any() and model.site_count > 1:
+        can_search = len(model.active) and (model.pinned_site < 0).any() and model.site_count > 1
+        if can_search and not context.deadline.expired:
             plans = self._search(model, judge, plans, context)
         return Placement(problem, max(plans, key=judge))
 
@@ -176,11 +179,13 @@ class Resilient:
         many."""
         coarse = objective.scenarios(self.count_for(model, self.coarse_scenarios), context.rng)
         start = best_of(model, coarse, plans)
-        hot = self._hot_temperature(model, coarse, rules, start, context.rng)
+        hot = self._hot_temperature(model, coarse, rules, start, context)
         middle = hot * self.cooling**-self.hot_share
         annealer = Annealer(model, coarse, rules, start, context.rng)
         first, second = part.stretch(0.0, self.hot_share), part.stretch(self.hot_share, 1.0)
         annealer.run(hot, middle, first.used(), first.reports("annealing on few directions"))
+        if context.deadline.expired:
+            return [start, annealer.best]
         fine = objective.scenarios(self.count_for(model, self.scenarios), context.rng)
         plans_so_far = [start, annealer.sites, annealer.best]
         annealer = Annealer(model, fine, rules, best_of(model, fine, plans_so_far), context.rng)
@@ -189,15 +194,19 @@ class Resilient:
         return [start, annealer.best]
 
     def _hot_temperature(
-        self, model: LoadModel, scenarios: Scenarios, rules: MoveRules, start: Ints, rng: np.random.Generator
+        self, model: LoadModel, scenarios: Scenarios, rules: MoveRules, start: Ints, context: Context
     ) -> float:
-        """The temperature at which the wanted share of candidates is accepted, by halving."""
+        """The temperature at which the wanted share of candidates is accepted, by halving; where that takes
+        more than its part of the budget, the coldest."""
         # A large plan is never cooled through in seconds: it starts nearly cold, from where the surrogate
         # left it.
         wanted = self.hot_acceptance * min(1.0, LARGE / model.fragment_count) ** 2
         temperature = 0.3
+        latest = context.deadline.share_spent + PROBING
         while temperature > 1e-6:
-            probe = Annealer(model, scenarios, rules, start, rng)
+            if context.deadline.share_spent > latest:
+                return 1e-6
+            probe = Annealer(model, scenarios, rules, start, context.rng)
             if probe.acceptance(temperature) <= wanted:
                 break
             temperature /= 1.6

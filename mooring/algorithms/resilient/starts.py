@@ -33,7 +33,7 @@ def greedy_plans(problem: Problem, context: Context) -> list[Ints]:
         refused = error
     if Surrogate.supports(model) and model.capacity_left_cores > 0.0 and not deadline.expired:
         surrogate = Surrogate(model)
-        placed = surrogate.greedy()
+        placed = surrogate.greedy(deadline)
         for plan in [*plans[:1], *([] if placed is None else [placed])]:
             steps = CLIMB_STEPS_PER_FRAGMENT * model.fragment_count
             plans.append(surrogate.climb(plan, steps, rng, deadline))

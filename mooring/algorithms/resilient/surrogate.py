@@ -11,7 +11,7 @@ import numpy as np
 from mooring.algorithms.resilient import surrogate_kernels
 from mooring.algorithms.rod.policy import normalised_parts
 from mooring.arrays import Floats, Ints
-from mooring.contracts.deadline import Deadline
+from mooring.contracts.deadline import NO_DEADLINE, Deadline
 from mooring.model.load.model import LoadModel
 
 STRETCH_STEPS = 20_000
@@ -19,6 +19,12 @@ LEAST_DEGREE, MOST_DEGREE = 8, 32
 """Half the variables: with many, the volume hangs on the worst sites more."""
 MOST_CELLS = 50_000_000
 """Sites x variables that the surrogate keeps in memory; beyond, there is no surrogate."""
+
+
+GREEDY_STRETCH = 200_000_000
+"""Fragments x sites x degree^2 between two looks at the clock: a fifth of a second."""
+MOST_GREEDY = 5_000_000_000
+"""Likewise, in all: several seconds. Beyond, there is no greedy plan; it is climbed from ROD's."""
 
 
 class Surrogate:
@@ -40,18 +46,29 @@ class Surrogate:
     def supports(model: LoadModel) -> bool:
         return model.site_count * len(model.variables) <= MOST_CELLS
 
-    def greedy(self) -> Ints | None:
-        """Heaviest fragments first; None where memory runs out on the way."""
+    def greedy(self, deadline: Deadline = NO_DEADLINE) -> Ints | None:
+        """Heaviest fragments first; None where memory or time runs out on the way, or there are so many that
+        it would."""
         model = self._model
+        per_fragment = model.site_count * self._degree**2
+        if model.fragment_count * per_fragment > MOST_GREEDY:
+            return None
         squares = np.asarray(model.coefficients.power(2) @ _inverse_squares(model.totals))
         # Pinned fragments and those with memory first: they have the least choice.
         order = np.lexsort((-squares, -model.memory_mb, model.pinned_site < 0))
-        sites, stuck = surrogate_kernels.greedy(
-            order, self._indptr, self._indices, self._parts, self._base, self._capacity,
-            len(model.variables), model.pinned_site, model.memory_mb, model.memory_limit_mb.copy(),
-            self._degree,
-        )  # fmt: skip
-        return None if stuck >= 0 else np.asarray(sites)
+        sites = np.full(model.fragment_count, -1, dtype=np.int64)
+        held = np.zeros((model.site_count, len(model.variables)))
+        sums, cost = np.zeros((model.site_count, self._degree)), np.zeros(model.site_count)
+        margin, memory_left = self._capacity.copy(), model.memory_limit_mb.copy()
+        at_a_time = max(GREEDY_STRETCH // per_fragment, 1)
+        for begin in range(0, len(order), at_a_time):
+            stuck = surrogate_kernels.greedy(
+                order[begin : begin + at_a_time], self._indptr, self._indices, self._parts, self._base,
+                model.pinned_site, model.memory_mb, memory_left, held, sums, margin, cost, sites,
+            )  # fmt: skip
+            if stuck >= 0 or (deadline.expired and begin + at_a_time < len(order)):
+                return None
+        return sites
 
     def climb(self, sites: Ints, steps: int, rng: np.random.Generator, deadline: Deadline) -> Ints:
         """Improve by so many random moves and swaps, or until they are hardly ever taken any more."""

@@ -89,17 +89,12 @@ def add_parts(held: Floats, indptr: Ints, indices: Ints, parts: Floats, f: int, 
 
 @njit(cache=True)
 def greedy(
-    order: Ints, indptr: Ints, indices: Ints, parts: Floats, base: Floats, capacity: Floats, variables: int,
-    pinned: Ints, memory: Floats, memory_left: Floats, degree: int,
-) -> tuple[Ints, int]:  # fmt: skip
-    """Each fragment, in order, where it raises the sum least. Returns the sites, and a fragment that fits
+    order: Ints, indptr: Ints, indices: Ints, parts: Floats, base: Floats, pinned: Ints, memory: Floats,
+    memory_left: Floats, held: Floats, sums: Floats, margin: Floats, cost: Floats, site_of: Ints,
+) -> int:  # fmt: skip
+    """Each of some fragments, in order, where it raises the sum least, in place. Returns a fragment that fits
     nowhere (-1: none)."""
-    sites = len(capacity)
-    held = np.zeros((sites, variables))
-    sums = np.zeros((sites, degree))
-    margin = capacity.copy()
-    cost = np.zeros(sites)
-    site_of = np.full(len(order), -1, np.int64)
+    sites, degree = sums.shape
     tried = np.empty(degree)
     best_sums = np.empty(degree)
     for f in order:
@@ -113,14 +108,14 @@ def greedy(
                 best, best_rise, best_cost = i, new - cost[i], new
                 copy(tried, best_sums)
         if best < 0:
-            return site_of, f
+            return int(f)
         site_of[f] = best
         copy(best_sums, sums[best])
         cost[best] = best_cost
         margin[best] -= base[f]
         memory_left[best] -= memory[f]
         add_parts(held[best], indptr, indices, parts, f, 1.0)
-    return site_of, -1
+    return -1
 
 
 @njit(cache=True)
@@ -139,6 +134,8 @@ def climb(
     cost = np.zeros(sites)
     for i in range(sites):
         for k in range(variables):
+            if held[i, k] == 0.0:
+                continue
             x = 1.0
             for m in range(degree):
                 x *= held[i, k]

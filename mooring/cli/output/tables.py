@@ -173,15 +173,25 @@ def _milliseconds(latency: float | None) -> str:
     return "unknown" if latency is None else f"{latency:.4g}"
 
 
-def headroom_table(room: HeadroomMetric) -> Table:
-    """By what factor each stream alone, and all together, can grow, and which site is then full."""
+def headroom_table(room: HeadroomMetric, *, all_streams: bool = False) -> Table:
+    """By what factor each stream alone, and all together, can grow, and which site is then full: those that
+    can grow least, where there are many."""
     table = Table(box=SIMPLE_HEAD, header_style="bold")
     table.add_column("rates of")
     table.add_column("can grow to", justify="right")
     table.add_column("then full")
     table.add_row(Text("all streams", style="bold"), _factor(room.factor), Text(room.site or ""))
-    for stream, growth in room.streams.items():
+    streams = list(room.streams.items())
+    factors = [inf if growth.factor is None else growth.factor for _, growth in streams]
+    shown = range(len(streams)) if all_streams else _largest([-factor for factor in factors])
+    for stream, growth in (streams[place] for place in shown):
         table.add_row(Text(stream), _factor(growth.factor), Text(growth.site or ""))
+    if rest := set(range(len(streams))).difference(shown):
+        least = min(factors[place] for place in rest)
+        free = sum(factors[place] == inf for place in rest)
+        said = f"{len(rest)} more" + (f", {free} of them without limit" if free else "")
+        further = Text("no limit" if least == inf else f"{least:.3g} x or more", style="dim")
+        table.add_row(Text(said, style="dim"), further, Text("--all shows them", style="dim"))
     return table
 
 

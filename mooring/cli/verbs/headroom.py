@@ -34,6 +34,7 @@ def add_options(parser: Parser) -> None:
     add_problem(parser)
     add_measured(parser)
     add_placement(parser)
+    parser.add_argument("--all", action="store_true", help="show all streams, not only the worst")
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             "views": views,
         }
     )
-    terminal.print(headroom_table(room))
+    terminal.print(headroom_table(room, all_streams=args.all))
     if (assumed := assumed_sentence(layout)) is not None and not args.measured:
         terminal.print(f"[yellow]note:[/yellow] {escape(assumed)}")
     if views:

@@ -51,6 +51,9 @@ def add_options(parser: Parser) -> None:
         "--from", type=Path, metavar="PLAN.json", dest="current", help="start from this running placement"
     )
     parser.add_argument("--max-moves", type=count, metavar="N", help="fragments that may leave their site")
+    parser.add_argument(
+        "--all", action="store_true", help="judge with what is left out of large problems as it takes long"
+    )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the plan as JSON")
 
 
@@ -78,6 +81,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             progress=report,
             current=current,
             max_moves=args.max_moves,
+            thorough=args.all,
         )
         made = plan_around(problem, left, around)
         document = made.document(policy.seconds)

@@ -30,6 +30,8 @@ from mooring.model.problem.problem import Problem
 
 MOST_CELLS = 100_000_000
 """Links between fragments x sites^2, over all rounds: about half a second. The heaviest links are kept."""
+MOST_WEIGHTS = 20_000_000
+"""Fragments x sites: each has a weight and a cost."""
 MOST_CHARGES = 20_000
 """Readers, over all rounds: about a quarter of a second."""
 ROUNDS = 24
@@ -48,6 +50,11 @@ class _Output:
     """Site -> the largest part of the flow that anybody nailed there takes."""
     free: list[dict[int, float]]
     """Per reader that is free (an operator with all its instances): fragment -> the part it takes."""
+
+
+def is_affordable(problem: Problem) -> bool:
+    """Whether the bound takes no more than a few seconds and some hundred megabytes."""
+    return len(problem.fragments) * len(problem.sites) <= MOST_WEIGHTS
 
 
 def least_network_usage(problem: Problem, pinned_site: Ints) -> float:

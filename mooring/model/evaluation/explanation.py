@@ -24,14 +24,22 @@ class Explanation(Protocol):
 
 
 def explain(
-    about: Subject, model: LoadModel, placement: Placement, metrics: Metrics, seed: int = 0
+    about: Subject,
+    model: LoadModel,
+    placement: Placement,
+    metrics: Metrics,
+    seed: int = 0,
+    *,
+    thorough: bool = False,
 ) -> Explanation:
-    """Where a problem states no latencies, there is nothing to say of the network, and without queries
+    """`thorough`: with what is left out of large problems since it takes longer than planning.
+
+    Where a problem states no latencies, there is nothing to say of the network, and without queries
     nothing of how quick they are.
     """
     problem = placement.problem
     if about == "latency" and problem.queries and problem.network.latency_ms is not None:
         return explain_latency(placement, metrics)
     if about == "network" and problem.network.latency_ms is not None:
-        return explain_network(model, placement, metrics)
+        return explain_network(model, placement, metrics, thorough=thorough)
     return explain_resilience(model, placement, metrics, seed)

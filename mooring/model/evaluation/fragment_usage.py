@@ -33,9 +33,10 @@ def flights(placement: Placement, latency_ms: Latencies) -> list[Flight]:
     for (node, target), readers in reader_parts(placement).items():
         source, per_second = int(sites[node]), flows[node] * min(1.0, max(readers.values()))
         if source not in (ANYWHERE, target) and per_second > 0.0:
-            usage = per_second * float(latency_ms[source, target]) / 1e3
-            found.append(Flight(node, source, target, per_second, usage))
-    return found
+            found.append((node, source, target, per_second))
+    ends = np.array([each[1:3] for each in found], dtype=np.int64).reshape(-1, 2)
+    hops = np.asarray(latency_ms[ends[:, 0], ends[:, 1]]).tolist()
+    return [Flight(*each, each[3] * hop_ms / 1e3) for each, hop_ms in zip(found, hops, strict=True)]
 
 
 def usage_by_fragment(placement: Placement, found: list[Flight]) -> Floats:

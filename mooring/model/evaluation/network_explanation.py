@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mooring.model.bounds.network_bound import least_network_usage
+from mooring.model.bounds.network_bound import is_affordable, least_network_usage
 from mooring.model.evaluation.fragment_usage import Flight, flights, usage_at_sites, usage_by_fragment
 from mooring.model.evaluation.headroom_sentence import headroom_sentences
 from mooring.model.evaluation.metrics import Metrics
@@ -65,8 +65,8 @@ class Choice:
 @dataclass(frozen=True)
 class NetworkExplanation:
     usage: float
-    least: float
-    """No placement has less."""
+    least: float | None
+    """No placement has less. None: left out, as it would take longer than the rest."""
     unit: str
     """B, or tuples where sizes are not known."""
     dominant: Dominant | None
@@ -75,14 +75,18 @@ class NetworkExplanation:
     sentences: tuple[str, ...]
 
 
-def explain_network(model: LoadModel, placement: Placement, metrics: Metrics) -> NetworkExplanation:
+def explain_network(
+    model: LoadModel, placement: Placement, metrics: Metrics, *, thorough: bool = False
+) -> NetworkExplanation:
+    """`thorough`: with the bound, however long that takes."""
     problem = placement.problem
     latency_ms = problem.network.latency_ms
     assert latency_ms is not None
     _, unit = node_flows(problem)
     found = flights(placement, latency_ms)
     usage = sum(flight.usage for flight in found)
-    least = min(least_network_usage(problem, model.pinned_site), usage)
+    bound = least_network_usage(problem, model.pinned_site) if thorough or is_affordable(problem) else None
+    least = None if bound is None else min(bound, usage)
     dominant, detour = _dominant(found), _detour(placement)
     choice = _choice(model, placement, found, latency_ms) if usage > 0.0 else None
     sentences = [_in_flight(usage, least, unit)]
@@ -154,7 +158,9 @@ def _has_room(model: LoadModel, placement: Placement, fragment: int, site: int) 
     sites = placement.site_of_fragment.copy()
     sites[fragment] = site
     moved = Placement(problem, sites)
-    load = float(model.site_loads(sites, problem.rates)[site])
+    rows = model.some_site_coefficients(sites, np.array([site]))
+    left = float(model.site_capacity_left(sites)[site])
+    load = float((rows @ model.variable_values(problem.rates))[0]) + float(model.capacity_cores[site]) - left
     if load > model.capacity_cores[site] * (1.0 + 1e-9) or violations(problem, model, moved):
         return False
     bandwidth, latency_ms = problem.network.bandwidth, problem.network.latency_ms
@@ -167,10 +173,12 @@ def _has_room(model: LoadModel, placement: Placement, fragment: int, site: int) 
     return bool((touched & (carried[:, site] <= bandwidth[:, site] * (1.0 + 1e-9))).all())
 
 
-def _in_flight(usage: float, least: float, unit: str) -> str:
+def _in_flight(usage: float, least: float | None, unit: str) -> str:
     if usage <= 0.0:
         return "Nothing is in flight between sites."
     said = f"{quantity(usage, unit)} are in flight between sites"
+    if least is None:
+        return f"{said}. The fewest that any placement has are left out at this size; --all computes them."
     if usage <= least * (1.0 + ALIKE):
         return f"{said}, and no placement has fewer."
     if least <= 0.0:

@@ -93,7 +93,9 @@ def network_metrics(placement: Placement) -> NetworkMetrics:
         flows = [(d, d.rate * (size[d.node] or 0.0)) for d in crossing]
         metrics = msgspec.structs.replace(metrics, bandwidth=float(sum(flow for _, flow in flows)))
         if latency_ms is not None:
-            usage = float(sum(flow * latency_ms[d.source_site, d.target_site] / 1e3 for d, flow in flows))
+            source = np.array([d.source_site for d in crossing], dtype=np.int64)
+            hops = _hops_ms(problem, source, np.array([d.target_site for d in crossing], dtype=np.int64))
+            usage = float(sum(flow * hop_ms / 1e3 for (_, flow), hop_ms in zip(flows, hops, strict=True)))
             metrics = msgspec.structs.replace(metrics, network_usage=usage)
     if problem.queries and (latency_ms is not None or len(problem.sites) == 1):
         metrics = _with_latencies(metrics, placement)
@@ -125,23 +127,22 @@ def query_latencies_ms(placement: Placement, *, channel_ms: float) -> list[float
     problem = placement.problem
     graph = problem.graph
     sites = node_sites(placement)
-    fragment_of = np.empty(len(problem.operators), dtype=np.int64)
-    for f, members in enumerate(problem.fragments):
-        fragment_of[list(members)] = f
-    reached = np.zeros(graph.stream_count + len(problem.operators))
-    for j in graph.order:
-        here = graph.stream_count + j
-        for node in (node for port in graph.ports[j] for node in port):
-            between = node >= graph.stream_count and fragment_of[node - graph.stream_count] != fragment_of[j]
-            arrival = reached[node] + _hop_ms(problem, sites[node], sites[here]) + channel_ms * between
-            reached[here] = max(reached[here], arrival)
-    return [
-        max(
-            float(reached[node] + _hop_ms(problem, sites[node], problem.site_index[query.site]))
-            for node in _instances(problem, query.reads)
-        )
-        for query in problem.queries
-    ]
+    fragment_of = problem.fragment_of_operator.tolist()
+    streams = graph.stream_count
+    arcs = [(node, streams + j) for j in graph.order for port in graph.ports[j] for node in port]
+    hops = iter(_hops_ms(problem, sites[[node for node, _ in arcs]], sites[[here for _, here in arcs]]))
+    reached = [0.0] * (streams + len(problem.operators))
+    for node, here in arcs:
+        between = node >= streams and fragment_of[node - streams] != fragment_of[here - streams]
+        arrival = reached[node] + next(hops) + (channel_ms if between else 0.0)
+        reached[here] = max(reached[here], arrival)
+    ends = [(node, q) for q, query in enumerate(problem.queries) for node in _instances(problem, query.reads)]
+    at = [problem.site_index[problem.queries[q].site] for _, q in ends]
+    last = _hops_ms(problem, sites[[node for node, _ in ends]], np.array(at, dtype=np.int64))
+    found = [0.0] * len(problem.queries)
+    for (node, q), hop_ms in zip(ends, last, strict=True):
+        found[q] = max(found[q], reached[node] + hop_ms)
+    return found
 
 
 def direct_latencies_ms(problem: Problem) -> list[float]:
@@ -157,19 +158,19 @@ def direct_latencies_ms(problem: Problem) -> list[float]:
     for query in problem.queries:
         streams = frozenset().union(*(sources[node] for node in _instances(problem, query.reads)))
         entries = [problem.streams[k].site for k in streams]
-        here = problem.site_index[query.site]
-        result.append(
-            max(
-                (_hop_ms(problem, problem.site_index[site], here) for site in entries if site is not None),
-                default=0.0,
-            )
-        )
+        there = np.array([problem.site_index[site] for site in entries if site is not None], dtype=np.int64)
+        here = np.full_like(there, problem.site_index[query.site])
+        result.append(max(_hops_ms(problem, there, here), default=0.0))
     return result
 
 
-def _hop_ms(problem: Problem, source: int, target: int) -> float:
+def _hops_ms(problem: Problem, source: Ints, target: Ints) -> list[float]:
+    """Of pairs of sites; zero from a stream that is everywhere."""
     latency_ms = problem.network.latency_ms
-    return 0.0 if latency_ms is None or source == ANYWHERE else float(latency_ms[source, target])
+    if latency_ms is None or not len(source):
+        return [0.0] * len(source)
+    hops = np.where(source == ANYWHERE, 0.0, latency_ms[np.maximum(source, 0), target])
+    return [float(hop_ms) for hop_ms in hops]
 
 
 def _instances(problem: Problem, name: str) -> list[int]:

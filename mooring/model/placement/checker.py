@@ -18,9 +18,8 @@ def violations(problem: Problem, model: LoadModel, placement: Placement) -> list
     """
     sites = placement.site_of_fragment
     unknown = [
-        f"fragment {problem.fragment_names[f]!r} is at site number {site}, which does not exist"
-        for f, site in enumerate(sites)
-        if not 0 <= site < len(problem.sites)
+        f"fragment {problem.fragment_names[f]!r} is at site number {sites[f]}, which does not exist"
+        for f in np.flatnonzero((sites < 0) | (sites >= len(problem.sites))).tolist()
     ]
     if unknown:
         return unknown
@@ -28,20 +27,22 @@ def violations(problem: Problem, model: LoadModel, placement: Placement) -> list
 
 
 def _pins(problem: Problem, placement: Placement) -> list[str]:
-    where = placement.as_dict()
-    return [
-        f"operator {operator.name!r} is pinned to {operator.site!r} but placed at {where[operator.name]!r}"
-        for operator in problem.operators
-        if operator.site is not None and where[operator.name] != operator.site
-    ]
+    pinned = [j for j, operator in enumerate(problem.operators) if operator.site is not None]
+    where = placement.site_of_operator[pinned].tolist() if pinned else []
+    found: list[str] = []
+    for j, site in zip(pinned, where, strict=True):
+        operator, name = problem.operators[j], problem.sites[site].name
+        if operator.site != name:
+            found.append(f"operator {operator.name!r} is pinned to {operator.site!r} but placed at {name!r}")
+    return found
 
 
 def _limits(problem: Problem, model: LoadModel, placement: Placement) -> list[str]:
     sites = placement.site_of_fragment
     found: list[str] = []
-    for i, site in enumerate(problem.sites):
-        here = np.flatnonzero(sites == i)
-        fixed_cores, memory_mb = float(model.fixed_cores[here].sum()), float(model.memory_mb[here].sum())
+    fixed = np.bincount(sites, model.fixed_cores, len(problem.sites)).tolist()
+    memory = np.bincount(sites, model.memory_mb, len(problem.sites)).tolist()
+    for site, fixed_cores, memory_mb in zip(problem.sites, fixed, memory, strict=True):
         if fixed_cores > site.capacity * (1.0 + SLACK):
             found.append(
                 f"site {site.name!r} has {site.capacity:.4g} cores, "

@@ -55,17 +55,13 @@ class Placement:
 
     @property
     def site_of_operator(self) -> Ints:
-        result = np.empty(len(self.problem.operators), dtype=np.int64)
-        for members, site in zip(self.problem.fragments, self.site_of_fragment, strict=True):
-            result[list(members)] = site
-        return result
+        return np.asarray(self.site_of_fragment[self.problem.fragment_of_operator])
 
     def as_dict(self) -> OperatorSites:
         """Operator -> site, in the problem's order."""
-        sites = self.site_of_operator
-        return OperatorSites(
-            {o.name: self.problem.sites[sites[j]].name for j, o in enumerate(self.problem.operators)}
-        )
+        names = [site.name for site in self.problem.sites]
+        there = zip(self.problem.operators, self.site_of_operator.tolist(), strict=True)
+        return OperatorSites({operator.name: names[site] for operator, site in there})
 
     def by_fragment(self) -> FragmentSites:
         """Fragment -> site, in the problem's order."""

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from mooring.arrays import Floats
+from mooring.arrays import Floats, Ints
 from mooring.model.problem.changes.change import Changes
 from mooring.model.problem.graph import QueryGraph
 from mooring.model.problem.latencies import Latencies
@@ -105,6 +105,15 @@ class Problem:
         return tuple(map(tuple, groups.values()))
 
     @cached_property
+    def fragment_of_operator(self) -> Ints:
+        """Per operator, the number of its fragment."""
+        result = np.empty(len(self.operators), dtype=np.int64)
+        for f, members in enumerate(self.fragments):
+            for j in members:
+                result[j] = f
+        return result
+
+    @cached_property
     def fragment_names(self) -> tuple[str, ...]:
         firsts = (self.operators[members[0]] for members in self.fragments)
         return tuple(first.name if first.fragment is None else first.fragment for first in firsts)
@@ -146,7 +155,8 @@ class Problem:
         )
         network = replace(self.network, latency_ms=latency_ms)
         changed = replace(self, sites=sites, streams=streams, network=network)
-        for kept in ("graph", "fragments", "fragment_names", "operator_index", "nodes_by_name"):
+        fragments = "fragments", "fragment_of_operator", "fragment_names"
+        for kept in ("graph", *fragments, "operator_index", "nodes_by_name"):
             changed.__dict__[kept] = getattr(self, kept)
         return changed
 

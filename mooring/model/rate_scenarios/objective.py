@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from mooring.arrays import Ints
-from mooring.model.load.feasible.feasible_set import FeasibleSet
+from mooring.model.load.feasible.sparse_feasible_set import feasible_set_of
 from mooring.model.load.model import LoadModel
 from mooring.model.rate_scenarios.scenarios import Scenarios, volume_scenarios
 
@@ -33,4 +33,4 @@ class Volume:
         return volume_scenarios(self.model, count, rng)
 
     def judge(self, site_of_fragment: Ints) -> float:
-        return FeasibleSet.of(self.model, site_of_fragment).comparable_ratio()
+        return feasible_set_of(self.model, site_of_fragment).comparable_ratio()

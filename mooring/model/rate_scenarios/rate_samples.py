@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.arrays import Floats, Ints
-from mooring.model.load.feasible.feasible_set import FeasibleSet
+from mooring.model.load.feasible.sparse_feasible_set import feasible_set_of
 from mooring.model.load.model import LoadModel
 from mooring.model.rate_scenarios.scenarios import Scenarios, charged_rows, volume_scenarios
 
@@ -57,7 +57,7 @@ class SurvivedSamples:
 
     def judge(self, site_of_fragment: Ints) -> float:
         return self.survived(site_of_fragment) + VOLUME_WEIGHT * (
-            FeasibleSet.of(self.model, site_of_fragment).comparable_ratio()
+            feasible_set_of(self.model, site_of_fragment).comparable_ratio()
         )
 
     def survived(self, site_of_fragment: Ints) -> float:

@@ -112,6 +112,7 @@ def test_what_is_claimed_holds(seed: int) -> None:
     placement = everything[seed % len(everything)]
     found = explained(placement)
     assert found.usage == pytest.approx(usage(placement))
+    assert found.least is not None
     assert found.least <= min(usage(each) for each in everything) * (1 + 1e-9)
     if found.choice is not None:
         fragment, here = found.choice.fragment, placement.site_of_fragment

@@ -16,7 +16,7 @@ from mooring.arrays import Bools, Floats, Ints
 from mooring.errors import InfeasibleError
 from mooring.model.load.feasible.directions import MANY_VARIABLES, Directions
 from mooring.model.load.feasible.feasible_kernels import largest_sparse_loads
-from mooring.model.load.feasible.feasible_set import FeasibleSet, require_capacity
+from mooring.model.load.feasible.feasible_set import FEW_POINTS, FeasibleSet, require_capacity
 from mooring.model.load.feasible.log_volume import MOST_VISITS, LogEstimate, log_volume
 from mooring.model.load.model import LoadModel
 
@@ -90,6 +90,13 @@ class SparseFeasibleSet:
             return 0.0
         most, _ = self._largest(directions)
         return float(np.mean(1.0 / np.maximum(most, 1.0)))
+
+    def comparable_ratio(self, seed: int = 0) -> float:
+        """As of dense sets over many variables."""
+        if self.is_empty:
+            return 0.0
+        most, _ = self._largest(Directions.draw(len(self.variables), FEW_POINTS, seed))
+        return float(np.mean((1.0 / np.maximum(most, 1.0)) ** float(MANY_VARIABLES)))
 
     def binding_shares(self, points: int, seed: int = 0) -> Floats:
         if self.is_empty:

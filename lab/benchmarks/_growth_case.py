@@ -1,0 +1,134 @@
+"""One problem of the benchmark of growth, stage by stage: `python -m lab.benchmarks._growth_case CASE SIZE`.
+
+Prints a line of JSON. Peaks are of the process since the stage began, which Linux forgets on request.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mooring.contracts.deadline import NO_DEADLINE, Deadline
+from mooring.model.problem.generate import GraphParameters, generate_problem
+from mooring.model.problem.latencies import Coordinates
+from mooring.model.problem.problem import Problem
+from mooring.model.problem.write import write_problem
+from mooring.planning import plan
+
+Made = TypeVar("Made")
+STAGES = ("read", "place", "metrics", "bound", "explanation", "output")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of problem, which grows with the number of its sites."""
+
+    policy: str
+    operators: int
+    """Per site."""
+    sites: tuple[int, ...]
+    """The size that was asked about, and two larger, unless said otherwise."""
+    streams: float = 1.0
+    """Per site; a whole number of 5 or more: in all."""
+    joins: float = 0.0
+    wide: bool = False
+    """With coordinates and queries."""
+    budget_s: float | None = None
+
+    def parameters(self, sites: int) -> GraphParameters:
+        operators = self.operators * sites
+        streams = int(self.streams) if self.streams >= 5 else int(self.streams * sites)
+        extra: dict[str, Any] = {}
+        if self.wide:
+            extra = {"plane_ms": 100.0, "queries": sites, "stream_bytes": 100.0}
+        joins = int(self.joins * sites)
+        return GraphParameters(streams=streams, operators=operators, sites=sites, joins=joins, **extra)
+
+
+CASES = {
+    "rod": Case("rod", 20, (5_000, 7_500, 10_000)),
+    "llf": Case("llf", 20, (5_000, 7_500, 10_000)),
+    "rod, 5 streams": Case("rod", 20, (5_000, 7_500, 10_000), streams=5),
+    "rod, joins": Case("rod", 10, (2_000, 3_000, 4_000), joins=1.0),
+    "relaxation": Case("relaxation", 10, (1_000, 1_500, 2_000), wide=True),
+    "relaxation, wide area": Case("relaxation", 10, (1_000, 5_000, 10_000), wide=True),
+    "ants, wide area": Case("ants", 10, (1_000, 5_000, 10_000), wide=True),
+    "resilient, 10 s": Case("resilient", 10, (1_000, 5_000), budget_s=10.0),
+    "correlation": Case("correlation", 20, (2_500, 5_000)),
+}
+
+
+class Stages:
+    """CPU seconds and peak memory by stage."""
+
+    def __init__(self) -> None:
+        self.cpu_s: dict[str, float] = {}
+        self.wall_s: dict[str, float] = {}
+        self.peak_gb: dict[str, float] = {}
+
+    def run(self, stage: str, work: Callable[[], Made]) -> Made:
+        forget_peak()
+        cpu, wall = time.process_time(), time.monotonic()
+        made = work()
+        self.cpu_s[stage] = time.process_time() - cpu
+        self.wall_s[stage] = time.monotonic() - wall
+        self.peak_gb[stage] = peak_gb()
+        return made
+
+
+def forget_peak() -> None:
+    """Elsewhere than on Linux, peaks are those since the process began."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
+
+
+def peak_gb() -> float:
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1e6
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def measured(case: Case, sites: int, seed: int = 0) -> dict[str, Any]:
+    """What every stage takes, and what came of it."""
+    stages, parameters = Stages(), case.parameters(sites)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "problem.json"
+        write_problem(generate_problem(parameters, np.random.default_rng(seed)), file)
+        problem = stages.run("read", lambda: Problem.load(file))
+    if case.wide:
+        assert isinstance(problem.network.latency_ms, Coordinates)
+    budget_s = case.budget_s
+    deadline = NO_DEADLINE if budget_s is None else Deadline.in_seconds(budget_s, time.monotonic)
+    made = stages.run("place", lambda: plan(problem, case.policy, seed=seed, deadline=deadline))
+    metrics = stages.run("metrics", lambda: made.metrics)
+    stages.run("bound", lambda: made.bound)
+    explanation = stages.run("explanation", lambda: made.explanation)
+    text = stages.run("output", lambda: json.dumps(made.document(0.0)))
+    quality = {key: value for key, value in metrics.as_json().items() if isinstance(value, int | float)}
+    return {
+        "operators": parameters.operators,
+        "sites": sites,
+        "cpu_s": stages.cpu_s,
+        "wall_s": stages.wall_s,
+        "peak_gb": stages.peak_gb,
+        "quality": quality,
+        "bytes": len(text),
+        "explanation": explanation.sentences[:2],
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(measured(CASES[sys.argv[1]], int(sys.argv[2]))))
