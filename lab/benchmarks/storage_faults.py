@@ -30,7 +30,7 @@ from mooring.cli.output.result_table import ResultTable
 
 FIRST_SEED, SCHEDULES = 10_000, 20_000
 """Beyond those of the tests."""
-MOST_UNTIL_FOUND = 5000
+MOST_UNTIL_FOUND = 10_000
 
 
 def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:

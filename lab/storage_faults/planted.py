@@ -111,6 +111,11 @@ def a_writer_goes_back_behind_its_readers() -> contextlib.AbstractContextManager
     return _instead((FileChannel, "taken_in", lambda self, named: {}))
 
 
+def merges_outlast_the_log_they_stand_in() -> contextlib.AbstractContextManager[None]:
+    """After a power cut, where the writer goes back behind them."""
+    return _instead((FileChannel, "take_back_merges", lambda self, beyond: []))
+
+
 def readers_are_not_registered() -> contextlib.AbstractContextManager[None]:
     def register(self: FileChannel, reader: str) -> None:
         if reader != "e":
@@ -145,6 +150,7 @@ PLANTED: tuple[Bug, ...] = (
     merged_files_go_before_the_log_is_synced,
     a_listing_is_taken_for_all_there_is,
     a_writer_goes_back_behind_its_readers,
+    merges_outlast_the_log_they_stand_in,
     readers_are_not_registered,
     a_refresh_begins_before_it_is_decided,
 )

@@ -6,6 +6,7 @@ will do. What is not proven is refused by name (`storage/checkpoints/fallback.py
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,16 +74,16 @@ class FallingBack:
             set_aside(disk, (made / file for file in (again or fallback).beyond))
 
         take_epoch(self.owned.checkpoints / file_name(fragment), disk, begin)
-        log = self.log(fragment)
-        for name in fallback.beyond_sink if log is not None else ():
-            assert log is not None
-            aside = log / f".{name}.damaged"
-            try:
-                self.owned.set_aside(log / name, aside)
-            except FileNotFoundError:
-                continue
-        if log is not None and fallback.beyond_sink:
-            disk.sync([log])
+        if (log := self.log(fragment)) is None or not fallback.beyond_sink:
+            return
+        channel = self._channel(fragment)
+        merged = [] if channel is None else channel.take_back_merges(fallback.beyond_sink)
+        for name in fallback.beyond_sink:
+            with contextlib.suppress(FileNotFoundError):
+                self.owned.set_aside(log / name, log / f".{name}.damaged")
+        disk.sync([log])
+        for path in merged:
+            self.owned.remove(path)
 
     def _found(self, fragment: str, checkpoint: Path, *, current: bool) -> Fallback | None:
         if self.record.flows[fragment].kind == "materialized":

@@ -23,7 +23,7 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -233,9 +233,25 @@ class Merges:
                     self._owned.remove(self._folder / name)
                 note["merges"].remove(merge)
 
-    def replaced(self, note: dict[str, Any]) -> set[str]:
-        """Names of files that merged ones stand for, or are to, and that are still there for a while."""
-        return {Path(path).name for merge in note.get("merges", ()) for path in self._listed(merge)["files"]}
+    def taken_back(self, note: dict[str, Any], named: Collection[str]) -> list[Path]:
+        """Drop merges whose files the log names again without the merged one, as it goes back behind them;
+        the caller writes the note, and removes what is returned once the log has gone back. `named`: names of
+        all files of the log then.
+        """
+        files = list[Path]()
+        for merge in list(note.get("merges", ())):
+            listed = self._listed(merge)
+            if merge["into"] not in named and any(Path(path).name in named for path in listed["files"]):
+                files += [self._folder / merge["into"], self._folder / listed["hidden"]]
+                note["merges"].remove(merge)
+        return files
+
+    def replaced(self, note: dict[str, Any], named: Collection[str] | None = None) -> set[str]:
+        """Names of files that merged ones stand for, or are to, and that are still there for a while; only of
+        those merged ones that are `named`, if that is given.
+        """
+        merges = [each for each in note.get("merges", ()) if named is None or each["into"] in named]
+        return {Path(path).name for merge in merges for path in self._listed(merge)["files"]}
 
     def _names_compacted(self) -> set[str]:
         """Files that the newest compacted file of the sink's log names; merged ones stand in no other."""

@@ -455,7 +455,7 @@ class FileChannel(ChannelLog):
         file. `named`: what its whole part names.
         """
         note, found = self._note(), dict[str, Path]()
-        replaced = self.merges.replaced(note)
+        replaced = self.merges.replaced(note, {path.name for path in named})
         known = {*named, *_gone(note)}
         for reader in note["readers"]:
             sources = self._checkpoint_of(reader) / "sources"
@@ -465,6 +465,17 @@ class FileChannel(ChannelLog):
                     if own and entry.path.name not in replaced and is_file(self._disk, entry.path):
                         found[reader] = entry.path
         return found
+
+    def take_back_merges(self, beyond: Collection[str]) -> list[Path]:
+        """Drop the merges that stand in these files of the log alone, before those are set aside. Returns
+        what they made, to be removed afterwards.
+        """
+        note = self._note()
+        named = stream_logs.whole_entries(self.sink_log, self._disk, but=beyond)
+        merged = self.merges.taken_back(note, {entry.path.name for entry in named})
+        if merged:
+            self._write_note(note)
+        return merged
 
     def _refuse_outside(self, path: Path) -> None:
         """Only files of this channel are ever deleted, whatever logs and notes say, wherever links lead."""

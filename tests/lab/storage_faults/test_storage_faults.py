@@ -13,6 +13,7 @@ from lab.storage_faults.planted import (
     dates_say_what_was_read,
     fences_are_left_out,
     forgotten_before_sinks_are_on_disk,
+    merges_outlast_the_log_they_stand_in,
     one_source_of_a_query_counts,
     rewritten_logs_are_not_synced,
 )
@@ -22,6 +23,7 @@ from lab.storage_faults.steps import (
     Fresh,
     Leftover,
     Look,
+    Merge,
     Move,
     Offer,
     Pass,
@@ -82,6 +84,13 @@ SHOWN: dict[Bug, tuple[Setting, tuple[Step, ...]]] = {
         Setting(queries=("a", "b")),
         (Offer(1), Batch("a"), Batch("b"), Move("b"), Offer(1), Batch("a"), Leftover("b")),
     ),
+    merges_outlast_the_log_they_stand_in: (
+        Setting(durable=False, compact_interval=3, files_written=2, queries=("a",)),
+        (
+            *(Offer(1), During(Batch("a"), 1, only="move", meanwhile=(Offer(1),)), Batch("a"), Offer(1)),
+            *(Trim(), Offer(1), Batch("a"), Merge(), During(Move("a"), 41, "power cut", seed=579855188)),
+        ),
+    ),
 }
 
 
@@ -112,6 +121,6 @@ def test_twenty_thousand_drawn_schedules_lose_and_double_no_row() -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_mistake_is_found_and_shrunk(bug: Bug) -> None:
-    found = explored(by_seeds(range(10_000, 15_000)), bug)
+    found = explored(by_seeds(range(10_000, 20_000)), bug)
     assert found.finding is not None
     assert len(found.finding.small.steps) <= 10
