@@ -17,15 +17,16 @@ from mooring.disk import is_folder
 from mooring.errors import EngineError, Gathered, InputError
 from mooring.model.problem.problem import Problem
 from mooring.model.problem.site import Site
-from mooring.spark.connectors.formats import check_format, check_works
+from mooring.spark.connectors.formats import check_format, check_works, is_of_files
 from mooring.spark.definitions.definitions import Dataset, load_definitions
 from mooring.spark.definitions.pipeline_spec import spec_file_of
 from mooring.spark.definitions.session_settings import use_settings
 from mooring.spark.engine.draining import drain
 from mooring.spark.engine.engine import EngineOptions, SparkEngine
 from mooring.spark.engine.fragment_registry import OpenSession
+from mooring.spark.pipeline.flow_refusals import refused_shared_files
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
-from mooring.spark.pipeline.pipeline import read_pipeline
+from mooring.spark.pipeline.pipeline import FlowNode, Pipeline, read_pipeline
 from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import (
     Project,
@@ -241,6 +242,7 @@ def read_layout(project: Project, site: SiteHandle) -> Layout:
         for sink in pipeline.sinks:
             with gather.noting():
                 _check_sink(session, sink, root)
+        _check_shared_files(project, pipeline, gather)
         gather.raise_any()
         return cut_pipeline(project, pipeline)
 
@@ -252,6 +254,21 @@ def _check_sink(session: SparkSession, sink: Dataset, root: StorageRoot) -> None
         check_works(session, sink.sink_format, root.address(scratch), what, str(sink.place))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _check_shared_files(project: Project, pipeline: Pipeline, gather: Gathered) -> None:
+    """Files of a sink have one writer."""
+    writers: dict[str, list[FlowNode]] = {}
+    for flow in pipeline.flows.values():
+        target = pipeline.datasets[flow.dataset]
+        if target.kind == "sink" and is_of_files(target.sink_format):
+            sink = project.sink_place(target.name, target.sink_format, target.sink_options.get("path", ""))
+            if sink is not None:
+                folder = sink.path if sink.folder is None else str(sink.folder.resolve())
+                writers.setdefault(folder, []).append(flow)
+    for folder, flows in writers.items():
+        if len(flows) > 1:
+            gather.note(refused_shared_files([flow.name for flow in flows], folder, flows[-1].place))
 
 
 def check_storage(project: Project, sites: Mapping[str, SiteHandle]) -> None:

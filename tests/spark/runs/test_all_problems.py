@@ -54,6 +54,23 @@ def test_every_problem_of_definitions_and_spec_is_shown_once(
     assert "after_bad" not in said.err
 
 
+def test_two_flows_into_the_same_files_are_refused_since_spark_would_skip_batches(
+    make_project: ProjectMaker, mooring: Verb, up_already: str
+) -> None:
+    flow = "@dp.append_flow(target='{0}')\ndef {1}():\n    return spark.readStream.table('numbers')\n"
+    sink = "dp.create_sink('{0}', '{1}', {{'path': '{2}'}})\n"
+    folder = make_project(f"sites: {{here: {up_already}}}")
+    sinks = (("one", "parquet", f"{folder}/out"), ("other", "json", f"file://{folder}/more/../out/"))
+    told = "".join(sink.format(*each) for each in (*sinks, ("shown", "console", "")))
+    told += "".join(flow.format(*each) for each in (("one", "f"), ("one", "g"), ("other", "h")))
+    told += "".join(flow.format("shown", name) for name in ("j", "k"))
+    (folder / "transformations" / "sinks.py").write_text(HEAD + told)
+    said = mooring("check", folder)
+    assert said.code == 2
+    assert said.err.count("mooring: ") == 1, said.err
+    assert f"the flows 'f', 'g', 'h' write files into one folder, {folder}/out" in " ".join(said.err.split())
+
+
 @pytest.mark.spark
 def test_problems_of_mooring_yml_stand_beside_those_of_the_definitions(
     make_project: ProjectMaker, mooring: Verb
