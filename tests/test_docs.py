@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.algorithms.catalogue import POLICIES
+from mooring.algorithms.catalogue import DECIDERS, POLICIES
 from mooring.chunks.files import chunk_file
 from mooring.cli.main import VERBS
 from mooring.model.problem import matrices, schema, surroundings
@@ -241,6 +241,11 @@ def test_the_architecture_describes_every_room_and_no_other() -> None:
 def test_the_document_of_the_command_line_names_every_verb() -> None:
     listed, _, _ = (DOCS / "command-line.md").read_text().partition("## ")
     assert re.findall(r"^\| `(\w+)", listed, re.MULTILINE) == list(VERBS)
+
+
+def test_the_document_of_adapting_names_every_decider() -> None:
+    text = (DOCS / "adapting.md").read_text()
+    assert not [name for name in DECIDERS if f"`{name}`" not in text]
 
 
 def test_the_document_of_policies_names_every_policy() -> None:

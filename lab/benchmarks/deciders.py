@@ -44,7 +44,7 @@ from mooring.planning import plan
 
 SITES, STREAMS, QUERIES = 100, 20, 60
 SIZES = (1_000, 10_000)
-NAMES = ("none", "headroom", "replan", "overlay", "ants")
+NAMES = ("none", "headroom", "replan", "overlay-central", "ants-central")
 GROWN = STREAMS // 4
 
 

@@ -52,12 +52,17 @@ class AgentPeers:
 
 
 def decided_at_sites(
-    stand_in: Decider, problem: Problem, post: RunnerPost, folder: Path, *, states_latency: bool = False
+    protocol: str,
+    stand_in: Decider,
+    problem: Problem,
+    post: RunnerPost,
+    folder: Path,
+    *,
+    states_latency: bool = False,
 ) -> ProtocolDecider:
     """`stand_in`: the decider that would do it in one place; `folder`: where the mover keeps its memory;
     `states_latency`: the problem's latencies count, whatever agents measure.
     """
-    protocol = stand_in.name
     sites = [site.name for site in problem.sites]
     file = folder / MEMORY_FILE_NAME
 

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from mooring.coordination.briefing import Brief
 
 
+CENTRAL = "-central"
+"""At the end of a decider's name: it takes the place of the machines of its algorithm, and decides in one
+place."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Algorithm:
     """All fields but the first two are `module:name`, below `mooring.algorithms`; empty: it has none."""
@@ -41,6 +46,15 @@ class Algorithm:
     """Makes the `HostedProtocol` of its machines at sites (`mooring agent --hosts`)."""
     briefing: str = ""
     """Makes what the runner tells those machines, and what of their proposals is worth it."""
+
+    @property
+    def deciders(self) -> tuple[str, ...]:
+        """What `--adapt` calls them: by its own name what decides best where it runs, and by another the one
+        that takes the place of its machines.
+        """
+        if not self.decider:
+            return ()
+        return (self.name, self.name + CENTRAL) if self.machines else (self.name,)
 
 
 _ALL = (
@@ -87,8 +101,8 @@ _ALL = (
 )
 ALGORITHMS: Mapping[str, Algorithm] = {each.name: each for each in _ALL}
 POLICIES = tuple(each.name for each in _ALL if each.policy)
-DECIDERS = tuple(each.name for each in _ALL if each.decider)
-TAKE_SETTINGS = tuple(each.name for each in _ALL if each.decides_with)
+DECIDERS = tuple(name for each in _ALL for name in each.deciders)
+TAKE_SETTINGS = tuple(name for each in _ALL if each.decides_with for name in each.deciders)
 """Deciders that `--set` is for."""
 HOSTED = tuple(each.name for each in _ALL if each.machines)
 """What agents can host, and what can decide at the sites."""
@@ -148,16 +162,16 @@ class Deciding:
 
 
 def make_decider(name: str, asked: Deciding | None = None) -> Decider:
-    """The decider of that name that decides in one place.
+    """The decider of that name, or the one that takes the place of its machines.
 
-    >>> make_decider("headroom").name
-    'headroom'
+    >>> make_decider("headroom").name, make_decider("ants").name
+    ('headroom', 'ants-central')
     """
     if name not in DECIDERS:
         refuse_reference(name, DECIDERS, "--adapt", "a decider")
     from mooring.contracts.decider import DeciderWish  # loads what planning does not need
 
-    entry, asked = ALGORITHMS[name], asked or Deciding()
+    entry, asked = ALGORITHMS[name.removesuffix(CENTRAL)], asked or Deciding()
     policy_name = asked.policy if entry.decides_with == "*" else entry.decides_with
 
     def policy(**defaults: object) -> Policy:

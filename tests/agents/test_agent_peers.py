@@ -24,7 +24,7 @@ from mooring.agents.transport.certificates import make_certificates
 from mooring.agents.transport.members import RUNNER
 from mooring.agents.transport.peer_link import BackOff
 from mooring.algorithms.ants.central_decider import AntsDecider
-from mooring.algorithms.catalogue import hosted_protocol
+from mooring.algorithms.catalogue import CENTRAL, hosted_protocol
 from mooring.algorithms.overlay.central_decider import OverlayDecider
 from mooring.algorithms.relaxation.central_decider import RelaxationDecider
 from mooring.contracts.decider import Decider
@@ -116,7 +116,8 @@ class Scene:
     """Agents of three sites, and a run whose one fragment should be at a and is at c."""
 
     def __init__(self, work: Path, decider: Decider, problem: Problem = PROBLEM) -> None:
-        self._decider, self._protocol, self._problem = decider, decider.name, problem
+        self._decider, self._problem = decider, problem
+        self._protocol = decider.name.removesuffix(CENTRAL)
         self.found: ProjectMembers = agents_of(work, SITES, {})
         make_certificates(self.found.certificates, self.found.members.names)
         self._work, self._agents = work, dict[str, subprocess.Popen[bytes]]()
@@ -139,7 +140,7 @@ class Scene:
     def runner(self, post: RunnerPost, act: Any = "apply") -> tuple[SimulatedRun, ProtocolDecider]:
         """A run session over what runs already, if anything does."""
         kept_in = self.found.members.own_folder(RUNNER)
-        decider = decided_at_sites(self._decider, self._problem, post, kept_in)
+        decider = decided_at_sites(self._protocol, self._decider, self._problem, post, kept_in)
         self._runs += 1
         folder = self._work / f"run{self._runs}"
         folder.mkdir()

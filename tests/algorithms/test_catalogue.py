@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from mooring.algorithms.baselines.random_placement import Random
-from mooring.algorithms.catalogue import POLICIES, make_policy, parse_setting
+from mooring.algorithms.catalogue import (
+    CENTRAL,
+    DECIDERS,
+    HOSTED,
+    POLICIES,
+    make_decider,
+    make_policy,
+    parse_setting,
+)
 from mooring.algorithms.exact.policy import Optimal
 from mooring.algorithms.rod.policy import Rod
 from mooring.contracts.policy import Policy
@@ -50,3 +58,11 @@ def test_what_is_not_known_is_refused_with_the_nearest_word(
 ) -> None:
     with pytest.raises(InputError, match=words):
         make_policy(name, settings)
+
+
+@pytest.mark.parametrize("name", DECIDERS)
+def test_a_decider_in_one_place_never_has_the_name_of_machines(name: str) -> None:
+    """What decided is told by this name: it says which of the two it was."""
+    decider = make_decider(name)
+    assert decider.name not in HOSTED
+    assert decider.name in (name, f"{name}{CENTRAL}")

@@ -9,8 +9,8 @@ reasons to move at first, whatever the rates. So before noise begins each of the
 of steady rates, in which guards let everything pass. The half hour of noise begins from where that leads to,
 with the guards as they are.
 
-By `relaxation` the optimisers of all sites decide by messages, in virtual time too. For the machines of
-`overlay` and `ants` the decider stands in that sees all observations: an hour of the messages of a hundred
+By `relaxation` the optimisers of all sites decide by messages, in virtual time too. `ants-central` and
+`overlay-central` take the place of machines and see all observations: an hour of the messages of a hundred
 overlays takes longer to simulate than an hour of everything else.
 """
 
@@ -26,7 +26,7 @@ import numpy as np
 from lab.experiments.experiment import Experiment
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
-from mooring.algorithms.catalogue import DECIDERS, Deciding
+from mooring.algorithms.catalogue import ALGORITHMS, Deciding
 from mooring.arrays import Floats
 from mooring.controller.guards import GuardOptions
 from mooring.model.evaluation.network_metrics import query_latencies_ms
@@ -54,8 +54,15 @@ SECONDS = 3600.0
 LOOK_S = 10.0
 MOVES_PER_HOUR = 100
 FORESEEING = "foreseeing"
-WAYS = (*DECIDERS, FORESEEING)
 BY_MESSAGES = ("relaxation",)
+WAYS = (
+    *(
+        each.deciders[0] if each.name in BY_MESSAGES else each.deciders[-1]
+        for each in ALGORITHMS.values()
+        if each.decider
+    ),
+    FORESEEING,
+)
 NOTABLE = 0.25
 """The share by which a latency has to change, and by ten milliseconds at least, to count as a change."""
 LENIENT = GuardOptions(
@@ -129,8 +136,7 @@ def circumstances(case: Case) -> Circumstances:
 def _way(name: str, scenario: Circumstances) -> Way:
     if name == FORESEEING:
         return foreseeing(scenario)
-    way = decided_by(name, Deciding("llf"))
-    return way if name in BY_MESSAGES else replace(way, at_sites=None)
+    return decided_by(name, Deciding("llf"))
 
 
 def _problem(rng: np.random.Generator) -> Problem:

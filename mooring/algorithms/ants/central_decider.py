@@ -35,7 +35,7 @@ MOST_MOVES = 12
 
 
 class AntsDecider:
-    name: ClassVar[str] = "ants"
+    name: ClassVar[str] = "ants-central"
 
     def __init__(
         self,

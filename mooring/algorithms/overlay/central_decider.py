@@ -63,7 +63,7 @@ class OverlayOptions:
 
 
 class OverlayDecider:
-    name: ClassVar[str] = "overlay"
+    name: ClassVar[str] = "overlay-central"
 
     def __init__(self, options: OverlayOptions | None = None, seed: int = 0) -> None:
         self._options, self._seed = options or OverlayOptions(), seed

@@ -18,7 +18,7 @@ from mooring.contracts.picture import Picture
 
 
 class RelaxationDecider:
-    name: ClassVar[str] = "relaxation"
+    name: ClassVar[str] = "relaxation-central"
 
     def __init__(self, params: MigrationParams | None = None, seed: int = 0) -> None:
         thresholds = params or MigrationParams()

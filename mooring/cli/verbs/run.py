@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from mooring.algorithms.catalogue import DECIDERS, TAKE_SETTINGS, Deciding, make_decider
+from mooring.algorithms.catalogue import DECIDERS, HOSTED, TAKE_SETTINGS, Deciding, make_decider
 from mooring.cli.input.child_process import add_tls, check_page, page_beside
 from mooring.cli.input.given_guards import add_guards, given_guards
 from mooring.cli.input.parsing import Parser, add_project, duration, names, settings
@@ -215,6 +215,7 @@ def _run_prepared(
         note=terminal.note,
         update=order,
         decider=_decider(args, prepared),
+        machines=args.adapt if args.adapt in HOSTED else "",
         act=args.act,
         guards=given_guards(args),
         frame=lambda record, more: _report_page(prepared, record, more),

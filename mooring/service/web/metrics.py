@@ -34,6 +34,10 @@ class RunCollector(Collector):
         yield _one(
             "mooring_headroom_ratio", "How far all rates together can grow.", picture["headroom"]["factor"]
         )
+        decides = picture["adapting"]["decider"]
+        yield _gauge(
+            "mooring_decider_info", "What decides about moves.", "decider", {decides: 1.0} if decides else {}
+        )
         for name, help_text, label, values in _gauges(picture):
             yield _gauge(name, help_text, label, values)
         for name, help_text, label, values in _counters(picture):

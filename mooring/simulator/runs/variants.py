@@ -45,10 +45,11 @@ _LEAST_GAP_S = 60.0
 
 
 def decided_by(name: str, asked: Deciding | None = None) -> Way:
-    """By `relaxation` and `overlay`, machines at the simulated sites decide by messages; what stands in for
-    them where there are none is not asked.
+    """By `relaxation` and `overlay`, machines at the simulated sites decide by messages. A way is named after
+    what decides, so that of `ants`, whose machines are not simulated, is `ants-central`.
     """
-    return Way(name, make_decider(name, asked), at_sites=_AT_SITES.get(name))
+    decider, at_sites = make_decider(name, asked), _AT_SITES.get(name)
+    return Way(decider.name if at_sites is None else name, decider, at_sites=at_sites)
 
 
 def never_moving() -> Way:

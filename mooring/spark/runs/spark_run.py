@@ -13,7 +13,7 @@ from mooring.agents.runner_endpoint import RunnerPost
 from mooring.agents.survey_agents import hosted_survey
 from mooring.agents.transport.members import RUNNER
 from mooring.algorithms.baselines.none_decider import NoneDecider
-from mooring.algorithms.catalogue import HOSTED, hosted_protocol
+from mooring.algorithms.catalogue import hosted_protocol
 from mooring.algorithms.headroom.decider import HeadroomDecider
 from mooring.atomic_files import write_whole
 from mooring.contracts.clock import ClockSteps
@@ -60,7 +60,10 @@ class SparkRun:
     update: UpdateOrder | None = None
     """It is one update, in this order. The rates at which it catches up say nothing of the streams."""
     decider: Decider | None = None
-    """Who proposes moves; by headroom if not given. Nobody does during an update."""
+    """Proposes moves; `headroom` if not given. Nothing does during an update."""
+    machines: str = ""
+    """The algorithm whose machines decide at the sites. `decider` takes their place if no agent can host
+    them."""
     act: Act = "propose"
     guards: GuardOptions | None = None
     frame: Frame | None = None
@@ -129,6 +132,7 @@ class SparkRun:
                     alive=prepared.hold.pulse.sign,
                 )
                 book.parts = session.parts
+                self.record.decider = session.adaptation.decider.name
                 steps = ClockSteps(prepared.clock, session.note, self._noted_s)
                 session.chores["watching the clock"] = steps.look
                 session.chores["keeping the lease alive"] = prepared.hold.pulse.check
@@ -169,17 +173,16 @@ class SparkRun:
         self.record.sites = {name: site.note for name, site in self.prepared.sites.items()}
 
     def _decider(self, post: RunnerPost | None) -> Decider | None:
-        """Machines at the sites, where agents host them and they are asked for; what stands in for them in
-        one place, if there are no agents.
-        """
-        if self.decider is None or not self._decided_at_sites:
+        """Machines at the sites, where they are asked for and agents host them; the decider otherwise."""
+        if self.decider is None or not self.machines:
             return self.decider
         if post is None:
-            self.note(f"--adapt {self.decider.name}: decided in one place, which stands in for the sites")
+            self.note(f"--adapt {self.machines}: no agents run, so {self.decider.name} decides in one place")
             return self.decider
-        self.note(f"--adapt {self.decider.name}: decided at the sites, by the agents beside them")
+        self.note(f"--adapt {self.machines}: decided at the sites, by the agents beside them")
         project = self.prepared.project
         return decided_at_sites(
+            self.machines,
             self.decider,
             self.prepared.problem,
             post,
@@ -187,17 +190,13 @@ class SparkRun:
             states_latency=not project.settings.measures_latency,
         )
 
-    @property
-    def _decided_at_sites(self) -> bool:
-        return self.decider is not None and self.decider.name in HOSTED
-
     @contextlib.contextmanager
     def _agents(self) -> Iterator[RunnerPost | None]:
         """Beside every embedded site, where the project asks for measured latencies or its sites are to
         decide; gives the way to them. A run goes on without them.
         """
         project, post = self.prepared.project, None
-        asked = project.settings.measures_latency or self._decided_at_sites
+        asked = project.settings.measures_latency or bool(self.machines)
         with contextlib.ExitStack() as beside:
             if asked and self.update is None:
                 embedded = [
@@ -207,8 +206,8 @@ class SparkRun:
                 ]
                 try:
                     protocols = [hosted_survey()]
-                    if self.decider is not None and self._decided_at_sites:
-                        protocols.append(hosted_protocol(self.decider.name))
+                    if self.machines:
+                        protocols.append(hosted_protocol(self.machines))
                     for warning in project.members.certificates.ending(
                         project.members.members.names, self.prepared.clock.now_s()
                     ):

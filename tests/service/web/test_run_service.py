@@ -66,6 +66,7 @@ def test_metrics_are_given_to_prometheus(served: Served) -> None:
     assert headers["content-type"].startswith("text/plain")
     assert 'mooring_site_capacity_cores{site="oslo"} 1.0' in text
     assert "mooring_up 1.0" in text
+    assert 'mooring_decider_info{decider="headroom"} 1.0' in text
     assert 'mooring_fragment_rows_read_total{fragment="busy"}' in text
 
 

@@ -206,7 +206,9 @@ def test_replan_follows_a_policy_and_relaxation_the_latencies(scenario: MakeScen
 def test_ants_lower_the_latency_and_then_stop(scenario: MakeScenario) -> None:
     flooded = scenario({**FLOOD, "rate": 150}, seconds=400)
     still, adapted = (run_adapted(flooded, decided_by(name)) for name in ("none", "ants"))
-    assert adapted.moves
+    assert adapted.way == "ants-central"
+    assert {move.asked_by for move in adapted.moves} == {"adapting: ants-central"}
+    assert {entry["decider"] for entry in adapted.ledger} == {"ants-central"}
     assert all(move.at_s < 200 for move in adapted.moves)
 
     def late_ms(course: CourseReport) -> float:

@@ -95,7 +95,9 @@ def test_the_agent_that_proposed_and_its_site_are_killed_and_the_fragment_moves_
     gate, (sites, mortal) = MoveGate(monkeypatch, PATIENCE_S), three_sites(site)
     with prepared_on(load_project(scene.folder), sites) as made:
         wish = Wish("rod", placement=lambda problem: Placement.from_fragments(problem, BEGAN))
-        run = SparkRun(made, wish, decider=RelaxationDecider(), act="apply", guards=WILLING)
+        run = SparkRun(
+            made, wish, decider=RelaxationDecider(), machines="relaxation", act="apply", guards=WILLING
+        )
         with run.started(pace=SessionOptions(look_s=0.5)) as (session, _):
             scene.turn_until(session, lambda: bool(scene.memory("c").get("open")), "a proposal of c")
             proposer = scene.agent("c")

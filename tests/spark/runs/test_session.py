@@ -171,16 +171,20 @@ trigger_s: 0.3
 """
 
 
-@pytest.mark.parametrize("decider", [AntsDecider(trigger_s=0.3), OverlayDecider()], ids=["ants", "overlay"])
+@pytest.mark.parametrize(
+    ("machines", "decider"), [("ants", AntsDecider(trigger_s=0.3)), ("overlay", OverlayDecider())]
+)
 def test_agents_leave_a_full_site_and_may_be_killed(
-    make_project: ProjectMaker, site: EmbeddedSite, decider: Decider
+    make_project: ProjectMaker, site: EmbeddedSite, machines: str, decider: Decider
 ) -> None:
     """Who leads is at a, where numbers come in; rows are true whatever becomes of its agent."""
     folder, notes = make_project(settings=FULL_AT_A, kept_py=KEPT), list[str]()
     at_once = GuardOptions(looks=1, pause_s=0.0, least_gain=0.0, worth=0.0)
     with prepared(folder, site) as made:
         wish = Wish("rod", placement=at_a, placement_name="by hand")
-        run = SparkRun(made, wish, note=notes.append, decider=decider, act="apply", guards=at_once)
+        run = SparkRun(
+            made, wish, note=notes.append, decider=decider, machines=machines, act="apply", guards=at_once
+        )
         with run.started(pace=SessionOptions(look_s=0.5)) as (session, _):
             given = feed_until_moved(session, folder)
             said = made.project.members.members.own_folder("a") / "agent.json"
@@ -189,9 +193,9 @@ def test_agents_leave_a_full_site_and_may_be_killed(
             given += 10
             session.run(partial(has_rows, made, given // 2))
         run.end("over")
-        assert f"--adapt {decider.name}: decided at the sites, by the agents beside them" in notes
+        assert f"--adapt {machines}: decided at the sites, by the agents beside them" in notes
         (done,) = [each for each in run.journal.records() if each["kind"] == "list"]
-        assert done["asked_by"] == f"adapting: {decider.name}"
+        assert done["asked_by"] == f"adapting: {machines}"
         kept = sorted(read_stored(made.layout.root, "kept")["n"].to_pylist())
         assert kept == list(range(0, given, 2))
 

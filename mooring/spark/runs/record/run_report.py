@@ -43,6 +43,8 @@ class RunRecord:
     """What went wrong and what was done about it, each with its second of the run."""
     operation: OperationStatistics | None = None
     """Statistics refreshed from the looks, where somebody wants them."""
+    decider: str = ""
+    """What decided about moves."""
     update: dict[str, Any] | None = None
     """What each fragment did, where the run was one update."""
     picture: Callable[[Mapping[str, str]], str] | None = None
@@ -66,6 +68,7 @@ class RunRecord:
             "version": 1,
             "pipeline": self.pipeline,
             "policy": self.policy,
+            "decider": self.decider,
             "placement": dict(self.placement),
             "explanation": self.explanation,
             "metrics": self.metrics,
