@@ -11,11 +11,13 @@ from mooring.errors import EngineError, InfeasibleError, InputError, MooringErro
 
 if TYPE_CHECKING:
     from mooring.contracts.deadline import Deadline
-    from mooring.contracts.decider import Decider
+    from mooring.contracts.decider import Decider, Proposal
+    from mooring.contracts.picture import Picture
     from mooring.contracts.policy import Context, Policy
     from mooring.model.placement.placement import Placement
     from mooring.model.problem.problem import Problem
     from mooring.planning import Plan, compare, evaluate, headroom, plan
+    from mooring.running import Run, run
     from mooring.simulator.data_plane.simulate import simulate
 
 __version__ = "0.2.0"
@@ -28,15 +30,19 @@ __all__ = [
     "InfeasibleError",
     "InputError",
     "MooringError",
+    "Picture",
     "Placement",
     "Plan",
     "Policy",
     "Problem",
+    "Proposal",
+    "Run",
     "UnsupportedError",
     "compare",
     "evaluate",
     "headroom",
     "plan",
+    "run",
     "simulate",
 ]
 
@@ -44,14 +50,18 @@ _HOMES = {
     "Context": "mooring.contracts.policy",
     "Deadline": "mooring.contracts.deadline",
     "Decider": "mooring.contracts.decider",
+    "Picture": "mooring.contracts.picture",
     "Placement": "mooring.model.placement.placement",
     "Policy": "mooring.contracts.policy",
     "Problem": "mooring.model.problem.problem",
     "Plan": "mooring.planning",
+    "Proposal": "mooring.contracts.decider",
+    "Run": "mooring.running",
     "compare": "mooring.planning",
     "evaluate": "mooring.planning",
     "headroom": "mooring.planning",
     "plan": "mooring.planning",
+    "run": "mooring.running",
     "simulate": "mooring.simulator.data_plane.simulate",
 }
 

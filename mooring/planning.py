@@ -5,17 +5,21 @@ Every front end (the command line, notebooks, a run on Spark) comes through here
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import isfinite, log
+from math import inf, isfinite, log
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from mooring.algorithms.catalogue import make_policy
+from mooring.algorithms.catalogue import policy_of
 from mooring.contracts.deadline import NO_DEADLINE, Deadline
 from mooring.contracts.policy import Policy, place
 from mooring.errors import InfeasibleError, UnsupportedError
+from mooring.figure_style import colour_of
 from mooring.model.bounds.log_bound import log_upper_bound
 from mooring.model.bounds.upper_bound import upper_bound
 from mooring.model.evaluation.explanation import Explanation, Subject, explain
@@ -29,7 +33,28 @@ from mooring.model.placement.placement_file import SomePlacement, SomeProblem, p
 from mooring.model.placement.signatures import shared_operators
 from mooring.model.problem.fingerprint import fingerprint
 from mooring.model.problem.problem import Problem
+from mooring.notebook import Cell, bars, data_frame, html_table, save_json
 from mooring.progress import Report, silent
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+_NAMES = 8
+"""Fragments of a site that a table names."""
+_COMPARED = (
+    "feasible_ratio",
+    "feasible_ratio_log10",
+    "true_feasible_ratio",
+    "plane_distance",
+    "headroom",
+    "max_utilisation",
+    "bandwidth",
+    "network_usage",
+    "qos_met",
+    "qos_queued_met",
+)
+"""Metrics that tell plans apart."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,8 +100,49 @@ class Plan:
             self.about, self.model, self.placement, self.metrics, self.seed, thorough=self.thorough
         )
 
-    def document(self, plan_seconds: float) -> dict[str, object]:
-        """The plan as its readers know it; `replicas` is reserved beside `placement`."""
+    def _repr_html_(self) -> str:
+        notes = [*self.explanation.sentences, *(f"{q} rejected: {why}" for q, why in self.rejected.items())]
+        return html_table(f"Placed by {self.policy}", self._sites, notes)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each operator."""
+        placed = self.placement.problem
+        rows: dict[str, dict[str, Cell]] = {
+            each.name: {"site": site, "fragment": each.fragment or each.name}
+            for each, site in zip(placed.operators, self.placement.as_dict().values(), strict=True)
+        }
+        return data_frame(rows, "operator")
+
+    def save(self, file: str | PathLike[str]) -> Path:
+        """As `mooring plan --output` writes it."""
+        return save_json(file, self.document())
+
+    def figure(self) -> Figure:
+        """How much of each site is used at the present rates."""
+        used = {name: float(row["used"] or 0.0) for name, row in self._sites.items()}
+        return bars(
+            {f"{self.policy}: share of the cores in use": used}, dict.fromkeys(used, colour_of(self.policy))
+        )
+
+    @property
+    def _sites(self) -> dict[str, dict[str, Cell]]:
+        problem, sites = self.placement.problem, self.placement.by_fragment()
+        loads = self.model.site_loads(self.placement.site_of_fragment, problem.rates)
+        running = {site.name: [f for f, at in sites.items() if at == site.name] for site in problem.sites}
+        return {
+            site.name: {
+                "load": float(load),
+                "cores": site.capacity,
+                "used": float(load) / site.capacity,
+                "runs": ", ".join(running[site.name][:_NAMES])
+                + (", ..." if len(running[site.name]) > _NAMES else ""),
+            }
+            for site, load in zip(problem.sites, loads, strict=True)
+        }
+
+    def document(self, plan_seconds: float | None = None) -> dict[str, object]:
+        """The plan as its readers know it; `replicas` is reserved beside `placement`. `plan_seconds` is null
+        where nobody measured how long it took."""
         bounds = {"bound_log10": self.bound_log10, "network_usage_bound": self.network_usage_bound}
         return {
             "version": 1,
@@ -140,7 +206,7 @@ def plan(
     """
     problem = problem_of(problem)
     current = None if current is None else placement_of(current, problem)
-    chosen = make_policy(policy, settings or {}) if isinstance(policy, str) else policy
+    chosen = policy_of(policy, settings)
     placement, model = place(
         chosen,
         problem,
@@ -167,24 +233,132 @@ def evaluate(
     return evaluate_placement(build_load_model(judged), placement, points=points, seed=seed)
 
 
+class PolicyComparison(Mapping[str, Plan | str]):
+    """Policy -> its plan, or the reason why it has none, in the order asked for."""
+
+    def __init__(self, problem: Problem, results: Mapping[str, Plan | str]) -> None:
+        self.problem, self._results = problem, dict(results)
+
+    def __getitem__(self, policy: str) -> Plan | str:
+        return self._results[policy]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __repr__(self) -> str:
+        return f"PolicyComparison({', '.join(self)}; best: {self.best or 'none'})"
+
+    @property
+    def plans(self) -> dict[str, Plan]:
+        """Of the policies that have one."""
+        return {name: made for name, made in self.items() if isinstance(made, Plan)}
+
+    @property
+    def best_by(self) -> str:
+        """Where joins or varying outputs bend the load, the true set is what survives; over many streams the
+        ratio is there as a logarithm."""
+        known = ("true_feasible_ratio", "feasible_ratio_log10")
+        made = [each.metrics for each in self.plans.values()]
+        stated = (name for name in known if any(getattr(own, name) is not UNSET for own in made))
+        return next(stated, "feasible_ratio")
+
+    @property
+    def best(self) -> str | None:
+        """The policy whose plan survives the most. One that leaves out queries has less to survive: it is the
+        best only if none places them all."""
+        plans = self.plans
+        whole = {name: made for name, made in plans.items() if not made.rejected} or plans
+        return max(whole, key=self.worth, default=None)
+
+    def worth(self, policy: str) -> float:
+        """By `best_by`; minus infinity where the logarithm is missing: nothing is feasible."""
+        value = getattr(self.plans[policy].metrics, self.best_by)
+        return float(value) if isinstance(value, float) else -inf
+
+    def document(self, plan_seconds: Mapping[str, float] | None = None) -> dict[str, object]:
+        """As `mooring compare --json` prints it."""
+        return {
+            "version": 1,
+            "problem": fingerprint(self.problem),
+            "policies": {
+                name: {"reason": made}
+                if isinstance(made, str)
+                else {
+                    "placement": made.placement.as_dict(),
+                    "rejected": dict(made.rejected),
+                    "metrics": made.metrics.as_json(),
+                    "plan_seconds": (plan_seconds or {}).get(name),
+                }
+                for name, made in self.items()
+            },
+            "best": self.best,
+            "best_by": self.best_by,
+        }
+
+    def _repr_html_(self) -> str:
+        notes = [f"{name} has no plan: {why}" for name, why in self.items() if isinstance(why, str)]
+        notes += [f"{self.best} survives the most."] if self.best else []
+        return html_table("Policies compared", self._rows, notes)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each policy that has a plan."""
+        return data_frame(self._rows, "policy")
+
+    def save(self, file: str | PathLike[str]) -> Path:
+        return save_json(file, self.document())
+
+    def figure(self) -> Figure:
+        """A panel for each metric, a bar for each policy."""
+        panels = {
+            column: {
+                name: float(row[column] or 0.0)
+                for name, row in self._rows.items()
+                if row.get(column) is not None
+            }
+            for column in _COMPARED
+        }
+        return bars(
+            {name: own for name, own in panels.items() if own}, {name: colour_of(name) for name in self}
+        )
+
+    @property
+    def _rows(self) -> dict[str, dict[str, Cell]]:
+        return {
+            name: {
+                "headroom": made.metrics.headroom.factor,
+                **{
+                    column: getattr(made.metrics, column)
+                    for column in _COMPARED
+                    if column != "headroom" and getattr(made.metrics, column) is not UNSET
+                },
+            }
+            for name, made in self.plans.items()
+        }
+
+
 def compare(
     problem: SomeProblem,
-    policies: Sequence[str],
+    policies: Sequence[str | Policy],
     *,
     seed: int = 0,
     progress: Report = silent,
-) -> dict[str, Plan | str]:
+) -> PolicyComparison:
     """Several policies on one problem; a policy that refuses or finds nothing is reported in words."""
     problem = problem_of(problem)
+    # A name that is not known is an error before any work, not a row of the table.
+    chosen = {each if isinstance(each, str) else each.name: policy_of(each) for each in policies}
     results: dict[str, Plan | str] = {}
-    for done, name in enumerate(policies):
-        progress(done / len(policies), name)
+    for done, (name, policy) in enumerate(chosen.items()):
+        progress(done / len(chosen), name)
         try:
-            results[name] = plan(problem, name, seed=seed)
+            results[name] = plan(problem, policy, seed=seed)
         except (UnsupportedError, InfeasibleError) as error:
             results[name] = str(error)
     progress(1.0, "done")
-    return results
+    return PolicyComparison(problem, results)
 
 
 def headroom(problem: SomeProblem, placement: SomePlacement) -> HeadroomMetric:

@@ -17,7 +17,6 @@ from lab.experiments.registry import EXPERIMENTS, find_experiment
 from lab.experiments.summary import summarise
 from lab.experiments.trials import Row, trials_on_spark, trials_run_by
 from mooring.cli.input.files import make_folder, write_text
-from mooring.cli.input.needs_spark import require_spark
 from mooring.cli.input.on_spark import add_on_spark, is_on_spark
 from mooring.cli.input.parsing import Parser
 from mooring.cli.input.stop_signals import stop_signals
@@ -25,6 +24,7 @@ from mooring.cli.output.tables import result_table
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InputError
 from mooring.progress import Report
+from mooring.spark.needs_spark import require_spark
 
 DESCRIPTION = (
     "Runs an experiment of the papers, prints what its trials say together and writes the row of each to "

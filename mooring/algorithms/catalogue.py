@@ -14,7 +14,9 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from mooring.algorithms.own_modules import made_of, names_module, own_class, refuse_module, require_kind
 from mooring.errors import InputError
+from mooring.model.problem.reading.fields import name as name_field
 from mooring.model.problem.reading.fields import refuse_reference
 
 if TYPE_CHECKING:
@@ -111,24 +113,76 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 def make_policy(name: str, settings: Mapping[str, object] | None = None) -> Policy:
-    """The policy of that name; settings are Python values, or in words as `--set NAME=VALUE` gives them.
+    """The policy of that name in the catalogue; settings are Python values, or in words as `--set NAME=VALUE`
+    gives them.
 
     >>> make_policy("random", {"balanced": False}), make_policy("random", {"balanced": "false"})
     (Random(balanced=False), Random(balanced=False))
     """
-    if name not in POLICIES:
-        refuse_reference(name, POLICIES, "policy", "a policy")
+    known_policy(name, "policy")
     kind = policy_class(name)
-    hints = get_type_hints(kind)
-    known = [field.name for field in dataclasses.fields(kind)]
-    values: dict[str, object] = {}
-    for setting, given in (settings or {}).items():
-        if setting not in known:
-            refuse_reference(setting, known, f"{name}.{setting}", f"a setting of policy {name}")
-        text = "none" if given is None else str(given)
-        values[setting] = parse_setting(text, hints[setting], f"{name}.{setting}")
-    policy: Policy = kind(**values)
+    policy: Policy = kind(**_values(kind, settings or {}, name, f"policy {name}"))
     return policy
+
+
+def known_policy(value: object, path: str) -> str:
+    """A name of the catalogue, where files or REST give one."""
+    found = name_field(value, path)
+    if found not in POLICIES:
+        refuse_module(found, path, "a policy")
+        refuse_reference(found, POLICIES, path, "a policy")
+    return found
+
+
+def policy_of(
+    given: str | Policy, settings: Mapping[str, object] | None = None, field: str = "policy"
+) -> Policy:
+    """A policy as a command line or Python gives it: an object, a name of the catalogue, or a class of a
+    user's own (`my_module:MyPolicy`)."""
+    if isinstance(given, str) and not names_module(given):
+        return make_policy(given, settings)
+    if isinstance(given, str):
+        own: Policy = _own(given, settings or {}, "a policy", field)
+        return own
+    require_kind(given, "a policy", getattr(given, "__name__", type(given).__name__), field)
+    if settings:
+        raise InputError(
+            f"found settings beside an object of {type(given).__name__}",
+            field="settings",
+            remedy="make the object with them",
+        )
+    return given
+
+
+def _own(name: str, settings: Mapping[str, object], what: str, field: str) -> Any:
+    kind = own_class(name, field)
+    made = made_of(kind, _values(kind, settings, name, name), name, field)
+    require_kind(made, what, name, field)
+    return made
+
+
+def _values(kind: type[Any], settings: Mapping[str, object], name: str, whose: str) -> dict[str, object]:
+    """Settings by the types of the fields they are for."""
+    if not settings:
+        return {}
+    known = [each.name for each in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
+    values: dict[str, object] = {}
+    for setting, given in settings.items():
+        if setting not in known:
+            refuse_reference(setting, known, f"{name}.{setting}", f"a setting of {whose}")
+        text = "none" if given is None else str(given)
+        values[setting] = parse_setting(text, _hints(kind, name)[setting], f"{name}.{setting}")
+    return values
+
+
+def _hints(kind: type[Any], name: str) -> dict[str, Any]:
+    try:
+        return get_type_hints(kind)
+    except NameError as unknown:
+        raise InputError(
+            f"the type of a setting of {name} is not known: {unknown}",
+            remedy="import it where the module runs, not only for type checkers",
+        ) from None
 
 
 def policy_class(name: str) -> type[Any]:
@@ -162,11 +216,15 @@ class Deciding:
 
 
 def make_decider(name: str, asked: Deciding | None = None) -> Decider:
-    """The decider of that name, or the one that takes the place of its machines.
+    """The decider of that name, or the one that takes the place of its machines; also a class of a user's own
+    (`my_module:MyDecider`), so no file and no request may give the name.
 
     >>> make_decider("headroom").name, make_decider("ants").name
     ('headroom', 'ants-central')
     """
+    if names_module(name):
+        own: Decider = _own(name, (asked or Deciding()).settings, "a decider", "--adapt")
+        return own
     if name not in DECIDERS:
         refuse_reference(name, DECIDERS, "--adapt", "a decider")
     from mooring.contracts.decider import DeciderWish  # loads what planning does not need
@@ -175,7 +233,7 @@ def make_decider(name: str, asked: Deciding | None = None) -> Decider:
     policy_name = asked.policy if entry.decides_with == "*" else entry.decides_with
 
     def policy(**defaults: object) -> Policy:
-        return make_policy(policy_name, {**defaults, **asked.settings})
+        return policy_of(policy_name, {**defaults, **asked.settings})
 
     made: Decider = _loaded(entry.decider)(DeciderWish(policy, asked.seed, asked.trigger_s))
     return made

@@ -20,10 +20,10 @@ from keyword import iskeyword
 from typing import NoReturn, Protocol, cast
 
 from mooring import __version__
-from mooring.cli.input.needs_spark import missing_spark
 from mooring.cli.input.parsing import Parser, RunVerb, add_shared_options, settle_source
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import MooringError, UnsupportedError
+from mooring.spark.needs_spark import missing_spark
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141

@@ -13,7 +13,7 @@ them, those in batches are counted instead of those in queues.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,7 +22,8 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, diags_array
 
 from mooring.arrays import Bools, Floats, Ints
-from mooring.contracts.decider import Prediction
+from mooring.contracts.decider import Prediction, Proposal, ProposedMove
+from mooring.model.deployment.moves import Move
 from mooring.model.evaluation.network_metrics import query_latencies_ms
 from mooring.model.load.build import build_load_model
 from mooring.model.load.feasible.headroom import growth_of_all
@@ -123,6 +124,17 @@ class Picture:
             self.tuples_under_way(sites) if in_full else None,
             self._latency_ms(sites) if in_full else {},
         )
+
+    def propose(self, to: Mapping[str, str], reason: str) -> Proposal:
+        """Moves of fragments to sites, in this order; with none, everything stays where it is."""
+        sites, moves = self.sites.copy(), list[ProposedMove]()
+        rows = {name: f for f, name in enumerate(self.problem.fragment_names)}
+        for fragment, site in to.items():
+            f = rows[fragment]
+            move = Move(fragment, self.problem.sites[sites[f]].name, site)
+            sites[f] = self.problem.site_index[site]
+            moves.append(ProposedMove(move, self.predict(sites, in_full=True)))
+        return Proposal(self.predict(self.sites, in_full=True), tuple(moves), reason)
 
     def tuples_under_way(self, sites: Ints) -> float:
         """In queues and on links: the mean of that at the measured rates, and at those higher by `ROOM`."""

@@ -26,7 +26,7 @@ import numpy as np
 from lab.experiments.experiment import Experiment
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
-from mooring.algorithms.catalogue import ALGORITHMS, Deciding
+from mooring.algorithms.catalogue import ALGORITHMS, Deciding, make_decider
 from mooring.arrays import Floats
 from mooring.controller.guards import GuardOptions
 from mooring.model.evaluation.network_metrics import query_latencies_ms
@@ -136,7 +136,7 @@ def circumstances(case: Case) -> Circumstances:
 def _way(name: str, scenario: Circumstances) -> Way:
     if name == FORESEEING:
         return foreseeing(scenario)
-    return decided_by(name, Deciding("llf"))
+    return decided_by(make_decider(name, Deciding("llf")), name)
 
 
 def _problem(rng: np.random.Generator) -> Problem:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from mooring.cli.input.needs_spark import require_spark
 from mooring.cli.input.parsing import Parser
 from mooring.errors import InputError
+from mooring.spark.needs_spark import require_spark
 
 
 def add_on_spark(parser: Parser) -> None:

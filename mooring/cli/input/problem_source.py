@@ -9,12 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mooring.cli.input.needs_spark import require_spark
 from mooring.cli.input.parsing import Parser
 from mooring.controller.journal import Journal
 from mooring.errors import InputError
 from mooring.model.evaluation.headroom_sentence import headroom_sentences
 from mooring.model.problem.problem import Problem
+from mooring.spark.needs_spark import require_spark
 
 if TYPE_CHECKING:
     from mooring.planning import Plan

@@ -201,13 +201,9 @@ def _factor(factor: float | None) -> Text:
     return Text(f"{factor:.3g} x", style="red" if factor < 1 else "yellow" if factor < 1.25 else "")
 
 
-def comparison_table(results: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Policies in rows, metrics in columns, the best of each column highlighted.
-
-    `results` holds per policy either `metrics` and `plan_seconds`, or a `reason` why there are none.
-    """
-    placed = {name: result for name, result in results.items() if "metrics" in result}
-    values = {name: _compared_values(result["metrics"]) for name, result in placed.items()}
+def comparison_table(placed: Mapping[str, Metrics], plan_seconds: Mapping[str, float]) -> Table:
+    """Policies in rows, metrics in columns, the best of each column highlighted."""
+    values = {name: _compared_values(metrics) for name, metrics in placed.items()}
     columns = [c for c in COMPARED if any(c[0] in own for own in values.values())]
     best = {key: max(sign * own[key] for own in values.values() if key in own) for key, _, sign, _ in columns}
     table = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1))
@@ -217,7 +213,7 @@ def comparison_table(results: Mapping[str, Mapping[str, Any]]) -> Table:
     table.add_column("time to\nplan", justify="right", no_wrap=True)
     for name, own in values.items():
         cells = [_compared_cell(own.get(key), sign, best[key], form) for key, _, sign, form in columns]
-        table.add_row(Text(name), *cells, duration(placed[name]["plan_seconds"]))
+        table.add_row(Text(name), *cells, duration(plan_seconds[name]))
     return table
 
 

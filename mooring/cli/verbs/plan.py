@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from mooring.algorithms.catalogue import make_policy
 from mooring.cli.input.clock import Timed, deadline_in
 from mooring.cli.input.files import write_text
+from mooring.cli.input.given_algorithm import POLICY_HELP, given_policy
 from mooring.cli.input.parsing import Parser, add_problem, count, seconds, settings
 from mooring.cli.input.problem_source import (
     left_sites,
@@ -39,9 +39,7 @@ DESCRIPTION = (
 
 def add_options(parser: Parser) -> None:
     add_problem(parser)
-    parser.add_argument(
-        "--policy", metavar="NAME", default="rod", help="see `mooring policies` (default rod)"
-    )
+    parser.add_argument("--policy", metavar="NAME", default="rod", help=f"{POLICY_HELP} (default rod)")
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a policy parameter")
     parser.add_argument(
         "--budget", type=seconds, metavar="SECONDS", help="time for policies that go on improving"
@@ -70,7 +68,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             field="--from",
             remedy="plan with --policy overlay, or from another plan",
         )
-    policy = Timed(make_policy(args.policy, settings(args.set)))
+    policy = Timed(given_policy(args.policy, settings(args.set)))
     with terminal.progress(f"planning with {args.policy}") as report:
         around = plan(
             closed_problem(problem, left),

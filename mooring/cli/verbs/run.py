@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
-import subprocess
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from rich.markup import escape
 
-from mooring.algorithms.catalogue import DECIDERS, HOSTED, TAKE_SETTINGS, Deciding, make_decider
+from mooring.algorithms.catalogue import HOSTED, Deciding
 from mooring.cli.input.child_process import add_tls, check_page, page_beside
+from mooring.cli.input.given_algorithm import DECIDER_HELP, POLICY_HELP, given_decider, given_policy
 from mooring.cli.input.given_guards import add_guards, given_guards
 from mooring.cli.input.parsing import Parser, add_project, duration, names, settings
 from mooring.cli.input.stop_signals import StopSignals, stop_signals
@@ -38,10 +35,11 @@ from mooring.spark.ownership.owner import LEASE_S, SHORTEST_LEASE_S
 from mooring.spark.pipeline.project import Project, load_project
 from mooring.spark.pipeline.project_edits import AcceptedEdits
 from mooring.spark.pipeline.statistics_used import assumed_sentence
+from mooring.spark.runs.background_run import begin_in_background
 from mooring.spark.runs.project_run import PreparedRun, prepared_run
 from mooring.spark.runs.record.run_report import RunRecord
 from mooring.spark.runs.run_files import RunFiles
-from mooring.spark.runs.run_lock import STANDBY_LOG, GivenUpError, HoldOptions
+from mooring.spark.runs.run_lock import GivenUpError, HoldOptions
 from mooring.spark.runs.spark_run import SparkRun
 from mooring.spark.runs.update_choice import UpdateChoice, told_of_readers, update_order
 from mooring.spark.sites.class_archive import build_archive, usable_archive
@@ -56,9 +54,7 @@ DESCRIPTION = (
 
 def add_options(parser: Parser) -> None:
     add_project(parser)
-    parser.add_argument(
-        "--policy", metavar="NAME", help="see `mooring policies` (default: mooring.yml's, rod)"
-    )
+    parser.add_argument("--policy", metavar="NAME", help=f"{POLICY_HELP} (default: mooring.yml's, rod)")
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a policy parameter")
     parser.add_argument(
         "--placement", type=Path, metavar="PLAN.json", help="run this plan instead of a new one"
@@ -102,7 +98,9 @@ def add_options(parser: Parser) -> None:
         default=20.0,
         help="a site that does not answer for so long counts as lost (default 20s)",
     )
-    parser.add_argument("--adapt", choices=list(DECIDERS), default="headroom", help="who proposes moves")
+    parser.add_argument(
+        "--adapt", metavar="NAME", default="headroom", help=f"what proposes moves: {DECIDER_HELP}"
+    )
     parser.add_argument(
         "--act",
         choices=("propose", "apply"),
@@ -114,7 +112,7 @@ def add_options(parser: Parser) -> None:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="a setting of the ants, or of the policy that replans",
+        help="a setting of the ants, of the policy that replans, or of a decider of your own",
     )
     add_guards(parser)
     parser.add_argument(
@@ -168,6 +166,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         )
     choice = _choice(args)
     _check_page(args)
+    _check_policy(args, project)
+    decider = _decider(args, project)
     if args.lease < SHORTEST_LEASE_S:
         raise InputError(f"found {args.lease:g} s, expected at least {SHORTEST_LEASE_S:g} s", field="--lease")
     if args.detach:
@@ -185,7 +185,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             with prepared_run(
                 project, fresh=args.fresh, accepted=accepted, holding=holding, left=_left_sites
             ) as prepared:
-                record = _run_prepared(args, terminal, prepared, stopping, choice)
+                record = _run_prepared(args, terminal, prepared, stopping, choice, decider)
         except GivenUpError as ended:
             terminal.document({"version": 1, "ended": ended.message})
             terminal.print(ended.message)
@@ -199,6 +199,7 @@ def _run_prepared(
     prepared: PreparedRun,
     stopping: StopSignals,
     choice: UpdateChoice | None,
+    decider: Decider,
 ) -> RunRecord:
     for fragment in prepared.ended_leftovers:
         terminal.note(f"ended {fragment}, which an earlier run had left running")
@@ -214,7 +215,7 @@ def _run_prepared(
         say=lambda line: terminal.print(escape(line)),
         note=terminal.note,
         update=order,
-        decider=_decider(args, prepared),
+        decider=decider,
         machines=args.adapt if args.adapt in HOSTED else "",
         act=args.act,
         guards=given_guards(args),
@@ -303,15 +304,15 @@ def _choice(args: argparse.Namespace) -> UpdateChoice | None:
     return None
 
 
-def _decider(args: argparse.Namespace, prepared: PreparedRun) -> Decider:
-    given, own = settings(args.adapt_set), prepared.project.settings
-    if given and args.adapt not in TAKE_SETTINGS:
-        raise InputError(
-            f"found settings of --adapt {args.adapt}, which has none",
-            field="--adapt-set",
-            remedy=f"they are for --adapt {' and '.join(TAKE_SETTINGS)}",
-        )
-    return make_decider(args.adapt, Deciding(args.policy or own.policy, given, args.seed, own.trigger_s))
+def _check_policy(args: argparse.Namespace, project: Project) -> None:
+    """What is wrong with it is said before sites are started."""
+    given_policy(args.policy or project.settings.policy, settings(args.set))
+
+
+def _decider(args: argparse.Namespace, project: Project) -> Decider:
+    own = project.settings
+    asked = Deciding(args.policy or own.policy, settings(args.adapt_set), args.seed, own.trigger_s)
+    return given_decider(args.adapt, asked, "--adapt-set")
 
 
 def _wish(args: argparse.Namespace, prepared: PreparedRun) -> Wish:
@@ -371,31 +372,10 @@ _LOOK_S = 0.1
 def start_in_background(
     files: RunFiles, words: Sequence[str], terminal: Terminal, *, standby: bool = False
 ) -> int:
-    """Run `mooring WORDS` in a process of its own, and wait until it runs or has failed; a standby until it
-    has said what it waits for.
-    """
-    files.folder.mkdir(exist_ok=True)
-    log = files.folder / STANDBY_LOG if standby else files.log
-    if not standby:
-        if (pid := files.running_pid()) is not None:
-            raise EngineError(f"the project already runs, as process {pid}", remedy="`mooring stop` ends it")
-        files.forget_status()
-    log.unlink(missing_ok=True)
-    # For appending, so that it can be kept short; for its user alone: the address of a page has the token.
-    with os.fdopen(os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600), "ab") as out:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "mooring", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,
-        )
-    while (log.stat().st_size == 0) if standby else (files.read_status() is None):
-        if child.poll() is not None:
-            said = log.read_text(errors="replace").strip()
-            raise EngineError(f"the run ended at once: {said}", remedy=f"see {log}")
-        time.sleep(_LOOK_S)
-    terminal.document({"version": 1, "pid": child.pid, "log": str(log)})
+    """Prints the process and its log once it runs."""
+    begun = begin_in_background(files, words, standby=standby)
+    pid, log = begun.process.pid, str(begun.log)
+    terminal.document({"version": 1, "pid": pid, "log": log})
     what = "waits" if standby else "runs"
-    terminal.print(f"{what} in the background as process {child.pid}; log in {escape(str(log))}")
+    terminal.print(f"{what} in the background as process {pid}; log in {escape(log)}")
     return 0

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
-from mooring.algorithms.catalogue import DECIDERS, POLICIES, TAKE_SETTINGS, Deciding
+from mooring.algorithms.catalogue import HOSTED, Deciding
 from mooring.cli.input.files import make_folder
+from mooring.cli.input.given_algorithm import DECIDER_HELP, POLICY_HELP, given_decider, given_policy
 from mooring.cli.input.given_guards import add_guards, given_guards
 from mooring.cli.input.given_placement import add_placement, given_placement
 from mooring.cli.input.parsing import Parser, add_problem, number, positive_count, seconds, settings
@@ -202,17 +203,17 @@ def add_scenario(parser: Parser) -> None:
     parser.add_argument(
         "--changes", type=Path, metavar="C.yaml", help="what happens meanwhile (default: the problem's own)"
     )
-    parser.add_argument("--adapt", choices=list(DECIDERS), help="who decides what is moved")
+    parser.add_argument("--adapt", metavar="NAME", help=f"what decides about moves: {DECIDER_HELP}")
     parser.add_argument("--alone", action="store_true", help="not beside never moving and replanning")
     parser.add_argument(
-        "--policy", choices=list(POLICIES), default="rod", help="that replans (default rod), with --adapt"
+        "--policy", metavar="NAME", default="rod", help=f"that replans: {POLICY_HELP} (default rod)"
     )
     parser.add_argument(
         "--set",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="of the policy that replans; with --adapt ants, of the ants",
+        help="of the policy that replans; with --adapt ants, of the ants; of a decider of your own",
     )
     add_guards(parser)
 
@@ -223,15 +224,11 @@ def given_changes(args: argparse.Namespace, problem: Problem) -> Changes:
 
 def given_ways(args: argparse.Namespace, scenario: Circumstances) -> list[Way]:
     """Never moving, the decider asked for, and replanning from scratch."""
-    given = settings(args.set)
-    if given and args.adapt not in TAKE_SETTINGS:
-        raise InputError(
-            f"found settings with --adapt {args.adapt or 'none'}, which has none",
-            field="--set",
-            remedy=f"they are for --adapt {' and '.join(TAKE_SETTINGS)}",
-        )
-    chosen = decided_by(args.adapt or "none", Deciding(args.policy, given, args.seed))
+    asked = Deciding(args.policy, settings(args.set), args.seed)
+    given_policy(args.policy, {})  # a name that is not known is refused before anything is simulated
+    adapt = args.adapt or "none"
+    chosen = decided_by(given_decider(adapt, asked, "--set"), adapt if adapt in HOSTED else "")
     if args.alone:
         return [chosen]
-    asked = [] if chosen.name == "none" else [chosen]
-    return [never_moving(), *asked, replanned(scenario)]
+    own = [] if adapt == "none" else [chosen]
+    return [never_moving(), *own, replanned(scenario)]

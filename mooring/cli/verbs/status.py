@@ -12,7 +12,6 @@ from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.output.live_view import run_view
 from mooring.cli.output.terminal import Terminal
 from mooring.cli.output.update_table import update_table
-from mooring.controller.journal import Journal
 from mooring.spark.engine.snapshot import snapshot_from_json
 from mooring.spark.runs.found_run import FoundRun, find_run
 from mooring.spark.runs.system_clock import SystemClock
@@ -26,19 +25,9 @@ def add_options(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     found = find_run(args.project, SystemClock())
-    status = found.files.read_status()
-    left = Journal(found.record, lambda: 0.0).left_sites()
-    terminal.document(
-        {
-            "version": 1,
-            "running": found.runs,
-            "pid": found.pid,
-            "elsewhere": None if found.elsewhere is None else str(found.elsewhere),
-            "silent_s": found.silent_s,
-            "left_sites": left,
-            "last": status,
-        }
-    )
+    document = found.document()
+    status, left = document["last"], document["left_sites"]
+    terminal.document(document)
     _show_where(terminal, found, started=status is not None)
     if status is not None:
         terminal.print(run_view(snapshot_from_json(status), {}, "`mooring tables` says where the data is"))

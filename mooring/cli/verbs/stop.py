@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,14 +11,11 @@ from rich.markup import escape
 
 from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.output.terminal import Terminal
-from mooring.errors import EngineError
 from mooring.spark.runs.found_run import find_run
-from mooring.spark.runs.mailbox import FileMailbox, this_asker
+from mooring.spark.runs.mailbox import this_asker
 from mooring.spark.runs.system_clock import SystemClock
-from mooring.spark.sites.process_tree import is_alive
 
 DESCRIPTION = "Ends a running pipeline cleanly."
-PATIENCE_S = 120.0
 _SAY_AGAIN_S = 10.0
 
 
@@ -29,23 +25,7 @@ def add_options(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     found = find_run(args.project, SystemClock())
-    found.refuse_elsewhere("`mooring stop` it")
-    files = found.files
-    mailbox, notice = FileMailbox(files.folder), None
-    if found.runs:
-        with contextlib.suppress(EngineError):  # a full disk keeps nobody from stopping a run
-            notice = mailbox.announce_stop(this_asker(" ".join(["mooring", *args.words])))
-    try:
-        stopped = files.stop_runner(PATIENCE_S, waiting_line(terminal))
-    finally:
-        if notice is not None:
-            mailbox.withdraw(notice)
-    if not stopped and found.pid is not None and is_alive(found.pid):
-        raise EngineError(
-            f"the storage is owned by process {found.pid}, whose folder does not say so: it was not "
-            "signalled",
-            remedy="`mooring stop` it in the folder that it was started for",
-        )
+    stopped = found.stop(this_asker(" ".join(["mooring", *args.words])), waiting_line(terminal))
     terminal.document({"version": 1, "stopped": stopped})
     terminal.print("stopped" if stopped else "does not run")
     return 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -27,6 +29,11 @@ from mooring.model.load.feasible.true_feasible_set import loading_streams, true_
 from mooring.model.load.model import LoadModel
 from mooring.model.load.queued.latencies import queued_latencies
 from mooring.model.placement.placement import Placement
+from mooring.notebook import Cell, bars, data_frame, html_table, save_json
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
 
 
 class QueuedMetrics(msgspec.Struct, frozen=True):
@@ -81,6 +88,27 @@ class HeadroomMetric(msgspec.Struct, frozen=True):
     def as_json(self) -> dict[str, Any]:
         found: dict[str, Any] = msgspec.to_builtins(self)
         return found
+
+    def _repr_html_(self) -> str:
+        return html_table("By what factor rates can grow, and the site that is full then", self._rows)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        return data_frame(self._rows, "rates")
+
+    def save(self, file: str | PathLike[str]) -> Path:
+        return save_json(file, self.as_json())
+
+    def figure(self) -> Figure:
+        """Rates that can grow without limit have no bar."""
+        factors = {
+            name: float(row["factor"]) for name, row in self._rows.items() if row["factor"] is not None
+        }
+        return bars({"rates can grow by": factors})
+
+    @property
+    def _rows(self) -> dict[str, dict[str, Cell]]:
+        rooms = {"all together": Room(self.factor, self.site), **self.streams}
+        return {name: {"factor": room.factor, "site": room.site} for name, room in rooms.items()}
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):

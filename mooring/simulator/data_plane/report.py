@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mooring.arrays import Floats
+from mooring.notebook import Cell, data_frame, html_table, save_json
 from mooring.simulator.data_plane.engine import SimulatedEngine
 from mooring.simulator.data_plane.kernels.records import HISTOGRAM_FLOOR_S, HISTOGRAM_RATIO
 from mooring.simulator.data_plane.latency import Latency
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -18,7 +26,7 @@ class SimulatedQuery:
     max_latency_ms: float | None  # the limit
     within_limit: float | None  # share of its tuples
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, float | None]:
         return {
             **self.latency.as_json(),
             "max_latency_ms": self.max_latency_ms,
@@ -47,7 +55,7 @@ class Series:
     queue: Floats  # bins x sites, mean length
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SimulationReport:
     seconds: float  # virtual time counted, warm-up left out
     events: int  # arrivals at operators and completions
@@ -60,6 +68,30 @@ class SimulationReport:
     stream_rates: dict[str, float]
     bandwidth: float  # bytes per second between sites
     series: Series
+
+    def __repr__(self) -> str:
+        return f"SimulationReport({self.seconds:g} s: {self.verdict})"
+
+    def _repr_html_(self) -> str:
+        sites: dict[str, dict[str, Cell]] = {name: {**site.as_json()} for name, site in self.sites.items()}
+        return html_table("Queries", self._rows) + html_table("Sites", sites, [self.verdict])
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each query."""
+        return data_frame(self._rows, "query")
+
+    def save(self, file: str | PathLike[str]) -> Path:
+        return save_json(file, self.as_json())
+
+    def figure(self) -> Figure:
+        """Latency and queues over time."""
+        from mooring.simulator.data_plane.figure import draw_report  # which is about this class
+
+        return draw_report(self)
+
+    @property
+    def _rows(self) -> dict[str, dict[str, Cell]]:
+        return {name: {**query.as_json()} for name, query in self.queries.items()}
 
     def as_json(self) -> dict[str, object]:
         """Stable keys, plain values; a number that does not exist is null."""

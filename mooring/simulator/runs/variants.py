@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.algorithms.baselines.none_decider import NoneDecider
-from mooring.algorithms.catalogue import Deciding, make_decider
+from mooring.algorithms.catalogue import make_decider
+from mooring.contracts.decider import Decider
 from mooring.errors import MooringError
 from mooring.model.deployment.move_times import MoveTimes
 from mooring.model.deployment.moves import Move
@@ -44,12 +45,15 @@ _LEAST_GAP_S = 60.0
 """Between two plans, where rates change more often than that."""
 
 
-def decided_by(name: str, asked: Deciding | None = None) -> Way:
-    """By `relaxation` and `overlay`, machines at the simulated sites decide by messages. A way is named after
-    what decides, so that of `ants`, whose machines are not simulated, is `ants-central`.
+def decided_by(decider: str | Decider, machines: str = "") -> Way:
+    """By a decider or one of that name. `machines`: the algorithm whose machines at the simulated sites
+    decide by messages instead. A way is named after what decides, so that of `ants`, whose machines are not
+    simulated, is `ants-central`.
     """
-    decider, at_sites = make_decider(name, asked), _AT_SITES.get(name)
-    return Way(decider.name if at_sites is None else name, decider, at_sites=at_sites)
+    if isinstance(decider, str):
+        machines, decider = decider, make_decider(decider)
+    at_sites = _AT_SITES.get(machines)
+    return Way(decider.name if at_sites is None else machines, decider, at_sites=at_sites)
 
 
 def never_moving() -> Way:

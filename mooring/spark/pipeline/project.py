@@ -17,6 +17,7 @@ from pyspark.pipelines.cli import PipelineSpec
 from mooring.agents.measured_latencies import measured_latencies
 from mooring.agents.project_members import ProjectMembers, agents_of, read_addresses
 from mooring.agents.transport.members import AgentAddress
+from mooring.algorithms.catalogue import known_policy
 from mooring.errors import Gathered, InputError, InputErrors
 from mooring.model.problem.files import load_data
 from mooring.model.problem.query import Query
@@ -86,7 +87,7 @@ _OWN: dict[str, Check] = {
     "channel": name,
     "jars": names,
     "packages": names,
-    "policy": name,
+    "policy": known_policy,
     "register": boolean,
     "durability": _durability,
     "agents": mapping,

@@ -6,17 +6,25 @@ asked; on another one there is the copy of its status in the storage, and the co
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mooring.contracts.clock import Clock
+from mooring.controller.journal import Journal
 from mooring.errors import EngineError
 from mooring.spark.ownership.lease import LeaseWatch
 from mooring.spark.ownership.owner import OwnerRecord, look
 from mooring.spark.pipeline.project import load_project, work_folder_of
+from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.run_files import RunFiles
+from mooring.spark.sites.process_tree import is_alive
 from mooring.spark.storage.owned_folder import newest_owned
 
+PATIENCE_S = 120.0
+"""For a clean end."""
 _LISTEN_S = 0.2
 _LISTENED_SHARE = 0.3
 """Of a lease: three of the ten moments at which its counter is raised."""
@@ -38,6 +46,38 @@ class FoundRun:
     @property
     def runs(self) -> bool:
         return self.pid is not None or self.elsewhere is not None
+
+    def document(self) -> dict[str, Any]:
+        """What `mooring status --json` prints."""
+        return {
+            "version": 1,
+            "running": self.runs,
+            "pid": self.pid,
+            "elsewhere": None if self.elsewhere is None else str(self.elsewhere),
+            "silent_s": self.silent_s,
+            "left_sites": Journal(self.record, lambda: 0.0).left_sites(),
+            "last": self.files.read_status(),
+        }
+
+    def stop(self, asked_by: str, waiting: Callable[[Mapping[str, Any]], None] = lambda moves: None) -> bool:
+        """End it cleanly; whether there was anything to end. `waiting` is called with the moves under way."""
+        self.refuse_elsewhere("`mooring stop` it")
+        mailbox, notice = FileMailbox(self.files.folder), None
+        if self.runs:
+            with contextlib.suppress(EngineError):  # a full disk keeps nobody from stopping a run
+                notice = mailbox.announce_stop(asked_by)
+        try:
+            stopped = self.files.stop_runner(PATIENCE_S, waiting)
+        finally:
+            if notice is not None:
+                mailbox.withdraw(notice)
+        if not stopped and self.pid is not None and is_alive(self.pid):
+            raise EngineError(
+                f"the storage is owned by process {self.pid}, whose folder does not say so: it was not "
+                "signalled",
+                remedy="`mooring stop` it in the folder that it was started for",
+            )
+        return stopped
 
     def refuse_elsewhere(self, what: str) -> None:
         """`EngineError` if the run is on a machine whose processes cannot be reached from here."""

@@ -72,6 +72,7 @@ def test_other_rates_and_pins_change_the_plan(desk: Served) -> None:
     ("trial", "said"),
     [
         ({"policy": "nobody"}, "nobody"),
+        ({"policy": "own_policy:FewSites"}, "only a command line or Python may name a module"),
         ({"rates": {"none": 1}}, "a stream"),
         ({"rates": {"s1": -1}}, "expected 0 to"),
         ({"pins": {"o1_1": "nowhere"}}, "a site"),

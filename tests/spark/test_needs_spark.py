@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cli.input.needs_spark import missing_spark, require_spark
 from mooring.errors import InputError
+from mooring.spark.needs_spark import missing_spark, require_spark
 
 
 @pytest.mark.parametrize("missing", ["pandas", "sqlglot"])

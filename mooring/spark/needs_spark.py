@@ -1,4 +1,4 @@
-"""Planning alone installs without Spark; verbs that need it say what is missing."""
+"""Planning alone installs without Spark; what needs it says what is missing."""
 
 from __future__ import annotations
 

@@ -1,0 +1,41 @@
+"""The policy or decider that a command line names: from the catalogue, or a class in a Python module."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from mooring.algorithms.catalogue import DECIDERS, TAKE_SETTINGS, Deciding, make_decider, policy_of
+from mooring.algorithms.own_modules import names_module
+from mooring.contracts.decider import Decider
+from mooring.contracts.policy import Policy
+from mooring.errors import InputError
+
+POLICY_HELP = "see `mooring policies`, or MODULE:NAME"
+DECIDER_HELP = f"{', '.join(DECIDERS)}, or MODULE:NAME"
+
+
+def given_policy(name: str, settings: Mapping[str, str], field: str = "--policy") -> Policy:
+    look_here(name)
+    return policy_of(name, settings, field)
+
+
+def given_decider(name: str, asked: Deciding, field: str) -> Decider:
+    """`field`: the option that gives its settings."""
+    if asked.settings and name not in TAKE_SETTINGS and not names_module(name):
+        raise InputError(
+            f"found settings of --adapt {name}, which has none",
+            field=field,
+            remedy=f"they are for --adapt {', '.join(TAKE_SETTINGS)} and deciders of your own",
+        )
+    for each in (name, asked.policy):
+        look_here(each)
+    return make_decider(name, asked)
+
+
+def look_here(name: str) -> None:
+    """Modules are found in the current folder first, as `python -m` does it."""
+    here = str(Path.cwd())
+    if names_module(name) and here not in sys.path:
+        sys.path.insert(0, here)
