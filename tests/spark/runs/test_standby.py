@@ -75,7 +75,7 @@ def test_a_standby_takes_over_from_a_killed_run_and_from_a_frozen_one_that_comes
     numbers.wait_for(50)
     assert mooring("run", other).code == 4, "two runs over one storage"
 
-    second = runners.start(other, "--standby")
+    second = runners.start(other, "--standby", "--lease", "8s")
     wait_until(lambda: "waiting until it is released" in runners.said(1), "the standby to wait")
     assert f"process {first.pid} on" in runners.said(1)
     status = mooring("status", other, "--json").document
