@@ -24,18 +24,18 @@ from multiprocessing import Pool
 import numpy as np
 
 from lab.benchmarks._record import Measurement, carry_out, chosen_parts, prose_of
+from lab.faults.checkers import Step, WorldView
 from lab.faults.exploration import Subject, explore, find_small
+from lab.faults.harness import Harness
 from lab.faults.leases.invariants import lease_checkers
 from lab.faults.leases.world import QUICK, lease_scenarios, lease_world, ring_ms
+from lab.faults.scenario import Request, Scenario
 from lab.faults.systematic import with_every_fault
 from lab.overlay_faults.planted import LEASE_BUGS, NEEDS_A_STALL
 from mooring.algorithms.overlay.leases.adaptation_messages import LinkMeasured
 from mooring.cli.output.result_table import ResultTable
 from mooring.contracts.site_machine import Send
 from mooring.coordination.move_messages import Proposed
-from mooring.virtual_time.checkers import Step, WorldView
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import Request, Scenario
 from tests.lab.faults.leases.test_invariants import (
     LENGTHS_MS,
     UNTIL_MS,

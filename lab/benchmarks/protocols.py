@@ -23,6 +23,7 @@ import numpy as np
 from lab.benchmarks._record import Measurement, carry_out, chosen_parts, prose_of
 from lab.faults.adaptive_run import AdaptiveRun
 from lab.faults.exploration import Subject, explore
+from lab.faults.faults import Crash, Fault, Noise, Partition
 from lab.faults.gossip_invariants import gossip_checkers, gossip_scenarios
 from lab.faults.optimiser_invariants import (
     chain_homes,
@@ -32,6 +33,7 @@ from lab.faults.optimiser_invariants import (
     some_refused,
 )
 from lab.faults.runner_model import RunSubject
+from lab.faults.scenario import Scenario
 from mooring.algorithms.relaxation.machines.optimiser import optimiser_machines
 from mooring.algorithms.relaxation.machines.params import OptimiserParams
 from mooring.algorithms.relaxation.migration import MigrationParams
@@ -41,8 +43,6 @@ from mooring.model.evaluation.network_metrics import network_metrics
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Replay
-from mooring.virtual_time.faults import Crash, Fault, Noise, Partition
-from mooring.virtual_time.scenario import Scenario
 
 SCHEDULES = {"gossip": 5_000, "optimisers": 10_000}
 FIRST_SEED = 10_000

@@ -13,7 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lab.faults.checkers import Checker, Step, WorldView
+from lab.faults.faults import Fault
+from lab.faults.harness import Harness
 from lab.faults.runner_model import JudgedMover
+from lab.faults.scenario import Scenario
 from mooring.algorithms.relaxation.machines.fragment_specs import fragment_specs
 from mooring.algorithms.relaxation.machines.messages import MeasuredFlows
 from mooring.algorithms.relaxation.machines.optimiser import optimiser_machines
@@ -28,10 +32,6 @@ from mooring.model.placement.placement import Placement
 from mooring.model.problem.latencies import as_matrix
 from mooring.simulator.data_plane.arrivals import Arrivals
 from mooring.simulator.data_plane.engine import SimulatedEngine
-from mooring.virtual_time.checkers import Checker, Step, WorldView
-from mooring.virtual_time.faults import Fault
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import Scenario
 
 JUDGE_EVERY_MS = 500.0
 _MOVER_MS = 1.0

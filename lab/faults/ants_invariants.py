@@ -9,12 +9,19 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from lab.faults.checkers import Checker, Step, WorldView
+from lab.faults.faults import Crash, FaultParams
+from lab.faults.placing_ants import (
+    EndChain,
+    PlaceChain,
+    ReplaceChain,
+)
+from lab.faults.scenario import Request, Scenario, draw_scenario
 from mooring.algorithms.ants.ant_params import AntParams
 from mooring.algorithms.ants.machines.colony_params import ColonyParams, SiteFacts
-from mooring.algorithms.ants.machines.messages import ChainSpec, EndChain, PlaceChain, ReplaceChain
-from mooring.virtual_time.checkers import Checker, Step, WorldView
-from mooring.virtual_time.faults import Crash, FaultParams
-from mooring.virtual_time.scenario import Request, Scenario, draw_scenario
+from mooring.algorithms.ants.machines.messages import (
+    ChainSpec,
+)
 
 CHAINS = 4
 LIMIT = 0.9

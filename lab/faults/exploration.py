@@ -8,11 +8,11 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from lab.faults.checkers import MakeCheckers, Step, Violation
+from lab.faults.harness import MOST_STEPS, Harness
+from lab.faults.scenario import Scenario
 from lab.faults.shrink import shrink
 from mooring.contracts.site_machine import MakeMachine
-from mooring.virtual_time.checkers import MakeCheckers, Step, Violation
-from mooring.virtual_time.harness import MOST_STEPS, Harness
-from mooring.virtual_time.scenario import Scenario
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from lab.faults.checkers import Checker, Step, WorldView
+from lab.faults.faults import FaultParams
+from lab.faults.scenario import Request, Scenario, draw_scenario
 from mooring.contracts.site_machine import Asked, Persist, Started
 from mooring.coordination.gossip import Entry, GossipParams
-from mooring.virtual_time.checkers import Checker, Step, WorldView
-from mooring.virtual_time.faults import FaultParams
-from mooring.virtual_time.scenario import Request, Scenario, draw_scenario
 
 
 def entries_of(world: WorldView, site: int) -> dict[int, Entry[Any]]:

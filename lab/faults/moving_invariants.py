@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from lab.faults.checkers import Step, WorldView
 from lab.faults.runner_model import ROUND_MS, Ground, RunnerNode, SiteNode
 from mooring.contracts.site_machine import Received, Send
 from mooring.coordination.move_messages import (
@@ -21,7 +22,6 @@ from mooring.coordination.move_messages import (
     StartedAt,
     Whereabouts,
 )
-from mooring.virtual_time.checkers import Step, WorldView
 
 SETTLE_MS = 6000.0
 """From when all faults are over to the end of a scenario."""

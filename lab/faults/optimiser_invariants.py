@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
+from lab.faults.checkers import Checker
+from lab.faults.faults import Crash, FaultParams
 from lab.faults.moving_invariants import (
     SETTLE_MS,
     AnsweredOnce,
@@ -17,11 +19,9 @@ from lab.faults.moving_invariants import (
     WithinCapacity,
 )
 from lab.faults.runner_model import LoseEngine, MoveByHand
+from lab.faults.scenario import Request, Scenario, draw_scenario
 from mooring.algorithms.relaxation.machines.messages import FragmentLink, FragmentSpec
 from mooring.coordination.move_messages import Proposed
-from mooring.virtual_time.checkers import Checker
-from mooring.virtual_time.faults import Crash, FaultParams
-from mooring.virtual_time.scenario import Request, Scenario, draw_scenario
 
 GROUPS, CHAIN = 2, 2
 """Groups of queries, and fragments in each one's chain."""

@@ -16,6 +16,8 @@ import msgspec
 import numpy as np
 
 from lab.faults.exploration import Subject
+from lab.faults.harness import Harness
+from lab.faults.scenario import Scenario
 from mooring.contracts.site_machine import (
     Asked,
     Data,
@@ -31,8 +33,6 @@ from mooring.contracts.site_machine import (
 )
 from mooring.coordination.move_messages import FragmentMove, ProposalId, Proposed, StartedAt, Whereabouts
 from mooring.coordination.mover import CarriedOut, CarryOut, MoverMachine, MoverMemory, Verdicts
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import Scenario
 
 ROUND_MS = 60.0
 PATIENCE_MS = 600.0

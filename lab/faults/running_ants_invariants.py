@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from lab.faults.checkers import Checker, Step, WorldView
+from lab.faults.faults import FaultParams
 from lab.faults.moving_invariants import (
     AnsweredOnce,
     HeldUntilAnswered,
@@ -13,12 +15,10 @@ from lab.faults.moving_invariants import (
 )
 from lab.faults.optimiser_invariants import CHAIN, GROUPS, optimiser_scenarios
 from lab.faults.runner_model import SiteNode
+from lab.faults.scenario import Scenario
 from mooring.algorithms.ants.ant_params import AntParams
 from mooring.algorithms.ants.machines.colony_params import ColonyParams, SiteFacts, UpdatingParams
 from mooring.algorithms.ants.machines.running_messages import KnownColony, RunningChain
-from mooring.virtual_time.checkers import Checker, Step, WorldView
-from mooring.virtual_time.faults import FaultParams
-from mooring.virtual_time.scenario import Scenario
 
 LIMIT = 0.9
 CORES = 0.4

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import msgspec
 
-from mooring.virtual_time.faults import Crash, Fault, Partition, Pause
-from mooring.virtual_time.scenario import Request, Scenario
+from lab.faults.faults import Crash, Fault, Partition, Pause
+from lab.faults.scenario import Request, Scenario
 
 Item = Fault | Request
 T = TypeVar("T")

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from lab.faults.checkers import Step, WorldView
 from lab.faults.exploration import Subject
+from lab.faults.faults import Crash, Fault, Noise, Partition, Pause
+from lab.faults.harness import Harness
+from lab.faults.scenario import Scenario
 from mooring.contracts.site_machine import Persist, Send
-from mooring.virtual_time.checkers import Step, WorldView
-from mooring.virtual_time.faults import Crash, Fault, Noise, Partition, Pause
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import Scenario
 
 AN_INSTANT_MS = 0.001
 

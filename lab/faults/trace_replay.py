@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from lab.faults.checkers import Checker, Crashed, Step, Violation
 from mooring.agents.trace_file import TraceLine
 from mooring.contracts.hosted_protocol import HostedProtocol
 from mooring.contracts.site_machine import Effect, Event, Persist, SiteMachine, Started
-from mooring.virtual_time.checkers import Checker, Crashed, Step, Violation
-from mooring.virtual_time.harness import FAULT, TIMER
+from mooring.virtual_time.event_loop import FAULT, TIMER
 
 
 class _RawLine(msgspec.Struct):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from lab.faults.checkers import Checker, Step, WorldView
 from lab.faults.leases.invariants import HeldWhileItMoves, lease_checkers
 from lab.faults.moving_invariants import AnsweredOnce, RunsOnce
 from lab.faults.runner_model import SiteNode
@@ -15,7 +16,6 @@ from mooring.algorithms.overlay.leases.lease_site import LeaseSite
 from mooring.algorithms.overlay.protocol.messages import Round
 from mooring.algorithms.overlay.search.partial_plans import LATENCY_SLACK_MS
 from mooring.contracts.site_machine import Output
-from mooring.virtual_time.checkers import Checker, Step, WorldView
 
 MADE_MS = 9_000.0
 """By then plans are made anew of what has not moved since: a round that had just begun may time out in two of

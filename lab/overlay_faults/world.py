@@ -16,6 +16,8 @@ import msgspec
 import numpy as np
 
 from lab.faults.exploration import Subject
+from lab.faults.faults import FaultParams
+from lab.faults.harness import Harness
 from lab.faults.leases.parallel_mover import ParallelMover
 from lab.faults.leases.world import (
     CORES,
@@ -31,6 +33,7 @@ from lab.faults.leases.world import (
     with_one_gone,
 )
 from lab.faults.runner_model import Ground, LoseEngine, MoveByHand, RunnerNode, SiteNode
+from lab.faults.scenario import DrawRequests, Request, Scenario, draw_scenario
 from mooring.agents.transport.wire import Envelope, decode, judged
 from mooring.algorithms.overlay.hosted import hosted_overlays
 from mooring.algorithms.overlay.leases.adaptation_messages import (
@@ -59,9 +62,6 @@ from mooring.contracts.site_machine import (
     Started,
 )
 from mooring.coordination.move_messages import Proposed, StatedLatencies, ToMover
-from mooring.virtual_time.faults import FaultParams
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import DrawRequests, Request, Scenario, draw_scenario
 
 AGENTS = OverlayAgentParams(
     lease=replace(QUICK, replicates=False),

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from lab.faults.checkers import Violation
 from lab.faults.shrink import with_simpler, without_needless
 from lab.session_faults.process import TICK_S, Died, Process
 from lab.session_faults.promises import Promises
@@ -39,7 +40,6 @@ from mooring.model.deployment import moves as deployment
 from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.model.problem.problem import Problem
 from mooring.simulator.runs.memory_mailbox import Tray
-from mooring.virtual_time.checkers import Violation
 
 PROBLEM = Problem.from_dict(
     {

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from lab.faults.checkers import Violation
 from lab.storage_faults.pipeline import (
     IN_SINKS,
     ROOT,
@@ -68,7 +69,6 @@ from mooring.spark.storage.pipeline_record import (
     Unfinished,
     read_record,
 )
-from mooring.virtual_time.checkers import Violation
 
 _CATCHES_UP = 300
 """Files in a batch once all is well again."""

@@ -1,1 +1,1 @@
-"""Machines of many sites in virtual time: messages, faults, an order that repeats."""
+"""Machines of many sites in virtual time, in an order that repeats."""

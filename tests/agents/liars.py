@@ -15,10 +15,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from lab.faults.harness import Harness
 from lab.faults.leases.world import shared_queries
 from lab.faults.optimiser_invariants import CAPACITY, chain_homes, chain_layout
 from lab.faults.runner_model import JudgedMover
 from lab.faults.running_ants_invariants import OFTEN, QUICK, full_homes, running_colony
+from lab.faults.scenario import Request, Scenario
 from mooring.agents.survey_agents import hosted_survey
 from mooring.agents.transport.frames import FrameError
 from mooring.agents.transport.wire import Envelope, decode, judged
@@ -47,8 +49,6 @@ from mooring.coordination.gossip import GossipParams
 from mooring.coordination.move_messages import StartedAt, Whereabouts
 from mooring.coordination.mover import CarriedOut, CarryOut
 from mooring.coordination.survey import SurveyParams
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import Request, Scenario
 
 SITES, LIAR = 5, 2
 OTHERS = [member for member in range(SITES + 1) if member != LIAR]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from lab.faults.checkers import Crashed, Step, WorldView
 from lab.faults.optimiser_invariants import (
     chain_homes,
     chain_layout,
@@ -56,7 +57,6 @@ from mooring.coordination.mover import (
     Verdicts,
     never_heard,
 )
-from mooring.virtual_time.checkers import Crashed, Step, WorldView
 
 AT = (StartedAt(7, 1, 4), StartedAt(8, 0, 1), StartedAt(9, 2, 0))
 

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from lab.faults.exploration import Subject, explore
+from lab.faults.faults import FaultParams
 from lab.faults.gossip_invariants import gossip_checkers
+from lab.faults.harness import Harness
+from lab.faults.scenario import Scenario, draw_scenario
 from mooring.contracts.site_machine import Output, Persist, Received, Send, Started, TimerDue
 from mooring.coordination.gossip import Entry, GossipParams
 from mooring.coordination.survey import (
@@ -19,9 +22,6 @@ from mooring.coordination.survey import (
     survey_machines,
 )
 from mooring.model.network.coordinate import Coordinate
-from mooring.virtual_time.faults import FaultParams
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import Scenario, draw_scenario
 
 QUICK = SurveyParams(50.0, rounds_per_publication=4, gossip=GossipParams(50.0))
 

@@ -133,7 +133,7 @@ def count_messages(trial: SearchTrial) -> list[Row]:
     policy = Overlay(k=k, candidates=CANDIDATES)
     usable = np.full(trial.sites, policy.threshold * chains.capacity_cores)
     run = OverlayRun(chains.latency_ms, usable, np.full(trial.sites, np.inf), policy.params(0.0), rng)
-    before, begun_ms, taken, explored = run.counts(), run.harness.now_ms, [], []
+    before, begun_ms, taken, explored = run.counts(), run.loop.now_ms, [], []
     for i in range(HEIGHT):
         for c in range(REGISTERED_CHAINS):
             operators = tuple(shared_chain(chains, c, 1.0, with_ends=False)[: i + 1])
@@ -143,7 +143,7 @@ def count_messages(trial: SearchTrial) -> list[Row]:
             taken.append(ms)
             explored.append(getattr(outcome, "explored", 0))
     after, queries = run.counts(), HEIGHT * REGISTERED_CHAINS
-    site_minutes = (run.harness.now_ms - begun_ms) / 60e3 * trial.sites
+    site_minutes = (run.loop.now_ms - begun_ms) / 60e3 * trial.sites
     counted = (
         (after.exchange_messages - before.exchange_messages) / queries,
         (after.within_messages - before.within_messages) / queries,

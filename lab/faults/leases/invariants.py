@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from lab.faults.checkers import Checker, Step, WorldView
 from lab.faults.leases.world import (
     CORES,
     OPERATORS,
@@ -27,7 +28,6 @@ from mooring.algorithms.overlay.search.replicas import as_served, original_of
 from mooring.algorithms.overlay.search.shared_operator import NOWHERE, SharedOperator, queries_of
 from mooring.contracts.site_machine import Send
 from mooring.coordination.move_messages import ProposalId, Proposed, StartedAt
-from mooring.virtual_time.checkers import Checker, Step, WorldView
 
 LEASE_MS = 2.0 * QUICK.lock_ms
 """No lease is sought for longer."""

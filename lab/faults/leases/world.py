@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 import numpy as np
 
+from lab.faults.faults import Crash, FaultParams
 from lab.faults.leases.parallel_mover import ParallelMover
+from lab.faults.scenario import Request, Scenario, draw_scenario
 from mooring.algorithms.overlay.leases.adaptation import PlansFor
 from mooring.algorithms.overlay.leases.adaptation_messages import LinkMeasured
 from mooring.algorithms.overlay.leases.lease_params import LeaseParams
@@ -32,8 +34,6 @@ from mooring.algorithms.overlay.search.similar_plans import KeptPlans
 from mooring.algorithms.overlay.search.stored_plans import StoredPlans
 from mooring.contracts.site_machine import MakeMachine
 from mooring.coordination.move_messages import StartedAt
-from mooring.virtual_time.faults import Crash, FaultParams
-from mooring.virtual_time.scenario import Request, Scenario, draw_scenario
 
 CORES, USABLE_CORES = 0.6, 1.9
 LIMIT_MS = 80.0

@@ -14,7 +14,6 @@ from mooring.algorithms.ants.central_decider import AntsDecider, running_part
 from mooring.algorithms.ants.chains import Chain
 from mooring.algorithms.ants.latency_search import LatencySearch
 from mooring.algorithms.ants.machines.colony_params import ENDLESS, SiteFacts
-from mooring.algorithms.ants.machines.messages import ChainSpec
 from mooring.algorithms.ants.machines.running_messages import (
     AskColony,
     KnownColony,
@@ -163,24 +162,3 @@ def site_facts(search: LatencySearch, neighbours: Sequence[Sequence[int]]) -> li
         )
         for s, own in enumerate(neighbours)
     ]
-
-
-def chain_spec(number: int, chain: Chain, site_of_fragment: Ints, signature: Ints | None = None) -> ChainSpec:
-    """Between the sites that its ends have by now; one without an end stays where the other is.
-
-    signature: per fragment, what it computes; None: nothing is shared.
-    """
-    source, destination = chain.start.site_in(site_of_fragment), chain.end.site_in(site_of_fragment)
-    either = max(source, destination, 0)
-    return ChainSpec(
-        number,
-        tuple(tuple(row) for row in chain.tasks.tolist()),
-        tuple(tuple(row) for row in chain.sides.tolist()),
-        either if source < 0 else source,
-        chain.start.fragment >= 0,
-        chain.start_variability,
-        either if destination < 0 else destination,
-        chain.end.fragment >= 0,
-        chain.end_weight if destination >= 0 else 0.0,
-        () if signature is None else tuple(signature[list(chain.fragments)].tolist()),
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,15 +15,14 @@ from mooring.algorithms.overlay.protocol.overlay_site import (
     overlay_machines,
 )
 from mooring.arrays import Floats
-from mooring.contracts.site_machine import Output
+from mooring.contracts.site_machine import MakeMachine
 from mooring.model.network.embedding import embed
-from mooring.virtual_time.checkers import Step, WorldView
-from mooring.virtual_time.faults import Fault
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import Scenario
+from mooring.virtual_time.event_loop import EventLoop
 
 SETTLING_PERIODS = 3.0
 """Of the directory, before the first query: its splits follow the adverts from the second on."""
+STEP_MS = 50.0
+"""Between two looks at whether a registration has ended."""
 PATIENCE_MS = 3_600_000.0
 """No registration takes an hour, whatever is lost: rounds and stages are limited."""
 
@@ -42,22 +41,8 @@ class OverlayCounts:
     """Of every search of the directory, the longest way that it took."""
 
 
-class _Outcomes:
-    """Listens for what becomes of queries; a checker that finds nothing wrong."""
-
-    name = "listens to outcomes"
-
-    def __init__(self) -> None:
-        self.heard: list[tuple[float, Admitted | Rejected]] = []
-
-    def after_step(self, step: Step, world: WorldView) -> str | None:
-        for effect in step.effects:
-            if isinstance(effect, Output) and isinstance(effect.value, Admitted | Rejected):
-                self.heard.append((step.time_ms, effect.value))
-        return None
-
-    def at_end(self, world: WorldView) -> str | None:
-        return None
+MakeLoop = Callable[[Sequence[Sequence[float]], MakeMachine, int], EventLoop]
+"""Of latencies, machines and a seed."""
 
 
 class OverlayRun:
@@ -72,7 +57,7 @@ class OverlayRun:
         rng: np.random.Generator,
         *,
         hosted: Sequence[tuple[int, HostedOperator]] = (),
-        faults: tuple[Fault, ...] = (),
+        make_loop: MakeLoop = EventLoop,
     ) -> None:
         """`hosted`: operators that run already, each with its site."""
         sites = len(latency_ms)
@@ -92,43 +77,38 @@ class OverlayRun:
             )
 
         seed = int(rng.integers(2**31))
-        scenario = Scenario(seed, tuple(map(tuple, latency_ms.tolist())), 0.0, faults)
-        self._outcomes = _Outcomes()
-        self.harness = Harness(
-            scenario, overlay_machines(params, start), [self._outcomes], recorded=False, most_steps=10**9
-        )
-        self.harness.run_until(SETTLING_PERIODS * params.directory.period_ms)
+        links = tuple(map(tuple, latency_ms.tolist()))
+        self.loop = make_loop(links, overlay_machines(params, start), seed)
+        self.loop.run_until(SETTLING_PERIODS * params.directory.period_ms)
 
     def register(self, site: int, request: RegisterQuery) -> tuple[Admitted | Rejected, float]:
         """The outcome of a request, and how long it took in virtual milliseconds."""
-        heard, begun_ms = self._outcomes.heard, self.harness.now_ms
+        heard, begun_ms = self.loop.outputs, self.loop.now_ms
         before = len(heard)
-        self.harness.ask(site, request)
-        step_ms = 50.0
-        while len(heard) == before and self.harness.now_ms < begun_ms + PATIENCE_MS:
-            self.harness.run_until(self.harness.now_ms + step_ms)
-            if self.harness.violation is not None:
-                raise RuntimeError(str(self.harness.violation.message))
+        self.loop.ask(site, request)
+        while len(heard) == before and self.loop.now_ms < begun_ms + PATIENCE_MS:
+            self.loop.run_until(self.loop.now_ms + STEP_MS)
         if len(heard) == before:
             raise RuntimeError(f"nothing was heard of query {request.query} for {PATIENCE_MS:g} ms")
-        at_ms, outcome = heard[before]
+        at_ms, _, outcome = heard[before]
+        assert isinstance(outcome, Admitted | Rejected)  # a site has nothing else to say to its user
         return outcome, at_ms - begun_ms
 
     def machine(self, site: int) -> OverlaySite | None:
-        machine = self.harness.machine(site)
+        machine = self.loop.machine(site)
         assert machine is None or isinstance(machine, OverlaySite)
         return machine
 
     def whereabouts(self) -> dict[int, int]:
         """Operator -> the site that runs it."""
         found: dict[int, int] = {}
-        for site in range(self.harness.sites):
+        for site in range(self.loop.sites):
             if (machine := self.machine(site)) is not None:
                 found |= dict.fromkeys(machine.hosting.hosted, site)
         return found
 
     def counts(self) -> OverlayCounts:
-        machines = [self.machine(site) for site in range(self.harness.sites)]
+        machines = [self.machine(site) for site in range(self.loop.sites)]
         up = [machine for machine in machines if machine is not None]
         return OverlayCounts(
             sum(machine.sent["exchange"] for machine in up),

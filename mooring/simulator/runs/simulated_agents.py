@@ -32,8 +32,7 @@ from mooring.errors import UnsupportedError
 from mooring.model.problem.latencies import Latencies, as_matrix
 from mooring.simulator.data_plane.engine import SimulatedEngine
 from mooring.simulator.runs.timeline import Traffic
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import Scenario
+from mooring.virtual_time.event_loop import EventLoop
 
 _BESIDE_MS = 0.5
 """From the run session to the site it is beside."""
@@ -79,25 +78,22 @@ class SimulatedAgents:
             )
         self._latency_ms, self._box = latency_ms, MessageBox()
         self._count = len(self.engine.problem.sites)
-        scenario = Scenario(self.seed, _with_session(latency_ms), 0.0)
-        self._harness = Harness(scenario, self._make, recorded=False, counted=True, most_steps=10**9)
+        self._loop = EventLoop(_with_session(latency_ms), self._make, self.seed, counted=True)
 
     @property
     def traffic(self) -> Traffic:
-        return Traffic(dict(sorted(self._harness.messages_sent.items())), self._harness.bytes_sent)
+        return Traffic(dict(sorted(self._loop.messages_sent.items())), self._loop.bytes_sent)
 
     def advance(self) -> None:
         """Up to the engine's time, with the links and sites that there are by now."""
         latency_ms = self.engine.binding.network.latency_ms
         if latency_ms is not None and latency_ms is not self._latency_ms:
             self._latency_ms = latency_ms
-            self._harness.set_latency_ms(_with_session(latency_ms))
+            self._loop.set_latency_ms(_with_session(latency_ms))
         lost = {trouble.site for trouble in self.engine.dead_sites()}
         for number, site in enumerate(self.engine.problem.sites):
-            (self._harness.take_down if site.name in lost else self._harness.bring_up)(number)
-        self._harness.run_until(self.engine.simulation.now_s * 1e3)
-        if self._harness.violation is not None:  # a machine raised
-            raise RuntimeError(str(self._harness.violation))
+            (self._loop.take_down if site.name in lost else self._loop.bring_up)(number)
+        self._loop.run_until(self.engine.simulation.now_s * 1e3)
 
     def poll(self) -> Sequence[tuple[int, Data]]:
         self.advance()
@@ -105,11 +101,11 @@ class SimulatedAgents:
         return received
 
     def send(self, site: int, message: Data) -> None:
-        self._harness.ask(mover_of(self._count), Outgoing(site, message))
+        self._loop.ask(mover_of(self._count), Outgoing(site, message))
 
     def ask(self, site: int, request: Data) -> None:
         """It reaches the machine at once: what a site measures of itself does not cross the network."""
-        self._harness.ask(site, request)
+        self._loop.ask(site, request)
 
     def out_of_reach(self) -> Sequence[int]:
         """Machines of sites that are lost, and those are told of as lost sites."""

@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 
 from lab.faults.adaptive_run import Orders
+from lab.faults.checkers import Step, WorldView
+from lab.faults.harness import Harness
 from lab.faults.runner_model import JudgedMover
+from lab.faults.scenario import Scenario
 from mooring.agents.transport.wire import StrictDecoder
 from mooring.algorithms.ants.briefing import running_chain, site_facts
 from mooring.algorithms.ants.hosted import AGENTS, OFTEN, hosted_ants
@@ -34,9 +37,6 @@ from mooring.coordination.move_messages import StartedAt, Whereabouts
 from mooring.coordination.mover import CarriedOut
 from mooring.model.load.build import build_load_model
 from mooring.model.problem.problem import Problem
-from mooring.virtual_time.checkers import Step, WorldView
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import Scenario
 
 ADA, BEA, CLEO, MOVER = range(4)
 HOMES = (ADA, ADA, ADA, BEA, BEA)
@@ -125,8 +125,8 @@ class Running:
 
     def run(self, seconds: int) -> None:
         for _ in range(seconds):
-            violation = self.harness.run_until(self.harness.now_ms + 1e3)
-            assert violation is None, violation
+            self.harness.run_until(self.harness.now_ms + 1e3)
+            assert self.harness.violation is None, self.harness.violation
             orders, self._orders.waiting = self._orders.waiting, []
             for move in [m for order in orders for each in order.proposals for m in each.plan.moves]:
                 self.moves.append((self.harness.now_ms / 1e3, move.fragment, move.to_site))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 import pytest
 
+from lab.faults.faults import Noise
+from lab.faults.harness import Harness
+from lab.faults.scenario import Scenario
 from lab.oracles.plan_enumeration import enumerate_plans
 from mooring.algorithms.overlay.protocol.generation import SearchParams
 from mooring.algorithms.overlay.protocol.messages import Admitted, RegisterQuery, Rejected
@@ -16,7 +21,8 @@ from mooring.algorithms.overlay.search.shared_operator import QueryEnd, SharedOp
 from mooring.algorithms.overlay.search.similar_plans import KeptPlans
 from mooring.algorithms.overlay.virtual_run import OverlayRun
 from mooring.arrays import Floats
-from mooring.virtual_time.faults import Noise
+from mooring.contracts.site_machine import MakeMachine
+from mooring.virtual_time.event_loop import EventLoop
 
 
 def plane(sites: int, seed: int) -> Floats:
@@ -163,10 +169,15 @@ def test_plans_are_stored_where_operators_run_and_found_by_the_query() -> None:
 
 def test_registration_survives_lost_and_doubled_messages() -> None:
     noise = Noise(185_000.0, 230_000.0, loss=0.08, duplicate=0.1, jitter_ms=20.0)
-    run = overlay(plane(5, 1), faults=(noise,))
+
+    def noisy(latency_ms: Sequence[Sequence[float]], make: MakeMachine, seed: int) -> EventLoop:
+        scenario = Scenario(seed, tuple(map(tuple, latency_ms)), 0.0, (noise,))
+        return Harness(scenario, make, recorded=False, most_steps=10**9)
+
+    run = overlay(plane(5, 1), make_loop=noisy)
     outcomes = [register(run, q, site=4, limit_ms=1_000.0, length=2) for q in range(3)]
     assert any(isinstance(outcome, Admitted) for outcome in outcomes)
-    run.harness.run_until(260_000.0)
+    run.loop.run_until(260_000.0)
     assert isinstance(register(run, 9, site=4, limit_ms=1_000.0, length=3), Admitted)
     hosts: dict[int, list[int]] = {}
     for site in range(5):

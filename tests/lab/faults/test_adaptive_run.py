@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lab.faults.adaptive_run import AdaptiveRun
+from lab.faults.faults import Crash, Noise, Partition
 from mooring.algorithms.relaxation.machines.params import OptimiserParams
 from mooring.algorithms.relaxation.migration import MigrationParams
 from mooring.model.deployment.move_times import MoveTimes
@@ -15,7 +16,6 @@ from mooring.model.evaluation.network_metrics import network_metrics
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import BinnedRates, Constant, Replay
-from mooring.virtual_time.faults import Crash, Noise, Partition
 
 PARAMS = OptimiserParams(period_ms=50.0, migration=MigrationParams(displacement_ms=2.0, least_saving=0.05))
 SITES = [f"n{i}" for i in range(6)]

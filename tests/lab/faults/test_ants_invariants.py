@@ -18,19 +18,22 @@ from lab.faults.ants_invariants import (
     some_chain,
 )
 from lab.faults.exploration import Subject, explore
-from mooring.algorithms.ants.machines.leader import Leader
-from mooring.algorithms.ants.machines.messages import (
+from lab.faults.harness import Harness
+from lab.faults.placing_ants import (
     EndChain,
     HoldChain,
     PlaceChain,
+    PlacingLeader,
+    PlacingSite,
+    SiteMemory,
+    ants_machines,
+)
+from lab.faults.scenario import Request, Scenario
+from mooring.algorithms.ants.machines.messages import (
     RoutingAnt,
     RoutingReturn,
-    SiteMemory,
 )
-from mooring.algorithms.ants.machines.walking_site import AntsSite, ants_machines
 from mooring.contracts.site_machine import Asked, Effect, Event, MakeMachine, Received, Send, Started
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import Request, Scenario
 
 ANTS = Subject(ants_machines(ring_facts, QUICK), ants_checkers)
 
@@ -91,7 +94,7 @@ def test_what_several_chains_share_ends_with_the_last_of_them() -> None:
     assert not any(own.reservations for own in deployed)
 
 
-class EndsWithTheFirstReader(AntsSite):
+class EndsWithTheFirstReader(PlacingSite):
     """What is shared is gone when the chain that ran it first leaves."""
 
     def __init__(self, *args: Any) -> None:
@@ -99,7 +102,7 @@ class EndsWithTheFirstReader(AntsSite):
         self.deployed.hand_over = lambda: None  # type: ignore[method-assign]
 
 
-class NeverExpires(AntsSite):
+class NeverExpires(PlacingSite):
     """Reservations stay although nobody renews them."""
 
     def handle(self, event: Event, now_ms: float) -> Sequence[Effect]:
@@ -108,7 +111,7 @@ class NeverExpires(AntsSite):
         return super().handle(event, now_ms)
 
 
-class WithoutRecheck(AntsSite):
+class WithoutRecheck(PlacingSite):
     """Enforcement believes the scout's report, however old."""
 
     def _enforce(self, ant: Any, now_ms: float) -> list[Effect]:
@@ -117,13 +120,13 @@ class WithoutRecheck(AntsSite):
         return super()._enforce(ant, now_ms)
 
 
-class WaitsForEver(AntsSite):
+class WaitsForEver(PlacingSite):
     """Leaders do not give up ants that were lost."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
 
-        class Patient(Leader):
+        class Patient(PlacingLeader):
             def timer(self, now_ms: float) -> list[Effect]:
                 for hunt in self._hunts.values():
                     hunt.give_up_lost = lambda now_ms: None  # type: ignore[method-assign]
@@ -136,7 +139,7 @@ class WaitsForEver(AntsSite):
         self.leader = Patient(self._params)
 
 
-class ForgetsReservations(AntsSite):
+class ForgetsReservations(PlacingSite):
     """After a crash the site knows nothing of what it has, and takes no hold for an answer."""
 
     def handle(self, event: Event, now_ms: float) -> Sequence[Effect]:
@@ -147,7 +150,7 @@ class ForgetsReservations(AntsSite):
         return super().handle(event, now_ms)
 
 
-class CountsTwice(AntsSite):
+class CountsTwice(PlacingSite):
     """A doubled enforcement ant, or a hold, reserves again."""
 
     def _hold(self, sender: int, message: HoldChain, now_ms: float) -> list[Effect]:
@@ -156,8 +159,8 @@ class CountsTwice(AntsSite):
         return found
 
 
-def planted(kind: Callable[..., AntsSite]) -> Subject:
-    def make(site: int, sites: int, _generator: np.random.Generator) -> AntsSite:
+def planted(kind: Callable[..., PlacingSite]) -> Subject:
+    def make(site: int, sites: int, _generator: np.random.Generator) -> PlacingSite:
         return kind(site, ring_facts(sites)[site], QUICK)
 
     machines: MakeMachine = make
@@ -175,7 +178,7 @@ def planted(kind: Callable[..., AntsSite]) -> Subject:
         (EndsWithTheFirstReader, "what is shared ends with its last reader"),
     ],
 )
-def test_planted_bugs_are_found_and_made_small(bug: Callable[..., AntsSite], invariant: str) -> None:
+def test_planted_bugs_are_found_and_made_small(bug: Callable[..., PlacingSite], invariant: str) -> None:
     found = explore(planted(bug), ants_scenarios(), range(200), most_shrinking_runs=40).finding
     assert found is not None
     assert found.violation.checker == invariant
@@ -183,7 +186,7 @@ def test_planted_bugs_are_found_and_made_small(bug: Callable[..., AntsSite], inv
 
 def test_an_ant_that_comes_twice_counts_once() -> None:
     """Of a doubled routing ant only the first return lets the leader send another."""
-    site = AntsSite(0, ring_facts(3)[0], QUICK)
+    site = PlacingSite(0, ring_facts(3)[0], QUICK)
     site.handle(Started(0, None), 0.0)
     spec = some_chain(0, 3)
     sent = site.handle(Asked(PlaceChain(spec)), 0.0)

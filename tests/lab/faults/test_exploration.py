@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lab.faults.checkers import Step, WorldView
 from lab.faults.exploration import Subject, explore
+from lab.faults.faults import Noise
 from lab.faults.gossip_invariants import draw_publications, gossip_checkers, gossip_scenarios
+from lab.faults.scenario import Request, Scenario, draw_scenario
 from mooring.contracts.site_machine import Asked, Data, Effect, Event, Persist, Received, Send, Started
 from mooring.coordination.gossip import Entries, Entry, Gossip, GossipParams, KnownVersions, gossip_machines
-from mooring.virtual_time.checkers import Step, WorldView
-from mooring.virtual_time.faults import Noise
-from mooring.virtual_time.scenario import Request, Scenario, draw_scenario
 
 PARAMS = GossipParams()
 GOSSIP = Subject(gossip_machines(PARAMS), gossip_checkers)

@@ -20,12 +20,12 @@ from lab.faults.running_ants_invariants import (
     running_ants_scenarios,
     running_colony,
 )
+from lab.faults.scenario import Scenario
 from mooring.algorithms.ants.machines.running_messages import HoldingAnt
 from mooring.algorithms.ants.machines.running_site import RunningSite, running_machines
 from mooring.algorithms.ants.machines.site_state import RunningHere
 from mooring.contracts.site_machine import Effect, Event, Received, Started
 from mooring.coordination.move_messages import NOWHERE, Accepted, Answer, StartedAt
-from mooring.virtual_time.scenario import Scenario
 
 ANTS = RunSubject(
     running_machines(running_colony, QUICK, OFTEN),

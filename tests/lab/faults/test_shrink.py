@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.faults.faults import Crash, Noise, Partition, Pause
+from lab.faults.scenario import Request, Scenario
 from lab.faults.shrink import shrink, without_needless, without_site
-from mooring.virtual_time.faults import Crash, Noise, Partition, Pause
-from mooring.virtual_time.scenario import Request, Scenario
 
 LATENCY_MS = tuple(tuple(float(10 * abs(a - b)) for b in range(4)) for a in range(4))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lab.faults.checkers import Step, WorldView
 from lab.faults.exploration import explore
 from lab.overlay_faults.invariants import agent_checkers, agent_run_checkers
 from lab.overlay_faults.planted import AGENT_BUGS, Bug, GivesUpInSilence, PlansOnce, planted_in_agents
@@ -17,7 +18,6 @@ from lab.overlay_faults.world import (
 from mooring.algorithms.overlay.leases.adaptation_messages import NeedPlan
 from mooring.algorithms.overlay.leases.lease_client import LeaseEnded
 from mooring.contracts.site_machine import Output, Send
-from mooring.virtual_time.checkers import Step, WorldView
 
 AGENTS = AgentSubject(agent, agent_checkers)
 IN_A_RUN = AgentRunSubject(agent, agent_run_checkers)

@@ -1,16 +1,13 @@
-"""What is reserved and deployed at a site, and what more would cost: the queueing model over its own
-flows."""
+"""What is deployed at a site, and what more would cost: the queueing model over its own flows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-
-import msgspec
+from collections.abc import Sequence
 
 from mooring.algorithms.ants import rules
 from mooring.algorithms.ants.machines.colony_params import SiteFacts
-from mooring.algorithms.ants.machines.messages import ChainSpec, Reservation, Segment
+from mooring.algorithms.ants.machines.messages import ChainSpec, Segment
 from mooring.model.load.two_moment_wait import wait_in_services
 
 SLACK = 1e-9
@@ -19,17 +16,11 @@ NO_ROOM = (math.inf, 0.0, 1.0)
 
 
 class Deployed:
-    """Totals over the flows here; reservations that expire, one per chain and attempt."""
+    """Totals over the flows here."""
 
-    def __init__(self, site: int, facts: SiteFacts, limit: float = math.inf) -> None:
-        """limit: of the load that what is handed over may make."""
-        self._site, self._facts, self._limit = site, facts, limit
+    def __init__(self, site: int, facts: SiteFacts) -> None:
+        self._site, self._facts = site, facts
         self.totals = [0.0] * rules.TOTALS
-        self.reservations: dict[tuple[int, int], Reservation] = {}
-
-    def restore(self, reservations: Iterable[Reservation]) -> None:
-        for each in reservations:
-            self._add(each)
 
     @property
     def load(self) -> float:
@@ -124,95 +115,8 @@ class Deployed:
             return chain.end_weight * self._facts.to_s[chain.destination]
         return chain.tasks[behind.first][rules.WEIGHT] * self._facts.to_s[behind.site]
 
-    def reserve(self, chain: ChainSpec, attempt: int, segment: Segment, expires_ms: float) -> Reservation:
-        """Again is the same as once, but for the time."""
-        key = chain.number, attempt
-        kept = self.reservations.get(key)
-        if kept is None:
-            self._add(Reservation(chain, attempt, segment, self._flow(chain, segment), expires_ms))
-        else:
-            later = max(expires_ms, kept.expires_ms)
-            self.reservations[key] = msgspec.structs.replace(kept, expires_ms=later)
-        return self.reservations[key]
-
     def tasks_that_run(self, chain: ChainSpec, first: int, last: int) -> int:
-        """How many of a chain's tasks, from the first on, run here already for other chains."""
-        others = (each for each in self.reservations.values() if each.chain.number != chain.number)
-        running = {signature for each in others for signature in _signatures(each)}
-        own = chain.signatures[first : last + 1]
-        return next((n for n, k in enumerate(own) if k < 0 or k not in running), len(own))
-
-    def release(self, chain: int, attempt: int) -> bool:
-        """What others share of it stays, and is theirs."""
-        gone = self.reservations.pop((chain, attempt), None)
-        if gone is None:
-            return False
-        self._count(gone, -1.0)
-        if not self.reservations:
-            self.totals = [0.0] * rules.TOTALS
-        self.hand_over()
-        return True
-
-    def hand_over(self) -> None:
-        """The first that shared something which nobody runs any more runs it, and what is behind it. Where
-        that leaves no room its leader will hear so when it next renews the lease, and place it anew."""
-        runners: dict[int, set[int]] = {}
-        for key, each in list(self.reservations.items()):
-            own = _signatures(each)
-            left = next(
-                (n for n, k in enumerate(own) if not runners.get(k, set()) - {each.chain.number}), len(own)
-            )
-            if left < each.segment.shared:
-                self._count(each, -1.0)
-                segment = msgspec.structs.replace(each.segment, shared=left)
-                each = msgspec.structs.replace(each, segment=segment, flow=self._flow(each.chain, segment))
-                self.reservations[key] = each
-                self._count(each, 1.0)
-                if self._is_overfull:
-                    self._count(self.reservations.pop(key), -1.0)
-                    continue
-            for signature in own:
-                runners.setdefault(signature, set()).add(each.chain.number)
-
-    @property
-    def _is_overfull(self) -> bool:
-        facts = self._facts
-        has_room = self.totals[FIXED] <= facts.capacity_cores * (1.0 + SLACK) and self.totals[
-            MEMORY
-        ] <= facts.memory_mb * (1.0 + SLACK)
-        return not has_room or not self.load < self._limit
-
-    def expire(self, now_ms: float) -> bool:
-        """Release what nobody has renewed in time."""
-        old = [key for key, each in self.reservations.items() if each.expires_ms <= now_ms]
-        for key in old:
-            self.release(*key)
-        return bool(old)
-
-    def next_expiry_ms(self) -> float | None:
-        return min((each.expires_ms for each in self.reservations.values()), default=None)
-
-    def _add(self, reservation: Reservation) -> None:
-        self.reservations[reservation.chain.number, reservation.attempt] = reservation
-        self._count(reservation, 1.0)
-
-    def _flow(self, chain: ChainSpec, segment: Segment) -> tuple[float, ...]:
-        flow = rules.segment_flow(
-            chain.tasks,
-            chain.sides,
-            segment.first,
-            segment.last,
-            segment.shared,
-            segment.variability,
-            self._facts.trigger_s,
-        )
-        return tuple(flow[: rules.TOTALS])
-
-    def _count(self, reservation: Reservation, sign: float) -> None:
-        for n, value in enumerate(reservation.flow):
-            self.totals[n] += sign * value
-
-
-def _signatures(reservation: Reservation) -> tuple[int, ...]:
-    segment = reservation.segment
-    return reservation.chain.signatures[segment.first : segment.last + 1]
+        """How many of a chain's tasks, from the first on, run here already for other chains. What runs is
+        not shared anew, so none are.
+        """
+        return 0

@@ -1,4 +1,4 @@
-"""What ants carry, what leaders and sites say to one another, and what they keep.
+"""What ants carry.
 
 Ants are messages: all that they know is on their back. On the wire their fields have names of one letter, and
 what they carry has none, since names would be half of their bytes.
@@ -72,9 +72,6 @@ class Segment(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
         return self.shared == self.last + 1 - self.first
 
 
-# Ants.
-
-
 class RoutingAnt(msgspec.Struct, frozen=True, tag=True, rename=SHORT):
     chain: int
     number: int
@@ -135,129 +132,3 @@ class Discouraging(msgspec.Struct, frozen=True, tag=True, rename=SHORT):
     destination: int
     path: tuple[int, ...]
     position: int
-
-
-class EnforcementAnt(msgspec.Struct, frozen=True, tag=True, rename=SHORT):
-    chain: ChainSpec
-    attempt: int
-    limit: float
-    segments: tuple[Segment, ...]
-    position: int
-
-
-class LatencyAnt(msgspec.Struct, frozen=True, tag=True):
-    """Fetches the latency of what is deployed."""
-
-    chain: ChainSpec
-    attempt: int
-    segments: tuple[Segment, ...]
-    position: int
-    latency_s: float = 0.0
-
-
-# Between leaders and sites.
-
-
-class Enforced(msgspec.Struct, frozen=True, tag=True):
-    chain: int
-    attempt: int
-    segments: tuple[Segment, ...]
-    """As they were reserved, with what they share."""
-
-
-class Aborted(msgspec.Struct, frozen=True, tag=True):
-    chain: int
-    attempt: int
-    reason: str
-
-
-class HoldChain(msgspec.Struct, frozen=True, tag=True):
-    """The chain is placed: keep its segment for a lease, and take it back if it was lost."""
-
-    chain: ChainSpec
-    attempt: int
-    segment: Segment
-
-
-class HeldChain(msgspec.Struct, frozen=True, tag=True):
-    chain: int
-    attempt: int
-    fits: bool
-
-
-class ReleaseChain(msgspec.Struct, frozen=True, tag=True):
-    chain: int
-    attempt: int
-
-
-# Asked of a site by its own user.
-
-
-class PlaceChain(msgspec.Struct, frozen=True, tag=True):
-    chain: ChainSpec
-
-
-class ReplaceChain(msgspec.Struct, frozen=True, tag=True):
-    """Its rates, its tasks or its ends are others now: give up where it is, and place it anew."""
-
-    chain: ChainSpec
-
-
-class EndChain(msgspec.Struct, frozen=True, tag=True):
-    chain: int
-
-
-class FetchLatency(msgspec.Struct, frozen=True, tag=True):
-    chain: int
-
-
-# Told to it.
-
-
-class Placed(msgspec.Struct, frozen=True, tag=True):
-    chain: int
-    sites: tuple[int, ...]
-    """Per task."""
-    shared: tuple[bool, ...] = ()
-    """Per task: whether it runs there already for another chain; none: nothing is shared."""
-
-
-class NotPlaced(msgspec.Struct, frozen=True, tag=True):
-    chain: int
-    reason: str
-
-
-class CurrentLatency(msgspec.Struct, frozen=True, tag=True):
-    chain: int
-    latency_s: float
-
-
-# Kept.
-
-
-class Reservation(msgspec.Struct, frozen=True):
-    """A segment's flows at a site, until they expire."""
-
-    chain: ChainSpec
-    attempt: int
-    segment: Segment
-    flow: tuple[float, ...]
-    expires_ms: float
-
-
-class Led(msgspec.Struct, frozen=True):
-    """A chain as its leader remembers it."""
-
-    chain: ChainSpec
-    status: str
-    """searching, placed, refused or ended."""
-    attempt: int = 0
-    segments: tuple[Segment, ...] = ()
-    reason: str = ""
-
-
-class SiteMemory(msgspec.Struct, frozen=True, tag=True):
-    """What survives a crash of a site."""
-
-    reservations: tuple[Reservation, ...] = ()
-    led: tuple[Led, ...] = ()

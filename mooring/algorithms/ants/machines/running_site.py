@@ -14,6 +14,7 @@ import numpy as np
 
 from mooring.algorithms.ants.machines.backoff import capacity_changed, is_stirred
 from mooring.algorithms.ants.machines.colony_params import ENDLESS, ColonyParams, SiteFacts, UpdatingParams
+from mooring.algorithms.ants.machines.deployed import Deployed
 from mooring.algorithms.ants.machines.messages import (
     Discouraging,
     RoutingAnt,
@@ -36,7 +37,7 @@ from mooring.algorithms.ants.machines.running_messages import (
 from mooring.algorithms.ants.machines.scout_encoding import ReturningScout, WalkingScout, light, whole
 from mooring.algorithms.ants.machines.site_state import RunningHere
 from mooring.algorithms.ants.machines.updating_leader import UpdatingLeader
-from mooring.algorithms.ants.machines.walking_site import AntsSite
+from mooring.algorithms.ants.machines.walking_site import WalkingSite
 from mooring.contracts.site_machine import (
     Asked,
     Data,
@@ -68,7 +69,7 @@ MOST_HELD = 8
 """Proposals of one site that something is held for. A site has one open, and those before it end soon."""
 
 
-class RunningSite(AntsSite):
+class RunningSite(WalkingSite):
     leader: UpdatingLeader
 
     def __init__(
@@ -81,11 +82,10 @@ class RunningSite(AntsSite):
     ) -> None:
         """known: of the problem; None: it is asked for."""
         facts = _alone(sites) if known is None else known.facts
-        super().__init__(site, facts, params)
+        self.residence, self.proposer = RunningHere(site, facts), Proposer(site, sites)
+        leader = UpdatingLeader(params, updating, self.residence, self.proposer)
+        super().__init__(site, facts, params, leader, Deployed(site, facts))
         self._updating, self._mover = updating, mover_of(sites)
-        self.residence = RunningHere(site, facts)
-        self.proposer = Proposer(site, sites)
-        self.leader = UpdatingLeader(params, updating, self.residence, self.proposer)
         self.memory = ColonyMemory()
         self._known = known
         """As it was when it was last stirred."""
@@ -121,7 +121,7 @@ class RunningSite(AntsSite):
             case Asked(request=request):
                 return self._told(request)
             case Received(sender=sender, message=message):
-                return self._received_running(sender, message, now_ms)
+                return self._received(sender, message, now_ms)
 
     def _start(self, incarnation: int, durable: Data, now_ms: float) -> list[Effect]:
         self.memory = durable if isinstance(durable, ColonyMemory) else ColonyMemory()
@@ -148,7 +148,7 @@ class RunningSite(AntsSite):
             effects += self._ask()  # what it was told may have been lost
         return effects
 
-    def _received_running(self, sender: int, message: Data, now_ms: float) -> list[Effect]:
+    def _received(self, sender: int, message: Data, now_ms: float) -> list[Effect]:
         match message:
             case ScoutAnt(chain=chain):  # of its own leader
                 return self._walk(message, chain.number, now_ms)
@@ -156,9 +156,9 @@ class RunningSite(AntsSite):
                 return self._arrived(message, now_ms)
             case RoutingAnt(chain=number):
                 self.deployed = self.residence.without(number)
-                return self._received(self.site, message, now_ms)
+                return self._walked(message, now_ms)
             case RoutingReturn() | Discouraging():
-                return self._received(self.site, message, now_ms)
+                return self._walked(message, now_ms)
             case DeployedAnt():
                 return self._deployed_ant(message, now_ms)
             case HoldingAnt():
@@ -250,7 +250,7 @@ class RunningSite(AntsSite):
             Send(effect.to, light(effect.message))
             if isinstance(effect, Send) and isinstance(effect.message, ScoutAnt | ScoutReturn)
             else effect
-            for effect in self._received(self.site, ant, now_ms)
+            for effect in self._walked(ant, now_ms)
         ]
 
     def _ended(self, chain: int, leader: int, number: int) -> list[Effect]:

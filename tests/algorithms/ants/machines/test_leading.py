@@ -10,27 +10,31 @@ import numpy as np
 import pytest
 
 from lab.faults.ants_invariants import QUICK, ring_facts, some_chain
+from lab.faults.checkers import Step, WorldView
+from lab.faults.harness import Harness
+from lab.faults.placing_ants import (
+    CurrentLatency,
+    EndChain,
+    FetchLatency,
+    PlaceChain,
+    PlacingSite,
+    ReplaceChain,
+    ants_machines,
+    chain_spec,
+)
+from lab.faults.scenario import Scenario
 from mooring.algorithms.ants.ant_params import AntParams
-from mooring.algorithms.ants.briefing import chain_spec, site_facts
+from mooring.algorithms.ants.briefing import site_facts
 from mooring.algorithms.ants.latency_search import LatencySearch
 from mooring.algorithms.ants.machines.colony_params import ColonyParams
 from mooring.algorithms.ants.machines.messages import (
     ChainSpec,
-    CurrentLatency,
     Discouraging,
-    EndChain,
-    FetchLatency,
-    PlaceChain,
-    ReplaceChain,
 )
 from mooring.algorithms.ants.machines.scouting import new_scout
-from mooring.algorithms.ants.machines.walking_site import AntsSite, ants_machines
 from mooring.algorithms.ants.neighbours import neighbours_of
 from mooring.contracts.site_machine import Data, Output, Received, Send, Started
 from mooring.model.load.build import build_load_model
-from mooring.virtual_time.checkers import Step, WorldView
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import Scenario
 from tests.algorithms.ants.latency_problems import chains
 
 FEW = AntParams(routing_ants=5, scouts=20)
@@ -76,8 +80,8 @@ class Placed:
         assert self.harness.violation is None, self.harness.violation
 
     @property
-    def leader(self) -> AntsSite:
-        found: AntsSite = self.harness.machine(self.spec.source)
+    def leader(self) -> PlacingSite:
+        found: PlacingSite = self.harness.machine(self.spec.source)
         return found
 
     @property
@@ -120,7 +124,7 @@ def test_what_ends_is_free_and_what_is_placed_anew_is_counted_as_it_is_now() -> 
 
 def test_scouts_that_failed_wait_until_enough_of_different_greediness_have() -> None:
     """Then one goes back over their path and discourages it; the others are gone."""
-    site = AntsSite(2, ring_facts(4)[2], QUICK)
+    site = PlacingSite(2, ring_facts(4)[2], QUICK)
     site.handle(Started(0, None), 0.0)
     chain = msgspec.structs.replace(some_chain(0, 4), destination=2)
     drawn = new_scout(chain, 1, 0, 0, QUICK.ants)

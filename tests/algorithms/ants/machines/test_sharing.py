@@ -6,31 +6,33 @@ import msgspec
 import pytest
 
 from lab.faults.ants_invariants import LIMIT, QUICK, ring_facts, some_chain
-from mooring.algorithms.ants.machines.messages import (
+from lab.faults.placing_ants import (
     Aborted,
-    ChainSpec,
     Enforced,
     EnforcementAnt,
+    PlacingSite,
     ReleaseChain,
+)
+from mooring.algorithms.ants.machines.messages import (
+    ChainSpec,
     ScoutAnt,
     Segment,
 )
 from mooring.algorithms.ants.machines.scouting import new_scout, visit
-from mooring.algorithms.ants.machines.walking_site import AntsSite
 from mooring.contracts.site_machine import Data, Received, Send, Started
 
 SITES = 3
 FIRST, SECOND = (some_chain(number, SITES, shares=True) for number in (0, 1))
 
 
-def told(site: AntsSite, message: Data) -> Data:
+def told(site: PlacingSite, message: Data) -> Data:
     (answer,) = (e.message for e in site.handle(Received(1, message), 0.0) if isinstance(e, Send))
     return answer
 
 
-def site_with_the_first() -> AntsSite:
+def site_with_the_first() -> PlacingSite:
     """Its two tasks that others have too, at half a core."""
-    site = AntsSite(0, ring_facts(SITES)[0], QUICK)
+    site = PlacingSite(0, ring_facts(SITES)[0], QUICK)
     site.handle(Started(0, None), 0.0)
     told(site, EnforcementAnt(FIRST, 1, LIMIT, (Segment(0, 0, 1, 1.0, 9.0, 0.0),), 0))
     assert site.deployed.load == pytest.approx(0.5)
@@ -43,7 +45,7 @@ def scout_of(chain: ChainSpec) -> ScoutAnt:
     return msgspec.structs.replace(drawn, greed=1, limit=LIMIT, skipped=0.0)
 
 
-def scouted(site: AntsSite, chain: ChainSpec) -> Segment:
+def scouted(site: PlacingSite, chain: ChainSpec) -> Segment:
     (segment,) = visit(scout_of(chain), 0, site.deployed).segments
     return segment
 
@@ -84,7 +86,7 @@ def test_enforcement_aborts_where_it_no_longer_runs_and_anew_costs_more() -> Non
 
 
 def test_enforcement_shares_what_came_since_it_was_scouted() -> None:
-    site = AntsSite(0, ring_facts(SITES)[0], QUICK)
+    site = PlacingSite(0, ring_facts(SITES)[0], QUICK)
     site.handle(Started(0, None), 0.0)
     alone = msgspec.structs.replace(scouted(site, SECOND), last=1, cost=9.0)
     told(site, EnforcementAnt(FIRST, 1, LIMIT, (Segment(0, 0, 1, 1.0, 9.0, 0.0),), 0))

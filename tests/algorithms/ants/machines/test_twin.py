@@ -7,19 +7,24 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lab.faults.harness import Harness
+from lab.faults.placing_ants import (
+    EndChain,
+    PlaceChain,
+    PlacingSite,
+    ants_machines,
+    chain_spec,
+)
+from lab.faults.scenario import Scenario
 from mooring.algorithms.ants.ant_params import AntParams
-from mooring.algorithms.ants.briefing import chain_spec, site_facts
+from mooring.algorithms.ants.briefing import site_facts
 from mooring.algorithms.ants.colony import ColonyRun
 from mooring.algorithms.ants.latency_search import LatencySearch
 from mooring.algorithms.ants.machines.colony_params import ColonyParams
-from mooring.algorithms.ants.machines.messages import EndChain, PlaceChain
-from mooring.algorithms.ants.machines.walking_site import AntsSite, ants_machines
 from mooring.algorithms.ants.neighbours import neighbours_of
 from mooring.algorithms.ants.policy import shared_kinds
 from mooring.model.load.build import build_load_model
 from mooring.model.problem.problem import Problem
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import Scenario
 from tests.algorithms.ants.latency_problems import chains, diamond, overlapping
 
 PARAMS = AntParams(routing_ants=25, scouts=20, failures=2, most_limit=0.8)
@@ -104,7 +109,7 @@ def test_same_seeds_same_placements_pheromones_and_totals(
         run.place(number)
     assert run.sites.tolist() == found.tolist()
     for s, own in enumerate(neighbours):
-        machine: AntsSite = harness.machine(s)
+        machine: PlacingSite = harness.machine(s)
         assert run.colony.totals[s] == pytest.approx(machine.deployed.totals, rel=1e-12, abs=1e-15)
         for destination, trail in machine.cell.trails.items():
             assert run.colony.pheromone[destination, s, : len(own)] == pytest.approx(trail.weights)

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from lab.faults.checkers import Step, WorldView
+from lab.faults.harness import Harness
 from lab.faults.leases.parallel_mover import ParallelMover
+from lab.faults.scenario import Request, Scenario
 from mooring.algorithms.overlay.leases.adaptation_messages import (
     LinkMeasured,
     LoadMeasured,
@@ -24,9 +27,6 @@ from mooring.algorithms.overlay.search.replicas import replica_number
 from mooring.algorithms.overlay.search.shared_operator import NOWHERE, QueryEnd, SharedOperator, Source
 from mooring.contracts.site_machine import Output, Send
 from mooring.coordination.move_messages import FragmentMove, StartedAt
-from mooring.virtual_time.checkers import Step, WorldView
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import Request, Scenario
 
 SITES = 6
 LIMIT_MS = 100.0

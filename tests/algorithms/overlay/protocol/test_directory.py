@@ -8,6 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from lab.faults.checkers import Step, WorldView
+from lab.faults.faults import Crash
+from lab.faults.harness import Harness
+from lab.faults.scenario import Scenario
 from mooring.algorithms.overlay.protocol.directory import (
     Directory,
     DirectoryMessage,
@@ -16,10 +20,6 @@ from mooring.algorithms.overlay.protocol.directory import (
     Within,
 )
 from mooring.contracts.site_machine import Asked, Effect, Event, Output, Received, Send, Started, TimerDue
-from mooring.virtual_time.checkers import Step, WorldView
-from mooring.virtual_time.faults import Crash
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import Scenario
 
 PERIOD_MS = 1_000.0
 PARAMS = DirectoryParams(period_ms=PERIOD_MS)

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from lab.faults.exploration import explore
+from lab.faults.faults import Partition
+from lab.faults.harness import Harness
 from lab.faults.optimiser_invariants import (
     chain_homes,
     chain_layout,
@@ -20,6 +22,7 @@ from lab.faults.optimiser_invariants import (
     some_refused,
 )
 from lab.faults.runner_model import Ground, MoveByHand, RunnerNode, RunSubject
+from lab.faults.scenario import Request, Scenario
 from mooring.algorithms.relaxation.machines.messages import (
     FragmentLink,
     FragmentSpec,
@@ -34,9 +37,6 @@ from mooring.contracts.site_machine import Asked, Effect, Received, Send
 from mooring.coordination.move_messages import Inquiry, Proposed, Refused, StartedAt, Whereabouts
 from mooring.coordination.mover import MoverMachine
 from mooring.coordination.proposer import Proposer
-from mooring.virtual_time.faults import Partition
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import Request, Scenario
 
 PARAMS = OptimiserParams(
     period_ms=40.0,

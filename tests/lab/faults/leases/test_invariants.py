@@ -9,13 +9,13 @@ import pytest
 from lab.faults.exploration import Exploration, Subject, explore
 from lab.faults.leases.invariants import lease_checkers
 from lab.faults.leases.world import lease_scenarios, lease_world
+from lab.faults.scenario import Request, Scenario
 from lab.faults.systematic import stalls_at, with_every_fault
 from lab.overlay_faults.planted import LEASE_BUGS, NEEDS_A_STALL
 from mooring.algorithms.overlay.leases.adaptation_messages import LinkMeasured
 from mooring.algorithms.overlay.leases.lease_client import Seeker
 from mooring.algorithms.overlay.leases.lease_site import ApplyPlan, LeaseSite
 from mooring.algorithms.overlay.leases.lock_manager import Keeper
-from mooring.virtual_time.scenario import Request, Scenario
 
 LEASES = Subject(lease_world(), lease_checkers)
 LENGTHS_MS = (5.0, 700.0, 4000.0)

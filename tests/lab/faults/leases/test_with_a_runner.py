@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lab.faults.checkers import Checker
 from lab.faults.leases.invariants import HeldWhileItMoves
 from lab.faults.leases.world import (
     OPERATORS,
@@ -19,7 +20,6 @@ from lab.faults.leases.world import (
 from lab.faults.moving_invariants import AnsweredOnce, RunsOnce
 from lab.faults.runner_model import RunSubject
 from mooring.algorithms.overlay.leases.lease_site import LeaseSite, LeaseStart
-from mooring.virtual_time.checkers import Checker
 
 
 def site(number: int, sites: int, generator: np.random.Generator) -> LeaseSite:

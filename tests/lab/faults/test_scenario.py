@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lab.faults.faults import Crash, FaultParams, Noise, Partition, Pause, draw_faults
 from lab.faults.gossip_invariants import gossip_scenarios
+from lab.faults.scenario import Request, Scenario
 from mooring.coordination.gossip import GossipParams
 from mooring.errors import InputError
-from mooring.virtual_time.faults import Crash, FaultParams, Noise, Partition, Pause, draw_faults
-from mooring.virtual_time.scenario import Request, Scenario
 
 DRAW = gossip_scenarios(GossipParams())
 SQUARE = ((0.0, 1.0), (1.0, 0.0))

@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lab.faults.checkers import Crashed, Step, WorldView
+from lab.faults.faults import Crash, Fault, Noise, Partition, Pause
+from lab.faults.harness import Harness
+from lab.faults.scenario import Request, Scenario
 from mooring.contracts.site_machine import (
     Asked,
     Effect,
@@ -19,10 +23,6 @@ from mooring.contracts.site_machine import (
     Started,
     TimerDue,
 )
-from mooring.virtual_time.checkers import Crashed, Step, WorldView
-from mooring.virtual_time.faults import Crash, Fault, Noise, Partition, Pause
-from mooring.virtual_time.harness import Harness
-from mooring.virtual_time.scenario import Request, Scenario
 
 
 class Forwarder:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.virtual_time.faults import Noise, Partition
+from lab.faults.faults import Noise, Partition
 
 _MASK = 2**64 - 1
 _SCALE = 2.0**-64

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from lab.faults.faults import Fault, FaultParams, check_fault, draw_faults
 from mooring.errors import InputError
-from mooring.virtual_time.faults import Fault, FaultParams, check_fault, draw_faults
 
 
 class Request(msgspec.Struct, frozen=True):
