@@ -19,6 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from lab.benchmarks._record import Measurement, carry_out, prose_of
+from lab.networks.measured_series import planetlab_series
 from mooring.algorithms.catalogue import Deciding, make_decider
 from mooring.algorithms.relaxation.briefing import OptimiserBriefing
 from mooring.algorithms.relaxation.machines.fragment_specs import fragment_specs
@@ -35,7 +36,6 @@ from mooring.contracts.site_machine import Data, Effect, Received, Send, Started
 from mooring.coordination.move_messages import StartedAt, Whereabouts, mover_of
 from mooring.coordination.site_decider import ProtocolDecider
 from mooring.model.network.coordinate import Coordinate
-from mooring.model.network.shipped import planetlab_series
 from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.model.problem.generate import GraphParameters, generate_problem
 from mooring.model.problem.places import Places

@@ -211,21 +211,6 @@ class MoveListRun:
         return True
 
 
-def apply_list(
-    engine: Engine,
-    journal: Journal,
-    old: FragmentSites,
-    moves: Sequence[Move],
-    progress: Progress = quiet,
-) -> list[MoveReport]:
-    """Carry out exactly these moves, now. On failure those done are taken back and the failure is raised."""
-    run = MoveListRun(engine, journal, old, moves, progress)
-    run.carry_out()
-    if run.failure is not None:
-        raise run.failure
-    return run.reports
-
-
 @dataclass(frozen=True)
 class Resumption:
     """What a new run has to start, and why."""

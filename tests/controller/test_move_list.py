@@ -14,7 +14,7 @@ import pytest
 
 from mooring.contracts.engine import Measurement, MoveReport, carry_out
 from mooring.controller.journal import Journal
-from mooring.controller.move_list import MoveListRun, apply_list, inverse_of_last, resume, settle
+from mooring.controller.move_list import MoveListRun, inverse_of_last, resume, settle
 from mooring.errors import EngineError
 from mooring.model.deployment.channels import Channel
 from mooring.model.deployment.move_stages import STAGES, Reached, ignored
@@ -23,6 +23,7 @@ from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Constant
 from mooring.simulator.data_plane.engine import SimulatedEngine
+from tests.controller.carried_out import apply_list
 
 OLD = FragmentSites({"f": "a", "g": "a", "h": "b"})
 MOVES = (Move("f", "a", "b"), Move("h", "b", "a"), Move("g", "a", "b"))

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lab.networks.measured_series import planetlab_series, seattle_series
 from mooring.arrays import Floats
 from mooring.model.network.latency_filter import low_percentile
-from mooring.model.network.shipped import planetlab_series, seattle_series
 
 FULL_LOAD_DELAY_MS = 40.0
 """What a node at load 1/2 adds to a tuple's way, growing as load / (1 - load)."""

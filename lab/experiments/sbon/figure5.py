@@ -18,6 +18,7 @@ from lab.experiments.experiment import Experiment
 from lab.experiments.sbon.adaptation import FilteredSamples
 from lab.experiments.summary import Reference, Shown, Summary
 from lab.experiments.trials import Row, run_trials
+from lab.networks.measured_series import seattle_series
 from lab.networks.transit_stub import transit_stub
 from mooring.arrays import Floats
 from mooring.model.network.embedding import (
@@ -29,7 +30,7 @@ from mooring.model.network.embedding import (
     start_embedding,
 )
 from mooring.model.network.latency_filter import FilterParams, low_percentile
-from mooring.model.network.shipped import planetlab, seattle_series
+from mooring.model.network.shipped import planetlab
 from mooring.model.network.vivaldi import VivaldiParams
 from mooring.progress import Report
 

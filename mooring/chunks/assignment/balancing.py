@@ -18,7 +18,7 @@ from enum import StrEnum
 import numpy as np
 
 from mooring.arrays import Bools, Floats, Ints
-from mooring.chunks.assignment.balancing_kernels import balance_round, balance_until_settled, burdens_of
+from mooring.chunks.assignment.balancing_kernels import balance_round, balance_until_settled
 from mooring.chunks.model import ChunkProblem
 
 MOST_ROUNDS = 1000
@@ -88,8 +88,3 @@ class Balancer:
             cycles, first, site_of, self.seconds_per_cycle, self.allowed, self.scope, self.turn, MOST_ROUNDS
         )
         return rounds
-
-    def burdens_s(self, cycles: Floats, first: Ints, site_of: Ints) -> Floats:
-        """Per scope and site, the seconds that the chunks there take."""
-        found: Floats = burdens_of(cycles, first, site_of, self.seconds_per_cycle, self.scope)
-        return found

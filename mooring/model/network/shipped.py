@@ -1,4 +1,4 @@
-"""The measured latencies that come with Mooring, so that examples and experiments work in a bare clone.
+"""The measured latencies that come with Mooring, so that examples work in a bare clone.
 
 `data/SOURCE.md` says where each comes from and under which terms. Matrices are kept as whole ticks: the upper
 triangle where they are symmetric.
@@ -27,25 +27,12 @@ def aws_regions() -> RoundTrips:
 def planetlab() -> RoundTrips:
     """490 PlanetLab nodes, the median of 18 measurements of every pair."""
     with np.load(DATA / "planetlab-median.npz", allow_pickle=False) as archive:
-        matrix = _symmetric(archive["ticks"], float(archive["tick_ms"]), 490)
+        matrix = symmetric(archive["ticks"], float(archive["tick_ms"]), 490)
     return RoundTrips(tuple(f"n{i}" for i in range(490)), matrix)
 
 
-def planetlab_series() -> Floats:
-    """18 times x 130 nodes x 130 nodes of the same data: round-trip times as they changed."""
-    with np.load(DATA / "planetlab-series.npz", allow_pickle=False) as archive:
-        tick_ms, ticks = float(archive["tick_ms"]), archive["ticks"]
-    return np.stack([_symmetric(each, tick_ms, 130) for each in ticks])
-
-
-def seattle_series() -> Floats:
-    """200 times x 40 nodes x 40 nodes: noisy, asymmetric round-trip times between home computers, as
-    measured."""
-    with np.load(DATA / "seattle-series.npz", allow_pickle=False) as archive:
-        return np.asarray(archive["ticks"].astype(np.float64) * float(archive["tick_ms"]))
-
-
-def _symmetric(upper: Counts16, tick_ms: float, nodes: int) -> Floats:
+def symmetric(upper: Counts16, tick_ms: float, nodes: int) -> Floats:
+    """Of the upper triangle in whole ticks."""
     matrix = np.zeros((nodes, nodes))
     matrix[np.triu_indices(nodes, 1)] = upper * tick_ms
     return matrix + matrix.T

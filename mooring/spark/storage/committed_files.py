@@ -43,18 +43,10 @@ class CommittedFiles:
         return sum(file.size for file in self.files)
 
 
-def committed_files(channels: Iterable[FileChannel]) -> CommittedFiles:
-    """Of the table whose channels, one per writing flow, are given (`Layout.writers_of`).
-
-    Nothing says how long they stay: files go once they were merged for an hour, or when they are too old.
-    """
-    return _of({channel.name: channel.committed() for channel in channels})
-
-
 @contextmanager
 def held_files(channels: Iterable[FileChannel]) -> Iterator[CommittedFiles]:
-    """The same, each of which stays on disk meanwhile. The channels are those of the run itself, which is
-    the only one to delete anything.
+    """Of the table whose channels, one per writing flow, are given (`Layout.writers_of`). Each stays on disk
+    meanwhile: the channels are those of the run itself, which is the only one to delete anything.
     """
     found = dict[str, Committed]()
     with ExitStack() as held:
@@ -63,10 +55,10 @@ def held_files(channels: Iterable[FileChannel]) -> Iterator[CommittedFiles]:
                 found[channel.name] = committed = channel.committed()
                 number = channel.holds.take(committed.position)
             held.callback(channel.holds.release, number)
-        yield _of(found)
+        yield committed_files_of(found)
 
 
-def _of(found: Mapping[str, Committed]) -> CommittedFiles:
+def committed_files_of(found: Mapping[str, Committed]) -> CommittedFiles:
     files = [
         CommittedFile(entry.path, entry.size, entry.items > 1)
         for committed in found.values()

@@ -9,7 +9,7 @@ import pytest
 
 from mooring.errors import InputError
 from mooring.model.network.round_trips import RoundTrips, read_matrix, read_pings
-from mooring.model.network.shipped import aws_regions, planetlab, planetlab_series, seattle_series
+from mooring.model.network.shipped import aws_regions, planetlab
 
 
 def test_ping_summaries_give_the_mean_from_row_to_column(tmp_path: Path) -> None:
@@ -50,8 +50,3 @@ def test_shipped_extracts_agree_with_what_their_source_says() -> None:
     assert lab.shape == (490, 490)
     assert np.array_equal(lab, lab.T)
     assert np.median(lab) == pytest.approx(135.0, rel=0.05)
-    assert planetlab_series().shape == (18, 130, 130)
-    seattle = seattle_series()
-    assert seattle.shape == (200, 40, 40)
-    assert 0.1 < np.median(seattle) / 1000 < 0.4
-    assert np.any(seattle[:, 0, 1:] == 0.0)

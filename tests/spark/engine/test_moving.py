@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.controller.journal import Journal
-from mooring.controller.move_list import apply_list, resume, settle
+from mooring.controller.move_list import resume, settle
 from mooring.errors import EngineError, InputError
 from mooring.model.deployment.moves import Move
 from mooring.model.placement.placement import FragmentSites
@@ -31,6 +31,7 @@ from mooring.spark.sites.java import find_java
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
 from mooring.spark.storage.checkpoints.state_store import PROVIDER, ROCKSDB
 from mooring.spark.storage.stream_logs import last_batch, recorded_settings
+from tests.controller.carried_out import apply_list
 from tests.spark.quick_start import quick_start
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mooring.errors import EngineError
 from mooring.spark.storage import ages
-from mooring.spark.storage.committed_files import CommittedFiles, committed_files, held_files
+from mooring.spark.storage.committed_files import CommittedFiles, committed_files_of, held_files
 from mooring.spark.storage.compacted_file import write_merged
 from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.owned_folder import unowned
@@ -46,6 +46,10 @@ def channel_of(spark: Writer, keep: Keep = ALL) -> FileChannel:
     if keep.for_good:
         channel.register("results")
     return channel
+
+
+def committed_files(channels: Iterable[FileChannel]) -> CommittedFiles:
+    return committed_files_of({channel.name: channel.committed() for channel in channels})
 
 
 def rows(found: CommittedFiles) -> list[int]:

@@ -42,10 +42,6 @@ class LeasePlan(msgspec.Struct, frozen=True):
     cores: tuple[tuple[int, float], ...] = ()
     """What the operators that move need at the present rates."""
 
-    def site_after(self, operator: int) -> int | None:
-        """Where it puts an operator; None where it leaves it."""
-        return next((move.to_site for move in self.moves if move.fragment == operator), None)
-
 
 class RequestLock(msgspec.Struct, frozen=True, tag=True):
     """REQUEST_LOCK of the paper."""

@@ -3,7 +3,7 @@ keeps, and the lease it seeks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -35,7 +35,6 @@ from mooring.contracts.site_machine import (
     Data,
     Effect,
     Event,
-    MakeMachine,
     Output,
     Persist,
     Received,
@@ -193,8 +192,3 @@ class LeaseSite:
                 self.keeper.whereabouts()
             return ()
         return (*self.keeper.answered(message, now_ms), *self.seeker.answered(message, now_ms))
-
-
-def lease_machines(starts: Callable[[int, int], LeaseStart]) -> MakeMachine:
-    """`starts`: from a site and the number of sites."""
-    return lambda site, sites, generator: LeaseSite(site, sites, generator, starts(site, sites))

@@ -103,22 +103,3 @@ def stepped(
     if (stage, event) not in table:
         raise ValueError(f"no transition from {stage.value!r} by {event.value!r}")
     return table[stage, event]
-
-
-def diagram() -> str:
-    """Both tables for Mermaid, as the guide shows them."""
-    lines = ["stateDiagram-v2"]
-    for name, table in (("Seeking", SEEKING), ("Keeping", KEEPING)):
-        lines.append(f"  state {name} {{")
-        arrows: dict[tuple[LeaseStage, LeaseStage], list[str]] = {}
-        for (stage, event), after in table.items():
-            if stage is not after:
-                arrows.setdefault((stage, after), []).append(event.value)
-        for (stage, after), events in arrows.items():
-            lines.append(f"    {_named(name, stage)} --> {_named(name, after)}: {' / '.join(events)}")
-        lines.append("  }")
-    return "\n".join(lines)
-
-
-def _named(part: str, stage: LeaseStage) -> str:
-    return f"{part.lower()}_none" if stage is LeaseStage.NONE else stage.value

@@ -12,11 +12,29 @@ from mooring.algorithms.overlay.leases.transitions import (
     SEEKING,
     Event,
     LeaseStage,
-    diagram,
     stepped,
 )
 
 GUIDE = Path(__file__).parents[4] / "docs" / "overlays.md"
+
+
+def diagram() -> str:
+    """Both tables for Mermaid, as the guide shows them."""
+    lines = ["stateDiagram-v2"]
+    for name, table in (("Seeking", SEEKING), ("Keeping", KEEPING)):
+        lines.append(f"  state {name} {{")
+        arrows: dict[tuple[LeaseStage, LeaseStage], list[str]] = {}
+        for (stage, event), after in table.items():
+            if stage is not after:
+                arrows.setdefault((stage, after), []).append(event.value)
+        for (stage, after), events in arrows.items():
+            lines.append(f"    {_named(name, stage)} --> {_named(name, after)}: {' / '.join(events)}")
+        lines.append("  }")
+    return "\n".join(lines)
+
+
+def _named(part: str, stage: LeaseStage) -> str:
+    return f"{part.lower()}_none" if stage is LeaseStage.NONE else stage.value
 
 
 def test_the_guide_shows_the_table() -> None:

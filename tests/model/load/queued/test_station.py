@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
-from mooring.model.load.queued.station import Flow, Flows, Stations, effect_of
+from mooring.model.load.queued.station import Flow, Flows, Form, Stations
 from mooring.model.load.queueing import mg1_wait_s
+
+
+@dataclass(frozen=True)
+class FlowEffect:
+    """Of one more flow on a server."""
+
+    latency_s: float
+    """Of the new flow here: its wait and its service (equation 10)."""
+    added_s: float
+    """To the latencies of the flows already there, all together."""
+    utilisation: float
+
+
+def effect_of(flow: Flow, present: Sequence[Flow], form: Form = "corrected") -> FlowEffect:
+    """What a flow would find, and do to others, if it came to a server.
+
+    >>> effect_of(Flow(0.25, 2.0), [Flow(0.25, 1.0)], "paper").utilisation
+    0.75
+    """
+    flows = [*present, flow]
+    both = Flows.of([0] * len(present) + [1] * len(flows), [*present, *flows])
+    stations = Stations.of(both, 2)
+    was_s, wait_s = stations.wait_s(form).tolist()
+    added_s = len(present) * (wait_s - was_s) if np.isfinite(was_s) else 0.0
+    return FlowEffect(wait_s + flow.service_s, added_s, float(stations.utilisation[1]))
 
 
 def one(*flows: Flow) -> Stations:
