@@ -37,7 +37,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--quick", action="store_true", help="fewer trials: seconds instead of minutes")
     add_on_spark(parser)
     parser.add_argument(
-        "--output", type=Path, metavar="DIR", default=Path("out"), help="where the files go (default out)"
+        "--output", type=Path, metavar="DIR", default=Path("out"), help="folder for the files (default out)"
     )
 
 

@@ -141,7 +141,7 @@ class _Calls(SiteCalls):
         late: Callable[[T], object] = lambda answer: None,
     ) -> T:
         if self._closed:
-            raise EngineError(f"the run is over: the site {site!r} is asked nothing more")
+            raise EngineError(f"the run is over: it sends no more calls to the site {site!r}")
         condition = self._world.condition[site]
         if condition == "up":
             return call()
@@ -331,7 +331,7 @@ class _LeftSessions(LeftSessions):
         try:
             self.note([], sites)
         except OSError as failure:
-            raise EngineError("what an earlier run left running cannot be noted") from failure
+            raise EngineError("the queries left by an earlier run cannot be noted") from failure
         return ended
 
 
@@ -565,7 +565,7 @@ class Process:
     # What it says, as the session's book
 
     def noted(self, what: str) -> None:
-        if what.startswith("planning anew"):
+        if what.startswith("making a new plan"):
             raise Violated("no refusal without cause", what)
         self.incidents.append(what)
 

@@ -105,5 +105,5 @@ def kept_memory(file: Path) -> MoverMemory | None:
         raise InputError(
             f"cannot be read: {error}",
             file=file,
-            remedy="remove it once no site's agent has a proposal open",
+            remedy="remove it when no agent has an open proposal",
         ) from None

@@ -79,7 +79,7 @@ class DurableState:
         raw = msgspec.json.encode(state)
         try:
             if protocol in self._types and msgspec.json.decode(raw, type=self._types[protocol]) != state:
-                raise ValueError("it comes back as something else")
+                raise ValueError("it decodes to another value")
         except (msgspec.DecodeError, ValueError) as error:
             raise ValueError(f"the state of {protocol} cannot be kept: {error}") from None
         machines = {**self._kept.machines, protocol: msgspec.Raw(raw)}
@@ -113,7 +113,7 @@ class DurableState:
         return InputError(
             f"cannot be read: {why}",
             file=self._file,
-            remedy="restore it; without it this site forgets what it has promised to others",
+            remedy="restore it; without it this site loses its promises to other sites",
         )
 
     def _write(self, kept: _Kept) -> None:

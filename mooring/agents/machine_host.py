@@ -168,9 +168,9 @@ class MachineHost:
 
     def _failed(self, event: Event, error: Exception) -> None:
         self._parts.counts["machine failed"] += 1
-        said = f"{self.protocol.name} failed at {type(event).__name__} and begins anew"
+        said = f"{self.protocol.name} failed at {type(event).__name__} and restarts"
         if isinstance(event, Received) and event.sender not in (self._parts.site, self._parts.sites):
-            said += f"; member {event.sender} is not listened to for {self._blame(event.sender):g} s"
+            said += f"; messages of member {event.sender} are dropped for {self._blame(event.sender):g} s"
         self._parts.log.failure(said, error)
         self._begin_later()
 
@@ -182,7 +182,7 @@ class MachineHost:
 
     def _fell_silent(self, failure: _NotWritten) -> None:
         self._parts.counts["state not written"] += 1
-        said = f"{self.protocol.name} says nothing until its state can be written"
+        said = f"{self.protocol.name} sends nothing until its state can be written"
         self._parts.log.line(f"{said}: {failure.__cause__}")
         self._begin_later()
 

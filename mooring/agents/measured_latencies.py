@@ -88,8 +88,8 @@ def measured_latencies(members: Members) -> MeasuredLatencies:
 
 
 _NOTHING = (
-    "latency_ms: measured, but no agent has measured anything yet: latencies between sites are not known "
-    "(`mooring run` starts agents beside embedded sites, `mooring agent` elsewhere)"
+    "latency_ms is `measured`, but agents have measured no latencies yet (`mooring run` starts agents at "
+    "embedded sites, `mooring agent` elsewhere)"
 )
 
 
@@ -102,12 +102,12 @@ def _notes(
     predicted = [pair for pair in known if not found.measured_ms(*pair)]
     missing = [pair for pair in pairs if pair not in known]
     measured = len(known) - len(predicted)
-    notes = [f"latencies of {measured} of {len(pairs)} pairs of sites are as agents measured them"]
+    notes = [f"agents measured the latencies of {measured} of {len(pairs)} pairs of sites"]
     if predicted:
         notes.append(f"predicted from network coordinates: {_named(predicted)}")
     if missing:
         notes.append(
-            f"no agent knows a latency of {_named(missing)}: taken as {largest_ms:.3g} ms, the largest known"
+            f"no measured latency of {_named(missing)}: assumed {largest_ms:.3g} ms, the largest measured"
         )
     age_ms = time.time() * 1000.0 - found.time_ms
     if age_ms > _HOUR_MS:

@@ -28,7 +28,7 @@ from mooring.errors import EngineError, described
 
 MOST_LETTERS = 10_000
 _START_S = 30.0
-_ENDED = "the runner's end of the agents' network has ended, and is there again with the next run: {why}"
+_ENDED = "the runner's connection to the agents has ended; the next run opens it again: {why}"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class RunnerPost:
         self._thread.start()
         if not self._ready.wait(_START_S) or self._failure is not None:
             self._state.close()
-            raise self._failure or EngineError("the runner's end of the agents' network did not open")
+            raise self._failure or EngineError("the runner's connection to the agents did not open")
 
     def __enter__(self) -> RunnerPost:
         return self
@@ -118,7 +118,7 @@ class RunnerPost:
         try:
             asyncio.run(self._serve())
         except OSError as error:
-            said = f"the runner's end of the agents' network cannot write: {error.strerror or error}"
+            said = f"the runner's connection to the agents cannot write: {error.strerror or error}"
             self._failure = EngineError(said, remedy="free space, or repair the disk")
         except BaseException as failure:
             self._failure = failure

@@ -32,7 +32,7 @@ class ComplexityMap:
     def __post_init__(self) -> None:
         cycles = self.cycles_per_cell
         if not cycles.size or not np.all(np.isfinite(cycles)) or np.min(cycles) < 0:
-            raise InputError("found a complexity map that is empty or has cells that are no cycles >= 0")
+            raise InputError("found a complexity map that is empty or has cells below 0 cycles")
         if self.cells_per_frame and len(self.cells_per_frame) != cycles.ndim:
             raise InputError(
                 f"found a complexity map of {cycles.ndim} dimensions "

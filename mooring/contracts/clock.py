@@ -36,7 +36,10 @@ class ClockSteps:
         self._clock, self._tell = clock, tell
         self._now_s, self._monotonic_s = clock.now_s(), clock.monotonic_s()
         if noted_s is not None and (behind_s := noted_s - self._now_s) >= LEAST_STEP_S:
-            tell(f"the clock is {behind_s:,.0f} s behind what the last run noted: it was set, then or since")
+            tell(
+                f"the clock is {behind_s:,.0f} s behind the time that the last run noted: one of the "
+                "two was wrong"
+            )
 
     def look(self) -> None:
         now_s, monotonic_s = self._clock.now_s(), self._clock.monotonic_s()
@@ -45,6 +48,6 @@ class ClockSteps:
         if abs(step_s) >= LEAST_STEP_S:
             how = "forward" if step_s > 0 else "back"
             self._tell(
-                f"the clock went {how} by {abs(step_s):,.0f} s beside the time that passed: it was set, or "
-                "the machine slept; rows are kept longer, not shorter"
+                f"the clock jumped {how} by {abs(step_s):,.0f} s: it was set, or the machine slept; rows "
+                "are kept longer, not shorter"
             )

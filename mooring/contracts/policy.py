@@ -93,5 +93,5 @@ def place(
         model = build_load_model(placement.problem)
     wrong = violations(placement.problem, model, placement)
     if wrong:
-        raise InfeasibleError(f"policy {policy.name} found no allowed placement: {wrong[0]}")
+        raise InfeasibleError(f"policy {policy.name} found no valid placement: {wrong[0]}")
     return placement, model

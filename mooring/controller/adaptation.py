@@ -130,11 +130,11 @@ class Adaptation:
         if verdict.accepted is None:
             return Considered(proposal, (), verdict.why), verdict.wait
         if self.act == "propose":
-            why = "nothing is moved unless somebody asks for it (--act propose)"
+            why = "the run only proposes moves (--act propose)"
             return Considered(proposal, (), why), False
         allowed = verdict.accepted if answering is None else answering.accepted(verdict.accepted)
         if allowed is None:
-            return Considered(proposal, (), "what was proposed does not hold any more"), False
+            return Considered(proposal, (), "the sites' proposal is no longer valid"), False
         moves = tuple(each.move for each in allowed.moves)
         loads_at = partial(_loads_at, picture, moves)
         promise = partial(self.ledger.promise, allowed, self.decider.name, observation.at_s, loads_at)
@@ -175,7 +175,7 @@ class Adaptation:
         found = self._dismissed.get(tuple(each.move for each in proposal.moves)) if proposal.moves else None
         if found is None:
             return None
-        return f"what could be moved was dismissed for {(found[0] - at_s) / 60:.0f} min more ({found[1]})"
+        return f"the proposed moves are dismissed for {(found[0] - at_s) / 60:.0f} min more ({found[1]})"
 
     def on(self, event: Event) -> None:
         at_s = self.clock.now_s()
@@ -218,7 +218,7 @@ class Adaptation:
         """Recovery has started something somewhere."""
         self._proposed.clear()
         self.guards.recovered(at_s)
-        self.ledger.disturbed("recovery started something meanwhile")
+        self.ledger.disturbed("recovery started a fragment meanwhile")
 
     # What became of it
 
@@ -236,9 +236,9 @@ class Adaptation:
     def _undo(self, entry: LedgerEntry) -> Generator[Event, None, Considered]:
         self._worse = None
         back = tuple(move.inverse() for move in reversed(entry.moves))
-        refusal = yield from self._order(Order(back, "adapting: undone, since it made things worse"))
+        refusal = yield from self._order(Order(back, "adapting: undone after a worse measurement"))
         if refusal is not None:
-            return Considered(None, (), f"moves that made things worse cannot be undone: {refusal}")
+            return Considered(None, (), f"moves with a worse measurement cannot be undone: {refusal}")
         entry.verdict += "; undone"
         return Considered(None, back, entry.verdict)
 

@@ -62,14 +62,14 @@ def emptying(
     """
     problem, shut = picture.problem, {site, *closed}
     if not set(problem.site_index) - shut:
-        raise InfeasibleError(f"there is no other site than {site!r} that could take anything")
+        raise InfeasibleError(f"{site!r} is the only site in use, so no other can take its fragments")
     here = [name for name, at in where.items() if at == site]
     staying = tuple(name for name in here if name in bound_fragments(problem))
     if staying and not force:
         stay = "stays" if len(staying) == 1 else "stay"
         raise InfeasibleError(
-            f"{', '.join(staying)} may run nowhere else than at {site!r}",
-            remedy=f"with --force it {stay} there and stands still until the site is used again",
+            f"{', '.join(staying)} can run at {site!r} only",
+            remedy=f"with --force it {stay} there, stopped, until the site is used again",
         )
     goal = _goal(problem, where, site, shut, staying, replan, force=force)
     model = without_fragments(
@@ -78,9 +78,9 @@ def emptying(
     after = replace(picture, model=model).predict(Placement.from_fragments(problem, goal).site_of_fragment)
     if after.headroom < 1.0 and not force:
         raise InfeasibleError(
-            f"without {site!r} the other sites could not keep up at the measured rates: {after.bottleneck} "
-            f"has room for x {after.headroom:.2f} of them",
-            remedy="leave it when rates are lower, add a site, or use --force",
+            f"without {site!r} the other sites are overloaded at the measured rates: {after.bottleneck} "
+            f"has headroom x {after.headroom:.2f}",
+            remedy="wait for lower rates, add a site, or use --force",
         )
     return Emptying(_ordered(problem, where, goal, force=force), staying, after.headroom)
 
@@ -156,7 +156,9 @@ class DrainedSites:
     def _leave(self, request: LeaveRequest) -> Iterator[Event]:
         site, asked_by = request.site, shown_asker(request.asked_by)
         if self.state.moves is not None:
-            raise InfeasibleError("a list of moves is being carried out", remedy="ask again when it is done")
+            raise InfeasibleError(
+                "a list of moves is being carried out", remedy="repeat the request when it is done"
+            )
         where, problem = self.state.placement(self._engine.homes()), self.state.problem
         picture = self.state.picture or picture_of(problem, Placement.from_fragments(problem, where))
         closed = {*self.state.lost, *self.state.drained}
@@ -175,7 +177,7 @@ class DrainedSites:
 
     def _return(self, request: ReturnRequest) -> Iterator[Event]:
         if request.site not in self.state.drained:
-            raise InputError(f"the site {request.site!r} was not left, so it is in use already")
+            raise InputError(f"the site {request.site!r} is not kept empty")
         self._open(request.site, shown_asker(request.asked_by))
         yield Incident(f"the site {request.site} is used again")
         yield RequestAnswer(request.id, "done")
@@ -188,8 +190,8 @@ class DrainedSites:
             yield StandStill(site, staying)
             if running := [name for name in staying if self.state.status[name].state == "running"]:
                 raise EngineError(f"{', '.join(running)} could not be stopped at {site}")
-            waits = f"; {', '.join(staying)} wait until it is used again" if staying else ""
-            yield Incident(f"the site {site} was emptied and is kept empty{waits}")
+            waits = f"; {', '.join(staying)} stay stopped until it is used again" if staying else ""
+            yield Incident(f"the site {site} is empty and is kept empty{waits}")
         elif ending != "left":
             self._open(site, "the moves were not made")
             yield Incident(f"the site {site} is not left: the moves were not made")

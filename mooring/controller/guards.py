@@ -127,9 +127,13 @@ class Guards:
         self._barred = {name: until_s for name, until_s in self._barred.items() if until_s > at_s}
         often = {name for _, name in self._made if self._count(name) >= self.options.moves_of_one_per_hour}
         return {
-            **dict.fromkeys(self.options.untouched, "it is not to be touched"),
-            **dict.fromkeys(often, f"it was moved {self.options.moves_of_one_per_hour} times within an hour"),
-            **dict.fromkeys(self._barred, "moving it made things worse"),
+            **dict.fromkeys(self.options.untouched, "it is in guards.untouched"),
+            **dict.fromkeys(
+                often,
+                f"it moved {self.options.moves_of_one_per_hour} times within the last hour "
+                "(moves_of_one_per_hour)",
+            ),
+            **dict.fromkeys(self._barred, "its last move was undone after a worse measurement"),
         }
 
     def _count(self, fragment: str) -> int:
@@ -150,12 +154,15 @@ class Guards:
         needed = self.options.looks_violated if proposal.violation else self.options.looks
         if self._in_a_row < needed:
             looks = f"{self._in_a_row} of {needed} looks in a row"
-            return Verdict(None, f"moves were proposed at {looks}", wait=True)
+            return Verdict(None, f"proposed at {looks}", wait=True)
         if at_s < self._quiet_until_s:
-            reason = f"what changed last has to show first, for {self._quiet_until_s - at_s:.0f} s more"
+            reason = (
+                f"pause after the last change: {self._quiet_until_s - at_s:.0f} s of "
+                f"{self.options.pause_s:.0f} s left"
+            )
             return Verdict(None, reason, wait=proposal.violation)
         if self._is_quiet_hour(at_s):
-            return Verdict(None, "these are hours in which nothing is moved")
+            return Verdict(None, "quiet hours: no moves (quiet_hours)")
         cut = self._cut(proposal, picture, at_s)
         return Verdict(None, cut) if isinstance(cut, str) else self._weigh(cut, picture, times)
 
@@ -175,11 +182,11 @@ class Guards:
         budget = most - made
         if budget <= 0:
             kept = self.options.moves_per_hour - most
-            more = f", and {kept} are kept for what has to be moved" if made < most + kept else ""
-            return f"{made} moves were made within an hour{more}"
+            more = f"; the other {kept} are reserved for necessary moves" if made < most + kept else ""
+            return f"{made} moves within the last hour, limit {self.options.moves_per_hour}{more}"
         ends = [end for end in proposal.plan_ends if end <= budget]
         if not ends:
-            return f"it has {proposal.plan_ends[0]} moves, and {budget} more may be made within the hour"
+            return f"it has {proposal.plan_ends[0]} moves, and the hourly limit allows {budget} more"
         shares, allowed = self._shares(proposal.first(ends[-1]), picture), 0
         for plan, end in enumerate(ends):
             # What mends a violation mends it as a whole or not, as a single move does.
@@ -188,7 +195,7 @@ class Guards:
                 allowed = end
         if not allowed:
             share, what = shares[ends[0] - 1]
-            return f"as a whole it changes {share:.0%} of {what}, more than {self.options.most_share:.0%}"
+            return f"it changes {share:.0%} of {what}, limit {self.options.most_share:.0%}"
         return proposal.first(allowed)
 
     @staticmethod
@@ -215,28 +222,28 @@ class Guards:
     def _weigh(self, proposal: Proposal, picture: Picture, times: MoveTimes) -> Verdict:
         before, after = proposal.now.tuples_under_way, proposal.predicted.tuples_under_way
         if before is None or after is None:
-            return Verdict(None, "what it would save was not worked out")
+            return Verdict(None, "its saving is unknown: the queues could not be computed")
         saved, least = before - after, self._least_gain(proposal)
         if saved < least * before:
             self._too_little |= proposal.drawn
             return Verdict(
                 None,
                 f"it would save {max(saved, 0.0) / max(before, 1e-300):.1%} of the tuples under way, "
-                f"less than {100.0 * least:g}%",
+                f"threshold {100.0 * least:g}%",
             )
         if not proposal.needed and self._may_be_noise(proposal, picture, least):
             self._too_little |= proposal.drawn
             return Verdict(
                 None,
-                f"it would save {saved / before:.1%} of the tuples under way, but less than "
-                f"{100.0 * least:g}% if the rates are as low as they may be",
+                f"it would save {saved / before:.1%} of the tuples under way, but less than the threshold "
+                f"{100.0 * least:g}% at the low end of the measured rates",
             )
         waited = sum(_waited(picture, each.move, times) for each in proposal.moves)
         if saved * HORIZON_S < self.options.worth * waited:
             return Verdict(
                 None,
-                f"it would save {saved * HORIZON_S:,.0f} tuple-seconds, and {waited:,.0f} would be spent "
-                "waiting for the moves",
+                f"it would save {saved * HORIZON_S:,.0f} tuple-seconds; the moves cost {waited:,.0f}, and "
+                f"the saving must be {self.options.worth:g} times that",
             )
         return Verdict(proposal, proposal.reason)
 

@@ -86,7 +86,7 @@ def _resumed(problem: Problem, journal: Journal, note: Callable[[str], None]) ->
     except InputError as misfit:
         wrong = [misfit.message]
     if wrong:
-        note(f"planning anew: the last placement no longer fits ({wrong[0]})")
+        note(f"making a new plan: the last placement violates the problem ({wrong[0]})")
         return None
     settle(journal)
     return Beginning(placement, f"the journal, {found.why}", evaluate(problem, placement), ())
@@ -106,7 +106,7 @@ def _refuse_left(problem: Problem, sites: FragmentSites, left: Collection[str]) 
         if site in left and name not in bound:
             raise InputError(
                 f"the placement has {name!r} at {site!r}, which is kept empty",
-                remedy=f"`mooring moves PROJECT --return {site}` has it used again",
+                remedy=f"`mooring moves PROJECT --return {site}` opens it again",
             )
 
 
@@ -122,7 +122,7 @@ def _emptied(
     after = replace_lost(problem, before, left, wish.replan)
     moved = {name: at for name, at in after.items() if at != before[name] and name not in bound}
     if stuck := [name for name, at in after.items() if at in left and name not in bound]:
-        note(f"{', '.join(stuck)} waits: no site but {after[stuck[0]]}, which is kept empty, has room")
+        note(f"{', '.join(stuck)} waits: only {after[stuck[0]]} has room, and it is kept empty")
     if not moved:
         return found
     what = ", ".join(f"{name} goes to {at}" for name, at in moved.items())

@@ -149,11 +149,11 @@ class Journal:
             if not is_folder(self._disk, self.file.parent):
                 return EngineError(
                     f"the journal {self.file} cannot be written: there is no folder {self.file.parent}",
-                    remedy="see that the storage root is there, mounted where it was; nothing was changed",
+                    remedy="check that the storage root is mounted at its place; nothing was changed",
                 )
         return EngineError(
             f"the journal {self.file} cannot be written: {failure}",
-            remedy="make room or mend the folder; nothing was changed",
+            remedy="free space or repair the folder; nothing was changed",
         )
 
     def _compact(self, length: int) -> None:
@@ -174,7 +174,7 @@ class Journal:
             except OSError as failure:
                 raise EngineError(
                     f"the journal {self.file} cannot be read: {failure}",
-                    remedy="see that the storage root is there and readable",
+                    remedy="check that the storage root exists and is readable",
                 ) from failure
             if self._refused is not None and self._refused[1].startswith(content[self._refused[0] :]):
                 content = content[: self._refused[0]]

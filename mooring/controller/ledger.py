@@ -168,7 +168,7 @@ class Ledger:
 
     def _leave(self, why: str) -> None:
         if self._open is not None:
-            self._open.verdict = f"nothing is concluded: {why}"
+            self._open.verdict = f"no conclusion: {why}"
             self._open = None
 
     def _close(self, entry: LedgerEntry) -> LedgerEntry:
@@ -222,16 +222,16 @@ def _judged(entry: LedgerEntry, after: Sighting) -> tuple[bool, str]:
     grown = [name for name, rate in after.rates.items() if rate > GROWN * before.rates.get(name, rate)]
     said = f"the busiest site went from {before.peak:.0%} to {after.peak:.0%}"
     if off := entry.errors():
-        said += f", site loads were off by up to {max(off.values()):.0%}"
+        said += f", site loads differ from the prediction by up to {max(off.values()):.0%}"
     if grown:
-        return False, f"{said}; nothing is concluded: {', '.join(grown[:3])} grew meanwhile"
+        return False, f"{said}; no conclusion: {', '.join(grown[:3])} grew meanwhile"
     shrunk = [
         site
         for site, cores in after.capacity_cores.items()
         if cores < 0.9 * before.capacity_cores.get(site, 0.0)
     ]
     if shrunk:
-        return False, f"{said}; nothing is concluded: {', '.join(shrunk[:3])} lost capacity meanwhile"
+        return False, f"{said}; no conclusion: {', '.join(shrunk[:3])} lost capacity meanwhile"
     expected = [
         promised.site_loads_cores.get(site, 0.0) / cores for site, cores in after.capacity_cores.items()
     ]
@@ -239,7 +239,7 @@ def _judged(entry: LedgerEntry, after: Sighting) -> tuple[bool, str]:
         return True, f"{said}: worse, {after.full} sites are full"
     most = max(expected, default=0.0)
     if after.peak > 1.1 * max(before.peak, most) and after.peak > 0.8:
-        return True, f"{said}: worse, and {most:.0%} was promised"
+        return True, f"{said}: worse, predicted {most:.0%}"
     if after.late > before.late and not before.full:
-        return True, f"{said}: worse, {after.late:.0f} queries miss their limit"
+        return True, f"{said}: worse, {after.late:.0f} queries exceed their limit"
     return False, said

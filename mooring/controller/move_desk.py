@@ -233,7 +233,10 @@ class MoveDesk:
         run = listed.run
         why = "" if run.failure is None else str(run.failure)
         if (raised := over.exception()) is not None:
-            why = f"it broke off, and the next run decides by the journal: {described(raised)}"
+            why = (
+                "the list broke off; the next run finishes it or takes it back by the journal: "
+                f"{described(raised)}"
+            )
             self.parts.failed("data plane", "carrying out a list of moves", raised)
         elif run.unshown:
             self.parts.failed("publishing", "answering how far a list is", run.unshown)
@@ -284,9 +287,9 @@ class MoveDesk:
             by = f", asked for by {under_way.asked_by}" if under_way.asked_by else ""
             return f"a list of {under_way.count} moves is being carried out{by}"
         if self._unwritten is not None:
-            return "the journal cannot be written, and does not know yet how the last list ended"
+            return "the journal cannot be written and lacks the end of the last list"
         if old != running:
-            return "the placement has changed since the list was made"
+            return "the placement has changed since the list was made; request a new list; request a new list"
         closed = self.state.closed
         for move in moves:
             if move.to_site in closed:

@@ -151,11 +151,11 @@ class MoveListRun:
         if barred is None:
             return self._left()
         if stayed := {name: at for name, (at, _) in barred.items() if at is not None}:
-            self._noted("relocated", sites=stayed, why="the way back was barred")
+            self._noted("relocated", sites=stayed, why="the list was taken back")
         said = "aborted" if self._cut_short else f"move {step + 1} of {len(self.moves)} failed"
         outcome = "so the placement is as before"
         if barred:
-            outcome = "and not everything is as before: " + "; ".join(why for _, why in barred.values())
+            outcome = "and the placement differs from before: " + "; ".join(why for _, why in barred.values())
         reason = "" if self._cut_short else f": {failure.message}"
         self.failure = EngineError(f"{said}, {outcome}{reason}", remedy=failure.remedy)
         self.close("rolled back")

@@ -44,7 +44,7 @@ is started when it is due and its site is not lost.
 """
 
 AT_ONCE = float("-inf")
-JOINS = "it joins the run, and is not up yet"
+JOINS = "it joins the run and has not started yet"
 """Why a site counts as lost that was never there before."""
 Replacement = Callable[[FragmentSites, Collection[str]], FragmentSites]
 """(where fragments are, lost sites) -> where they go, with as few at lost sites as is allowed."""
@@ -135,7 +135,7 @@ class Recovery:
         if why is None:
             return
         self.state.lost = {name: why for name, why in self.state.lost.items() if name != site}
-        back = "is up, and is used from now on" if why == JOINS else "is back"
+        back = "has started and is used from now on" if why == JOINS else "is back"
         self._said.append(f"the site {site} {back}")
         for name in self._at(site):
             if self.state_of(name) == "waiting":
@@ -153,7 +153,7 @@ class Recovery:
         found.failures += 1
         if too_often:
             times = f"{found.failures} times in a row"
-            self._said.append(f"{fragment} failed {times} and is not tried again: {why}")
+            self._said.append(f"{fragment} failed {times} and is not restarted: {why}")
             return
         pause_s = min(
             self.options.first_pause_s * 2.0 ** min(found.failures - 1, 60), self.options.longest_pause_s

@@ -24,13 +24,13 @@ class Replanning:
 
     def replaced(self, sites: FragmentSites, lost: Collection[str]) -> FragmentSites:
         """`sites` with what is at lost ones placed anew."""
-        seen = self.parts.do("advice", "going by the measured rates", lambda: self.state.problem_as_seen)
+        seen = self.parts.do("advice", "planning at the measured rates", lambda: self.state.problem_as_seen)
         try:
             return replace_lost(seen or self.state.problem, sites, lost, self.planned)
         except (MooringError, OvertakenError):
             raise
         except Exception as failure:  # what was measured fits no load model: go by what the problem states
-            self.parts.failed("advice", "going by the measured rates", failure)
+            self.parts.failed("advice", "planning at the measured rates", failure)
             return replace_lost(self.state.problem, sites, lost, self.planned)
 
     def planned(self, problem: Problem) -> Placement:
@@ -39,5 +39,5 @@ class Replanning:
         except MooringError:
             raise
         except Exception as failure:
-            self.parts.failed("advice", "placing what has no site", failure)
+            self.parts.failed("advice", "placing fragments without a site", failure)
             raise EngineError(f"the policy failed: {described(failure)}") from failure

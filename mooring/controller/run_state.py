@@ -95,7 +95,7 @@ class RunState:
     def why_drained(self, site: str) -> str:
         """For whoever wants to put something there."""
         by = f" (asked for by {self.drained[site]})" if self.drained[site] else ""
-        return f"{site} is kept empty{by}; `mooring moves PROJECT --return {site}` has it used again"
+        return f"{site} is kept empty{by}; `mooring moves PROJECT --return {site}` opens it again"
 
     def placement(self, homes: Mapping[str, str]) -> FragmentSites:
         """Where everything runs, or should; `homes` is what the engine runs where."""

@@ -165,7 +165,7 @@ class Surveyor:
     def _in_words(self) -> str:
         said = self.calibration.in_words()
         for site, cores in self.estimated.items():
-            said += f"; {site} counts with {cores:.2f} cores, which is estimated"
+            said += f"; {site} counts with {cores:.2f} cores (estimated)"
         return said
 
     def _running(self, observation: Observation) -> Bools | str:
@@ -183,11 +183,11 @@ class Surveyor:
     def _rates(self) -> tuple[Floats, Floats, Floats] | str:
         """As they likely are, at least are, and how far the first may be off."""
         if missing := [name for name, seen in self._seen.items() if not seen]:
-            return f"the rate of the stream {missing[0]} was not measured"
+            return f"the rate of the stream {missing[0]} is not measured yet"
         likely, low, errors = [], [], []
         for seen in self._seen.values():
             if len(seen) < self._options.fewest:
-                return f"the run was looked at {len(seen)} times, and {self._options.fewest} are needed"
+                return f"the run has {len(seen)} measurements, {self._options.fewest} are needed"
             # A step is one difference among many, so the median of differences is that of the noise alone.
             every = np.array(seen)
             deviation = 1.48 * float(np.median(np.abs(np.diff(every)))) / np.sqrt(2.0)

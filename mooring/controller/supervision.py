@@ -205,7 +205,7 @@ class Supervisor:
             return
         hold_s = min(options.first_hold_s * 2.0 ** min(len(recent) - 2, 30), options.longest_hold_s)
         self._held_back[site] = now_s + hold_s
-        why = f"it is back, but was lost {len(recent)} times: not used for {hold_s:g} s"
+        why = f"it is back after {len(recent)} losses and stays unused for {hold_s:g} s"
         self.recovery.close(site, why)
         yield Incident(f"the site {site}: {why}")
 
@@ -241,8 +241,8 @@ class Supervisor:
             if name not in self.state.lost_channels:
                 users = ", ".join(self.engine.users_of(name))
                 yield Incident(
-                    f"the channel of {name} is lost: {why}; {users} stop until it is put back (or start over "
-                    "with --fresh)"
+                    f"the channel of {name} is lost: {why}; {users} stop until it is restored (or start "
+                    "over with --fresh)"
                 )
             for fragment in self.engine.users_of(name):
                 if self.engine.in_move(fragment):  # at the next look, wherever it is then
@@ -258,7 +258,7 @@ class Supervisor:
         self.state.lost_channels = dict(found)
         still = {fragment for name in found for fragment in self.engine.users_of(name)}
         for name in healed:
-            yield Incident(f"the channel of {name} is there again")
+            yield Incident(f"the channel of {name} is restored")
             for fragment in self.engine.users_of(name):
                 if fragment not in still:
                     self.recovery.release(fragment, now_s)

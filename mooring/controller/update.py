@@ -129,7 +129,7 @@ class Update:
         except OvertakenError:
             raise
         except Exception as failure:  # it has ended all the same
-            return f"nobody can tell whether it has read all: {described(failure)}"
+            return f"it is unknown whether it has read all input: {described(failure)}"
 
     def _state_of(self, name: str) -> str:
         if name in self._left:

@@ -18,7 +18,7 @@ from mooring.contracts.site_machine import Data
 from mooring.coordination.move_messages import Proposed, StartedAt, StatedLatencies
 from mooring.model.problem.problem import Problem
 
-NO_GAIN = "by what was measured it saves no tuples under way"
+NO_GAIN = "at the measured rates it would not shorten any queue"
 
 Told = tuple[int, Data]
 """A site, and what its machine is told."""

@@ -42,7 +42,7 @@ def plain_claims(sender: int, receiver: int, sites: int, message: Data) -> str |
 
 def only_from_mover(sender: int, sites: int, message: Data) -> str | None:
     if isinstance(message, FromMover | StatedLatencies) and sender != sites:
-        return f"{type(message).__name__} is for the mover to say"
+        return f"only the mover may send {type(message).__name__}"
     return None
 
 
@@ -69,7 +69,7 @@ def no_number(value: Any, *, infinite: bool = False) -> str | None:
     if isinstance(value, float):
         if abs(value) <= MOST or (infinite and abs(value) == math.inf):
             return None
-        return f"{value} is no figure"
+        return f"{value} is not a number"
     if isinstance(value, tuple):
         return next((why for each in value if (why := no_number(each, infinite=infinite))), None)
     if isinstance(value, msgspec.Struct):
@@ -88,7 +88,11 @@ def not_negative(*values: float) -> bool:
 
 def of_id(id: ProposalId, sites: int) -> str | None:
     site, incarnation, number = id
-    return None if is_site(site, sites) and min(incarnation, number) >= 0 else f"no proposal has the id {id}"
+    return (
+        None
+        if is_site(site, sites) and min(incarnation, number) >= 0
+        else f"{id} is not the id of a proposal"
+    )
 
 
 def of_place(place: StartedAt, sites: int) -> bool:
@@ -109,14 +113,14 @@ def claims_to_mover(sender: int, sites: int, message: Data) -> str | None:
 def _proposed(sender: int, sites: int, proposed: Proposed) -> str | None:
     plan = proposed.plan
     if proposed.id[0] != sender:
-        return f"it is for site {proposed.id[0]} to propose {proposed.id}"
+        return f"only site {proposed.id[0]} may propose {proposed.id}"
     if not are_sites(proposed.lease.holders, sites):
-        return "a holder is no site"
+        return "a holder is not a site"
     if not all(of_place(place, sites) for place in plan.made_from):
-        return "it was made from places that there are none of"
+        return "it was made from unknown places"
     ends = [end for move in plan.moves for end in (move.from_site, move.to_site)]
     if not are_sites(ends, sites, or_nowhere=True):
-        return "it moves something to no site"
+        return "it moves a fragment to an unknown site"
     return of_id(proposed.id, sites)
 
 
@@ -137,7 +141,7 @@ def _of_survey(sites: int, dimensions: int, message: Data) -> str | None:
                 return f"versions of {len(versions)} sites, there are {sites}"
         case Reply(newer=newer, wanted=wanted):
             if len(wanted) > sites or not are_sites(wanted, sites):
-                return "it wants figures of no site"
+                return "it requests figures of an unknown site"
             return _entries(newer, sites, dimensions)
         case Entries(entries=entries):
             return _entries(entries, sites, dimensions)
@@ -153,15 +157,15 @@ def _of_survey(sites: int, dimensions: int, message: Data) -> str | None:
 
 def _entries(entries: Sequence[Entry[object]], sites: int, dimensions: int) -> str | None:
     if len(entries) > sites or not are_sites((entry.owner for entry in entries), sites):
-        return "figures of no site"
+        return "figures of an unknown site"
     if any(entry.version < 1 for entry in entries):
-        return "figures of no version"
+        return "figures without a version"
     figures = [entry.value for entry in entries if isinstance(entry.value, SiteFigures)]
     if not all(is_place(each.coordinate, dimensions) for each in figures):
         return "no coordinate"
     pairs = [pair for each in figures for pair in each.latency_ms]
     if not are_sites((peer for peer, _ in pairs), sites) or not not_negative(*(ms for _, ms in pairs)):
-        return "a latency of no link"
+        return "a latency of an unknown link"
     return None
 
 

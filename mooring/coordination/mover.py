@@ -50,7 +50,7 @@ from mooring.coordination.move_messages import (
 MOST_UNHEARD = 64
 """Ids per site that it may have refused by asking for them before they are heard of. What it holds for
 further ones it keeps until some of these are over."""
-BUSY = "another plan is being carried out"
+BUSY = "another list of moves is being carried out"
 
 
 # Between the mover and its host.
@@ -244,11 +244,11 @@ class MoverMachine:
     def _stale(self, plan: MovePlan) -> str | None:
         """What a plan was made from that is not so, in words."""
         if not plan.moves or len({move.fragment for move in plan.moves}) < len(plan.moves):
-            return "a plan moves fragments, and each once"
+            return "a proposal must move at least one fragment, and each once"
         starts = [StartedAt(move.fragment, move.from_site, move.epoch) for move in plan.moves]
         for seen in (*starts, *plan.made_from):
             if (now := self.where.get(seen.fragment)) != seen:
-                return f"it was made from {_in_words(seen)}, and it is {_in_words(now)}"
+                return f"it assumes {_in_words(seen)}, but now it is {_in_words(now)}"
         if wrong := [m for m in plan.moves if m.to_site == m.from_site or not 0 <= m.to_site < self._sites]:
             return f"fragment {wrong[0].fragment} cannot go to site {wrong[0].to_site}"
         return None
@@ -287,7 +287,7 @@ class MoverMachine:
         places = tuple(self.where[m.fragment] for m in moves if m.fragment in self.where)
         if [place.site for place in places] == [move.to_site for move in moves]:
             return Done(going.id, places)
-        return Failed(going.id, why or "not every fragment is where it was to go", places)
+        return Failed(going.id, why or "not every fragment reached its site", places)
 
     # Answers.
 
@@ -316,7 +316,7 @@ class MoverMachine:
 
 
 def never_heard(asker: int) -> str:
-    return f"site {asker} asked about it before it was heard of"
+    return f"unknown proposal (site {asker} requested its state)"
 
 
 def _concerns(plan: MovePlan) -> tuple[set[int], set[int]]:

@@ -24,8 +24,8 @@ from mooring.model.deployment.moves import Move
 from mooring.model.problem.problem import Problem
 
 NOTHING_PROPOSED = "no site proposes a move"
-NOT_CHOSEN = "it does not go together with what is carried out"
-TOO_MUCH = "the guards allow no more at once than what is carried out"
+NOT_CHOSEN = "it conflicts with the moves being carried out"
+TOO_MUCH = "the guards allow no more moves at once than those being carried out"
 
 
 class Peers(Protocol):
@@ -146,11 +146,11 @@ class ProtocolDecider:
         sites, moves = picture.sites.copy(), list[ProposedMove]()
         for proposed in waiting:
             if any(not picture.movable[move.fragment] for move in proposed.plan.moves):
-                self._verdicts[proposed.id] = "it is not to be moved now"
+                self._verdicts[proposed.id] = "the fragment is not to be moved now"
                 continue
             if gone := [move.to_site for move in proposed.plan.moves if picture.lost[move.to_site]]:
                 self._verdicts[proposed.id] = (
-                    f"the site {self._problem.sites[gone[0]].name} is lost, or kept empty"
+                    f"the site {self._problem.sites[gone[0]].name} is lost or kept empty"
                 )
                 continue
             if self.mover.meets(proposed, self._chosen) is not None:

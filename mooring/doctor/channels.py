@@ -19,7 +19,7 @@ from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.views.versions import VIEWS
 
 PART = "channel"
-_FROM_A_COPY = "put it back from a copy, or start the pipeline over with --fresh"
+_FROM_A_COPY = "restore it from a copy, or start the pipeline over with --fresh"
 
 
 def look_at_channels(parts: StoredParts) -> Iterator[Diagnosis]:
@@ -30,7 +30,7 @@ def look_at_channels(parts: StoredParts) -> Iterator[Diagnosis]:
         try:
             yield from _look_at(parts, folder)
         except (EngineError, OSError) as damage:
-            remedy = damage.remedy if isinstance(damage, EngineError) else "see that it can be read"
+            remedy = damage.remedy if isinstance(damage, EngineError) else "make it readable"
             message = damage.message if isinstance(damage, EngineError) else str(damage)
             yield Diagnosis(PART, folder.name, "lost", message, remedy)
     yield from _links_to_nothing(parts, {folder.name for folder in folders})
@@ -41,10 +41,12 @@ def _look_at(parts: StoredParts, folder: Path) -> Iterator[Diagnosis]:
     if not note_file.exists():
         log = folder / "_spark_metadata"
         if stream_logs.last_batch(log) >= 0:
-            what = f"holds rows, but {note_file} is missing, which says who needs them"
+            what = f"holds rows, but its list of readers {note_file} is missing"
             yield Diagnosis(PART, name, "lost", what, _FROM_A_COPY)
         else:
-            yield Diagnosis(PART, name, "pending", "an empty folder without a note", "the next run makes it")
+            yield Diagnosis(
+                PART, name, "pending", "an empty folder without a note", "the next run creates it"
+            )
         return
     note = _note(note_file)
     channel = FileChannel(name, folder, parts.links / name, parts.checkpoint, parts.owned)
@@ -54,8 +56,8 @@ def _look_at(parts: StoredParts, folder: Path) -> Iterator[Diagnosis]:
     of_view = (parts.root / VIEWS / folder.parent.name).is_dir()  # whose refreshes no checkpoint counts
     planned = stream_logs.last_batch(parts.checkpoint(name) / "offsets")
     if not of_view and channel.goes_beyond(planned):
-        what = "has a batch that its writer's checkpoint does not know; resuming would drop rows"
-        yield Diagnosis(PART, name, "lost", what, f"put the checkpoint of {name} back, or use --fresh")
+        what = "has a batch that its writer's checkpoint lacks; resuming would drop rows"
+        yield Diagnosis(PART, name, "lost", what, f"restore the checkpoint of {name}, or use --fresh")
         return
     trouble = _files_lost(channel, note)
     if trouble is not None:
@@ -116,7 +118,7 @@ def _described(channel: FileChannel, note: dict[str, Any]) -> str:
             said.append(f"{reader} has read all" if not behind else f"{reader} has {behind} to read")
     known = {entry.path.name for entry in stored} | channel.merges.replaced(note)
     if unlisted := len([name for name in _file_names(channel.folder) if name not in known]):
-        said.append(f"{unlisted} files of batches that never committed, which nobody reads")
+        said.append(f"{unlisted} files of batches that never committed, which no reader uses")
     return "; ".join(said)
 
 
@@ -133,5 +135,5 @@ def _links_to_nothing(parts: StoredParts, channels: set[str]) -> Iterator[Diagno
         return
     for name in sorted(os.listdir(parts.links)):
         if name not in channels:
-            what = f"folder and note are gone, but {parts.links / name} is there"
+            what = f"folder and note are missing, but {parts.links / name} exists"
             yield Diagnosis(PART, name, "lost", what, _FROM_A_COPY)

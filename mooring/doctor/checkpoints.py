@@ -18,7 +18,7 @@ from mooring.spark.storage.checkpoints.fallback import Fallback
 from mooring.spark.storage.fencing import current_epoch, newest_number
 
 PART = "checkpoint"
-_FROM_A_COPY = "put it back from a copy, or start the pipeline over with --fresh"
+_FROM_A_COPY = "restore it from a copy, or start the pipeline over with --fresh"
 _VERSION = re.compile(r"(\d+)(?:_[^.]+)?\.(?:delta|snapshot|zip|changelog)")
 
 
@@ -27,7 +27,7 @@ def look_at_checkpoints(parts: StoredParts) -> Iterator[Diagnosis]:
         try:
             yield from _look_at(parts, name)
         except (EngineError, OSError) as damage:
-            remedy = damage.remedy if isinstance(damage, EngineError) else "see that it can be read"
+            remedy = damage.remedy if isinstance(damage, EngineError) else "make it readable"
             message = damage.message if isinstance(damage, EngineError) else str(damage)
             yield Diagnosis(PART, name, "lost", message, remedy)
 
@@ -39,13 +39,13 @@ def _look_at(parts: StoredParts, name: str) -> Iterator[Diagnosis]:
         if note_file.exists():
             yield Diagnosis(PART, name, "lost", f"the checkpoint in {home} is missing", _FROM_A_COPY)
         elif newest_number(home):
-            yield Diagnosis(PART, name, "sound", "was given up on purpose; its epochs stay closed")
+            yield Diagnosis(PART, name, "sound", "was dropped on request; its epochs stay closed")
         return
     if (damage := _note_damage(note_file)) is not None:
         yield Diagnosis(PART, name, "lost", damage, _FROM_A_COPY)
     fallback = parts.fallbacks.get(name)
     if isinstance(fallback, Fallback):
-        remedy = "the next run goes back to it and computes later batches again"
+        remedy = "the next run falls back to it and computes later batches again"
         yield Diagnosis(PART, name, "pending", str(fallback), remedy)
     elif fallback is not None:
         yield Diagnosis(PART, name, "lost", fallback.message, fallback.remedy)
@@ -55,7 +55,7 @@ def _look_at(parts: StoredParts, name: str) -> Iterator[Diagnosis]:
         yield Diagnosis(PART, name, "sound", _described(home, newest))
     yield from look_at_epochs(home, PART, name)
     if not note_file.exists():
-        what = f"{note_file} is missing, so that edits of its flows cannot be noticed"
+        what = f"{note_file} is missing, so edits of its flows cannot be detected"
         yield Diagnosis(PART, name, "pending", what, "the next start writes it")
 
 
@@ -67,7 +67,7 @@ def _note_damage(file: Path) -> str | None:
     except (OSError, ValueError) as damage:
         return f"{file} cannot be read: {damage}"
     fit = isinstance(note, dict) and isinstance(note.get("flows"), dict)
-    return None if fit else f"{file} does not say which flows the checkpoint belongs to"
+    return None if fit else f"{file} does not name the flows of the checkpoint"
 
 
 def batches_lost(checkpoint: Path) -> str | None:
@@ -76,7 +76,7 @@ def batches_lost(checkpoint: Path) -> str | None:
     if not (offsets or commits):
         return None
     if not (checkpoint / "metadata").is_file():
-        return f"{checkpoint} has no `metadata`, by which Spark knows its query"
+        return f"{checkpoint} has no `metadata`, which identifies its query"
     committed = max(commits, default=-1)
     for folder, numbers in (("offsets", offsets), ("commits", commits)):
         if absent := _absent(numbers):

@@ -59,8 +59,8 @@ def examine(folder: Path) -> Examination:
     if found.pid is not None or (found.elsewhere is not None and found.silent_s == 0.0):
         where = f"as process {found.pid}" if found.elsewhere is None else str(found.elsewhere)
         raise EngineError(
-            f"the project runs, {where}, and looks after its storage itself",
-            remedy="see `mooring status`; end it with `mooring stop` to have it looked at",
+            f"the project runs {where} and maintains its storage itself",
+            remedy="use `mooring status`, or end it with `mooring stop` first",
         )
     findings = [*look_at_root(root, known.path()), *look_at_owner(root)]
     if (owned := newest_owned(root)) is not None:

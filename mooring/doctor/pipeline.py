@@ -14,7 +14,7 @@ from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, PipelineReco
 from mooring.spark.storage.storage_root import format_of
 
 PART = "pipeline"
-_FROM_A_COPY = "put it back from a copy, or start the pipeline over with --fresh"
+_FROM_A_COPY = "restore it from a copy, or start the pipeline over with --fresh"
 
 
 def look_at_record(parts: StoredParts) -> Iterator[Diagnosis]:
@@ -48,7 +48,7 @@ def look_at_record(parts: StoredParts) -> Iterator[Diagnosis]:
 
 def _without_record(parts: StoredParts) -> Iterator[Diagnosis]:
     if any(parts.checkpoint(name).is_dir() for name in parts.fragments()):
-        what = f"{parts.root / RECORD_FILE_NAME} is missing, which says what the checkpoints belong to"
+        what = f"{parts.root / RECORD_FILE_NAME}, the record of flows and checkpoints, is missing"
         yield Diagnosis(PART, RECORD_FILE_NAME, "lost", what, _FROM_A_COPY)
 
 
@@ -62,10 +62,10 @@ def _vanished(parts: StoredParts, record: PipelineRecord) -> Iterator[Diagnosis]
     for name in record.fragments:
         channel, flow = file_name(name), record.flows.get(name)
         if known and channel not in known:
-            what = "neither its checkpoint nor its note is there: it was never started, or both are lost"
-            yield Diagnosis("checkpoint", channel, "pending", what, "put them back if it ran before")
+            what = "its checkpoint and its note are missing: it was never started, or both are lost"
+            yield Diagnosis("checkpoint", channel, "pending", what, "restore them if it ran before")
         if there and flow is not None and flow.kind == "table" and channel not in there | linked:
-            what = f"the record tells of {name}, of which no folder, note or link is there"
+            what = f"the record names {name}, whose folder, note and link are missing"
             yield Diagnosis("channel", channel, "lost", what, _FROM_A_COPY)
 
 

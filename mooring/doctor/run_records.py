@@ -20,7 +20,7 @@ def look_at_owner(root: Path) -> Iterator[Diagnosis]:
     if newest_owned(root) is None:
         if (root / "channels").exists():
             what = f"{root / OWNED} is missing, with all checkpoints, notes, the journal and open sessions"
-            remedy = "put it back from a copy, or start the pipeline over with --fresh"
+            remedy = "restore it from a copy, or start the pipeline over with --fresh"
             yield Diagnosis("owner", OWNED, "lost", what, remedy)
         return
     yield from look_at_epochs(root / OWNED, "owner", OWNED)
@@ -31,33 +31,31 @@ def look_at_owner(root: Path) -> Iterator[Diagnosis]:
         return
     name = f"generation {seen.generation}"
     if seen.state == "free":
-        yield Diagnosis("owner", name, "sound", "nobody's; the next run has it at once")
+        yield Diagnosis("owner", name, "sound", "without an owner; the next run gets it immediately")
     elif seen.state == "gone":
-        what = f"{seen.record} ended without a word"
-        yield Diagnosis("owner", name, "pending", what, "the next run goes on from there at once")
+        what = f"{seen.record} ended without releasing the storage"
+        yield Diagnosis("owner", name, "pending", what, "the next run takes over immediately")
     else:
-        what = f"{seen.record} has not let go of it, and nothing was heard of it"
-        yield Diagnosis("owner", name, "pending", what, "the next run takes over once its lease has run out")
+        what = f"{seen.record} has neither released the storage nor renewed its lease"
+        yield Diagnosis("owner", name, "pending", what, "the next run takes over when the lease expires")
 
 
 def look_at_journal(parts: StoredParts) -> Iterator[Diagnosis]:
     journal = Journal(parts.journal_folder, lambda: 0.0)
     if not journal.file.exists():
         if any(parts.checkpoint(name).is_dir() for name in parts.fragments()):
-            what = "there is none, so that nobody knows where fragments ran"
+            what = "it is missing, so the last placement is unknown"
             yield Diagnosis("journal", journal.file.name, "pending", what, "the next run places them anew")
         return
     try:
         records, last, placement = journal.records(), journal.last_list(), journal.placement()
     except (EngineError, OSError, KeyError, TypeError) as damage:
         message = damage.message if isinstance(damage, EngineError) else f"{journal.file}: {damage!r}"
-        yield Diagnosis(
-            "journal", journal.file.name, "lost", message, "put it back from a copy, or remove it"
-        )
+        yield Diagnosis("journal", journal.file.name, "lost", message, "restore it from a copy, or remove it")
         return
     if last is not None and not last.ended:
         what = f"a list of {len(last.moves)} moves was cut short after {last.done}"
-        remedy = "the next run finishes it" if FORWARD[last.state] else "the next run goes back"
+        remedy = "the next run finishes it" if FORWARD[last.state] else "the next run takes it back"
         yield Diagnosis("journal", last.id, "pending", what, remedy)
     known = "no placement yet" if placement is None else f"the placement of {len(placement)} fragments"
     yield Diagnosis("journal", journal.file.name, "sound", f"{len(records)} records, {known}")
@@ -72,7 +70,7 @@ def look_at_sessions(parts: StoredParts, sites: Mapping[str, str | None]) -> Ite
         return
     except (OSError, ValueError, KeyError, TypeError) as damage:
         what = f"{file} cannot be read: {damage!r}"
-        remedy = "end what earlier runs left at existing endpoints, then remove the file"
+        remedy = "end the queries that earlier runs left at existing endpoints, then remove the file"
         yield Diagnosis("sessions", file.name, "lost", what, remedy)
         return
     for at in sorted({place_of(entry) for entry in noted}):
@@ -81,7 +79,7 @@ def look_at_sessions(parts: StoredParts, sites: Mapping[str, str | None]) -> Ite
         what = f"queries of {some(fragments)} may still run there, behind their fence"
         known = here[0].get("endpoint")
         listed = here[0]["site"] in sites if known is None else known in sites.values()
-        remedy = "the next run ends them" if listed else "put the endpoint back into mooring.yml to end them"
+        remedy = "the next run ends them" if listed else "add the endpoint to mooring.yml again to end them"
         yield Diagnosis("sessions", at, "pending", what, remedy)
     if not noted:
         yield Diagnosis("sessions", file.name, "sound", "nothing was left running at existing endpoints")

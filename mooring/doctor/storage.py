@@ -26,22 +26,22 @@ def look_at_root(root: Path, last: Path | None, missing: EngineError | None = No
         yield Diagnosis(PART, "root", "lost", missing.message, missing.remedy)
         return
     if last is not None and last != root:
-        what = f"the last run from here stored in {last}, which is not looked at"
-        yield Diagnosis(PART, "root", "pending", what, "see that `storage` in mooring.yml is what you mean")
+        what = f"the last run of this folder stored in {last}, which is not examined"
+        yield Diagnosis(PART, "root", "pending", what, "check `storage` in mooring.yml")
     if not root.exists():
-        yield Diagnosis(PART, "root", "sound", f"{root} is not there: nothing was ever stored")
+        yield Diagnosis(PART, "root", "sound", f"{root} does not exist: nothing was ever stored")
         return
     if not root.is_dir() or not os.access(root, os.R_OK | os.X_OK):
-        yield Diagnosis(PART, "root", "lost", f"{root} cannot be read", "mount it, or mend its permissions")
+        yield Diagnosis(PART, "root", "lost", f"{root} cannot be read", "mount it, or repair its permissions")
         return
     yield from _mark(root)
     free = shutil.disk_usage(root).free
     if not os.access(root, os.W_OK):
         yield Diagnosis(PART, "root", "pending", f"you may not write to {root}", "run as its owner")
     else:
-        room = f"{quantity(free, 'B')} are left for {root}"
+        room = f"{quantity(free, 'B')} free for {root}"
         full = free < LEAST_FREE_BYTES
-        yield Diagnosis(PART, "root", "pending" if full else "sound", room, "make room" if full else None)
+        yield Diagnosis(PART, "root", "pending" if full else "sound", room, "free space" if full else None)
     yield from _leftovers(root)
 
 
@@ -53,7 +53,7 @@ def _mark(root: Path) -> Iterator[Diagnosis]:
         fit = isinstance(mark["name"], str) and isinstance(mark["viewfs"], bool)
     except FileNotFoundError:
         if (root / "channels").exists():
-            remedy = "put it back from a copy; a run would make one of another name"
+            remedy = "restore it from a copy; a run would create one with another name"
             yield Diagnosis(PART, MARK, "lost", f"{file} is missing, but there are channels", remedy)
         return
     except (OSError, ValueError, KeyError, TypeError):
@@ -61,7 +61,7 @@ def _mark(root: Path) -> Iterator[Diagnosis]:
     if fit:
         yield Diagnosis(PART, MARK, "sound", f"names the root {mark['name']}")
     else:
-        yield Diagnosis(PART, MARK, "lost", f"{file} is damaged", "put it back from a copy")
+        yield Diagnosis(PART, MARK, "lost", f"{file} is damaged", "restore it from a copy")
 
 
 def _leftovers(root: Path) -> Iterator[Diagnosis]:
@@ -74,5 +74,11 @@ def _leftovers(root: Path) -> Iterator[Diagnosis]:
     ]
     warming = [str(path) for path in sorted((root / "warming").glob("*"))]
     if left := [os.path.relpath(path, root) for path in sorted([*hidden, *warming])]:
-        what = f"{len(left)} left by writes or warm-ups that were cut short: {some(left)}"
-        yield Diagnosis(PART, "leftovers", "pending", what, "they do no harm; remove them when nothing runs")
+        what = f"{len(left)} files left by interrupted writes or warm-ups: {some(left)}"
+        yield Diagnosis(
+            PART,
+            "leftovers",
+            "pending",
+            what,
+            "they are harmless; remove them while the project does not run",
+        )

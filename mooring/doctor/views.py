@@ -16,7 +16,7 @@ from mooring.spark.storage.file_rows import rows_in
 from mooring.spark.storage.views.versions import POINTER, VIEWS, ViewVersion, ViewVersions, number_of
 
 PART = "view"
-_ANEW = "remove the folder of the view: the next run computes it anew"
+_ANEW = "remove the folder of the view: the next run computes it again"
 
 
 def look_at_views(parts: StoredParts) -> Iterator[Diagnosis]:
@@ -26,7 +26,7 @@ def look_at_views(parts: StoredParts) -> Iterator[Diagnosis]:
         try:
             yield from _look_at(home / name)
         except OSError as trouble:
-            yield Diagnosis(PART, name, "lost", str(trouble), "see that it can be read")
+            yield Diagnosis(PART, name, "lost", str(trouble), "make it readable")
         except EngineError as damage:
             yield Diagnosis(PART, name, "lost", damage.message, damage.remedy)
 
@@ -68,5 +68,5 @@ def _look_at(folder: Path) -> Iterator[Diagnosis]:
     known = {POINTER} | ({current.folder, *current.earlier} if current is not None else set())
     left = sorted(each for each in os.listdir(folder) if each not in known and number_of(each) > 0)
     if left:
-        what = f"{len(left)} folders of refreshes that were given up: {some(left)}"
+        what = f"{len(left)} folders of abandoned refreshes: {some(left)}"
         yield Diagnosis(PART, name, "pending", what, "the next refresh removes them")

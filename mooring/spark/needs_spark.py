@@ -26,7 +26,7 @@ def missing_spark(error: ImportError) -> Exception:
 
 def _not_installed(package: str, file: Path | None, field: str | None) -> InputError:
     return InputError(
-        f"this needs Spark, and {package} is not installed",
+        f"this command needs Spark, and {package} is not installed",
         file=file,
         field=field,
         remedy="pip install 'mooring[spark]'",

@@ -78,7 +78,7 @@ def _zstandard_stream(raw: IO[bytes], path: Path) -> Any:
             return module.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
         return module.ZstdFile(raw)
     raise InputError(
-        "is compressed with Zstandard, which this Python cannot read",
+        "is compressed with Zstandard, which this Python does not support",
         file=path,
         remedy="pip install zstandard, or expand the file first (zstd -d)",
     )

@@ -86,7 +86,7 @@ def _columns(path: Path) -> tuple[list[str], list[int]]:
             instants.append(row[0])
             counts.append(int(row[1]))
     except csv.Error as error:
-        raise InputError(f"is no CSV: {error}", file=path) from None
+        raise InputError(f"is not a CSV file: {error}", file=path) from None
     if not instants:
         raise InputError("holds no counts", file=path, remedy="a header, then one line per bin")
     return instants, counts

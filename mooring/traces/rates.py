@@ -66,7 +66,7 @@ def rate_series(instants_s: Floats, bin_s: float, span_s: float | None = None) -
     # A span of a whole number of bins must not lose one to rounding.
     bins = int(until_s / bin_s + 1e-9)
     if bins > _MOST_BINS:
-        raise InputError(f"{bins} bins are too many", field="bin_s", remedy="take a longer bin")
+        raise InputError(f"the trace has too many bins ({bins})", field="bin_s", remedy="take a longer bin")
     within = instants_s[: np.searchsorted(instants_s, bins * bin_s)]
     at = np.minimum((within / bin_s).astype(np.int64), max(bins - 1, 0))
     return np.bincount(at, minlength=bins)[:bins] / bin_s

@@ -67,7 +67,9 @@ def instants_of_gaps(gaps_s: Floats, path: Path) -> Floats:
         ) from None
     # First as floats, which grow too large instead of turning negative.
     if gaps_s.sum() > LONGEST_S:
-        raise InputError("the gaps add up to no likely duration", file=path, remedy="are they seconds?")
+        raise InputError(
+            "the gaps add up to an implausible duration", file=path, remedy="check that they are in seconds"
+        )
     return np.concatenate([[0], np.cumsum(gaps_ns)]) / 1e9
 
 
@@ -95,7 +97,7 @@ def _text_gaps(path: Path) -> Floats:
             gaps_s = np.loadtxt(lines, dtype=np.float64, ndmin=2, comments=None)
     except ValueError as error:
         raise InputError(
-            f"is no list of gaps: {error}", file=path, remedy="one number of seconds per line"
+            f"is not a list of gaps: {error}", file=path, remedy="one number of seconds per line"
         ) from None
     if gaps_s.size and gaps_s.shape[1] != 1:
         raise InputError(
@@ -115,7 +117,7 @@ def _matlab_gaps(path: Path) -> Floats:
         *(NotImplementedError, MatReadError, zlib.error),
     ) as error:
         raise InputError(
-            f"is no MATLAB 5 file: {error}", file=path, remedy="save it with -v7 or older"
+            f"is not a MATLAB 5 file: {error}", file=path, remedy="save it with -v7 or older"
         ) from error
     gaps_s = content.get("S")
     if gaps_s is None:
@@ -126,7 +128,7 @@ def _matlab_gaps(path: Path) -> Floats:
         or max(gaps_s.shape) != gaps_s.size
     ):
         raise InputError(
-            "S is no vector of numbers", file=path, field="S", remedy="S holds the gaps in seconds"
+            "S is not a vector of numbers", file=path, field="S", remedy="S holds the gaps in seconds"
         )
     return gaps_s.astype(np.float64).ravel()
 

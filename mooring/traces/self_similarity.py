@@ -24,7 +24,7 @@ def variance_by_scale(rates: Floats) -> tuple[Ints, Floats]:
     bins = rates.size
     if bins < 4 * _FEWEST_BLOCKS:
         raise InputError(
-            f"{bins} bins are too few to tell self-similarity",
+            f"found {bins} bins, too few to estimate self-similarity",
             remedy=f"give at least {4 * _FEWEST_BLOCKS}, by a longer trace or shorter bins",
         )
     scales = np.unique(np.rint(np.geomspace(1, bins / _FEWEST_BLOCKS, _SCALES)).astype(np.int64))

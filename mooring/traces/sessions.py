@@ -88,7 +88,9 @@ def draw_sessions(span_s: float, generator: np.random.Generator, params: Session
     last = np.minimum(end_s / slot_s, slots - 1).astype(np.int64)
     first, last = _cover_empty_slots(first, last, slots)
     if (last - first + 1).sum() > _MOST_IN_PROGRESS:
-        raise InputError("too many sessions for this span", field="in_progress", remedy="lower it")
+        raise InputError(
+            "the rate gives too many sessions for this duration", field="in_progress", remedy="lower the rate"
+        )
 
     session = np.repeat(np.arange(first.size, dtype=np.int32), last - first + 1)
     slot = _consecutive(first, last)

@@ -21,10 +21,10 @@ def test_measured_pairs_count_as_measured_and_others_as_predicted(members: Membe
     assert found.latency_ms is not None
     assert found.latency_ms["athens"] == {"berlin": 12.0, "cairo": 30.0, "delhi": 30.0, "essen": 30.0}
     assert found.notes == (
-        "latencies of 1 of 10 pairs of sites are as agents measured them",
+        "agents measured the latencies of 1 of 10 pairs of sites",
         "predicted from network coordinates: athens - cairo, berlin - cairo",
-        "no agent knows a latency of athens - delhi, athens - essen, berlin - delhi, berlin - essen, "
-        "cairo - delhi and 2 more pairs: taken as 30 ms, the largest known",
+        "no measured latency of athens - delhi, athens - essen, berlin - delhi, berlin - essen, "
+        "cairo - delhi and 2 more pairs: assumed 30 ms, the largest measured",
     )
 
 
@@ -49,4 +49,4 @@ def test_nothing_known_is_not_zero(members: Members) -> None:
     (members.own_folder("athens") / "survey.json").write_text("{damaged")
     found = measured_latencies(members)
     assert found.latency_ms is None
-    assert "no agent has measured anything yet" in found.notes[0]
+    assert "agents have measured no latencies yet" in found.notes[0]

@@ -179,7 +179,7 @@ def test_tables_of_hundreds_of_sites_and_queries_show_the_largest_and_count_the_
     (tmp_path / "far.csv").write_text("\n".join(rows) + "\n")
     (tmp_path / "many.yaml").write_text("\n".join(lines) + "\n")
     shown = mooring("plan", tmp_path / "many.yaml").out
-    assert "20 more sites, less used; 59 of all run nothing" in shown
+    assert "20 more sites with less load; 59 of 60 sites are idle" in shown
     assert "q49" in shown
     assert "q3 " not in shown
     assert "10 more" in shown

@@ -32,7 +32,7 @@ def test_check_warns_about_operators_nobody_reads(mooring: Mooring, tmp_path: Pa
         "queries: {q: {reads: f, site: a}}\n"
     )
     (warning,) = mooring("check", path, "--json").document["warnings"]
-    assert warning == "nobody reads g"
+    assert warning == "no operator or query reads g"
 
 
 def test_a_written_plan_evaluates_to_its_own_metrics(

@@ -45,4 +45,4 @@ def test_a_clock_that_is_behind_the_run_before_is_told_of() -> None:
     ClockSteps(clock, told.append, noted_s=clock.now_s() - 30.0)
     assert told == []
     ClockSteps(clock, told.append, noted_s=clock.now_s() + 7200.0)
-    assert told == ["the clock is 7,200 s behind what the last run noted: it was set, then or since"]
+    assert told == ["the clock is 7,200 s behind the time that the last run noted: one of the two was wrong"]

@@ -36,7 +36,7 @@ def test_types_that_cannot_be_told_apart_are_found_before_any_message() -> None:
 
 
 def test_what_a_protocol_does_not_take_is_said() -> None:
-    with pytest.raises(FrameError, match="numbers takes no request"):
+    with pytest.raises(FrameError, match="numbers has no message request"):
         decode(
             hosted(Plain), Envelope(0, "request", "numbers", msgspec.Raw(msgspec.msgpack.encode(Plain(1))))
         )

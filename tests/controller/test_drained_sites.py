@@ -109,7 +109,7 @@ def test_what_may_run_nowhere_else_stands_still_by_force_and_goes_on_later(tmp_p
     run = started(tmp_path)
     refused = answered(run, run.tray.ask_leave("a"))
     assert refused["state"] == "refused"
-    assert "read may run nowhere else than at 'a'" in str(refused["why"])
+    assert "read can run at 'a' only" in str(refused["why"])
     assert answered(run, run.tray.ask_leave("a", force=True))["state"] == "done"
     on(run, 10.0)
     assert "read" not in run.engine.homes()
@@ -123,7 +123,7 @@ def test_what_may_run_nowhere_else_stands_still_by_force_and_goes_on_later(tmp_p
 def test_a_site_that_is_unknown_or_in_use_is_answered_in_words(tmp_path: Path) -> None:
     run = started(tmp_path)
     assert "there is no site 'd'" in str(answered(run, run.tray.ask_leave("d"))["why"])
-    assert "was not left" in str(answered(run, run.tray.ask_return("b"))["why"])
+    assert "is not kept empty" in str(answered(run, run.tray.ask_return("b"))["why"])
 
 
 class Failing(SimulatedEngine):

@@ -46,7 +46,7 @@ def test_a_proposal_has_to_stand_for_some_looks() -> None:
     guards, seen = Guards(GuardOptions(looks=3)), picture()
     verdicts = [judged(guards, seen, at_s) for at_s in (0.0, 5.0, 10.0)]
     assert [verdict.accepted is not None for verdict in verdicts] == [False, False, True]
-    assert verdicts[0].why == "moves were proposed at 1 of 3 looks in a row"
+    assert verdicts[0].why == "proposed at 1 of 3 looks in a row"
 
 
 def test_what_mends_a_violation_has_been_watched_already() -> None:
@@ -69,11 +69,16 @@ def test_within_a_pause_what_mends_a_violation_waits_and_everything_else_is_refu
 @pytest.mark.parametrize(
     ("options", "violation", "accepted", "why"),
     [
-        (GuardOptions(looks=1, most_share=0.3), False, 0, "as a whole it changes 33% of the load of a"),
+        (GuardOptions(looks=1, most_share=0.3), False, 0, "it changes 33% of the load of a"),
         (GuardOptions(looks=1, most_share=0.3), True, 2, ""),
         (GuardOptions(looks=1, most_share=0.4), False, 2, ""),
         (GuardOptions(looks=1, most_share=0.9), False, 4, ""),
-        (GuardOptions(looks=1, moves_per_hour=1), True, 0, "it has 2 moves, and 1 more may be made"),
+        (
+            GuardOptions(looks=1, moves_per_hour=1),
+            True,
+            0,
+            "it has 2 moves, and the hourly limit allows 1 more",
+        ),
         (GuardOptions(looks=1, moves_per_hour=3), True, 2, ""),
     ],
 )
@@ -102,7 +107,7 @@ def test_what_is_worth_it_only_if_rates_are_not_lower_is_refused(
         replace(proposal(seen), **told), seen, 0.0, MoveTimes()
     )
     assert (verdict.accepted is not None) == accepted
-    assert accepted or "as low as they may be" in verdict.why
+    assert accepted or "at the low end of the measured rates" in verdict.why
 
 
 def test_one_look_without_moves_begins_the_count_anew() -> None:
@@ -119,7 +124,7 @@ def test_the_budget_of_an_hour_cuts_a_proposal_short() -> None:
     assert accepted is not None
     assert len(accepted.moves) == 2
     guards.moved(["f4", "f3"], 100.0)
-    assert "3 moves were made within an hour" in judged(guards, seen, 200.0).why
+    assert "3 moves within the last hour, limit 3" in judged(guards, seen, 200.0).why
     accepted = judged(guards, seen, 3601.0).accepted
     assert accepted is not None
     assert len(accepted.moves) == 1
@@ -134,7 +139,7 @@ def test_no_more_than_a_share_of_a_site_leaves_at_once() -> None:
 def test_after_a_list_and_after_recovery_there_is_a_pause() -> None:
     guards, seen = Guards(GuardOptions(looks=1, pause_s=60.0)), picture()
     guards.moved(["f5"], 0.0)
-    assert "has to show first, for 20 s more" in judged(guards, seen, 40.0).why
+    assert "pause after the last change: 20 s of 60 s left" in judged(guards, seen, 40.0).why
     assert judged(guards, seen, 61.0).accepted is not None
     guards.recovered(100.0)
     assert judged(guards, seen, 120.0).accepted is None
@@ -156,12 +161,12 @@ def test_state_that_takes_longer_to_carry_than_it_helps_stays() -> None:
     guards = Guards(GuardOptions(looks=1))
     verdict = judged(guards, picture(state_bytes=200e9))
     assert verdict.accepted is None
-    assert "would be spent waiting for the moves" in verdict.why
+    assert "tuple-seconds; the moves cost" in verdict.why
 
 
 def test_what_saves_next_to_nothing_is_refused() -> None:
     guards, seen = Guards(GuardOptions(looks=1, least_gain=0.99)), picture(rate=45.0)
-    assert "of the tuples under way, less than 99%" in judged(guards, seen).why
+    assert "of the tuples under way, threshold 99%" in judged(guards, seen).why
 
 
 def test_what_was_refused_as_too_little_does_not_pass_by_luck() -> None:
@@ -197,7 +202,7 @@ def test_what_only_improves_leaves_moves_for_what_has_to_be_moved() -> None:
     guards, seen = Guards(options), picture()
     guards.moved(["f1", "f2"], 0.0)
     assert judged(guards, seen, 10.0).why == (
-        "2 moves were made within an hour, and 2 are kept for what has to be moved"
+        "2 moves within the last hour, limit 4; the other 2 are reserved for necessary moves"
     )
     needed = guards.judge(replace(proposal(seen), violation=True), seen, 10.0, MoveTimes()).accepted
     assert needed is not None

@@ -62,7 +62,7 @@ def test_what_came_is_the_median_of_some_looks_after_the_first_ones() -> None:
     assert entry.after.loads_cores == {"a": 0.5, "b": 0.66}
     assert entry.errors() == pytest.approx({"a": 0.0, "b": 0.1})
     assert not entry.worse
-    assert "went from 90% to 66%, site loads were off by up to 10%" in entry.verdict
+    assert "went from 90% to 66%, site loads differ from the prediction by up to 10%" in entry.verdict
     assert entry.as_json()["promised"] == {
         "headroom": 1.6,
         "bottleneck": "b",
@@ -115,8 +115,8 @@ def test_a_site_that_stays_full_is_judged_all_the_same() -> None:
     ("before", "after", "latency_ms", "said"),
     [
         ((0.9, 0.2), (0.5, 1.0), 50.0, "1 sites are full"),
-        ((0.75, 0.2), (0.5, 0.9), 50.0, "60% was promised"),
-        ((0.9, 0.2), (0.5, 0.6), 150.0, "1 queries miss their limit"),
+        ((0.75, 0.2), (0.5, 0.9), 50.0, "worse, predicted 60%"),
+        ((0.9, 0.2), (0.5, 0.6), 150.0, "1 queries exceed their limit"),
     ],
 )
 def test_things_are_worse_by_full_sites_broken_promises_or_missed_limits(
@@ -140,4 +140,4 @@ def test_other_moves_and_recovery_make_before_and_after_incomparable() -> None:
     ledger.done(["g"], 5.0)
     ledger.promise(PROPOSAL, "headroom", 6.0)
     ledger.disturbed("recovery")
-    assert [entry.verdict.split(":")[0] for entry in ledger.entries] == ["nothing is concluded"] * 2
+    assert [entry.verdict.split(":")[0] for entry in ledger.entries] == ["no conclusion"] * 2

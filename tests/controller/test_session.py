@@ -198,7 +198,7 @@ def test_a_run_begins_with_what_is_asked_for_else_where_the_last_one_was(tmp_pat
     notes: list[str] = []
     journal.note_placement(FragmentSites({"read": "b", "f": "a", "g": "a"}), "before it was pinned")
     assert begin(PROBLEM, journal, Wish("rod"), notes.append).policy == "rod"
-    assert "no longer fits" in notes[0]
+    assert "violates the problem" in notes[0]
 
 
 def test_a_journal_that_cannot_be_written_is_said_and_written_when_it_can(

@@ -42,7 +42,7 @@ def surveyed(surveyor: Surveyor, *looks: Observation) -> Picture | str:
 
 
 def test_a_stream_that_was_not_measured_is_missing_and_not_silent() -> None:
-    assert surveyed(Surveyor(PROBLEM), look({"x": 5.0})) == "the rate of the stream y was not measured"
+    assert surveyed(Surveyor(PROBLEM), look({"x": 5.0})) == "the rate of the stream y is not measured yet"
 
 
 def test_a_single_burst_changes_nothing_and_a_lasting_one_does() -> None:
@@ -152,7 +152,7 @@ def test_a_site_that_is_held_back_counts_with_what_it_gets_done() -> None:
     assert isinstance(seen, Picture)
     assert seen.model.capacity_cores.tolist() == [0.6, 1.0]
     assert surveyor.estimated == {"a": 0.6}
-    assert "a counts with 0.60 cores, which is estimated" in seen.statistics
+    assert "a counts with 0.60 cores (estimated)" in seen.statistics
     # It is not forgotten as soon as there is less to do, but when more gets done or the limit changes.
     seen = surveyor.survey(full(0.3, saturated=False))
     assert isinstance(seen, Picture)

@@ -228,7 +228,7 @@ def test_a_failing_fragment_is_tried_again_while_the_other_runs_on_and_then_give
         assert "ingest" in engine.running
     assert engine.starts == [("count", "a")] * 2
     assert supervisor.troubles() == {"count": "given up: bad row"}
-    assert told[-1] == "count failed 3 times in a row and is not tried again: bad row"
+    assert told[-1] == "count failed 3 times in a row and is not restarted: bad row"
 
 
 def test_a_full_disk_is_waited_out_however_long_it_lasts() -> None:
@@ -304,7 +304,7 @@ def test_a_site_that_flaps_is_held_back_longer_each_time_and_its_leftovers_are_s
     assert used_again_s == sorted(used_again_s)
     assert used_again_s[0] <= 1.0 < 10.0 <= used_again_s[1] < used_again_s[2] < used_again_s[3]
     assert engine.cleared == ["a"] * 4
-    assert any("was lost 2 times: not used for 10 s" in line for line in told)
+    assert any("after 2 losses and stays unused for 10 s" in line for line in told)
     engine.dead.add("a")
     supervisor.tick(now + 10_000)
     engine.dead.clear()

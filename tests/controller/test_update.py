@@ -195,10 +195,10 @@ def test_a_fragment_begins_when_all_that_write_its_inputs_have_ended(tmp_path: P
 
 
 def test_an_update_whose_fragment_left_files_behind_is_over_and_not_done(tmp_path: Path) -> None:
-    engine = Double(left={"clean": "it ended and left unread 1 file of raw"})
+    engine = Double(left={"clean": "it ended without reading 1 file of raw"})
     update = updating(tmp_path, engine)
     run(update, engine)
-    assert update.unreached() == {"clean": "it ended and left unread 1 file of raw"}
+    assert update.unreached() == {"clean": "it ended without reading 1 file of raw"}
     document = update.as_json()
     assert not document["done"]
     assert document["fragments"]["clean"]["state"] == "behind"

@@ -209,8 +209,8 @@ def test_what_was_answered_is_kept_with_a_checksum(tmp_path: Path) -> None:
 
 def test_refusals_carry_the_reason_of_the_guards() -> None:
     decider, peers, _ = deciding((2, proposal(0, 0)))
-    decider.refused("12 moves were made within an hour")
-    assert peers.answers(2) == [Refused((2, 0, 1), "12 moves were made within an hour")]
+    decider.refused("12 moves within the last hour, limit 12")
+    assert peers.answers(2) == [Refused((2, 0, 1), "12 moves within the last hour, limit 12")]
 
 
 def test_what_could_not_be_ordered_has_failed() -> None:
@@ -232,7 +232,7 @@ def test_what_goes_to_a_lost_site_is_refused_by_its_name() -> None:
     made = decider.decide(replace(picture(AT_C), lost=np.array([True, False, False])))
     assert made.moves == ()
     decider.refused(made.reason)
-    assert peers.answers(2) == [Refused((2, 0, 1), "the site a is lost, or kept empty")]
+    assert peers.answers(2) == [Refused((2, 0, 1), "the site a is lost or kept empty")]
 
 
 BOTH = MovePlan((FragmentMove(0, 2, 0, 4), FragmentMove(1, 2, 1, 4)))
@@ -253,7 +253,7 @@ def guarded(proposed: Proposed) -> tuple[Answer, Sequence[str]]:
 def test_guards_accept_a_plan_as_a_whole_or_say_why_they_refuse_it() -> None:
     answer, ordered = guarded(Proposed((2, 0, 1), BOTH, Lease(), Promise(1.0)))
     assert (answer, ordered) == (
-        Refused((2, 0, 1), "as a whole it changes 100% of the load of c, more than 50%"),
+        Refused((2, 0, 1), "it changes 100% of the load of c, limit 50%"),
         [],
     )
     answer, ordered = guarded(Proposed((2, 0, 1), BOTH, Lease(), Promise(1.0), violation=True))

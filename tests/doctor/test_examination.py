@@ -199,12 +199,12 @@ def test_what_a_power_cut_emptied_is_pending_where_whole_logs_prove_the_batch_be
     name, place, upto = EMPTIED[emptied]
     place(stored).write_bytes(b"")
     (said,) = pending(stored)
-    assert f"{place(stored).name} damaged; whole logs prove {upto} (the next run goes back" in said
+    assert f"{place(stored).name} damaged; whole logs prove {upto} (the next run falls back" in said
     project = load_project(stored.folder)
     record = read_record(stored.root)
     assert record is not None
     (done,) = falling_back(project, record, OwnedFolder(stored.owned)).fall_back()
-    assert done.startswith(f"{name} goes back: ")
+    assert done.startswith(f"{name} falls back: ")
     assert pending(stored) == []
 
 
@@ -256,10 +256,10 @@ def test_a_start_that_was_cut_short_is_no_loss(stored: StoredProject) -> None:
 def test_epochs_that_are_open_again_are_told(stored: StoredProject) -> None:
     (stored.checkpoints("totals") / "000001").unlink()
     (said,) = pending(stored)
-    assert "nothing closes 000001" in said
+    assert "000001 is not closed" in said
     (stored.checkpoints("totals") / "000001" / "offsets").mkdir(parents=True)
     (said,) = pending(stored)
-    assert "made 000001 again" in said
+    assert "created 000001 again" in said
 
 
 def test_a_batch_in_doubt_is_no_loss(stored: StoredProject) -> None:
@@ -285,9 +285,9 @@ def test_what_the_next_run_finishes_is_told(stored: StoredProject) -> None:
     for expected in (
         "1 files were being trimmed (the next run finishes it)",
         "may still run there, behind their fence (the next run ends them)",
-        "put the endpoint back into mooring.yml",
-        "cut short after 0 (the next run goes back)",
-        "1 left by writes or warm-ups",
+        "add the endpoint to mooring.yml again",
+        "cut short after 0 (the next run takes it back)",
+        "1 files left by interrupted writes",
     ):
         assert expected in said
 
@@ -332,7 +332,7 @@ def test_a_storage_that_was_used_and_is_away_is_a_loss_and_another_one_is_told(s
     shutil.copytree(away, stored.root, symlinks=True)
     files.known.remember(away)
     (said,) = pending(stored)
-    assert "the last run from here stored in" in said
+    assert "the last run of this folder stored in" in said
 
 
 def test_a_fragment_without_checkpoint_and_note_is_told(stored: StoredProject) -> None:
@@ -347,17 +347,17 @@ def test_a_fragment_without_checkpoint_and_note_is_told(stored: StoredProject) -
 
 def test_how_the_last_owner_left_is_told(stored: StoredProject) -> None:
     own = take(stored.root, look(stored.root), stored.folder)
-    with pytest.raises(EngineError, match=f"runs, as process {os.getpid()}"):
+    with pytest.raises(EngineError, match=f"runs as process {os.getpid()}"):
         examine(stored.folder)
     assert own._lock is not None
     own._lock.close()  # as if it had died
     (said,) = pending(stored)
-    assert "ended without a word" in said
+    assert "ended without releasing the storage" in said
     take(stored.root, look(stored.root), stored.folder).release()
     assert pending(stored) == []
     (stored.root / "owned" / "000001").unlink()
     (said,) = pending(stored)
-    assert "nothing closes 000001" in said
+    assert "000001 is not closed" in said
 
 
 def test_without_a_journal_nothing_is_lost_but_the_placement(stored: StoredProject) -> None:

@@ -66,7 +66,7 @@ def test_a_damaged_pointer_is_lost_and_a_refresh_that_was_given_up_pending(store
     versions.pointer.write_text("{")
     (seen,) = found(stored)
     assert seen.state == "lost"
-    assert "computed anew" in str(seen.remedy)
+    assert "computed again" in str(seen.remedy)
 
 
 def test_what_readers_of_a_view_as_a_stream_still_need_is_a_channel_that_is_sound(

@@ -20,10 +20,10 @@ def test_a_missing_part_of_spark_is_named_with_what_asked_for_it(
     if missing == "sqlglot":
         pytest.importorskip("pyarrow")
     with pytest.raises(
-        InputError, match=rf"project: this needs Spark, and {missing} is not installed.*\[spark\]"
+        InputError, match=rf"project: this command needs Spark, and {missing} is not installed.*\[spark\]"
     ):
         require_spark(file=Path("project"))
-    with pytest.raises(InputError, match="--on spark: this needs Spark"):
+    with pytest.raises(InputError, match="--on spark: this command needs Spark"):
         require_spark(field="--on spark")
 
 
@@ -32,8 +32,9 @@ def test_a_verb_that_cannot_be_loaded_without_spark_says_so_in_the_same_words() 
         "import sys; sys.modules['pyspark'] = None; from mooring.cli.main import main; main(['stop', 'x'])"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "this needs Spark, and pyspark is not installed (pip install 'mooring[spark]')" in " ".join(
-        ended.stderr.split()
+    assert (
+        "this command needs Spark, and pyspark is not installed (pip install 'mooring[spark]')"
+        in " ".join(ended.stderr.split())
     )
 
 

@@ -84,7 +84,7 @@ def place_among_liars(case: Case) -> list[Row]:
                 "beyond_real_room": int(overfull.sum()),
                 "dead_passed_over": report.ignored["it did not answer"],
                 "contradictions_passed_over": report.ignored["its latency contradicts its coordinate"],
-                "refusals": report.ignored["it turned the operator down after claiming room"],
+                "refusals": report.ignored["it refused the operator after advertising room"],
             }
         )
     return rows

@@ -71,9 +71,9 @@ class CertificateFolder:
             when = f"ends in {left_days:.0f} days" if left_days >= 0 else f"ended {-left_days:.0f} days ago"
             gone = self.folder if file == self.authority else f"{file} and its key"
             found.append(
-                f"the certificate of {what} {when}, and agents refuse it then: remove {gone}, run `mooring "
-                "agent PROJECT --make-certificates` where authority.key is, and copy what that makes to the "
-                "site"
+                f"the certificate of {what} {when}, and agents refuse expired ones: remove {gone}, run "
+                "`mooring agent PROJECT --make-certificates` on the machine with authority.key, and copy "
+                "the new files to the site"
             )
         return found
 
@@ -91,7 +91,9 @@ def make_certificates(folder: CertificateFolder, names: Sequence[str], days: int
         raise InputError(
             "found authority.crt without authority.key, which the missing certificates need",
             file=folder.folder,
-            remedy="make them where authority.key is kept, or remove the folder to begin a new authority",
+            remedy=(
+                "make them on the machine with authority.key, or remove the folder to start a new authority"
+            ),
         )
     folder.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder.authority_key.is_file():
@@ -155,10 +157,12 @@ def _check_key(key: Path) -> None:
         raise InputError(f"cannot be read: {failure.strerror}", file=key) from None
     if secret is None:
         raise InputError(
-            "is a key that others can read or change, or no plain file of yours",
+            "is a key that other users can read or change, or not a regular file of this user",
             file=key,
-            remedy="if nobody else had it, make it yours and `chmod 600` it; else remove it with its "
-            "certificate and make both again (a new authority if it is authority.key)",
+            remedy=(
+                "if no other user has read it, own it and run `chmod 600` on it; else remove it with "
+                "its certificate and make both again (a new authority for authority.key)"
+            ),
         )
 
 
@@ -216,7 +220,10 @@ def tls_context(folder: CertificateFolder, name: str, *, serving: bool) -> ssl.S
             raise InputError(
                 "no such file",
                 file=needed,
-                remedy="`mooring agent PROJECT --make-certificates` makes them; copy a site's three to it",
+                remedy=(
+                    "make them with `mooring agent PROJECT --make-certificates`; copy a site's three "
+                    "files to it"
+                ),
             )
     _check_key(folder.key(name))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if serving else ssl.PROTOCOL_TLS_CLIENT)

@@ -26,7 +26,7 @@ def framed(body: bytes, most_bytes: int = MOST_FRAME_BYTES) -> bytes:
     b'\\x00\\x00\\x00\\x03abc'
     """
     if len(body) > most_bytes:
-        raise FrameError("oversized", f"{len(body)} bytes, at most {most_bytes} are sent")
+        raise FrameError("oversized", f"{len(body)} bytes, the limit is {most_bytes}")
     return _LENGTH.pack(len(body)) + body
 
 
@@ -35,5 +35,5 @@ async def read_frame(reader: asyncio.StreamReader, most_bytes: int = MOST_FRAME_
     length, before any of it is read."""
     (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
     if length > most_bytes:
-        raise FrameError("oversized", f"{length} bytes announced, at most {most_bytes} are taken")
+        raise FrameError("oversized", f"{length} bytes announced, the limit is {most_bytes}")
     return await reader.readexactly(length)

@@ -54,7 +54,7 @@ class Members:
     def __post_init__(self) -> None:
         if RUNNER in self.sites:
             raise InputError(
-                f"found a site named {RUNNER!r}, which agents keep for the process that runs the pipeline",
+                f"found a site named {RUNNER!r}, which is reserved for the process that runs the pipeline",
                 field="sites",
                 remedy="give it another name",
             )

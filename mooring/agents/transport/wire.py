@@ -78,7 +78,7 @@ decode_envelope = StrictDecoder(Envelope)
 def decode(protocol: HostedProtocol, envelope: Envelope) -> Data:
     decoder = protocol.decoders.get(envelope.kind)
     if decoder is None:
-        raise FrameError("unknown", f"{protocol.name} takes no {envelope.kind}")
+        raise FrameError("unknown", f"{protocol.name} has no message {envelope.kind}")
     content: Data = _decoded(decoder, envelope.content)
     return content
 

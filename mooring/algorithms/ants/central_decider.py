@@ -67,20 +67,18 @@ class AntsDecider:
             return Proposal(now, (), f"ants cannot place this problem: {reason}")
         part = running_part(picture)
         if part is None:
-            return Proposal(now, (), "what is lost is left to recovery before ants are sent again")
+            return Proposal(now, (), "a site is lost: no ants run until recovery has restarted its fragments")
         problem, rows = part
         if not problem.queries:
-            return Proposal(now, (), "no query is there whose latency would count")
+            return Proposal(now, (), "no query runs, so there is no latency to improve")
         sites = picture.sites[rows]
         changes = self._look(picture, problem, rows, sites)
         moves = self._moves(picture, rows, changes)
         if not moves:
             beta = self.policy.beta
-            return Proposal(
-                now, (), f"no scout found a way by which a chain would be {beta:g} times as quick"
-            )
+            return Proposal(now, (), f"no scout found a path that makes a chain {beta:g} times as fast")
         what = ", ".join(f"{each.move.fragment} to {each.move.to_site}" for each in moves)
-        return Proposal(now, tuple(moves), f"scouts found quicker ways: {what}", drawn=True)
+        return Proposal(now, tuple(moves), f"scouts found faster paths: {what}", drawn=True)
 
     def _look(self, picture: Picture, problem: Problem, rows: Ints, sites: Ints) -> list[ChainChange]:
         model = picture.model if problem is picture.problem else build_load_model(problem)

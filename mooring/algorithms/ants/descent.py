@@ -26,7 +26,7 @@ from mooring.model.problem.problem import Problem
 def why_not_by_latency(problem: Problem) -> str | None:
     """Why a problem cannot be placed by its queries' latency; None if it can."""
     if not problem.queries:
-        return "it has no queries, whose latency would count"
+        return "it has no queries, whose latency this policy minimises"
     if problem.network.latency_ms is None and len(problem.sites) > 1:
         return "it states no latency_ms between its sites"
     return None

@@ -71,8 +71,8 @@ class Ants:
             raise InputError(f"found {self.delay_limit_ms}, expected 0 or more ms", field="delay_limit_ms")
         if self.reuse and self.descent > 0:
             raise InputError(
-                f"found reuse with {self.descent} passes of descent, which counts every operator: "
-                "expected one of the two",
+                f"found reuse together with descent={self.descent}, expected one of the two: descent "
+                "counts every operator",
                 field="descent",
             )
 
@@ -155,7 +155,7 @@ class Ants:
         if sites is None:
             name = run.search.problem.fragment_names[chains[0].fragments[0]]
             raise InfeasibleError(
-                f"no scout found room for {len(chains)} chains, the first begins with {name!r}",
+                f"no scout found room for {len(chains)} chains; the first begins with {name!r}",
                 remedy="add capacity or memory, or raise load_limit or delay_limit_ms",
             )
         return sites

@@ -12,7 +12,7 @@ class NoneDecider:
     name: ClassVar[str] = "none"
 
     def decide(self, picture: Picture) -> Proposal:
-        return Proposal(picture.predict(picture.sites), (), "nothing adapts (--adapt none)")
+        return Proposal(picture.predict(picture.sites), (), "adapting is off (--adapt none)")
 
 
 def decider(wish: DeciderWish) -> NoneDecider:

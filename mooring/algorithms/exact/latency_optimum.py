@@ -37,7 +37,7 @@ def latency_optimum(problem: Problem, model: LoadModel, node_budget: int = 20_00
     )
     if nodes < 0:
         raise UnsupportedError(
-            f"looked at {node_budget // _NODES_PER_BUDGET:,} partial placements without reaching the end",
+            f"the search tried {node_budget // _NODES_PER_BUDGET:,} partial placements without completing",
             remedy="raise node_budget, or use descent",
         )
     if not np.isfinite(found_s):

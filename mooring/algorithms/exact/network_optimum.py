@@ -120,7 +120,7 @@ class _Search:
         self._steps += 1
         if self._steps > self._budget or self._deadline.expired:
             raise UnsupportedError(
-                f"looked at {self._steps - 1:,} partial placements without reaching the end",
+                f"the search tried {self._steps - 1:,} partial placements without completing",
                 remedy="raise node_budget, allow more time, or use relaxation with probes",
             )
         fragment = self._order[depth]

@@ -65,14 +65,14 @@ class TreeWalk:
         """To the end; `UnsupportedError` where the budget or the time does not suffice."""
         while not self._go_on(min(self.nodes + STRETCH_NODES, node_budget)):
             if self.nodes >= node_budget:
-                raise self._too_large("without reaching the end")
+                raise self._too_large("without completing")
             if deadline.expired:
-                raise self._too_large("without reaching the end in time", "allow more time")
+                raise self._too_large("without completing within the time limit", "allow more time")
             if self.nodes >= LEAST_NODES and self.share_done * HOPELESS * node_budget < self.nodes:
                 far_more = f"{HOPELESS} times the node_budget of {node_budget:,}"
-                raise self._too_large(f"and would hardly reach the end with {far_more}")
+                raise self._too_large(f"and would hardly complete with {far_more}")
             part = max(deadline.share_spent, self.nodes / node_budget, self.share_done)
-            progress(part, f"looked at {self.nodes:,} partial placements")
+            progress(part, f"the search tried {self.nodes:,} partial placements")
 
     def close_to_best(self) -> list[Ints]:
         """The complete placements within the tolerance of the best."""
@@ -86,7 +86,7 @@ class TreeWalk:
 
     def _too_large(self, how_it_went: str, instead: str = "raise node_budget") -> UnsupportedError:
         return UnsupportedError(
-            f"looked at {self.nodes:,} partial placements of {len(self._tree.order)} fragments on "
+            f"the search tried {self.nodes:,} partial placements of {len(self._tree.order)} fragments on "
             f"{len(self._tree.room)} sites {how_it_went}",
             remedy=f"{instead}, or use a heuristic such as rod",
         )

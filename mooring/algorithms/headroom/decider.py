@@ -95,22 +95,22 @@ def _enough(now: Prediction, may_be: float, options: HeadroomOptions) -> str:
     if now.headroom >= options.enough:
         return _reason(now, (), options)
     return (
-        f"the headroom at the measured rates is x {now.headroom:.2f}, at {now.bottleneck}, but these vary so "
-        f"much that it may be x {may_be:.2f}, which is enough (x {options.enough:g})"
+        f"the headroom at the measured rates is x {now.headroom:.2f}, at {now.bottleneck}; within their "
+        f"variation it may be x {may_be:.2f}, which reaches the threshold x {options.enough:g}"
     )
 
 
 def _reason(now: Prediction, moves: Sequence[ProposedMove], options: HeadroomOptions) -> str:
     if math.isinf(now.headroom):
-        return "at the measured rates nothing loads any site"
+        return "the measured rates load no site"
     room = f"the headroom at the measured rates is x {now.headroom:.2f}"
     if not moves and now.headroom >= options.enough:
-        return f"{room}, which is enough (x {options.enough:g})"
+        return f"{room}, which reaches the threshold x {options.enough:g}"
     if not moves:
-        return f"{room}, at {now.bottleneck}, and no move would raise it by {options.least_gain - 1:.0%}"
+        return f"{room}, at {now.bottleneck}; no move raises it by {options.least_gain - 1:.0%} or more"
     what = ", ".join(f"{each.move.fragment} to {each.move.to_site}" for each in moves[:5])
     more = f" and {len(moves) - 5} more" if len(moves) > 5 else ""
-    return f"{room}, at {now.bottleneck}; moving {what}{more} makes it x {moves[-1].headroom:.2f}"
+    return f"{room}, at {now.bottleneck}; moving {what}{more} raises it to x {moves[-1].headroom:.2f}"
 
 
 def _best_move(picture: Picture, sites: Ints, full: int, wanted: float) -> tuple[int, int] | None:

@@ -75,7 +75,7 @@ class OverlayBriefing:
         return "; ".join(
             f"query {queries[query].name}: {why}"
             if query >= 0
-            else f"site {sites[site].name} is too full, and no stored plan relieves it"
+            else f"site {sites[site].name} is over its threshold, and no stored plan relieves it"
             for (site, query), why in sorted(lately.items())
         )
 

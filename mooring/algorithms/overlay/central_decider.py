@@ -72,7 +72,9 @@ class OverlayDecider:
     def decide(self, picture: Picture) -> Proposal:
         now = picture.predict(picture.sites, in_full=True)
         if picture.problem.network.latency_ms is None:
-            return Proposal(now, (), "plans of overlays need latencies between the sites, and none are known")
+            return Proposal(
+                now, (), "overlay plans need latencies between the sites, and the problem has none"
+            )
         world = SeenWorld.of(picture)
         if self._stock is None or not np.array_equal(self._stock.sites, picture.sites):
             self._stock = _Stock(picture, world, self._options, self._seed)
@@ -176,8 +178,8 @@ class _Look:
         names = [self._picture.problem.queries[q].name for q in self._late[:3]]
         names += [self._picture.problem.sites[s].name for s in self._full[:3]]
         if not names:
-            return "all queries are within their limits, and no site is too full"
-        return f"no stored plan mends {', '.join(names)}"
+            return "all queries meet their limits, and no site is over its threshold"
+        return f"no stored plan repairs {', '.join(names)}"
 
     def mended(self) -> tuple[list[Moves], list[str]]:
         """Plans for as many troubles as have some that do not affect a common query."""
@@ -212,7 +214,7 @@ class _Look:
         for query in self._late:
             need = self._need(query)
             over_ms, name = need.latency_ms - need.limit_ms, problem.queries[query].name
-            what = f"query {name!r} is {over_ms:.3g} ms over its limit, and a stored plan brings it back"
+            what = f"query {name!r} exceeds its limit by {over_ms:.3g} ms; a stored plan meets it"
             yield query, recovering(self._stock.store, need, self._known(need)), what
         for site in self._full:
             here = [o for o, at in self._stock.plans.at.items() if at == site]
@@ -225,7 +227,7 @@ class _Look:
             yield (
                 -1 - site,
                 relieved,
-                f"{problem.sites[site].name} is too full, and a stored plan relieves it",
+                f"site {problem.sites[site].name} is over its threshold; a stored plan relieves it",
             )
 
     def _need(self, query: int) -> PlanNeed:

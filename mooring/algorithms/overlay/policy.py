@@ -159,14 +159,14 @@ def in_words(requests: OverlayRequests, wanted: Wanted, rejected: Rejected) -> s
         case "answers":
             return f"{obstacle.best:.0f} sites did not answer"
         case "moves":
-            return "every plan for it would take more moves than are left"
+            return "every plan for it takes more moves than are left"
     unit = UNITS[obstacle.resource]
     operator = requests.problem.fragment_names[obstacle.operator]
     best = max(obstacle.best, 0.0)
     if best >= obstacle.needed:
         return (
-            f"operator {operator!r} needs {obstacle.needed:.3g} {unit}, and no site with so much left has "
-            "room for the operators that would have to be there with it"
+            f"operator {operator!r} needs {obstacle.needed:.3g} {unit}, and no site with that much left "
+            "has room for the operators that must be placed with it"
         )
     return (
         f"operator {operator!r} needs {obstacle.needed:.3g} {unit}; no site near its streams and its query "

@@ -28,7 +28,7 @@ class RelaxationDecider:
     def decide(self, picture: Picture) -> Proposal:
         if picture.problem.network.latency_ms is None:
             now = picture.predict(picture.sites)
-            return Proposal(now, (), "the springs need latencies between the sites, and none are known")
+            return Proposal(now, (), "relaxation needs latencies between the sites, and the problem has none")
         return self._migration.decide(picture)
 
 

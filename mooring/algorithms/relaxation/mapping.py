@@ -87,7 +87,7 @@ class MappingReport:
 
     def sentences(self) -> list[str]:
         return [
-            f"{count} times a site was passed over: {why}." for why, count in sorted(self.ignored.items())
+            f"The mapping skipped a site {count} times: {why}." for why, count in sorted(self.ignored.items())
         ]
 
 
@@ -125,7 +125,7 @@ class Mapper:
                 return site
             if last:
                 raise InfeasibleError(
-                    f"operator {operator}: none of {len(found)} sites answered and had room for it",
+                    f"operator {operator}: none of {len(found)} sites answered and has room",
                     remedy="add capacity, memory or bandwidth",
                 )
             count *= 2
@@ -175,7 +175,7 @@ class Mapper:
         for site in willing.tolist():
             if self.sites.accept(operator, site):
                 return int(site)
-            self.report.ignored["it turned the operator down after claiming room"] += 1
+            self.report.ignored["it refused the operator after advertising room"] += 1
         return None
 
     def _ranked(self, operator: int, sites: Ints) -> Ints:

@@ -100,12 +100,14 @@ class ReplanDecider:
         if self._planned_for.differs(world, self._options.changed) or (began and short):
             self._planned_for, self._goal = world, self._plan(picture)
         if self._goal is None:
-            return Proposal(now, (), self._failure or "all is as when it was last planned")
+            return Proposal(now, (), self._failure or "nothing has changed since the last plan")
         moves = self._moves_to(self._goal, picture, now.tuples_under_way or 0.0)
         if not moves:
-            return Proposal(now, (), f"no move towards the plan of {self._policy.name} would help")
+            return Proposal(
+                now, (), f"no move towards the plan of {self._policy.name} improves the placement"
+            )
         what = ", ".join(f"{each.move.fragment} to {each.move.to_site}" for each in moves)
-        reason = f"{self._policy.name} plans anew for what has changed: {what}"
+        reason = f"{self._policy.name} replans after a change: {what}"
         return Proposal(now, tuple(moves), reason, sure=True)
 
     def _plan(self, picture: Picture) -> Ints | None:
@@ -115,7 +117,7 @@ class ReplanDecider:
                 self._policy, picture.problem, seed=self._options.seed, current=picture.placement
             )
         except MooringError as failure:
-            self._failure = f"{self._policy.name} finds no plan: {failure}"
+            self._failure = f"{self._policy.name} found no plan: {failure}"
             return None
         return placement.site_of_fragment
 

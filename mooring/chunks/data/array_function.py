@@ -128,7 +128,7 @@ class ArrayFunction:
     def output_shape(self, frames: Sequence[Shape]) -> Shape:
         if len(set(frames)) != 1:
             raise InputError(
-                f"{self.name} met frames of shapes {list(frames)}, expected one shape", field=self.name
+                f"{self.name} received frames of shapes {list(frames)}, expected one shape", field=self.name
             )
         return self.mapping.output_shape(frames[0])
 
@@ -137,8 +137,8 @@ class ArrayFunction:
         cells = self.kernel(*inputs, where)
         if cells.shape != where.shape:
             raise InputError(
-                f"{self.name} gave an array of shape {cells.shape}, expected {where.shape}: a kernel returns "
-                "the cells it was asked for, without the halo",
+                f"{self.name} gave an array of shape {cells.shape}, expected {where.shape}: a kernel "
+                "returns the requested cells, without the halo",
                 field=self.name,
             )
         return cells

@@ -154,7 +154,7 @@ class ChunkFlow:
         own.in_hand.clear()
         own.is_lost = True
         if orphans and all(each.is_lost for each in self._nodes):
-            raise EngineError("every node is lost", remedy="bring a site back and run again")
+            raise EngineError("every node is lost", remedy="restore a site and run again")
         for sent in orphans:
             busy = [each.busy_ms for each in self._nodes]
             self._enqueue(busy.index(min(busy)), sent)

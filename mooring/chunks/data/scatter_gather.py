@@ -71,7 +71,7 @@ def compute(chunk: Chunk, operators: Mapping[str, ArrayFunction]) -> ComputedChu
     operator = operators.get(chunk.header.operator)
     if operator is None:
         raise InputError(
-            f"found a chunk for the operator {chunk.header.operator!r}, which this node does not have",
+            f"found a chunk for the operator {chunk.header.operator!r}, which this node does not host",
             remedy=f"known: {', '.join(sorted(operators)) or 'none'}",
         )
     return ComputedChunk(chunk.header, operator.compute(chunk.inputs, chunk.header.writes))

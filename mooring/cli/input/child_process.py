@@ -35,7 +35,7 @@ def add_tls(parser: Parser) -> None:
         nargs=2,
         type=Path,
         metavar=("CERTIFICATE", "KEY"),
-        help="serve over HTTPS with these two files, in PEM",
+        help="serve over HTTPS with this certificate and key (PEM files)",
     )
 
 
@@ -88,6 +88,6 @@ def _tell(child: subprocess.Popen[str], spec: Path, say: Callable[[str], None]) 
     with contextlib.suppress(ValueError, KeyError):
         document = json.loads(text)
         if "error" in document:
-            say(f"no page: {document['error']['message']}")
+            say(f"the page could not start: {document['error']['message']}")
         else:
             say(f"page: {document['page']}")

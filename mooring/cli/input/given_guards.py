@@ -20,7 +20,7 @@ def add_guards(parser: Parser) -> None:
         "--guard",
         action="append",
         metavar="NAME=VALUE",
-        help=f"what every decider is held to; repeat for several: {', '.join(_GUARDS)}",
+        help=f"limit for every decider, repeatable; NAME is one of {', '.join(_GUARDS)}",
     )
 
 

@@ -20,7 +20,7 @@ def add_placement(parser: Parser) -> None:
         "--placement",
         type=Path,
         metavar="PLAN.json",
-        help=f"of this placement (default: the one `{POLICY}` makes)",
+        help=f"placement to use (default: the one that `{POLICY}` makes)",
     )
 
 
@@ -30,5 +30,5 @@ def given_placement(
     """That of `--placement`; without it the one that `rod` makes, of which a note says what is done to it."""
     if args.placement is not None:
         return read_placement(args.placement, problem)
-    terminal.note(f"no --placement given: {looking_at} the placement that {POLICY} makes")
+    terminal.note(f"no --placement: {looking_at} the placement that {POLICY} makes")
     return plan(problem, POLICY, seed=args.seed).placement

@@ -11,7 +11,7 @@ from mooring.spark.needs_spark import require_spark
 
 def add_on_spark(parser: Parser) -> None:
     parser.add_argument(
-        "--on", choices=("here", "spark"), default="here", help="where the work is done (default here)"
+        "--on", choices=("here", "spark"), default="here", help="where the work runs (default here)"
     )
     parser.add_argument(
         "--master",

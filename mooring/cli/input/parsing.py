@@ -44,7 +44,7 @@ def _with_nearest(message: str) -> str:
 def add_shared_options(parser: Parser) -> None:
     """The options that every verb has."""
     parser.add_argument("--json", action="store_true", help="print one JSON document with stable keys")
-    parser.add_argument("--seed", type=seed, default=0, help="of everything random (default 0)")
+    parser.add_argument("--seed", type=seed, default=0, help="seed of all random choices (default 0)")
 
 
 def add_problem(parser: Parser) -> None:
@@ -56,14 +56,14 @@ def add_problem(parser: Parser) -> None:
 
 def add_project(parser: Parser) -> None:
     parser.add_argument(
-        "project", metavar="PROJECT", type=Path, nargs="?", help="project folder (default: this one)"
+        "project", metavar="PROJECT", type=Path, nargs="?", help="project folder (default: the current one)"
     )
     _add_spec(parser)
 
 
 def _add_spec(parser: Parser) -> None:
     parser.add_argument(
-        "--spec", type=Path, metavar="FILE", help="the project's pipeline spec, where a folder has several"
+        "--spec", type=Path, metavar="FILE", help="pipeline spec to use where a folder has several"
     )
 
 

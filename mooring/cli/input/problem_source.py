@@ -32,7 +32,9 @@ def load_source(path: Path, *, measured: bool = False) -> tuple[Problem, Layout 
     if not measured:
         return problem, layout
     if layout is None:
-        raise InputError("found a problem file, expected a project that ran", file=path, field="--measured")
+        raise InputError(
+            "found a problem file, expected a project that has run", file=path, field="--measured"
+        )
     from mooring.spark.runs.record.operation_statistics import read_operation
     from mooring.spark.runs.run_files import RunFiles
 
@@ -51,7 +53,7 @@ def add_measured(parser: Parser) -> None:
     parser.add_argument(
         "--measured",
         action="store_true",
-        help="of a project: at the rates and costs that its last run measured",
+        help="for a project: use the rates and costs that its last run measured",
     )
 
 

@@ -32,7 +32,9 @@ def leave_or_return(args: argparse.Namespace, terminal: Terminal, found: FoundRu
     """Of `args.leave` or `args.come_back`."""
     if args.apply:
         raise InputError(
-            "found --apply, which --leave and --return do not need", field="--apply", remedy="leave it out"
+            "found --apply beside --leave or --return, which apply by themselves",
+            field="--apply",
+            remedy="leave --apply out",
         )
     found.refuse_elsewhere("ask for it")
     problem, asked_by = known_problem(args.project, found), this_asker(" ".join(["mooring", *args.words]))
@@ -49,7 +51,11 @@ def leave_or_return(args: argparse.Namespace, terminal: Terminal, found: FoundRu
     else:
         _recorded(args, problem, asked_by, clock)
     if args.leave is not None:
-        done = f"{site} is empty and kept empty" if found.runs else f"the next run leaves {site} empty"
+        done = (
+            f"{site} is empty and is kept empty until `mooring moves --return {site}`"
+            if found.runs
+            else f"the next run leaves {site} empty"
+        )
     else:
         done = f"{site} is used again" if found.runs else f"the next run uses {site} again"
     terminal.document(
@@ -100,7 +106,7 @@ def _recorded(args: argparse.Namespace, problem: Problem, asked_by: str, clock: 
         left = journal.left_sites()
         if args.come_back is not None:
             if args.come_back not in left:
-                raise InputError(f"the site {args.come_back!r} was not left", field="--return")
+                raise InputError(f"the site {args.come_back!r} is not kept empty", field="--return")
             journal.note_returned(args.come_back, asked_by)
             return
         if (last := resume(journal)) is not None:

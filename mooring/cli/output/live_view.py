@@ -65,8 +65,10 @@ def _queries(snapshot: Snapshot) -> Table:
 
 def _channels(snapshot: Snapshot) -> Table:
     table = Table(box=None, pad_edge=False)
-    for column in ("channel", "kB/s", "stored", "read at other sites"):
-        table.add_column(column, justify="left" if column in ("channel", "read at other sites") else "right")
+    for column in ("channel", "kB/s", "stored", "read from other sites"):
+        table.add_column(
+            column, justify="left" if column in ("channel", "read from other sites") else "right"
+        )
     for name, channel in snapshot.channels.items():
         table.add_row(
             escape(name),
@@ -119,6 +121,6 @@ def one_line(snapshot: Snapshot) -> str:
     )
     rows = sum(query.rows for query in snapshot.queries.values())
     behind = sum(sum(channel.lag.values()) for channel in snapshot.channels.values())
-    load = f"load {sites or 'not known yet'}"
+    load = f"load {sites or 'not measured yet'}"
     trouble = f"; {len(snapshot.troubles)} in trouble" if snapshot.troubles else ""
     return f"{snapshot.since_start_s:6.0f} s  {load}; {rows} rows delivered, {behind} files waiting{trouble}"

@@ -48,17 +48,17 @@ DESCRIBED = {
     # metric: its meaning, how it is written
     "feasible_ratio": ("of the ideal feasible set is feasible", "{:.1%}"),
     "feasible_ratio_log10": ("of the ideal feasible set is feasible", "10^{:.1f}"),
-    "true_feasible_ratio": ("of the rates that all sites together could carry are feasible", "{:.1%}"),
+    "true_feasible_ratio": ("of the rates within the total capacity of all sites are feasible", "{:.1%}"),
     "feasible_ratio_below_max": ("of the ideal set below the maximum rates is feasible", "{:.1%}"),
     "feasible_ratio_below_max_log10": ("of the ideal set below the maximum rates is feasible", "10^{:.1f}"),
     "plane_distance": ("plane distance, from the lower bound to the nearest overload", "{:.3f}"),
-    "survived_share": ("of the rate history is survived", "{:.1%}"),
-    "max_utilisation": ("of the busiest site is used at the present rates", "{:.0%}"),
+    "survived_share": ("of the rate history causes no overload", "{:.1%}"),
+    "max_utilisation": ("utilisation of the busiest site at the present rates", "{:.0%}"),
     "bandwidth": ("cross between sites", "B/s"),
-    "network_usage": ("are in flight between sites", "B"),
-    "delay_penalty": ("times the direct latency is added by the way over operators, on average", "{:.2f}"),
-    "qos_met": ("of the latency limits are met", "{:.0%}"),
-    "qos_queued_met": ("of them are met with the time in queues", "{:.0%}"),
+    "network_usage": ("in flight between sites", "B"),
+    "delay_penalty": ("times the direct latency, added by the way over the operators, on average", "{:.2f}"),
+    "qos_met": ("of the latency limits are met without queues", "{:.0%}"),
+    "qos_queued_met": ("of the latency limits are met with queues", "{:.0%}"),
 }
 
 
@@ -109,7 +109,10 @@ def site_table(model: LoadModel, placement: Placement) -> Table:
         )
     if len(shown) < len(problem.sites):
         idle = sum(not names for names in running)
-        rest = f"{len(problem.sites) - len(shown)} more sites, less used; {idle} of all run nothing"
+        rest = (
+            f"{len(problem.sites) - len(shown)} more sites with less load; {idle} of "
+            f"{len(problem.sites)} sites are idle"
+        )
         table.add_row("...", "", "", "", "", Text(rest, style="dim"))
     return table
 

@@ -28,41 +28,41 @@ from mooring.errors import InputError
 from mooring.model.problem.reading.fields import refuse_reference
 
 DESCRIPTION = (
-    "Runs beside a site and hosts its part of decentralised protocols. Without --site, shows the project's "
-    "agents and the latencies they measured."
+    "Runs the agent of a site, which hosts the site's part of the decentralised protocols. Without "
+    "--site, shows the project's agents and the latencies that they measured."
 )
 
 
 def add_options(parser: Parser) -> None:
     add_project(parser)
-    parser.add_argument("--site", metavar="NAME", help="be the agent of this site, until SIGTERM or Ctrl-C")
+    parser.add_argument("--site", metavar="NAME", help="run the agent of this site until SIGTERM or Ctrl-C")
     parser.add_argument(
         "--listen",
         metavar="HOST:PORT",
-        help="with --site: where to listen (default: as `agents` in mooring.yml says, or on loopback)",
+        help="with --site: address to listen at (default: `agents` in mooring.yml, else loopback)",
     )
     parser.add_argument(
         "--hosts",
         choices=list(HOSTED),
         action="append",
         default=[],
-        help="with --site: host this decider's part too, as a run with `--adapt` of that name asks for",
+        help="with --site: host this decider's machine too, which `mooring run --adapt` of that name needs",
     )
     parser.add_argument(
         "--embedded",
         action="store_true",
-        help="with --site: end with standard input, as children of a run do",
+        help="with --site: end when standard input closes",
     )
     parser.add_argument(
         "--make-certificates",
         action="store_true",
-        help="make the certificates that are missing, of the sites and of the runner",
+        help="make the missing certificates of the sites and the runner",
     )
     parser.add_argument(
         "--days",
         type=positive_count,
         default=MEMBER_DAYS,
-        help=f"with --make-certificates: how long they are valid (default {MEMBER_DAYS})",
+        help=f"with --make-certificates: validity in days (default {MEMBER_DAYS})",
     )
 
 
@@ -72,7 +72,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         return _make(args, found, terminal)
     if args.site is None:
         if args.listen is not None or args.embedded:
-            raise InputError("found --listen or --embedded without --site", field="--site")
+            raise InputError(
+                "found --listen or --embedded without --site, which they belong to", field="--site"
+            )
         return _show(found, terminal)
     return _be(args, found, terminal)
 
@@ -81,7 +83,7 @@ def _make(args: argparse.Namespace, found: ProjectMembers, terminal: Terminal) -
     made = make_certificates(found.certificates, found.members.names, args.days)
     folder = str(found.certificates.folder)
     terminal.document({"version": 1, "made": made, "folder": folder})
-    terminal.print(escape(f"made {', '.join(made) or 'none, all are there'} in {folder}"))
+    terminal.print(escape(f"made {', '.join(made) or 'none, all exist'} in {folder}"))
     return 0
 
 

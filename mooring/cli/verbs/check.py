@@ -23,7 +23,9 @@ from mooring.model.problem.problem import Problem
 if TYPE_CHECKING:
     from mooring.spark.pipeline.layout import Layout
 
-DESCRIPTION = "Validates a problem file, names field and remedy where it is wrong, and shows a summary."
+DESCRIPTION = (
+    "Validates a problem file or a project and summarises it. An error names the field and the remedy."
+)
 
 
 def add_options(parser: Parser) -> None:
@@ -113,8 +115,8 @@ def find_warnings(problem: Problem, model: LoadModel) -> list[str]:
     load = float(model.totals @ model.present)
     if load > model.capacity_left_cores:
         warnings.append(
-            f"the present rates load {load:.3g} cores, beyond the {model.capacity_left_cores:.3g} that all "
-            "sites have left"
+            f"the present rates need {load:.3g} cores, more than the {model.capacity_left_cores:.3g} that "
+            "all sites have left"
         )
     if problem.queries:
         consumed = {query.reads for query in problem.queries}
@@ -123,7 +125,7 @@ def find_warnings(problem: Problem, model: LoadModel) -> list[str]:
         idle = [name for name in names if name not in consumed and name not in read]
         if idle:
             shown = ", ".join(idle[:5]) + (f" and {len(idle) - 5} more" if len(idle) > 5 else "")
-            warnings.append(f"nobody reads {shown}")
+            warnings.append(f"no operator or query reads {shown}")
     if problem.network.latency_ms is None and any(query.max_latency_ms for query in problem.queries):
         warnings.append("queries have latency limits but latency_ms is not stated")
     return warnings

@@ -24,8 +24,8 @@ from mooring.cli.output.terminal import Terminal, as_json_text
 from mooring.errors import InputError
 
 DESCRIPTION = (
-    "Plans array frames in chunks: a partitioning of every operator's array and a site for every chunk, "
-    "found by search over simulations, with the latency predicted and a bound that no chunk plan undercuts."
+    "Partitions every operator's array into chunks and assigns each chunk to a site. A search over "
+    "simulations finds the plan. Prints the predicted latency beside a lower bound for all chunk plans."
 )
 
 
@@ -35,13 +35,13 @@ def add_options(parser: Parser) -> None:
         "--assign",
         choices=[str(each) for each in Assignment],
         default=str(Assignment.TIERED),
-        help="how chunks find their sites (default tiered)",
+        help="how chunks are assigned to sites (default tiered)",
     )
     parser.add_argument(
         "--search",
         choices=[str(each) for each in SearchMethod],
         default=str(SearchMethod.CYCLICAL),
-        help="how partitionings are found (default cyclical)",
+        help="how partitionings are searched (default cyclical)",
     )
     defaults = PlanningParams()
     parser.add_argument(
@@ -49,21 +49,24 @@ def add_options(parser: Parser) -> None:
         type=positive_count,
         default=defaults.most_chunks,
         metavar="N",
-        help=f"per operator (default {defaults.most_chunks})",
+        help=f"most chunks per operator (default {defaults.most_chunks})",
     )
     parser.add_argument(
         "--frames",
         type=positive_count,
         default=defaults.frames,
         metavar="N",
-        help=f"simulated per candidate (default {defaults.frames})",
+        help=f"frames simulated per candidate (default {defaults.frames})",
     )
-    parser.add_argument("--budget", type=seconds, metavar="SECONDS", help="time for the search")
+    parser.add_argument("--budget", type=seconds, metavar="SECONDS", help="time limit of the search")
     parser.add_argument(
-        "--steps", type=positive_count, metavar="N", help="the same in simulated candidates, reproducible"
+        "--steps",
+        type=positive_count,
+        metavar="N",
+        help="limit of the search in simulated candidates (reproducible)",
     )
     parser.add_argument(
-        "--from", type=Path, metavar="PLAN.json", dest="before", help="begin with this chunk plan"
+        "--from", type=Path, metavar="PLAN.json", dest="before", help="start from this chunk plan"
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the chunk plan as JSON")
     parser.add_argument("--figure", type=Path, metavar="OUT.png", help="draw the work and the chunks")

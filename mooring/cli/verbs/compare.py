@@ -16,12 +16,12 @@ from mooring.cli.output.terminal import Terminal
 from mooring.errors import InputError
 from mooring.planning import compare
 
-DESCRIPTION = "Runs several policies on one problem and prints their metrics, the best highlighted."
+DESCRIPTION = "Runs several policies on one problem, prints their metrics and highlights the best."
 
 
 def add_options(parser: Parser) -> None:
     add_problem(parser)
-    parser.add_argument("--policies", type=names, metavar="A,B,C", help="which ones (default: all)")
+    parser.add_argument("--policies", type=names, metavar="A,B,C", help="policies to compare (default: all)")
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:

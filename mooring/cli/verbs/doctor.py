@@ -14,8 +14,8 @@ from mooring.doctor.examination import Examination, examine
 from mooring.errors import EngineError
 
 DESCRIPTION = (
-    "Looks at what a project that does not run has stored, says what is sound, what is lost and what to do, "
-    "and changes nothing."
+    "Examines the storage of a project that does not run: what is sound, what is lost, and what to do. "
+    "Changes nothing."
 )
 _STYLES = {"sound": "green", "pending": "yellow", "lost": "red bold"}
 

@@ -20,7 +20,7 @@ from mooring.model.problem.fingerprint import fingerprint
 from mooring.planning import evaluate
 
 DESCRIPTION = (
-    "Prints the metrics of a placement. One that breaks a rule of the problem is reported, not refused."
+    "Prints the metrics of a placement. Reports violated rules of the problem without refusing the placement."
 )
 
 

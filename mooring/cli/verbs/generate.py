@@ -18,27 +18,27 @@ from mooring.model.problem.write import problem_to_data, problem_to_json, proble
 
 OPTIONS = (
     # option, type, metavar, default as the library has it, what it says
-    ("streams", positive_count, "N", 5, "input streams, one tree of operators each"),
-    ("operators", positive_count, "N", 100, "operators in all trees together, a multiple of the streams"),
+    ("streams", positive_count, "N", 5, "number of input streams, each with one tree of operators"),
+    ("operators", positive_count, "N", 100, "number of operators in all trees, a multiple of --streams"),
     ("sites", positive_count, "N", 10, "sites"),
-    ("capacity", numbers, "LOW,HIGH", "1,1", "cores of a site"),
-    ("children", numbers, "LOW,HIGH", "1,3", "downstream operators of a node"),
+    ("capacity", numbers, "LOW,HIGH", "1,1", "cores per site"),
+    ("children", numbers, "LOW,HIGH", "1,3", "downstream operators per node"),
     ("cost-us", numbers, "LOW,HIGH", "100,1000", "CPU microseconds per tuple"),
-    ("selectivity", numbers, "LOW,HIGH", "0.5,1", "of the operators whose selectivity is not one"),
-    ("unit-selectivity-share", number, "SHARE", 0.5, "share of operators with selectivity one"),
-    ("utilisation", number, "SHARE", 0.5, "share of the capacity that the present load takes"),
-    ("comm-us", number, "US", 0, "CPU microseconds per tuple at each end of a crossing"),
-    ("joins", count, "N", 0, "operators that become joins with another tree"),
-    ("variable", count, "N", 0, "operators whose selectivity is marked as not constant"),
+    ("selectivity", numbers, "LOW,HIGH", "0.5,1", "selectivity of the operators where it is not 1"),
+    ("unit-selectivity-share", number, "SHARE", 0.5, "share of operators with selectivity 1"),
+    ("utilisation", number, "SHARE", 0.5, "present load as a share of the capacity"),
+    ("comm-us", number, "US", 0, "CPU microseconds per tuple at each end of a link between sites"),
+    ("joins", count, "N", 0, "number of operators that become joins with another tree"),
+    ("variable", count, "N", 0, "number of operators whose selectivity is marked as not constant"),
     ("stream-bytes", number, "BYTES", None, "bytes per tuple"),
-    ("plane-ms", number, "MS", None, "scatter the sites over a square of this side, in ms of latency"),
-    ("queries", count, "N", 0, "consumers of last operators, at random sites"),
+    ("plane-ms", number, "MS", None, "scatter the sites over a square with sides of MS latency"),
+    ("queries", count, "N", 0, "number of queries on last operators, at random sites"),
 )
 
 
 DESCRIPTION = (
     "Writes a random problem: a forest with one tree of operators per stream, as in section 7.1 of the "
-    "ROD paper. Ranges are drawn uniformly. Without --output the problem is printed."
+    "ROD paper. Values are drawn uniformly from LOW to HIGH. Without --output, prints the problem."
 )
 
 
@@ -53,8 +53,10 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "--network",
         metavar="NAME|PATH",
-        help="take the sites from a real network: aws, planetlab, a GML file (Internet Topology Zoo), "
-        "a folder of ping summaries, or a matrix of round-trip times in ms",
+        help=(
+            "real network with the sites: aws, planetlab, a GML file (Internet Topology Zoo), a "
+            "folder of ping summaries, or a matrix of round-trip times in ms"
+        ),
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="problem file to write, .yaml or .json")
 

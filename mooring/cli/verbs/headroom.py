@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from mooring.spark.pipeline.layout import Layout
 
 DESCRIPTION = (
-    "By what factor all rates together, and each stream alone, can grow before which site is full; and how "
-    "long the refreshes of materialized views fit their interval."
+    "Shows by what factor all rates together, and each stream alone, can grow before a site is full, and "
+    "which site that is. Also shows up to which size the refreshes of materialized views fit their "
+    "interval."
 )
 
 

@@ -20,9 +20,9 @@ from mooring.spark.event_logs.imported_problem import ImportedProblem, import_ap
 from mooring.spark.event_logs.lines import LineCounts, log_groups, read_lines
 
 DESCRIPTION = (
-    "Reads Spark event logs (files, folders, rolled ones; plain, .gz, .zstd) or progress records (JSON "
-    "lines) of Structured Streaming queries and writes a problem file with their rates over time, costs "
-    "and errors, and a plan file with the sites they ran on."
+    "Reads Spark event logs (files, folders, rolled logs; plain, .gz, .zstd) or progress records (JSON "
+    "lines) of Structured Streaming queries. Writes a problem file with their rates over time, costs and "
+    "errors, and a plan file with the sites that they ran at."
 )
 
 
@@ -36,7 +36,7 @@ def add_options(parser: Parser) -> None:
         metavar="NAME=CORES",
         action="append",
         default=[],
-        help="a site's capacity, where the log's is wrong or the site ran nothing yet; repeatable",
+        help="capacity of a site whose logged value is wrong or missing, repeatable",
     )
 
 
@@ -46,7 +46,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         applications, counts = read_logs(args.logs, report)
     imported = import_applications(applications, capacities)
     if counts.cut_off:
-        imported.notes.append(f"{counts.cut_off} files were cut off; read as far as they go")
+        imported.notes.append(
+            f"{counts.cut_off} files end in the middle of a record; the records before it are used"
+        )
     if counts.too_long:
         imported.notes.append(f"{counts.too_long} lines were too long and skipped")
     plan_file = write_imported(imported, args.out)

@@ -17,9 +17,8 @@ from mooring.spark.pipeline.project import load_project_without_settings, settin
 from mooring.spark.runs.project_run import read_on_one_site
 
 DESCRIPTION = (
-    "Reads a pipeline and writes a mooring.yml beside its spec, with comments: sites on this machine, the "
-    "sources it reads, and what is consumed. Where the pipeline cannot be read yet, it writes the sites and "
-    "says what is wrong."
+    "Reads a pipeline and writes a commented mooring.yml beside its spec: sites on this machine, sources, "
+    "and what is consumed. If the pipeline cannot be read, writes the sites alone and reports the error."
 )
 
 
@@ -30,16 +29,16 @@ def add_options(parser: Parser) -> None:
         type=positive_count,
         metavar="N",
         default=2,
-        help="how many sites share this machine (default 2)",
+        help="number of sites on this machine (default 2)",
     )
-    parser.add_argument("--force", action="store_true", help="replace a mooring.yml that is there")
+    parser.add_argument("--force", action="store_true", help="replace an existing mooring.yml")
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     project = load_project_without_settings(args.project)
     there = [file for file in settings_files(project.spec_file) if file.is_file()]
     if there and not args.force:
-        raise InputError("there is one already", file=there[0], remedy="--force writes it anew")
+        raise InputError("the file exists already", file=there[0], remedy="replace it with --force")
     file = there[0].with_suffix(".yml") if there else settings_files(project.spec_file)[0]
     cores = max(0.5, round((os.cpu_count() or 1) / args.sites, 1))
     sites = {f"site_{letter}": cores for letter in _letters(args.sites)}
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         file, first_settings(project.spec.name, sites, layout, project.work_folder.name), on_disk=True
     )
     if wrong is not None:
-        terminal.note(f"wrote {file} with the sites alone, since the pipeline cannot be read yet:")
+        terminal.note(f"wrote {file} with the sites alone, because the pipeline cannot be read:")
         raise wrong
     assert layout is not None
     terminal.document(

@@ -26,11 +26,11 @@ from mooring.spark.runs.run_client import MoveAsker
 from mooring.spark.runs.system_clock import SystemClock
 
 DESCRIPTION = (
-    "Lists the moves that lead from the placement that runs (or ran last) to PLAN.json, in order, with "
-    "their predicted effect and pause; without PLAN.json, those that the running process proposes at the "
-    "rates it measures, if any. With --apply the process that runs the project carries out "
-    "exactly that list; should a move fail, or somebody abort the list, those done are taken back. "
-    "With --leave SITE everything is moved away from a site, which is then kept empty until --return SITE."
+    "Lists the moves from the running (or last) placement to PLAN.json, in order, with their predicted "
+    "effect and pause. Without PLAN.json, lists the moves that the run proposes at the measured rates. "
+    "--apply has the run carry out exactly that list. If a move fails or the list is aborted, the run "
+    "takes back the moves already made. --leave SITE empties a site and keeps it empty until --return "
+    "SITE."
 )
 
 
@@ -41,42 +41,44 @@ def add_options(parser: Parser) -> None:
         "--to",
         type=Path,
         metavar="PLAN.json",
-        help="the placement to reach (default: what the running process proposes at the rates it measures)",
+        help="placement to reach (default: the run's own proposal at the measured rates)",
     )
-    target.add_argument("--rollback", action="store_true", help="undo the last list that was applied")
-    target.add_argument("--abort", action="store_true", help="take back the list that is being carried out")
+    target.add_argument("--rollback", action="store_true", help="undo the last applied list")
+    target.add_argument("--abort", action="store_true", help="stop the current list and take back its moves")
+    target.add_argument("--leave", metavar="SITE", help="empty a site and keep it empty, in later runs too")
     target.add_argument(
-        "--leave", metavar="SITE", help="move everything away from a site, and keep it empty in runs to come"
+        "--return", metavar="SITE", dest="come_back", help="use a site again that is kept empty"
     )
-    target.add_argument("--return", metavar="SITE", dest="come_back", help="use a site again that was left")
     parser.add_argument(
         "--force",
         action="store_true",
-        help="with --leave: even if the other sites cannot keep up, or something has to stand still",
+        help="with --leave: even if the other sites become overloaded or a fragment has to stop",
     )
-    parser.add_argument("--apply", action="store_true", help="have the running process carry it out")
+    parser.add_argument("--apply", action="store_true", help="have the run carry out the list")
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     clock = SystemClock()
     found = find_run(args.project, clock)
     if args.force and args.leave is None:
-        raise InputError("found --force without a site to leave", field="--force", remedy="add --leave SITE")
+        raise InputError("found --force without --leave", field="--force", remedy="add --leave SITE")
     if args.leave is not None or args.come_back is not None:
         return leave_or_return(args, terminal, found, clock)
     if args.apply or args.abort:
         found.refuse_elsewhere("ask for moves")
     if args.abort and (args.apply or not found.runs):
         raise InputError(
-            "there is nothing to apply" if args.apply else "the project does not run, so nothing is moved",
+            "there is nothing to apply"
+            if args.apply
+            else "the project does not run, so no list is being carried out",
             field="--abort",
-            remedy="give --abort alone, while a list is carried out",
+            remedy="use --abort alone, while the run carries out a list",
         )
     if args.to is None and not args.rollback and not found.runs:
         raise InputError(
-            "the project does not run, so there are no measured rates to propose moves from",
+            "the project does not run, so it measures no rates and proposes no moves",
             field="--to",
-            remedy="give the placement to reach, or start it with `mooring run`",
+            remedy="name a placement with --to, or start the project with `mooring run`",
         )
     asked_by = this_asker(" ".join(["mooring", *args.words]))
     problem, journal = known_problem(args.project, found), Journal(found.record, clock.now_s)
@@ -97,7 +99,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 def _abort(terminal: Terminal, asker: MoveAsker) -> int:
     answer = asker.abort(lambda at, step: terminal.note(step_line(at, step)))
     if answer["state"] != "aborted":
-        raise EngineError(f"not aborted: {answer.get('why', 'every move was done')}")
+        raise EngineError(f"not aborted: {answer.get('why', 'all moves were made already')}")
     terminal.document({"version": 1, "running": True, "aborted": answer})
     terminal.print(escape(str(answer["why"])))
     return 0
@@ -118,13 +120,13 @@ def _applied(
 ) -> dict[str, object]:
     if asker.files.running_pid() is None:
         raise EngineError(
-            "the project does not run, so nobody can carry out the moves",
-            remedy="`mooring run PROJECT --placement PLAN.json` starts it there",
+            "the project does not run, so the moves cannot be carried out",
+            remedy="start it there with `mooring run PROJECT --placement PLAN.json`",
         )
     answer = asker.ask(wanted, lambda at, step: terminal.note(step_line(at, step)))
     if answer["state"] == "refused":
         _show_again(args, terminal, asker, FragmentSites(answer["placement"]))
-        raise EngineError(f"refused: {answer['why']}", remedy="look at the list above and ask again")
+        raise EngineError(f"refused: {answer['why']}", remedy="check the list above and repeat the command")
     if answer["state"] in ("failed", "aborted"):
         raise EngineError(str(answer["why"]))
     return answer

@@ -33,7 +33,8 @@ from mooring.model.placement.placement_file import read_placement
 from mooring.planning import plan
 
 DESCRIPTION = (
-    "Places the operators of a problem, and says how good the placement is, why, and what would help."
+    "Places the operators of a problem on its sites. Prints the metrics of the placement, an explanation, "
+    "and the change that would improve it most."
 )
 
 
@@ -42,11 +43,19 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--policy", metavar="NAME", default="rod", help=f"{POLICY_HELP} (default rod)")
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a policy parameter")
     parser.add_argument(
-        "--budget", type=seconds, metavar="SECONDS", help="time for policies that go on improving"
+        "--set", metavar="NAME=VALUE", action="append", default=[], help="parameter of the policy, repeatable"
     )
-    parser.add_argument("--steps", type=count, metavar="N", help="the same in steps, for reproducible plans")
     parser.add_argument(
-        "--from", type=Path, metavar="PLAN.json", dest="current", help="start from this running placement"
+        "--budget", type=seconds, metavar="SECONDS", help="time limit of policies that improve step by step"
+    )
+    parser.add_argument(
+        "--steps", type=count, metavar="N", help="limit of such policies in steps (reproducible)"
+    )
+    parser.add_argument(
+        "--from", type=Path, metavar="PLAN.json", dest="current", help="running placement to start from"
+    )
+    parser.add_argument(
+        "--max-moves", type=count, metavar="N", help="with --from: most fragments that change their site"
     )
     parser.add_argument("--max-moves", type=count, metavar="N", help="fragments that may leave their site")
     parser.add_argument(
@@ -57,7 +66,9 @@ def add_options(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
     if args.max_moves is not None and args.current is None:
-        raise InputError("found no running placement", field="--max-moves", remedy="add --from PLAN.json")
+        raise InputError(
+            "found --max-moves without --from", field="--max-moves", remedy="add --from PLAN.json"
+        )
     problem, layout = read_source(args.problem)
     notes, left = source_notes(layout), left_sites(layout)
     current = None if args.current is None else read_placement(args.current, problem)
@@ -106,9 +117,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         terminal.print()
         terminal.print(sentences([*said, *shared_sentences(made.shared)]))
         for site in left:
-            terminal.print(
-                escape(f"{site} is kept empty (`mooring moves --return {site}` has it used again)")
-            )
+            terminal.print(escape(f"{site} is kept empty; open it with `mooring moves --return {site}`"))
         for note in notes:
             terminal.print(f"[yellow]statistics:[/yellow] {escape(note)}")
         if args.output is not None:

@@ -1,4 +1,4 @@
-"""`mooring profile`: measure what a pipeline's fragments cost, on sample data."""
+"""`mooring profile`: measure the costs of a pipeline's fragments, on sample data."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mooring.spark.profile.profile_options import BATCHES, PASSES, ProfileOption
 from mooring.spark.profile.project_profile import profile_project
 
 DESCRIPTION = (
-    "Runs every fragment of a project on sample data, alone on one site, and writes what it measured to "
-    "statistics.yml, which plans are made with from then on. Takes one to two minutes per fragment."
+    "Runs every fragment of a project on sample data, alone at one site. Writes the measured costs to "
+    "statistics.yml, which later plans use. Takes one to two minutes per fragment."
 )
 
 
@@ -29,14 +29,17 @@ def add_options(parser: Parser) -> None:
         "--sample",
         type=Path,
         metavar="DIR",
-        help="rows as the sources deliver them, as files in DIR/DATASET/ (default: the sources' own files)",
+        help=(
+            "sample rows as files in DIR/DATASET/, in the format of each source (default: the "
+            "sources' own files)"
+        ),
     )
     parser.add_argument(
         "--batches",
         type=positive_count,
         metavar="N",
         default=BATCHES,
-        help=f"measured per fragment in each of {PASSES} passes (default {BATCHES})",
+        help=f"batches per fragment in each of {PASSES} passes (default {BATCHES})",
     )
 
 

@@ -46,9 +46,9 @@ from mooring.spark.sites.class_archive import build_archive, usable_archive
 from mooring.spark.sites.java import find_java
 
 DESCRIPTION = (
-    "Places a pipeline (a project folder with spark-pipeline.yml and mooring.yml), runs it until Ctrl-C "
-    "or for a while (or, with --once, until it has read what there is), and reports. Running again resumes "
-    "where it stopped."
+    "Places a pipeline (a project folder with spark-pipeline.yml and mooring.yml) on its sites and runs "
+    "it until Ctrl-C. --for limits the time; --once ends after one update. At the end writes a report. "
+    "The next run resumes from the checkpoints."
 )
 
 
@@ -57,15 +57,19 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--policy", metavar="NAME", help=f"{POLICY_HELP} (default: mooring.yml's, rod)")
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a policy parameter")
     parser.add_argument(
-        "--placement", type=Path, metavar="PLAN.json", help="run this plan instead of a new one"
+        "--placement", type=Path, metavar="PLAN.json", help="start with this plan instead of a new one"
     )
     parser.add_argument(
-        "--for", type=duration, metavar="TIME", dest="seconds", help="how long: 90, 90s, 2m, 1h"
+        "--for",
+        type=duration,
+        metavar="TIME",
+        dest="seconds",
+        help="time to run, such as 90s, 2m or 1h (default: until Ctrl-C)",
     )
     parser.add_argument(
         "--once",
         action="store_true",
-        help="one update: read what there is, in the order of the graph, and end",
+        help="run one update and end: read all available input, in the order of the graph",
     )
     parser.add_argument(
         "--refresh",
@@ -73,7 +77,7 @@ def add_options(parser: Parser) -> None:
         type=names,
         action="extend",
         default=[],
-        help="with --once: bring only these tables up to date",
+        help="with --once: update these tables only",
     )
     parser.add_argument(
         "--full-refresh",
@@ -81,22 +85,28 @@ def add_options(parser: Parser) -> None:
         type=names,
         action="extend",
         default=[],
-        help="with --once: forget what these tables hold and have read, and write them anew",
+        help="with --once: delete the rows and progress of these tables and compute them again",
     )
     parser.add_argument(
-        "--full-refresh-all", action="store_true", help="with --once: the same for all tables and sinks"
+        "--full-refresh-all", action="store_true", help="with --once: a full refresh of all tables and sinks"
     )
     parser.add_argument(
         "--class-archive",
         action="store_true",
-        help="build an archive in the user's cache: sites start faster",
+        help="build a class archive in the user's cache, so that sites start faster",
     )
     parser.add_argument(
         "--silence",
         type=duration,
         metavar="TIME",
         default=20.0,
-        help="a site that does not answer for so long counts as lost (default 20s)",
+        help="a site that does not answer for TIME counts as lost (default 20s)",
+    )
+    parser.add_argument(
+        "--adapt",
+        choices=list(DECIDERS),
+        default="headroom",
+        help="decider that proposes moves (default headroom)",
     )
     parser.add_argument(
         "--adapt", metavar="NAME", default="headroom", help=f"what proposes moves: {DECIDER_HELP}"
@@ -105,7 +115,7 @@ def add_options(parser: Parser) -> None:
         "--act",
         choices=("propose", "apply"),
         default="propose",
-        help="apply: carry out what is proposed, as far as the guards allow (default propose)",
+        help="propose: show proposed moves; apply: carry them out within the guards (default propose)",
     )
     parser.add_argument(
         "--adapt-set",
@@ -120,39 +130,42 @@ def add_options(parser: Parser) -> None:
         metavar="[HOST:]PORT",
         nargs="?",
         const="127.0.0.1:0",
-        help="show the run as a web page with a REST interface (default: loopback, a free port)",
+        help="serve a web page and a REST interface for the run (default: a free port on loopback)",
     )
     add_tls(parser)
     parser.add_argument("--detach", action="store_true", help="run in the background")
     parser.add_argument(
         "--standby",
         action="store_true",
-        help="if the project runs already, wait, and take over when it ends or its lease has run out",
+        help="if the project runs already, wait and take over when it ends or its lease expires",
     )
     parser.add_argument(
         "--lease",
         type=duration,
         metavar="TIME",
         default=LEASE_S,
-        help="others may take over once nothing was heard of this run for so long (default 20s)",
+        help=(
+            "duration of the lease: a standby takes over when the run has not renewed it for TIME "
+            "(default 20s)"
+        ),
     )
-    parser.add_argument("--fresh", action="store_true", help="forget checkpoints and channels, start over")
+    parser.add_argument("--fresh", action="store_true", help="delete checkpoints and channels and start over")
     parser.add_argument(
-        "--accept-edits", action="store_true", help="resume checkpoints of flows that were edited since"
+        "--accept-edits", action="store_true", help="resume from the checkpoints of edited flows"
     )
     parser.add_argument(
         "--drop",
         metavar="NAME",
         action="append",
         default=[],
-        help="give up what is stored of a flow that has gone",
+        help="delete what is stored of a removed flow",
     )
     parser.add_argument(
         "--join-late",
         metavar="NAME",
         action="append",
         default=[],
-        help="let a new flow begin with what is still stored of the table it reads",
+        help="start a new flow with the rows of its input that are still stored",
     )
 
 
@@ -160,9 +173,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     project = load_project(args.project)
     if args.standby and args.fresh:
         raise InputError(
-            "found --standby with --fresh, which would forget what the other run has done",
+            "found --standby with --fresh, which would delete the checkpoints and channels of the other run",
             field="--standby",
-            remedy="give one of the two",
+            remedy="keep one of the two",
         )
     choice = _choice(args)
     _check_page(args)
@@ -202,7 +215,7 @@ def _run_prepared(
     decider: Decider,
 ) -> RunRecord:
     for fragment in prepared.ended_leftovers:
-        terminal.note(f"ended {fragment}, which an earlier run had left running")
+        terminal.note(f"ended {fragment}, which an earlier run left running")
     for note in [*prepared.gone_back, *prepared.edits.notes]:
         terminal.note(note)
     order = None if choice is None else update_order(prepared.layout, choice)
@@ -243,10 +256,10 @@ def _run_prepared(
                     or passed >= (args.seconds or float("inf"))
                 )
             )
-    asked = f"stopped by {stopping.name}" if stopping.asked else "stopped after the time asked for"
+    asked = f"stopped by {stopping.name}" if stopping.asked else "stopped after the time of --for"
     if update is not None and update.is_over:
         left = len(update.unreached())
-        asked = f"could not bring {left} of {len(update.order.chosen)} up to date" if left else "up to date"
+        asked = f"{left} of {len(update.order.chosen)} are not up to date" if left else "up to date"
     run.end(asked)
     return run.record
 
@@ -297,7 +310,7 @@ def _choice(args: argparse.Namespace) -> UpdateChoice | None:
     for option, value in given.items():
         if value:
             raise InputError(
-                f"found {option} without --once: a run without end keeps all tables up to date",
+                f"found {option} without --once; a continuous run keeps all tables up to date",
                 field=option,
                 remedy="add --once",
             )

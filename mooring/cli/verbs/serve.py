@@ -16,10 +16,10 @@ from mooring.cli.input.problem_source import is_project
 from mooring.cli.output.terminal import Terminal
 
 DESCRIPTION = (
-    "Shows a run (a project folder, wherever on this machine it was started) as a web page that follows it, "
-    "with a REST interface and metrics; or a problem file as a planning desk, which needs no Spark. "
-    "Listens on loopback unless told otherwise. Changes need a token, which the address that is printed "
-    "carries; that of a project lies in `.mooring/token`."
+    "Serves a live web page, a REST interface and metrics for a run on this machine (give its project "
+    "folder), or a planning desk for a problem file, which needs no Spark. Listens on loopback by "
+    "default. Changes need a token: the printed address carries it, and a project stores it in "
+    "`.mooring/token`."
 )
 
 
@@ -29,12 +29,13 @@ def add_options(parser: Parser) -> None:
         "--at",
         metavar="[HOST:]PORT",
         default="127.0.0.1:0",
-        help="where to listen (default: loopback, a free port); beyond it reading needs the token too",
+        help=(
+            "address to listen at (default: a free port on loopback); beyond loopback, reading needs "
+            "the token too"
+        ),
     )
     add_tls(parser)
-    parser.add_argument(
-        "--with-parent", action="store_true", help="end when the process that started it ends"
-    )
+    parser.add_argument("--with-parent", action="store_true", help="end when the parent process ends")
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:

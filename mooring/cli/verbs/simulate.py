@@ -39,32 +39,46 @@ if TYPE_CHECKING:
 
 
 DESCRIPTION = (
-    "Reports end-to-end latencies, utilisation and queues over time, and whether the sites kept up. An "
-    "overloaded run ends early and says where. With --changes or --adapt the problem changes on the way, and "
-    "is adapted to, beside never moving and replanning from scratch."
+    "Reports end-to-end latencies, utilisation, queues over time, and whether the sites kept up. An "
+    "overloaded run ends early and names the overloaded site. --changes applies timed changes; --adapt "
+    "runs a decider on them, compared with never moving and with replanning from scratch."
 )
 
 
 def add_options(parser: Parser) -> None:
     add_problem(parser)
     add_placement(parser)
-    parser.add_argument("--seconds", type=seconds, default=60.0, help="of virtual time (default 60)")
     parser.add_argument(
-        "--warm-up", type=number, default=0.0, metavar="S", help="seconds left out before that"
+        "--seconds", type=seconds, default=60.0, help="seconds of virtual time to measure (default 60)"
     )
-    parser.add_argument("--multiplier", type=number, default=1.0, help="scales every stream's rate")
-    parser.add_argument("--arrivals", choices=list(PROCESSES), default="poisson", help="without a trace")
+    parser.add_argument(
+        "--warm-up",
+        type=number,
+        default=0.0,
+        metavar="S",
+        help="seconds of virtual time before the measurement",
+    )
+    parser.add_argument("--multiplier", type=number, default=1.0, help="factor on every stream's rate")
+    parser.add_argument(
+        "--arrivals",
+        choices=list(PROCESSES),
+        default="poisson",
+        help="arrival process of streams without a trace",
+    )
     parser.add_argument(
         "--trace",
         action="append",
         metavar="[STREAM=]TRACE",
-        help="a trace file or bc-paug89-extract, worldcup98-extract; cut into sub-streams, or for one stream",
+        help=(
+            "trace file, or one of bc-paug89-extract, worldcup98-extract; cut into sub-streams, or "
+            "for one stream"
+        ),
     )
     parser.add_argument("--batch", type=positive_count, default=1, help="tuples per event (default 1)")
     parser.add_argument(
         "--to-completion",
         action="store_true",
-        help="a tuple passes all operators of a site before the next one begins",
+        help="process each tuple through all operators of a site before the next tuple",
     )
     parser.add_argument("--figure", type=Path, metavar="OUT.png", help="draw latency and queues over time")
     add_scenario(parser)
@@ -106,7 +120,7 @@ def _run_scenario(
     args: argparse.Namespace, problem: Problem, placement: Placement, changes: Changes, terminal: Terminal
 ) -> int:
     if args.warm_up:
-        raise InputError("found a warm-up beside changes, which count from 0", field="--warm-up")
+        raise InputError("found --warm-up together with changes, whose times count from 0", field="--warm-up")
     arrivals = workload(
         problem,
         arrivals=args.arrivals,
@@ -158,7 +172,11 @@ def _trace(given: Sequence[str], problem: Problem) -> str | Mapping[str, str] | 
         if equals and stream in problem.stream_index:
             named[stream] = trace
         elif len(given) > 1:
-            raise InputError(f"found {text!r} among several", field="--trace", remedy="write STREAM=TRACE")
+            raise InputError(
+                f"found {text!r} among several traces, expected a stream for each",
+                field="--trace",
+                remedy="write STREAM=TRACE",
+            )
         else:
             return text
     return named or None
@@ -201,7 +219,15 @@ def _print(report: SimulationReport, terminal: Terminal) -> None:
 
 def add_scenario(parser: Parser) -> None:
     parser.add_argument(
-        "--changes", type=Path, metavar="C.yaml", help="what happens meanwhile (default: the problem's own)"
+        "--changes", type=Path, metavar="C.yaml", help="file of timed changes (default: the problem's own)"
+    )
+    parser.add_argument(
+        "--adapt", choices=list(DECIDERS), help="decider that proposes moves (`none`: nothing moves)"
+    )
+    parser.add_argument(
+        "--alone",
+        action="store_true",
+        help="run without the comparisons `never moved` and `replanned from scratch`",
     )
     parser.add_argument("--adapt", metavar="NAME", help=f"what decides about moves: {DECIDER_HELP}")
     parser.add_argument("--alone", action="store_true", help="not beside never moving and replanning")

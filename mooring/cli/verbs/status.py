@@ -16,7 +16,7 @@ from mooring.spark.engine.snapshot import snapshot_from_json
 from mooring.spark.runs.found_run import FoundRun, find_run
 from mooring.spark.runs.system_clock import SystemClock
 
-DESCRIPTION = "Shows how a running pipeline is doing."
+DESCRIPTION = "Shows the state of a running pipeline, or its last known state."
 
 
 def add_options(parser: Parser) -> None:
@@ -66,15 +66,16 @@ def _list_line(under_way: Mapping[str, Any]) -> str:
 
 def _show_where(terminal: Terminal, found: FoundRun, *, started: bool) -> None:
     if not found.runs:
-        terminal.print("does not run" + ("; it last looked like this:" if started else ""))
+        terminal.print("does not run" + ("; its last state:" if started else ""))
         return
     where = f"runs as process {found.pid}"
     if found.elsewhere is not None:
-        where = f"runs elsewhere: {found.elsewhere}"
+        where = f"runs on another machine: {found.elsewhere}"
     terminal.print(escape(where + ("" if started else ", still starting")))
     if found.silent_s > 0.0:
         terminal.note(
-            f"nothing was heard of it for {found.silent_s:.1f} s; if it has ended, `mooring run` takes over"
+            f"it has not renewed its lease for {found.silent_s:.1f} s; if it has ended, `mooring run` "
+            "takes over"
         )
 
 
@@ -97,9 +98,7 @@ def adapting_lines(adapting: Mapping[str, Any]) -> list[str]:
     if adapting["statistics"] != "as the problem states them":
         lines.append(f"statistics: {adapting['statistics']}")
     for site, cores in adapting.get("estimated_capacity_cores", {}).items():
-        lines.append(
-            f"{site} counts with {cores:.2f} cores (estimated): it got no more done when it was full"
-        )
+        lines.append(f"{site} counts with {cores:.2f} cores (estimated from its throughput when it was full)")
     for entry in adapting["ledger"][-_MOST_ENTRIES:]:
         what = ", ".join(f"{move['fragment']} to {move['to']}" for move in entry["moves"])
         lines.append(f"moved {what} ({entry['decider']}): {entry['verdict']}")

@@ -18,8 +18,8 @@ from mooring.spark.runs.found_tables import find_tables
 from mooring.spark.tables.stored_tables import StoredTable
 
 DESCRIPTION = (
-    "Says where every dataset of a pipeline lies, how many rows are committed, and how to read exactly "
-    "those, whether the pipeline runs or not."
+    "Lists where every dataset of a pipeline is stored, how many rows are committed, and how to read "
+    "exactly those. Works whether the pipeline runs or not."
 )
 
 _IMPORTS = "`import json` and `from pathlib import Path`"
@@ -28,7 +28,11 @@ _IMPORTS = "`import json` and `from pathlib import Path`"
 def add_options(parser: Parser) -> None:
     add_project(parser)
     parser.add_argument(
-        "--table", action="append", default=[], metavar="NAME", help="only this one; may be repeated"
+        "--table",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="dataset to list, repeatable (default: all)",
     )
 
 

@@ -22,24 +22,37 @@ ROWS_SHOWN = 20
 
 
 DESCRIPTION = (
-    "Counts the rates of traces, cut into sub-streams by address where asked, and writes history.csv "
-    "(which problem files name under `rates`) and statistics.json (moments and correlations)."
+    "Counts the rates of traces. --substreams cuts each trace by address. Writes history.csv, for `rates` "
+    "in problem files, and statistics.json with moments and correlations."
 )
 
 
 def add_options(parser: Parser) -> None:
     parser.add_argument("traces", metavar="TRACE", nargs="+", help="trace file, or a shipped extract's name")
-    parser.add_argument("--bin-s", type=seconds, metavar="S", help="bin of the rates (default 1; counts: 60)")
     parser.add_argument(
-        "--substreams", type=positive_count, metavar="N", default=1, help="cut each trace in N, by address"
+        "--bin-s",
+        type=seconds,
+        metavar="S",
+        help="length of a bin of the rates (default 1 s; for counts 60 s)",
+    )
+    parser.add_argument(
+        "--substreams",
+        type=positive_count,
+        metavar="N",
+        default=1,
+        help="cut each trace into N sub-streams by address",
     )
     parser.add_argument("--streams", type=names, metavar="A,B,...", default=(), help="names of the streams")
     parser.add_argument(
-        "--counted-s", type=positive_count, metavar="S", default=60, help="bin of counts (CSV; default 60)"
+        "--counted-s",
+        type=positive_count,
+        metavar="S",
+        default=60,
+        help="length of a bin in files of counts (CSV; default 60 s)",
     )
     add_on_spark(parser)
     parser.add_argument(
-        "--output", type=Path, metavar="DIR", default=Path("out"), help="where the files go (default out)"
+        "--output", type=Path, metavar="DIR", default=Path("out"), help="folder for the files (default out)"
     )
 
 

@@ -111,7 +111,7 @@ def ordered_moves(
     _refuse_immovable(problem, start, goal)
     wrong = violations(problem, model, goal)
     if wrong:
-        raise InfeasibleError(f"the placement to move to is not allowed: {wrong[0]}")
+        raise InfeasibleError(f"the target placement violates the problem: {wrong[0]}")
     moves = [
         Move(problem.fragment_names[f], _site(problem, start, f), _site(problem, goal, f))
         for f in _order(problem, model, start, goal)
@@ -155,7 +155,7 @@ def check_moves(
         _refuse_immovable(problem, at, then)
         wrong = violations(problem, model, then)
         if within_limits and len(wrong) > (allowed if upto < len(moves) else 0):
-            raise InfeasibleError(f"after move {upto} the placement is not allowed: {wrong[0]}")
+            raise InfeasibleError(f"after move {upto} the placement violates the problem: {wrong[0]}")
         at = then
 
 
@@ -209,8 +209,8 @@ def _order(problem: Problem, model: LoadModel, start: Placement, goal: Placement
             levels.append(iter(ranked(then)))
     if len(path) < length:
         raise InfeasibleError(
-            f"no order of the {length} moves keeps every site within its memory and fixed load in between",
-            remedy="move over a site that has room, or stop the pipeline and run the plan with --placement",
+            f"every order of the {length} moves exceeds the memory or fixed load of a site on the way",
+            remedy="move through a site with room, or stop the pipeline and run the plan with --placement",
         )
     return path
 

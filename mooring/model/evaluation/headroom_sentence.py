@@ -14,4 +14,6 @@ def headroom_sentences(metrics: Metrics) -> list[str]:
     if room.factor is None:
         return []
     verb = "can grow" if room.factor >= 1.0 else "are too high and must shrink"
-    return [f"All rates together {verb} to {room.factor:.2f} times the present; then {room.site} is full."]
+    return [
+        f"All rates together {verb} to {room.factor:.2f} times the present rates; {room.site} is full first."
+    ]

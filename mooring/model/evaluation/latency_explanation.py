@@ -49,12 +49,14 @@ def explain_latency(placement: Placement, metrics: Metrics) -> LatencyExplanatio
 def _mean(total_ms: np.ndarray, ways_ms: np.ndarray) -> str:
     endless = int((~np.isfinite(total_ms)).sum())
     if endless:
-        verb = "waits" if endless == 1 else "wait"
-        return f"{endless} of {len(total_ms)} queries {verb} without end: a site or link on the way is full."
+        return (
+            f"The latency of {endless} of {len(total_ms)} queries grows without bound: a site or link "
+            "on the way is full."
+        )
     queued_ms = float(total_ms.mean() - ways_ms.mean())
     return (
-        f"Queries wait {total_ms.mean():.4g} ms for their results on average, {queued_ms:.4g} ms of it in "
-        "queues and at work, the rest on the way."
+        f"Queries take {total_ms.mean():.4g} ms on average, {queued_ms:.4g} ms of it in queues and in "
+        "processing, the rest on links."
     )
 
 
@@ -62,7 +64,7 @@ def _slowest(problem: Problem, q: int, total_ms: np.ndarray, ways_ms: np.ndarray
     if len(total_ms) < 2 or not np.isfinite(total_ms[q]):
         return []
     name = problem.queries[q].name
-    return [f"Query {name} is the slowest: {total_ms[q]:.4g} ms, {ways_ms[q]:.4g} ms of it on the way."]
+    return [f"Query {name} is the slowest: {total_ms[q]:.4g} ms, {ways_ms[q]:.4g} ms of it on links."]
 
 
 def _busiest(problem: Problem, site: int, found: LatencyParts) -> list[str]:
@@ -70,7 +72,7 @@ def _busiest(problem: Problem, site: int, found: LatencyParts) -> list[str]:
     if wait_ms <= 0.0:
         return []
     if not np.isfinite(wait_ms):
-        return [f"Site {problem.sites[site].name} is full: what it is sent grows without end."]
+        return [f"Site {problem.sites[site].name} is full: its queue grows without bound."]
     name = problem.sites[site].name
     return [f"Messages wait longest at {name}: {wait_ms:.4g} ms at a utilisation of {used:.0%}."]
 
@@ -82,9 +84,9 @@ def _shared(placement: Placement) -> list[str]:
         return []
     found = queued_latencies(running.problem, running.site_of_operator.tolist())
     mean_ms, busiest = 1e3 * float(found.query_s.mean()), int(np.argmax(found.site_utilisation))
-    wait = f"wait {mean_ms:.4g} ms on average" if np.isfinite(mean_ms) else "still wait without end"
+    wait = f"take {mean_ms:.4g} ms on average" if np.isfinite(mean_ms) else "still have unbounded latency"
     return [
-        f"Where an engine shares, queries {wait}; the fullest site is then "
+        f"With equal operators shared, queries {wait}; the busiest site is then "
         f"{running.problem.sites[busiest].name}, at {found.site_utilisation[busiest]:.0%}."
     ]
 
@@ -97,6 +99,6 @@ def _limits(problem: Problem, total_ms: np.ndarray) -> list[str]:
     worst, count = max(late, key=lambda q: late[q]), sum(limit is not None for _, limit in limited)
     verb = "is" if len(late) == 1 else "are"
     return [
-        f"{len(late)} of {count} latency limits {verb} not met with queues; "
-        f"{problem.queries[worst].name} misses its own by {late[worst]:.4g} ms."
+        f"{len(late)} of {count} latency limits {verb} not met with queues; {problem.queries[worst].name} "
+        f"exceeds its limit by {late[worst]:.4g} ms."
     ]

@@ -180,11 +180,11 @@ def _in_flight(usage: float, least: float | None, unit: str) -> str:
     if least is None:
         return f"{said}. The fewest that any placement has are left out at this size; --all computes them."
     if usage <= least * (1.0 + ALIKE):
-        return f"{said}, and no placement has fewer."
+        return f"{said}, which equals the lower bound of all placements."
     if least <= 0.0:
         return f"{said}."
     more, than = _compared(usage, least)
-    return f"{said}, {more} {than} the {quantity(least, unit)} that no placement can go below."
+    return f"{said}, {more} {than} the lower bound of {quantity(least, unit)}."
 
 
 def _compared(value: float, base: float) -> tuple[str, str]:
@@ -202,9 +202,9 @@ def _link(problem: Problem, dominant: Dominant, usage: float, unit: str) -> str:
     source, target = problem.sites[dominant.source].name, problem.sites[dominant.target].name
     latency_ms = 1e3 * dominant.usage / dominant.per_second
     return (
-        f"The link from {source} to {target} has the most, {dominant.usage / usage:.1%} of it: "
-        f"{quantity(dominant.per_second, f'{unit}/s')} over {latency_ms:.4g} ms, "
-        f"mostly from {_name(problem, dominant.node)}."
+        f"The link from {source} to {target} carries the most, {dominant.usage / usage:.1%} of it: "
+        f"{quantity(dominant.per_second, f'{unit}/s')} over {latency_ms:.4g} ms, mostly from "
+        f"{_name(problem, dominant.node)}."
     )
 
 
@@ -215,11 +215,11 @@ def _name(problem: Problem, node: int) -> str:
 
 def _delay(problem: Problem, detour: Detour | None) -> str:
     if detour is None:
-        return "No query waits longer than the direct way from its farthest stream takes."
+        return "No query takes longer than the direct way from its farthest stream."
     name, longer = problem.queries[detour.query].name, detour.way_ms / detour.direct_ms
     return (
-        f"Query {name} makes the longest detour: {detour.way_ms:.4g} ms over its operators, "
-        f"{longer:.1f} times the {detour.direct_ms:.4g} ms of the direct way."
+        f"Query {name} has the longest detour: {detour.way_ms:.4g} ms over its operators, {longer:.1f} "
+        f"times the {detour.direct_ms:.4g} ms of the direct way."
     )
 
 
@@ -235,8 +235,8 @@ def _limits(placement: Placement) -> list[str]:
     count = sum(limit is not None for _, limit in limited)
     verb = "is" if len(late) == 1 else "are"
     return [
-        f"{len(late)} of {count} latency limits {verb} not met; "
-        f"{problem.queries[worst].name} misses its own by {late[worst]:.4g} ms."
+        f"{len(late)} of {count} latency limits {verb} not met; {problem.queries[worst].name} exceeds its "
+        f"limit by {late[worst]:.4g} ms."
     ]
 
 
@@ -245,12 +245,14 @@ def _site(placement: Placement, choice: Choice, usage: float, unit: str) -> str:
     names = [site.name for site in problem.sites]
     here = names[placement.site_of_fragment[choice.fragment]]
     said = (
-        f"{problem.fragment_names[choice.fragment]} matters most: at {here} it has "
-        f"{quantity(choice.usage, unit)} in flight, {choice.usage / usage:.1%} of all"
+        f"{problem.fragment_names[choice.fragment]} contributes most: at {here} it has "
+        f"{quantity(choice.usage, unit)} in flight, {choice.usage / usage:.1%} of the total"
     )
     if choice.full is not None:
         less = 1.0 - choice.full_usage / choice.usage
-        said += f"; {names[choice.full]} would take {less:.1%} less but has no room"
+        said += (
+            f"; at {names[choice.full]} it would have {less:.1%} less, but {names[choice.full]} has no room"
+        )
     if choice.next_best is None:
         return f"{said}; no other site has room for it."
     name, there = names[choice.next_best], quantity(choice.next_usage, unit)
@@ -258,6 +260,6 @@ def _site(placement: Placement, choice: Choice, usage: float, unit: str) -> str:
         less = 1.0 - choice.next_usage / choice.usage
         return f"{said}; at {name} it would have {there}, {less:.1%} less."
     if choice.next_usage <= choice.usage * (1.0 + ALIKE):
-        return f"{said}, and would have as much at {name}."
+        return f"{said}; at {name} it would have as much."
     more, _ = _compared(choice.next_usage, choice.usage)
     return f"{said}; at the next best site, {name}, it would have {there}, {more}."

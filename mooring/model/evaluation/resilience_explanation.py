@@ -62,22 +62,28 @@ def _sentences(
     if share > 0.0:  # or nothing grows with any rate
         result.append(
             f"Site {name} is the bottleneck: it saturates first in {share:.0%} of rate directions"
-            + (f", pressed by {pressed}; a weight of 1 would be its fair share." if pressed else ".")
+            + (
+                f". The largest weights there are those of {pressed}; a weight of 1 is a proportional share."
+                if pressed
+                else "."
+            )
         )
     result += headroom_sentences(metrics)
     loading = set(loading_streams(model).tolist())
     idle = [stream.name for k, stream in enumerate(problem.streams) if k not in loading]
     if idle:
-        result.append(f"Left out of the feasible set, since they load nothing: {', '.join(idle[:8])}.")
+        result.append(
+            f"These streams load no site and are left out of the feasible set: {', '.join(idle[:8])}."
+        )
     return result
 
 
 def _survived(metrics: Metrics, variables: int) -> str:
-    combinations = "of the rate combinations that all sites together could carry if load could be cut at will"
+    combinations = "of the ideal feasible set (all rates within the total capacity)"
     logarithm = metrics.feasible_ratio_log10
     if not isinstance(logarithm, float):
-        return f"The placement survives {metrics.feasible_ratio:.1%} {combinations}."
+        return f"The feasible set is {metrics.feasible_ratio:.1%} {combinations}."
     return (
-        f"The placement survives 10^{logarithm:.1f} {combinations}: over {variables} variables, "
-        f"as many as if each could go to {10 ** (logarithm / variables):.1%} of where it ideally could."
+        f"The feasible set is 10^{logarithm:.1f} {combinations}. Over {variables} variables that equals "
+        f"{10 ** (logarithm / variables):.1%} of the ideal range for each."
     )

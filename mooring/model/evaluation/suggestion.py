@@ -86,14 +86,14 @@ class MoreCapacity:
     def sentence(self, problem: Problem) -> str:
         name = problem.sites[self.site].name
         return (
-            f"No single move or swap helps; {self.cores:.2g} more cores at {name} would "
+            f"No single move or swap improves the placement; {self.cores:.2g} more cores at {name} would "
             f"{_effect(self.gain, self.measure)}."
         )
 
 
 def _effect(gain: float, measure: Measure) -> str:
     if math.isinf(gain):
-        return "make some rates feasible, where none are"
+        return "make some rates feasible (now none are)"
     if measure == "reach":
         return f"let mixed rates grow {gain:.1%} further"
     return f"enlarge the feasible set by {gain:.1%}"

@@ -14,7 +14,7 @@ def require_some_capacity(model: LoadModel) -> None:
     if fixed >= capacity:
         raise InfeasibleError(
             f"the fixed load of all fragments is {fixed:.3g} cores, but the sites have {capacity:.3g} in all",
-            remedy="add capacity, or have fewer, fuller fragments",
+            remedy="add capacity, or merge fragments",
         )
     least = float(model.totals @ model.lower)
     if least >= model.capacity_left_cores:

@@ -42,7 +42,7 @@ class RoundTrips:
         if not np.all(np.isfinite(one_way)):
             i, j = np.argwhere(~np.isfinite(one_way))[0]
             raise InputError(
-                f"found no latency between {self.names[i]!r} and {self.names[j]!r}, not even a detour"
+                f"found no latency between {self.names[i]!r} and {self.names[j]!r}, directly or by a detour"
             )
         return np.asarray(one_way)
 
@@ -81,7 +81,7 @@ def read_matrix(path: Path) -> RoundTrips:
         try:
             values = np.array([line.split() for line in text.splitlines() if line.strip()], dtype=np.float64)
         except ValueError as error:
-            raise InputError(f"is no matrix of numbers: {error}", file=path) from None
+            raise InputError(f"is not a matrix of numbers: {error}", file=path) from None
     if values.ndim != 2 or values.shape[0] != values.shape[1]:
         raise InputError(f"found a matrix of {values.shape}, expected a square one", file=path)
     return RoundTrips(tuple(f"n{i}" for i in range(len(values))), values)

@@ -69,7 +69,7 @@ def _graph(text: str, path: Path) -> tuple[list[_Node], list[_Node]]:
         if not (isinstance(nodes, list) and isinstance(edges, list) and all("id" in n for n in nodes)):
             raise ValueError("nodes need ids")
     except (KeyError, IndexError, ValueError, AssertionError, RecursionError) as error:
-        raise InputError(f"is no GML graph: {error}", file=path) from None
+        raise InputError(f"is not a GML graph: {error}", file=path) from None
     return nodes, edges
 
 

@@ -61,7 +61,9 @@ class VivaldiParams:
             return "latency is negative"
         if latency_ms < self.least_latency_ms:
             return "latency is zero"
-        return "latency is absurd" if latency_ms > self.largest_latency_ms else None
+        return (
+            "latency is above the largest plausible value" if latency_ms > self.largest_latency_ms else None
+        )
 
 
 class VivaldiClient:

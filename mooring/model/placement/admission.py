@@ -53,6 +53,6 @@ def require_all_queries(placement: Placement, what: str) -> None:
     """Raise `InfeasibleError` for a placement that leaves queries out where all have to run."""
     for query, reason in placement.rejected.items():
         raise InfeasibleError(
-            f"{what} leaves out query {query!r}: {reason}",
-            remedy="raise its limit, add capacity, remove the query, or take another policy",
+            f"{what} rejects query {query!r}: {reason}",
+            remedy="raise its limit, add capacity, remove the query, or choose another policy",
         )

@@ -32,7 +32,7 @@ def replace_lost(
 ) -> FragmentSites:
     """`sites` with the fragments at lost sites placed anew by `plan`."""
     if {site.name for site in problem.sites} <= set(lost):
-        raise InfeasibleError("every site is lost", remedy="it goes on when one of them is back")
+        raise InfeasibleError("every site is lost", remedy="the run continues when a site is back")
     waiting = {name for name in _pinned(problem) if _pinned(problem)[name] in lost}
     orphans = [name for name, site in sites.items() if site in lost and name not in waiting]
     if not orphans:
@@ -73,7 +73,7 @@ def off_closed(problem: Problem, sites: FragmentSites, closed: Collection[str]) 
             if to is None:
                 raise InfeasibleError(
                     f"{', '.join(sorted(closed))} is kept empty, and no other site has room for {name!r}",
-                    remedy="`mooring moves PROJECT --return SITE` has it used again",
+                    remedy="`mooring moves PROJECT --return SITE` opens it again",
                 )
             result[name] = to
     return FragmentSites(result)

@@ -90,5 +90,5 @@ def no_room(
         left += f" and {max(float(most[1]), 0.0):.4g} MB"
     return InfeasibleError(
         f"fragment {fragment_name} needs {needs}; with the others placed, {where} {left} left",
-        remedy="add capacity or memory, unpin something, or have fewer, fuller fragments",
+        remedy="add capacity or memory, unpin an operator, or merge fragments",
     )

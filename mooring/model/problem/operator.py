@@ -84,7 +84,7 @@ def split_by_key(whole: Operator, shares: tuple[float, ...]) -> list[Operator]:
     micro-batches. A fragment label is numbered likewise: the k-th instances of its operators run together.
     """
     if not math.isclose(sum(shares), 1.0, rel_tol=1e-9, abs_tol=1e-9):
-        raise ValueError(f"shares add up to {sum(shares):g}, expected 1")
+        raise ValueError(f"found shares that add up to {sum(shares):g}, expected 1")
     return [
         msgspec.structs.replace(
             whole,

@@ -200,7 +200,7 @@ def _refuse_other_kinds(data: Mapping[str, Any]) -> None:
         raise InputError(
             "found a pipeline spec, expected a problem file",
             field="libraries",
-            remedy="give the folder it lies in, or name it with --spec",
+            remedy="give its folder, or name the spec with --spec",
         )
 
 
@@ -295,7 +295,7 @@ def _check_direct_load(
         raise InputError(
             f"found both load and {both[0]}, expected one of them",
             field=path,
-            remedy="load gives the coefficients directly; remove it to have them computed",
+            remedy="`load` states the coefficients; remove it to compute them from cost and selectivity",
         )
     for stream in fields["load"]:
         if stream not in streams:
@@ -309,9 +309,9 @@ def _check_step(
     if inputs is None:
         fail(f"{path}.inputs", "a list of streams or operators", None)
     if not inputs and "fixed_cores" not in fields:
-        fail(f"{path}.inputs", "a list of names, or fixed_cores, since it reads nothing", [])
+        fail(f"{path}.inputs", "a list of names, or fixed_cores for an operator without inputs", [])
     if "cost_us" not in fields and not _costs_every_input(fields, inputs):
-        fail(f"{path}.cost_us", "CPU microseconds per input tuple (0 if it really costs nothing)", None)
+        fail(f"{path}.cost_us", "CPU microseconds per input tuple (0 for an operator without cost)", None)
     for i, source in enumerate(inputs):
         if source not in sources:
             refuse_reference(source, sources, f"{path}.inputs[{i}]", "a stream or an operator")
@@ -344,7 +344,7 @@ def _check_window(fields: dict[str, Any], path: str) -> None:
         if fields.get("per_input"):
             fail(
                 f"{path}.per_input",
-                "no per_input, since a join's cost and selectivity are per pair",
+                "no per_input: a join's cost and selectivity are per pair",
                 "per_input",
             )
     elif "window_s" in fields and kind != "aggregate":

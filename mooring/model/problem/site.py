@@ -56,16 +56,16 @@ def check_connection(connection: Connection, path: str) -> Connection:
         raise InputError(
             "found more than one token",
             field=path,
-            remedy="keep one of token_env, token_file and the address's",
+            remedy="keep one of token_env, token_file and the token in the address",
         )
     if connection.ca_file is not None and (connection.plain_text or address.use_ssl is False):
         raise InputError(
-            "found ca_file beside plain text, which nobody vouches for",
+            "found ca_file together with plain_text, which uses no certificate",
             field=path,
-            remedy="drop one of them",
+            remedy="remove one of them",
         )
     if connection.plain_text and address.use_ssl:
-        raise InputError("found plain_text beside use_ssl", field=path, remedy="drop one of them")
+        raise InputError("found plain_text together with use_ssl", field=path, remedy="remove one of them")
     tells = any(source is not None for source in sources) or bool(address.headers)
     if tells and not (connection.is_private or connection.plain_text or address.is_loopback):
         raise InputError(

@@ -173,7 +173,7 @@ def _read_stream(key: str, raw: object, sites: Collection[str], columns: _Histor
         mean = float(np.mean(columns.read(fields["rates"], key, f"{path}.rates")))
         fields.setdefault("rate", mean)
     elif "rate" not in fields:
-        fail(f"{path}.rate", "the present rate in tuples per second (or rates: history.csv)", None)
+        fail(f"{path}.rate", "the present rate in tuples per second, or `rates` with a history file", None)
     low, high, rate = fields.get("min_rate", 0.0), fields.get("max_rate"), fields["rate"]
     if high is not None and high < low:
         fail(f"{path}.max_rate", f"at least min_rate, {low:g}", high)

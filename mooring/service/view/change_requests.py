@@ -41,8 +41,8 @@ class RequestsMade:
         wanted = wanted or self._planned.get(fingerprint)
         if wanted is None:
             raise ChangedError(
-                f"found no list of moves {fingerprint[:40]!r}: it is another one by now",
-                remedy="look at what is proposed now, and ask for that",
+                f"the list of moves {fingerprint[:40]!r} is outdated",
+                remedy="request the current proposal instead",
             )
         asker, chosen = self._view.source.asker(asked_by), wanted
         words = _in_words(chosen.moves)
@@ -53,8 +53,8 @@ class RequestsMade:
         proposal = self._view.proposal()
         if proposal is None or proposal.fingerprint != fingerprint:
             raise ChangedError(
-                f"found no proposal {fingerprint[:40]!r}: it is another one by now",
-                remedy="look at what is proposed now",
+                f"the proposal {fingerprint[:40]!r} is outdated",
+                remedy="request the current proposal instead",
             )
         asker, moves = self._view.source.asker(asked_by), proposal.moves
         words = _in_words(moves)
@@ -112,7 +112,9 @@ class RequestsMade:
         }
         with self._lock:
             if sum(each["state"] == "running" for each in self._made.values()) >= MOST_AT_ONCE:
-                raise BusyError("as many requests are under way as there may be", remedy="ask again later")
+                raise BusyError(
+                    "the limit of requests under way is reached", remedy="repeat the request later"
+                )
             self._made[name] = made
             while len(self._made) > MOST_KEPT:
                 self._made.pop(next(iter(self._made)))

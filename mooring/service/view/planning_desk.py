@@ -119,7 +119,9 @@ class PlanningDesk:
         if not 0 <= trial.seed < 2**32:
             raise InputError(f"found {trial.seed}, expected 0 to {2**32 - 1}", field="seed")
         if not self._busy.acquire(timeout=20.0):
-            raise BusyError("other plans are being made", remedy="ask again in some seconds")
+            raise BusyError(
+                "the limit of plans being made is reached", remedy="repeat the request in some seconds"
+            )
         try:
             return plan(problem, policy, seed=trial.seed, steps=DEFAULT_STEPS)
         finally:

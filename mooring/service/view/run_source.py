@@ -87,7 +87,7 @@ class RunSource:
 
     @property
     def problem(self) -> Problem | None:
-        """As the run understands it; None where the project never ran."""
+        """As the run understands it; None where the project has never run."""
         return self._problem.content
 
     @property
@@ -98,7 +98,7 @@ class RunSource:
     def asker(self, asked_by: str) -> MoveAsker:
         """To ask the run for something, on behalf of somebody."""
         if self._found is None or self.problem is None:
-            raise EngineError("the project never ran", remedy="start it with `mooring run`")
+            raise EngineError("the project has never run", remedy="start it with `mooring run`")
         self._found.refuse_elsewhere("ask for it")
         journal = Journal(self._found.record, self.clock.now_s)
         return MoveAsker(self.problem, self._found.files, journal, self.clock, asked_by)

@@ -44,7 +44,7 @@ class RunView:
     @property
     def status(self) -> Mapping[str, Any]:
         if self.source.status is None:
-            raise NotYetError("the run has not looked at itself yet", remedy="ask again in some seconds")
+            raise NotYetError("the run has no measurement yet", remedy="repeat the request in some seconds")
         return self.source.status
 
     @property
@@ -70,7 +70,8 @@ class RunView:
             chosen = picture.first_slice(status)
             if chosen is None:
                 raise InputError(
-                    "found fewer than two streams, expected two", remedy="there is no slice to draw"
+                    "found fewer than two streams, expected two",
+                    remedy="a slice of the feasible set needs two streams",
                 )
             first, second = chosen
         for field, name in (("first", first), ("second", second)):

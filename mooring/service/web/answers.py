@@ -60,9 +60,7 @@ def given(request: Request, kind: type[Body]) -> Body:
     try:
         return msgspec.json.decode(request.state.body or b"{}", type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
-        raise InputError(
-            f"found a body that is not as expected: {wrong}", remedy="see /api/v1/openapi.json"
-        ) from wrong
+        raise InputError(f"found an invalid body: {wrong}", remedy="see /api/v1/openapi.json") from wrong
 
 
 def whole_number(request: Request, name: str, default: int, least: int, most: int) -> int:

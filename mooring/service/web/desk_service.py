@@ -26,7 +26,7 @@ def serve_desk(
     """Until a signal ends it; `listening` is called with the address and the token, new each time."""
     desk, token = PlanningDesk(file.stem, Problem.load(file)), secrets.token_urlsafe(32)
     if not desk.problem.streams:
-        raise InputError("found no streams, expected some to plan for", file=file)
+        raise InputError("found no streams, expected at least one", file=file)
     serve(lambda rules: desk_app(desk, rules), address, token, lambda url: listening(url, token), tls_files)
 
 

@@ -58,16 +58,18 @@ class Rules:
             return None
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != headers.get("host"):
-            return Refusal(403, f"found the origin {origin[:80]!r}", "open the page of this service itself")
+            return Refusal(
+                403, f"found the origin {origin[:80]!r}", "open the page at the address of this service"
+            )
         if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             return Refusal(403, "found a request from another site's page", "open the page of this service")
         changes = method not in _SAFE
         if (changes or not self.reading_is_open) and not self._knows(headers.get("authorization", "")):
             return Refusal(
                 401,
-                "found no token, or another one",
-                "send `Authorization: Bearer TOKEN`, which lies in .mooring/token; a page has it from the "
-                "address that `mooring` printed",
+                "found no valid token",
+                "send `Authorization: Bearer TOKEN` with the token in .mooring/token, or open the page at "
+                "the address that `mooring` printed",
             )
         if changes and headers.get("content-type", "").split(";")[0].strip() != "application/json":
             return Refusal(415, "found another content type", "send `Content-Type: application/json`")
@@ -112,7 +114,7 @@ class Guard:
 
 async def _whole_body(receive: Any, headers: dict[str, str]) -> tuple[Refusal | None, Any]:
     """The body read whole before anything else happens, as far as it is neither long nor slow."""
-    too_long = Refusal(413, f"found more than {MOST_BYTES} bytes", "send less")
+    too_long = Refusal(413, f"found more than {MOST_BYTES} bytes", "send a smaller request")
     announced = headers.get("content-length", "0")
     if not (announced.isascii() and announced.isdigit()) or int(announced) > MOST_BYTES:
         return too_long, receive
@@ -122,7 +124,7 @@ async def _whole_body(receive: Any, headers: dict[str, str]) -> tuple[Refusal | 
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    return Refusal(400, "found half a request", "send it whole"), receive
+                    return Refusal(400, "found an incomplete request", "send the complete request"), receive
                 parts.append(message.get("body", b""))
                 if sum(map(len, parts)) > MOST_BYTES:
                     return too_long, receive

@@ -24,15 +24,17 @@ class RunCollector(Collector):
         if "waiting" in picture:
             return
         yield _one(
-            "mooring_last_look_timestamp_seconds", "When the run last looked at itself.", picture["at_s"]
+            "mooring_last_look_timestamp_seconds", "Time of the last look of the run.", picture["at_s"]
         )
         yield _one(
             "mooring_look_duration_seconds",
-            "How long the last look and what was decided by it took.",
+            "Duration of the last look and its decision.",
             picture["look_took_s"],
         )
         yield _one(
-            "mooring_headroom_ratio", "How far all rates together can grow.", picture["headroom"]["factor"]
+            "mooring_headroom_ratio",
+            "Headroom: the factor by which all rates together can grow.",
+            picture["headroom"]["factor"],
         )
         decides = picture["adapting"]["decider"]
         yield _gauge(
@@ -44,13 +46,13 @@ class RunCollector(Collector):
             yield _counter(name, help_text, label, values)
         yield _one("mooring_troubles", "Fragments, sites and channels in trouble.", len(picture["troubles"]))
         proposed = (picture.get("proposal") or {}).get("moves") or []
-        yield _one("mooring_proposed_moves", "Moves that are proposed now.", len(proposed))
+        yield _one("mooring_proposed_moves", "Proposed moves.", len(proposed))
         yield _one(
             "mooring_move_under_way",
-            "Whether a list of moves is carried out.",
+            "Whether the run is carrying out a list of moves.",
             picture["under_way"] is not None,
         )
-        lists = CounterMetricFamily("mooring_move_lists", "Lists of moves that were ever begun.")
+        lists = CounterMetricFamily("mooring_move_lists", "Lists of moves begun so far.")
         lists.add_metric([], float(lists_so_far(self._view.source.records)))
         yield lists
         pauses = [float(each["pause_s"]) for each in picture["happenings"] if each.get("pause_s") is not None]
@@ -63,22 +65,32 @@ def _gauges(picture: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Labelle
     streams, sites = picture["streams"], picture["sites"]
     yield "mooring_stream_rows_per_second", "Measured rate.", "stream", _by(streams, "rate")
     growths = {name: each["factor"] for name, each in picture["headroom"]["streams"].items()}
-    yield "mooring_stream_headroom_ratio", "How far this stream alone can grow.", "stream", growths
+    yield "mooring_stream_headroom_ratio", "Headroom of this stream alone.", "stream", growths
     up = {each["name"]: float(each["name"] not in picture["troubles"]) for each in sites}
-    yield "mooring_site_up", "Whether the site is not in trouble.", "site", up
-    yield "mooring_site_headroom_ratio", "How far rates can grow there.", "site", _by(sites, "headroom")
+    yield "mooring_site_up", "Whether the site has no trouble.", "site", up
+    yield "mooring_site_headroom_ratio", "Headroom of the site.", "site", _by(sites, "headroom")
     yield "mooring_site_load_cores", "CPU in use.", "site", _by(sites, "load_cores")
-    yield "mooring_site_capacity_cores", "CPU there is.", "site", _by(sites, "capacity_cores")
+    yield "mooring_site_capacity_cores", "CPU capacity.", "site", _by(sites, "capacity_cores")
     memory = {each["name"]: each["resident_mb"] and each["resident_mb"] * 1e6 for each in sites}
     yield "mooring_site_resident_bytes", "Memory in use.", "site", memory
     queries, fragments = picture["queries"], picture["fragments"]
-    yield "mooring_query_latency_seconds", "From entry to delivery.", "query", _by(queries, "latency_s")
-    yield "mooring_query_latency_limit_seconds", "What it may be.", "query", _by(queries, "limit_s")
+    yield (
+        "mooring_query_latency_seconds",
+        "Latency from entry to delivery.",
+        "query",
+        _by(queries, "latency_s"),
+    )
+    yield "mooring_query_latency_limit_seconds", "Latency limit.", "query", _by(queries, "limit_s")
     running = {each["name"]: float(each["runs"]) for each in fragments}
     yield "mooring_fragment_up", "Whether the fragment runs.", "fragment", running
-    yield "mooring_fragment_files_waiting", "Files not read yet.", "fragment", _by(fragments, "files_waiting")
-    yield "mooring_fragment_state_bytes", "State kept.", "fragment", _by(fragments, "state_bytes")
-    yield "mooring_fragment_batch_seconds", "The last micro-batch.", "fragment", _by(fragments, "batch_s")
+    yield "mooring_fragment_files_waiting", "Backlog in files.", "fragment", _by(fragments, "files_waiting")
+    yield "mooring_fragment_state_bytes", "Size of the state.", "fragment", _by(fragments, "state_bytes")
+    yield (
+        "mooring_fragment_batch_seconds",
+        "Duration of the last micro-batch.",
+        "fragment",
+        _by(fragments, "batch_s"),
+    )
 
 
 def _counters(picture: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Labelled]]:

@@ -71,7 +71,7 @@ def _post(
 
 
 def _errors(codes: tuple[int, ...]) -> Schema:
-    return {str(code): _answer("refused, with the reason and what to do", ERROR) for code in codes}
+    return {str(code): _answer("refused, with reason and remedy", ERROR) for code in codes}
 
 
 def _plain(meaning: str, kind: str, schema: Schema = TEXT, **others: Schema) -> Schema:
@@ -87,70 +87,70 @@ _NEWEST = {"type": "integer", "minimum": 1, "maximum": 600}
 _RUN_PATHS: Schema = {
     **_EVERYWHERE,
     "/readyz": _plain(
-        "it knows a run that goes on",
+        "the service has the figures of a running project",
         "application/json",
         _UP,
-        **{"503": _answer("there is none yet, or not any more", _UP)},
+        **{"503": _answer("no figures yet, or the run has ended", _UP)},
     ),
     "/metrics": _plain("for Prometheus", "text/plain", **_errors((401, 403, 421))),
     "/api/v1/events": _plain(
-        "the picture as server-sent events: one at once, and one whenever something is new",
+        "the picture as server-sent events: one immediately, then one per change",
         "text/event-stream",
         **_errors((401, 403, 421, 429)),
     ),
     "/api/v1/status": _get(
-        "whether it runs, and its status as `mooring status --json` has it under `last`",
+        "whether the project runs, and its status, as `last` of `mooring status --json`",
         an_object({"version": VERSION, "running": {"type": "boolean"}, "last": {"type": ["object", "null"]}}),
     ),
     "/api/v1/picture": _get("all that the page draws", PICTURE),
     "/api/v1/history": _get(
         "rates, site shares, latencies and headroom over time",
         an_object({"version": VERSION, "points": a_list(MOMENT)}),
-        _query("newest", _NEWEST, "how many points"),
+        _query("newest", _NEWEST, "number of points"),
     ),
     "/api/v1/headroom": _get(
-        "how far rates can grow",
+        "the headroom of all rates and of each stream",
         an_object({"version": VERSION, "headroom": HEADROOM}),
         errors=(404,),
     ),
     "/api/v1/slice": _get(
-        "the feasible rates of two streams, the others at what was measured",
+        "the feasible rates of two streams, with the others at their measured rates",
         SLICE,
         _query("first", TEXT, "the stream along the first axis"),
         _query("second", TEXT, "the stream along the second axis"),
         errors=(404,),
     ),
-    "/api/v1/problem": _get("the problem as the run understands it", ANY, errors=(404,)),
+    "/api/v1/problem": _get("the problem of the run", ANY, errors=(404,)),
     "/api/v1/placement": _get(
-        "where everything runs", an_object({"version": VERSION, "placement": a_map(TEXT)}), errors=(404,)
+        "the site of each fragment", an_object({"version": VERSION, "placement": a_map(TEXT)}), errors=(404,)
     ),
     "/api/v1/proposal": _get(
-        "what the run proposes, with its fingerprint under `id`; null if nothing",
+        "the moves that the run proposes, with their fingerprint under `id`; null if none",
         an_object({"version": VERSION, "proposal": {"anyOf": [{"type": "null"}, MOVES]}}),
     ),
     "/api/v1/journal": _get(
-        "what was done, the newest last",
+        "the records of the journal, the newest last",
         an_object({"version": VERSION, "records": a_list(ANY)}),
-        _query("newest", {"type": "integer", "minimum": 1, "maximum": 1000}, "how many records"),
+        _query("newest", {"type": "integer", "minimum": 1, "maximum": 1000}, "number of records"),
     ),
     "/api/v1/plan": _post(
-        "a dry run of a policy at the measured rates, with the moves that lead there",
+        "a dry run of a policy at the measured rates, with the moves to its plan",
         PLANNING,
         MOVES,
         code=200,
     ),
     "/api/v1/moves": {
         **_get(
-            "what was asked for through the service, and what is under way",
+            "the requests made through the service, and the list under way",
             an_object({"version": VERSION, "requests": a_list(ASKED)}),
         ),
         **_post("carry out exactly the list with this fingerprint", closed({"id": TEXT}), ASKED),
     },
     "/api/v1/proposal/dismiss": _post(
-        "do not propose exactly this again for an hour", closed({"id": TEXT}), ASKED
+        "do not propose exactly these moves again for an hour", closed({"id": TEXT}), ASKED
     ),
     "/api/v1/moves/abort": _post("take back the list that is under way", closed({}), ASKED),
-    "/api/v1/moves/{request}": _get("how far a request is", ASKED, _inside("request"), errors=(404,)),
+    "/api/v1/moves/{request}": _get("the state of a request", ASKED, _inside("request"), errors=(404,)),
     "/api/v1/sites/{site}/leave": _post(
         "empty a site and keep it empty", closed({}, force={"type": "boolean"}), ASKED, _inside("site")
     ),
@@ -159,17 +159,17 @@ _RUN_PATHS: Schema = {
 _DESK_PATHS: Schema = {
     **_EVERYWHERE,
     "/api/v1/problem": _get("the problem", ANY),
-    "/api/v1/example": _get("the example problem, which `example` tries instead", ANY),
+    "/api/v1/example": _get("the example problem, which requests with `example` use", ANY),
     "/api/v1/picture": _get("all that the page draws, as `rod` places it", PICTURE, errors=(409,)),
     "/api/v1/policies": _get("the policies and their parameters", an_object({"policies": a_map(ANY)})),
     "/api/v1/desk/plan": _post(
-        "place the problem at other rates, with pins, by any policy",
+        "place the problem by any policy, at given rates and pins",
         TRIAL,
         an_object({"version": VERSION, "placement": a_map(TEXT), "metrics": ANY, "picture": PICTURE}),
         code=200,
     ),
     "/api/v1/desk/document": _post(
-        "such a plan as `mooring plan --json` prints it",
+        "the same plan as a document of `mooring plan --json`",
         TRIAL,
         an_object({"version": VERSION, "problem": TEXT, "placement": a_map(TEXT), "metrics": ANY}),
         code=200,

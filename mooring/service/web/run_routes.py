@@ -131,7 +131,7 @@ class RunRoutes:
             raise InputError(f"found {wish.seed}, expected 0 to {2**32 - 1}", field="seed")
         asker, start = self.view.source.asker(""), self._current()
         if not self._planning.acquire(blocking=False):
-            raise BusyError("another plan is being made", remedy="ask again when it is there")
+            raise BusyError("one plan is being made already", remedy="repeat the request when it is done")
         try:
             clock = self.view.source.clock
             began_s = clock.monotonic_s()
@@ -165,7 +165,7 @@ class RunRoutes:
         where = sites_of(self.view.status)
         if down := [name for name in self.view.problem.fragment_names if name not in where]:
             raise NotYetError(
-                f"{', '.join(down[:5])} does not run at the moment", remedy="see its trouble in the status"
+                f"{', '.join(down[:5])} does not run at the moment", remedy="the status shows its trouble"
             )
         return where
 

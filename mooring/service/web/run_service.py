@@ -56,8 +56,8 @@ def run_app(view: RunView, rules: Rules) -> Guard:
         if feed.is_full:
             error = {
                 "kind": "Busy",
-                "message": "found as many followers as there may be",
-                "remedy": "come back later",
+                "message": "the limit of followers is reached",
+                "remedy": "connect again later",
             }
             return document({"error": error}, 429)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}

@@ -44,7 +44,7 @@ def load_tls(files: TlsFiles) -> Tls:
                 f"found the key of another certificate than {files.certificate}",
                 file=files.key,
                 field=OPTION,
-                remedy="give the key that the certificate was made with",
+                remedy="give the key of the certificate",
             ) from wrong
         raise InputError(
             "found no private key, expected one in PEM (-----BEGIN PRIVATE KEY-----)",

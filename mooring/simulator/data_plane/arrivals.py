@@ -32,9 +32,7 @@ class Arrivals(Protocol):
 
 def _check_rate(rate: float) -> None:
     if not (np.isfinite(rate) and rate >= 0):
-        raise InputError(
-            f"an arrival rate of {rate!r} was found, a number of tuples per second >= 0 expected"
-        )
+        raise InputError(f"found an arrival rate of {rate!r}, expected tuples per second >= 0")
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,7 @@ class SelfSimilar:
     def __post_init__(self) -> None:
         _check_rate(self.rate)
         if not 0.5 < self.hurst < 1:
-            raise InputError(f"a Hurst parameter of {self.hurst!r} was found: expected between 0.5 and 1")
+            raise InputError(f"found a Hurst parameter of {self.hurst!r}, expected between 0.5 and 1")
 
     def chunks(self, rng: np.random.Generator) -> Iterator[Floats]:
         alpha = 3 - 2 * self.hurst

@@ -251,7 +251,7 @@ class Binding:
 
     def set_latencies(self, changed: Mapping[tuple[int, int], float]) -> None:
         """Between pairs of sites, in both directions; arcs that cross there have to be rerouted."""
-        assert self.network.latency_ms is not None, "changes of latencies are refused where none are stated"
+        assert self.network.latency_ms is not None, "a change of latencies needs a problem with latency_ms"
         self.network = replace(self.network, latency_ms=with_changed(self.network.latency_ms, changed))
 
     def link_rates(self) -> list[float]:

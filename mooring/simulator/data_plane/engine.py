@@ -211,7 +211,7 @@ class SimulatedEngine:
 
     # What keeping a run alive needs beside.
 
-    def lose_site(self, site: str, why: str = "its machine is gone") -> None:
+    def lose_site(self, site: str, why: str = "its machine is lost") -> None:
         """Everything there stands still from now on."""
         self._site_index(site)
         self._lost[site] = why

@@ -181,7 +181,7 @@ def _verdict(engine: SimulatedEngine) -> tuple[dict[str, object] | None, str]:
     facts: dict[str, object] = {"kind": overload.kind, "where": where, "at_s": overload.at_s}
     facts["backlog"] = overload.backlog
     what = (
-        "the run's memory was used up, most of it"
+        "the simulation ran out of memory, most of it used"
         if overload.kind == "memory"
         else "backlog grew without bound"
     )

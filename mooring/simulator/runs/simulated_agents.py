@@ -73,7 +73,7 @@ class SimulatedAgents:
         latency_ms = self.engine.binding.network.latency_ms
         if latency_ms is None:
             raise UnsupportedError(
-                "the problem states no latency_ms between its sites, and messages have to take some time",
+                "the problem states no latency_ms between its sites, which the messages between sites need",
                 field="latency_ms",
             )
         self._latency_ms, self._box = latency_ms, MessageBox()

@@ -115,7 +115,7 @@ class Unfolding:
         runs = fragments_with(problem, needed_operators(problem, present, now))
         resting = frozenset(problem.fragment_names) - runs
         waking, falling = self.resting - resting, resting - self.resting
-        self._session.rest(falling, "no query needs it")
+        self._session.rest(falling, "no running query needs it")
         self._connect_stand_ins(before, now)
         for channel in self._channels:
             reader = channel.reader

@@ -103,7 +103,7 @@ class SiteNodes:
             if self._failure is not None:
                 raise self._failure
             if not is_there:
-                raise EngineError(f"no frame became whole within {patience_s:g} s")
+                raise EngineError(f"no frame was complete within {patience_s:g} s")
             return made
 
     def _work(self, node: int, session: SparkSession) -> None:
@@ -157,7 +157,7 @@ class SiteNodes:
             if attempts < MOST_ATTEMPTS:
                 self._tell(partial(self._flow.give_back, node))
                 return True
-            said = f"chunks failed {attempts} times at site {site.name}: {first_line(failure)}"
+            said = f"chunks failed {attempts} times at the site {site.name}: {first_line(failure)}"
             self._fail(EngineError(said, remedy="try the function on a whole frame: function.whole(cells)"))
             return False
         self.lost.append(site.name)

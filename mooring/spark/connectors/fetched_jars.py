@@ -75,8 +75,9 @@ def _download(address: str, folder: Path) -> Path:
     digest = hashlib.sha256(content).hexdigest()
     if expected and digest != expected.lower():
         raise EngineError(
-            f"the jar {plain} is not the one that was asked for: its SHA-256 is {digest}, not {expected}",
-            remedy="correct the checksum in mooring.yml, or find out who changed the jar",
+            f"the jar {plain} has another checksum than mooring.yml states: SHA-256 {digest}, expected "
+            f"{expected}",
+            remedy="correct the checksum in mooring.yml, or replace the jar",
         )
     home.mkdir(parents=True, exist_ok=True)
     write_whole(jar, content, on_disk=True)

@@ -48,8 +48,8 @@ def remedy_for(failure: BaseException | str) -> str | None:
         return None
     example = _PACKAGES.get(name, "group:name:version")
     return (
-        f"Spark has no {name!r} of its own: add its connector to mooring.yml, packages: [{example}] or "
-        "jars: [lib/*.jar], or to spark.jars of the spec; an existing endpoint must have it from its start"
+        f"Spark does not include {name!r}: add its connector to mooring.yml, packages: [{example}] or "
+        "jars: [lib/*.jar], or to spark.jars of the spec; an existing endpoint must start with it"
     )
 
 
@@ -83,8 +83,7 @@ def check_works(session: SparkSession, name: str, scratch: str, what: str, place
         raise UnsupportedError(
             f"{what} has the format {name!r}, which this site has and cannot use: {_told(failure)}",
             file=place,
-            remedy=f"its connector and the site's Spark must go together ({made_for(name)}); a sink of "
-            "parquet goes with any",
+            remedy=f"use a connector made for the site's Spark ({made_for(name)}), or a sink of parquet",
         ) from failure
 
 
@@ -104,7 +103,7 @@ def made_for(name: str) -> str:
     >>> made_for("iceberg")
     'the newest Iceberg that was tried, 1.12.0, is made for Spark 4.1'
     """
-    return "the newest {} that was tried, {}, is made for Spark {}".format(*MADE_FOR[name.lower()])
+    return "the newest tested {}, {}, is made for Spark {}".format(*MADE_FOR[name.lower()])
 
 
 def _told(failure: PySparkException) -> str:
@@ -118,6 +117,6 @@ def delivery_note(sink: str, name: str) -> str | None:
     if name.lower() in _EXACTLY_ONCE | _NOBODYS:
         return None
     return (
-        f"rows reach the sink {sink!r} ({name}) at least once: after a failure its last micro-batch may be "
-        "delivered again, so give rows a key by which their readers can tell repeats"
+        f"the sink {sink!r} ({name}) receives rows at least once: after a failure its last micro-batch may "
+        "arrive again, so give rows a key for deduplication"
     )

@@ -110,7 +110,7 @@ def _local(text: str, bases: tuple[Path, ...], file: Path, field: str) -> list[P
             f"found {text!r}, expected a jar on this machine or one that HTTP can fetch",
             file=file,
             field=field,
-            remedy="copy it here and give its path",
+            remedy="copy it to this machine and give its path",
         )
     for base in bases:
         found = sorted(Path(name) for name in glob.glob(str(base / path)) if Path(name).is_file())

@@ -351,9 +351,9 @@ def _run_python(file: Path, project: Path, session: SparkSession, modules: Proje
         raise
     except SystemExit as ending:  # or the command would end with it, as if all were well
         raise InputError(
-            "ends the process (sys.exit) instead of defining something",
+            "ends the process (sys.exit)",
             file=str(place_of_failure(ending, file, project)),
-            remedy="raise an error instead",
+            remedy="define datasets or raise an error instead",
         ) from ending
     except Exception as failure:
         place = place_of_failure(failure, file, project)

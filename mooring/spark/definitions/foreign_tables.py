@@ -41,16 +41,17 @@ class LentTable:
         writers = {name: flow for name, flow in record.flows.items() if flow.dataset == self.key}
         if any(flow.kind == "table" for flow in writers.values()) and self.key not in record.results:
             raise InputError(
-                f"the table {self.key!r} of another pipeline is not kept there: its rows go as they are read",
+                f"the table {self.key!r} of another pipeline is not kept there: its rows are deleted once "
+                "read",
                 file=self.spec_file,
-                remedy=f"say `tables: {{{self.key}: {{keep: all}}}}` in that pipeline's mooring.yml",
+                remedy=f"set `tables: {{{self.key}: {{keep: all}}}}` in that pipeline's mooring.yml",
             )
         parts = [
             _frame(session, writers[name], folder, files) for name, folder, files in self._parts(writers)
         ]
         if not parts:
             raise InputError(
-                f"the table {self.key!r} of another pipeline holds nothing yet",
+                f"the table {self.key!r} of another pipeline is empty",
                 file=self.spec_file,
                 remedy="run that pipeline first",
             )
@@ -78,9 +79,9 @@ class LentTable:
         for file in files:
             if not file.is_relative_to(self.storage) or ".." in file.parts:
                 raise InputError(
-                    f"the log of the table {self.key!r} names {file}, which is no file of {self.storage}",
+                    f"the log of the table {self.key!r} names {file}, which lies outside {self.storage}",
                     file=self.spec_file,
-                    remedy="see who wrote it; nothing was read",
+                    remedy="find out which program wrote the log; nothing was read",
                 )
 
     def _channel(self, flow: str, owned: OwnedFolder) -> FileChannel:
@@ -96,7 +97,7 @@ class LentTable:
 def lent_notes(lent: Mapping[str, LentTable]) -> list[str]:
     """Whose tables are read, in words."""
     return [
-        f"{name} is a table of the pipeline {table.spec_file}: every refresh reads what it has committed"
+        f"{name} is a table of the pipeline {table.spec_file}: every refresh reads its committed rows"
         for name, table in lent.items()
     ]
 
@@ -131,7 +132,7 @@ class Neighbours:
         if len(found) > 1:
             specs = ", ".join(str(table.spec_file) for table in found)
             raise InputError(
-                f"the table {written!r} is stored by several pipelines beside this one: {specs}",
+                f"several neighbouring pipelines store the table {written!r}: {specs}",
                 file=self.folder,
                 remedy="give them different databases in their specs",
             )

@@ -38,15 +38,17 @@ def spec_file_of(project: Path) -> Path:
         raise InputError(
             f"found the pipeline specs {', '.join(others)}, expected one",
             file=project,
-            remedy=f"say which with --spec, for example --spec {project / others[0]}",
+            remedy=f"choose one, for example --spec {project / others[0]}",
         )
     if others:
         return project / others[0]
     raise InputError(
         "found no pipeline spec, expected a file named spark-pipeline.yml",
         file=project,
-        remedy="a project folder holds spark-pipeline.yml and its transformations; a spec of another name is "
-        "given with --spec FILE; `spark-pipelines init --name NAME` makes a first project",
+        remedy=(
+            "a project folder holds spark-pipeline.yml and its transformations; name another spec "
+            "with --spec FILE; `spark-pipelines init --name NAME` makes a first project"
+        ),
     )
 
 

@@ -36,9 +36,9 @@ _HIDDEN = re.compile(r"(?i)secret|password|token|credential|access[.]?key|accoun
 def shown_value(name: str, value: str) -> str:
     """
     >>> shown_value("spark.hadoop.fs.s3a.secret.key", "x"), shown_value("spark.sql.shuffle.partitions", "2")
-    ('a value that is not shown', "'2'")
+    ('a hidden value', "'2'")
     """
-    return "a value that is not shown" if _HIDDEN.search(name) else repr(value)
+    return "a hidden value" if _HIDDEN.search(name) else repr(value)
 
 
 def is_left_to_mooring(name: str) -> bool:
@@ -56,10 +56,10 @@ def launch_settings(spec: PipelineSpec, spec_file: Path) -> dict[str, str]:
         if _is_one_of(name, _GUARDS):
             gather.note(
                 InputError(
-                    "found a setting that keeps others away from a site, which Mooring makes safe by itself",
+                    "found a setting for access control of a site, which Mooring sets by itself",
                     file=spec_file,
                     field=f"configuration.{name}",
-                    remedy="leave it out; an endpoint that you start yourself has its own (docs/security.md)",
+                    remedy="remove it; existing endpoints have settings of their own (docs/security.md)",
                 )
             )
     gather.raise_any()
@@ -74,15 +74,14 @@ def use_settings(session: SparkSession, spec: PipelineSpec, spec_file: Path, sit
     """Set what the spec says for this session; `InputError` for what the site cannot take any more."""
     gather = Gathered()
     for name, has in refused_settings(session, spec.configuration).items():
-        shown = "does not have" if has is None else f"has as {shown_value(name, has)}"
+        shown = "does not set" if has is None else f"sets to {shown_value(name, has)}"
         gather.note(
             InputError(
                 f"found {shown_value(name, spec.configuration[name])}, which the site {site!r} {shown}: "
-                "Spark takes it only when it starts",
+                "Spark reads it at its start only",
                 file=spec_file,
                 field=f"configuration.{name}",
-                remedy="start that endpoint with it, leave it out, or let Mooring start the site (no "
-                "`connect`)",
+                remedy="start that endpoint with it, remove it, or let Mooring start the site (no `connect`)",
             )
         )
     gather.raise_any()
@@ -106,4 +105,4 @@ def refused_settings(session: SparkSession, wanted: Mapping[str, str]) -> dict[s
 def setting_notes(spec: PipelineSpec) -> list[str]:
     """Which settings of the spec are not followed."""
     left = [name for name in spec.configuration if is_left_to_mooring(name)]
-    return [f"{', '.join(left)} of the pipeline spec is not used: every site has its own"] if left else []
+    return [f"{', '.join(left)} of the pipeline spec is ignored: every site has its own"] if left else []

@@ -132,8 +132,10 @@ def _setting(statement: str, place: str) -> dict[str, str]:
         raise UnsupportedError(
             f"found {statement!r}, expected SET name = value",
             file=place,
-            remedy="a setting holds for the definitions after it in the same file; put what holds for all "
-            "under `configuration` in the pipeline spec",
+            remedy=(
+                "a setting applies to later definitions in the same file; put settings for all files "
+                "under `configuration` in the pipeline spec"
+            ),
         )
     return {match[1].strip("`"): match[2]}
 
@@ -163,9 +165,7 @@ def _parse_one(text: str, tokens: list[Token], file: str, line: int) -> SqlState
         f"found the statement {shown!r}, expected CREATE STREAMING TABLE, MATERIALIZED VIEW, TEMPORARY VIEW "
         "or FLOW",
         file=f"{file}:{line}",
-        remedy=f"in a pipeline write {instead}"
-        if instead
-        else "other statements define nothing that can be placed; run them outside the pipeline",
+        remedy=f"in a pipeline write {instead}" if instead else "run other statements outside the pipeline",
     )
 
 

@@ -56,7 +56,7 @@ class _Clauses:
             f"the definition of {self._name!r} has {' '.join(words)}, expected (columns), USING, PARTITIONED "
             "BY, CLUSTER BY, COMMENT or TBLPROPERTIES before AS",
             file=self._place,
-            remedy="leave it out: tables are kept under `storage` (mooring.yml)",
+            remedy="remove it: tables are stored under `storage` (mooring.yml)",
         )
 
     def _is(self, kind: TokenType) -> bool:

@@ -94,18 +94,20 @@ def check_format(arguments: TableArguments, name: str, session: SparkSession, pl
         return
     if arguments.format in formats.MADE_FOR:
         raise UnsupportedError(
-            f"the table {name!r} has the format {arguments.format!r}, in which Mooring keeps no tables: "
-            f"{formats.made_for(arguments.format)}, and fails with 4.3",
+            f"the table {name!r} has the format {arguments.format!r}, which Mooring does not support for "
+            f"tables: {formats.made_for(arguments.format)}, and fails with 4.3",
             file=place,
-            remedy=f"leave the format out, or say {PARQUET!r}; where an endpoint has a release that works "
-            "there, define a sink of that format and a flow into it (docs/connectors.md)",
+            remedy=(
+                f"remove the format or use {PARQUET!r}; at an endpoint with a fitting release, define "
+                "a sink of that format and a flow into it (docs/connectors.md)"
+            ),
         )
     known = (*FILE_FORMATS, *CONNECTED_FORMATS)
     closest = nearest(arguments.format, known)
     raise UnsupportedError(
         f"the table {name!r} has the format {arguments.format!r}, expected one of {', '.join(known)}",
         file=place,
-        remedy=f"did you mean {closest!r}?" if closest else f"leave it out, or say {PARQUET!r}",
+        remedy=f"did you mean {closest!r}?" if closest else f"remove it, or use {PARQUET!r}",
     )
 
 
@@ -118,13 +120,13 @@ def check_columns(arguments: TableArguments, columns: Iterable[str], name: str, 
             if column.lower() not in known and column.split(".")[0].lower() not in known:
                 closest = nearest(column, known.values())
                 raise InputError(
-                    f"{what} of {name!r} has {column!r}, which is no column of it",
+                    f"{what} of {name!r} names {column!r}, which is not one of its columns",
                     file=place,
                     remedy=f"did you mean {closest!r}?" if closest else f"it has {', '.join(known.values())}",
                 )
     if arguments.partition_cols and len(set(map(str.lower, arguments.partition_cols))) >= len(known):
         raise InputError(
-            f"{name!r} is partitioned by all of its columns, so no column would be left for its files",
+            f"{name!r} is partitioned by all of its columns, so its files would have none",
             file=place,
             remedy="partition it by some of them",
         )
@@ -132,5 +134,5 @@ def check_columns(arguments: TableArguments, columns: Iterable[str], name: str, 
         raise InputError(
             f"{name!r} has both partition_cols and cluster_by",
             file=place,
-            remedy="Spark takes one of them",
+            remedy="Spark allows one of them",
         )

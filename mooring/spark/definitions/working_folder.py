@@ -27,7 +27,7 @@ def command_folder() -> Path:
             return Path(_outside[0] if _outside else os.getcwd())
     except FileNotFoundError as gone:
         raise InputError(
-            "the folder that the command is run in is gone", remedy="change into one that is there"
+            "the current folder no longer exists", remedy="change into an existing folder"
         ) from gone
 
 

@@ -100,7 +100,7 @@ class ChannelReaders:
                 committed = stream_logs.last_committed_batch(checkpoint, self.layout.disk)
                 return (
                     f"its batches end at {committed}, and the log of its sink {sink.log} at {newest}: the "
-                    "sink may have skipped some"
+                    "sink may have skipped batches"
                 )
         found = []
         for writer in dict.fromkeys(self.layout.reads_of(fragment)):
@@ -108,7 +108,7 @@ class ChannelReaders:
             if count:
                 named = f": {', '.join(names[:3])}{', ...' if len(names) > 3 else ''}" if names else ""
                 found.append(f"{count} {'file' if count == 1 else 'files'} of {writer}{named}")
-        return f"it ended and left unread {'; '.join(found)}" if found else ""
+        return f"it ended without reading {'; '.join(found)}" if found else ""
 
     def _reader(self, channel: Channel) -> str | None:
         """How the producer's log knows the reader; None where there is no log, or nothing is kept for it.

@@ -74,6 +74,8 @@ class Merging:
             raise job.failure  # a disk may have room again
         self._turns.remove(job.channel)
         raise EngineError(
-            f"small files of the channel {job.channel!r} stay as they are: {described(job.failure)}",
-            remedy="nothing was changed; say `merge: false` for the table in mooring.yml if that is meant",
+            f"the small files of the channel {job.channel!r} cannot be merged: {described(job.failure)}",
+            remedy=(
+                "nothing was changed; set `merge: false` for the table in mooring.yml to stop these attempts"
+            ),
         ) from job.failure

@@ -130,9 +130,8 @@ class SparkEngine:
         lost = {**self.lost_channels(), **self.layout.lost_checkpoints()}
         if lost:
             raise EngineError(
-                "something of the storage is lost: "
-                + "; ".join(f"{name}: {why}" for name, why in lost.items()),
-                remedy="put it back from a copy, or start the pipeline over with --fresh",
+                "parts of the storage are lost: " + "; ".join(f"{name}: {why}" for name, why in lost.items()),
+                remedy="restore them from a copy, or start the pipeline over with --fresh",
             )
 
     def settled(self) -> None:

@@ -324,9 +324,9 @@ def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) 
     planned = stream_logs.last_batch(checkpoint / "offsets", layout.disk)
     if channel is not None and channel.goes_beyond(planned):
         raise EngineError(
-            f"the fragment {fragment.name!r} has written up to a batch that its checkpoint "
-            f"{checkpoint} does not know; resuming would silently drop rows",
-            remedy="put the checkpoint back, or start over with --fresh",
+            f"the fragment {fragment.name!r} has written batches that its checkpoint {checkpoint} lacks; "
+            "resuming would silently drop rows",
+            remedy="restore the checkpoint, or start over with --fresh",
         )
     _refuse_sink_ahead(layout, fragment, checkpoint)
     if accept_edits or last is None or layout.disk.look(note_file) is None:
@@ -340,15 +340,17 @@ def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) 
     what = "; ".join(
         f"{name!r} ({flows[name].place})" + ("" if name in before else " was added")
         if name in now
-        else f"{name!r} is gone from it"
+        else f"{name!r} was removed"
         for name in changed
     )
     raise InputError(
-        f"edited since the checkpoint of {fragment.name!r} was made: {what}. "
-        "Its state and progress belong to the old version",
+        f"flows were edited after the checkpoint of {fragment.name!r} was made: {what}. Its state and "
+        "progress belong to the old version",
         file=str(flows[fragment.name].place),
-        remedy="undo the edit; or continue with the old state (--accept-edits, safe where no aggregation "
-        "or join changed); or start the whole pipeline over (--fresh)",
+        remedy=(
+            "undo the edit, continue with the old state (--accept-edits, safe if no aggregation or "
+            "join changed), or start the pipeline over (--fresh)"
+        ),
     )
 
 
@@ -361,11 +363,13 @@ def _refuse_sink_ahead(layout: Layout, fragment: Fragment, checkpoint: Path) -> 
     name = sink.dataset
     raise EngineError(
         f"the sink {name!r} has batches up to {newest} in {sink.log}, and its writer {fragment.name!r} has "
-        f"planned up to {planned}: Spark skips what a sink has, so rows would not arrive, and some may be "
-        "missing already",
-        remedy=f"`mooring run PROJECT --once --full-refresh {name}` delivers what is stored of its inputs "
-        "again, behind what is there; empty the sink's folder before if no row may be there twice. Nothing "
-        "else may write into that folder",
+        f"planned up to {planned}: Spark skips batches that a sink has, so rows would be lost, and some "
+        "may be missing already",
+        remedy=(
+            f"`mooring run PROJECT --once --full-refresh {name}` delivers the stored rows of its "
+            "inputs again, after the existing ones; empty the sink's folder first if no row may occur "
+            "twice. No other program may write into that folder"
+        ),
     )
 
 
@@ -383,7 +387,7 @@ def flow_failure(layout: Layout, fragment: str, site: str, failure: BaseExceptio
     return EngineError(
         f"the flow {flows} failed at site {site!r}{at}: {_cause(failure)}",
         remedy=remedy_for(failure)
-        or "correct the flow and run again; it resumes after its last committed batch",
+        or "correct the flow and run again; the flow resumes after its last committed batch",
     )
 
 
@@ -428,8 +432,8 @@ def refuse_edited(layout: Layout, fragment: Fragment, endpoint: Endpoint) -> Non
     for name in fragment.operators:
         if name not in now or now[name].fingerprint != before[name].fingerprint:
             raise InputError(
-                f"the flow {name!r} was edited while the pipeline runs, so {fragment.name!r} cannot be "
-                "started with the state it has",
+                f"the flow {name!r} was edited while the pipeline runs, so {fragment.name!r} cannot start "
+                "from its state",
                 file=str(before[name].place),
                 remedy="undo the edit, or stop the pipeline and run it again",
             )

@@ -92,8 +92,8 @@ class Roster:
             with self._lock:
                 del self._open[session.session_id]
             raise EngineError(
-                f"the sessions that are open cannot be noted: {failure}",
-                remedy="make room or mend the folder",
+                f"the list of open sessions cannot be written: {failure}",
+                remedy="free space or repair the folder",
             ) from failure
 
     def closed(self, session_id: str) -> None:

@@ -93,8 +93,8 @@ class Health:
             fragment.site,
             fragment.name,
             EngineError(
-                f"the clock of {fragment.site!r} was set back by {by_s:.0f} s, and the query of "
-                f"{fragment.name!r} might make no batch for as long"
+                f"the clock of {fragment.site!r} was set back by {by_s:.0f} s, so the query of "
+                f"{fragment.name!r} may start no batch for that time"
             ),
         )
 
@@ -109,7 +109,7 @@ class Health:
         return EngineError(
             f"No space left on device: the disk of {self.layout.root} has {left} bytes left, and {name!r} "
             "could not write",
-            remedy="make room; it goes on by itself, and nothing is lost",
+            remedy="free space; the query resumes by itself without loss",
         )
 
 

@@ -51,8 +51,8 @@ def later_beginning(
     except _UntoldError as untold:
         raise EngineError(
             f"the sink {sink.dataset!r} has batches up to {batch} of an earlier query, and the query of "
-            f"{fragment.name!r} cannot be made to go on from there: {untold}",
-            remedy="give the sink another, empty place (its path, or table), where batches begin with 0",
+            f"{fragment.name!r} cannot continue after them: {untold}",
+            remedy="give the sink an empty path or table, where batches begin with 0",
         ) from untold
 
 
@@ -70,7 +70,7 @@ def told_about(
     """
     states = _states(frame, session)
     if stateful and not states:
-        raise _UntoldError("its physical plan does not say what state it keeps")
+        raise _UntoldError("its physical plan does not list its state")
     if states and (version := str(session.conf.get(_CHECKPOINT_FORMAT))) != "1":
         raise _UntoldError(f"{_CHECKPOINT_FORMAT} is {version}, under which an empty state has no name")
     return LaterBeginning(batch, _source_count(frame, scratch, address), _settings(session), states)
@@ -122,7 +122,7 @@ def _told_sources(frame: DataFrame, checkpoint: str) -> int:
         said = first_line(failure)
     finally:
         query.stop()
-    raise _UntoldError(f"asked for the number of its sources, Spark says {said}")
+    raise _UntoldError(f"Spark does not report the number of its sources: {said}")
 
 
 def _states(frame: DataFrame, session: SparkSession) -> tuple[KeptState, ...]:

@@ -105,9 +105,11 @@ def estimate(query: LoggedQuery, name: str, site: str) -> QueryEstimate:
     if isinstance(fit, CostFit):
         cost_us, fixed_s, error = fit.cost_us.value, fit.batch_cpu_s.value, fit.cost_us.relative_error
         if fit.below_noise:
-            notes.append("cost per row lost in noise: cost_us is a bound")
+            notes.append("the cost per row is below the noise: cost_us is an upper bound")
     else:
-        notes.append(f"{fit.reason}; tasks' CPU is taken to grow with the rows, the driver's not")
+        notes.append(
+            f"{fit.reason}; assumed that the CPU of tasks grows with the rows and that of the driver does not"
+        )
         mean_s = float(np.mean(task_cpu_s))
         cost_us = 1e6 * sum(task_cpu_s) / total_rows if total_rows else 0.0
         fixed_s, error = (0.0 if total_rows else mean_s), UNSEEN_ERROR
@@ -144,7 +146,7 @@ def _cpu(batches: Sequence[LoggedBatch]) -> tuple[list[float], float, list[str]]
     worked = [b for b in batches if b.work is not None]
     if not worked:
         busy_s = [b.seconds for b in batches]
-        return busy_s, 0.0, ["no task in the log: a batch is taken to use one core for its whole duration"]
+        return busy_s, 0.0, ["the log has no tasks: assumed one core for the whole duration of a batch"]
     typical = float(np.median([b.work.cpu_s for b in worked if b.work]))
     tasks = [b.work.cpu_s if b.work is not None else typical for b in batches]
     run_s = sum(b.work.run_s for b in worked if b.work)
@@ -204,18 +206,18 @@ def _operator_fields(estimate: QueryEstimate) -> dict[str, object]:
 
 def _notes(applications: Sequence[LoggedApplication], estimates: Sequence[QueryEstimate]) -> list[str]:
     notes = [
-        "imported from Spark's logs: CPU of tasks as logged; of the driver, which the logs leave out, "
-        "estimated from how long it took"
+        "imported from Spark's logs: the CPU of tasks is logged; the CPU of the driver is estimated from "
+        "its duration"
     ]
     other = sum(application.other_cpu_s for application in applications)
     if other > 0.0:
-        notes.append(f"{other:.3g} CPU seconds of tasks belong to no streaming query and are left out")
+        notes.append(f"left out {other:.3g} CPU seconds of tasks that belong to no streaming query")
     skipped = sum(application.skipped for application in applications)
     if skipped:
-        notes.append(f"{skipped} lines made no sense and were skipped")
+        notes.append(f"skipped {skipped} unreadable lines")
     left_out = sum(application.left_out for application in applications)
     if left_out:
-        notes.append(f"{left_out} batches belong to queries beyond the first {MOST_QUERIES} and are left out")
+        notes.append(f"left out {left_out} batches of queries beyond the first {MOST_QUERIES}")
     notes += [f"{e.query}: {note}" for e in estimates for note in e.notes]
     return notes
 

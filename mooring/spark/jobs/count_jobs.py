@@ -102,8 +102,8 @@ def _refuse_wrong(rows: DataFrame, trace: str, counted_s: int) -> None:
     doubtful = rows.groupBy("second").count().where(off | (F.col("count") > 1)).limit(1).collect()
     if doubtful:
         raise InputError(
-            f"{np.datetime64(doubtful[0].second, 's')} is there twice, or no multiple of {counted_s} s after "
-            "the first",
+            f"{np.datetime64(doubtful[0].second, 's')} occurs twice, or is not a multiple of {counted_s} s "
+            "after the first",
             file=trace,
             remedy="keep one line per bin",
         )

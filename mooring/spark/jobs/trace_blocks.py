@@ -37,7 +37,7 @@ BLOCKS = (
 )
 BLOCK = 65_536
 """Arrivals in a block of an expanded file; of text, a block is what Spark hands over at once."""
-TOO_LONG = "the gaps add up to no likely duration: are they seconds?"
+TOO_LONG = "the gaps add up to an implausible duration: are they in seconds?"
 _NOTHING: Ints = np.zeros(0, dtype=np.int64)
 _UNSPLITTABLE = (".zip", ".gz", ".zst", ".mat", ".npz")
 

@@ -85,11 +85,11 @@ class Claim:
                 if not quicker or attempts > _ATTEMPTS:
                     trouble = self._put_up_with(failure)
                     if not away:
-                        self.tell(f"{trouble.message}; waiting until it can be used")
+                        self.tell(f"{trouble.message}; waiting until it is usable")
                     away = True
             else:
                 if away:
-                    self.tell(f"the storage {self.root} can be used again")
+                    self.tell(f"the storage {self.root} is usable again")
                 attempts, away = 0, False
                 if not self.standby and (standing.state == "here" or watch.moved):
                     raise self._refusal(standing)
@@ -97,7 +97,7 @@ class Claim:
                     told = standing.generation
                     self.tell(
                         f"{self.root} belongs to {owner}; waiting until it is released or its lease of "
-                        f"{owner.lease_s:g} s has run out"
+                        f"{owner.lease_s:g} s expires"
                     )
             self.clock.sleep(_LOOK_S)
         return None
@@ -111,9 +111,7 @@ class Claim:
             return standing, False
         absence = self.absent()
         if absence is None and self.standby and standing.generation == 0:
-            absence = EngineError(
-                f"no run has stored anything in {self.root}, and a standby never makes a storage"
-            )
+            absence = EngineError(f"{self.root} has no storage yet, and a standby does not create one")
         if absence is not None:
             raise absence from FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.root))
         return standing, True
@@ -132,15 +130,15 @@ class Claim:
     def _taken(self, standing: Standing) -> Ownership:
         own = take(self.root, standing, self.project, self.lease_s, self.disk)
         if standing.is_taken:
-            self.tell(f"took over from {standing.record}, whose lease ran out")
+            self.tell(f"took over from {standing.record}, whose lease expired")
         elif standing.state == "gone":
-            self.tell(f"went on from {standing.record}, which ended without a word")
+            self.tell(f"took over from {standing.record}, which ended without releasing its lease")
         return own
 
     def _trouble(self, failure: OSError) -> EngineError:
         return EngineError(
             f"the storage {self.root} cannot be taken over: {failure}",
-            remedy="see that it is there, writable and not full; nothing was started",
+            remedy="check that it exists, is writable and is not full; nothing was started",
         )
 
     def _refusal(self, standing: Standing) -> EngineError:

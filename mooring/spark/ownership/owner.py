@@ -106,7 +106,7 @@ class Ownership:
             self.check()
             raise EngineError(
                 f"the lease of {self.owned.folder} cannot be kept alive: {failure}",
-                remedy="see that the storage root is there and writable",
+                remedy="check that the storage root exists and is writable",
             ) from failure
 
     def check(self) -> None:
@@ -125,8 +125,8 @@ class Ownership:
                 by = look(home.parent, self._disk).record
             raise OvertakenError(
                 f"this run was overtaken: the storage {home.parent} now belongs to "
-                f"{'somebody else' if by is None else by}",
-                remedy="everything here was ended; see `mooring status`",
+                f"{'another run' if by is None else by}",
+                remedy="this run has ended its queries; see `mooring status`",
             )
 
     def release(self) -> None:
@@ -160,7 +160,7 @@ def _look(root: Path, disk: Disk) -> Standing:
     except (msgspec.DecodeError, ValueError) as damage:
         raise EngineError(
             f"{folder / _RECORD} cannot be read: {damage}",
-            remedy="see that nothing runs on this storage, on any machine; then remove the file",
+            remedy="check that no run uses this storage on any machine, then remove the file",
         ) from damage
     if record.released:
         return Standing("free", generation, record, counter)
@@ -171,8 +171,8 @@ def _look(root: Path, disk: Disk) -> Standing:
 
 def _unreadable(home: Path, failure: OSError) -> EngineError:
     return EngineError(
-        f"who owns the storage {home.parent} cannot be read: {failure}",
-        remedy="see that the storage root is there and readable",
+        f"the owner of the storage {home.parent} cannot be read: {failure}",
+        remedy="check that the storage root exists and is readable",
     )
 
 
@@ -207,7 +207,7 @@ def take(root: Path, seen: Standing, project: Path, lease_s: float = LEASE_S, di
     def finish(old: Path, making: Path) -> Path:
         if not is_folder(disk, old):
             if seen.generation > 0:
-                raise FileExistsError(f"{home} is being taken over by somebody else")
+                raise FileExistsError(f"another run is taking over {home}")
             disk.make_folder(making)
         elif in_place:
             making = old

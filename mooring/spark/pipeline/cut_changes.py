@@ -67,7 +67,7 @@ def cut_changes(layout: Layout) -> tuple[tuple[CutChange, ...], list[str]]:
             changes.append(change)
         else:
             now = f" as {', '.join(map(repr, parts))}" if parts != [name] else ""
-            problems.append(f"the fragment {name!r} cannot go on{now}: {change}")
+            problems.append(f"the fragment {name!r} cannot continue{now}: {change}")
     return tuple(changes), problems
 
 
@@ -77,15 +77,17 @@ def _change(layout: Layout, name: str, left: list[str], parts: list[str]) -> Cut
     ran = read_fragment_note(layout.fragment_note(name), layout.disk)
     if edited := [flow for flow in left if now[flow].fingerprint != ran.get(flow)]:
         if parts == [name]:
-            return f"{edited[0]!r} reads other tables now: give it another name, and the old one up (--drop)"
-        return f"{edited[0]!r} was edited too: undo that, run once, and edit it then"
+            return (
+                f"{edited[0]!r} reads other tables now: give it another name, and drop the old one (--drop)"
+            )
+        return f"{edited[0]!r} was edited too: undo that edit, run once, then edit it again"
     found = source_count(layout.checkpoint(name), layout.disk)
     expected = len(before.reads[name]) + sum(now[flow].outside for flow in left)
     if found != expected:
-        return f"its checkpoint has {found} sources where {expected} are known, so they cannot be told apart"
+        return f"its checkpoint has {found} sources, expected {expected}, so they cannot be matched"
     keeps_state = any(before.flows[flow].stateful for flow in before.fragments[name])
     if len(parts) > 1 and not keeps_state and has_state(layout.checkpoint(name), layout.disk):
-        return "its checkpoint has state, and which of its flows keeps it cannot be told"
+        return "its checkpoint has state that cannot be assigned to one of its flows"
     heads = [part for part in parts if _goes_on(layout, name, part)]
     if len(heads) > 1:
         return f"its sources would be divided between {' and '.join(map(repr, heads))}"
@@ -98,7 +100,10 @@ def _change(layout: Layout, name: str, left: list[str], parts: list[str]) -> Cut
         made.append(Part(part, sources, state))
     gone = [flow for flow in before.fragments[name] if flow not in now]
     if gone and interrupted(layout, name):
-        return f"it was interrupted inside a batch: run once more with {gone[0]!r}, then `mooring stop`"
+        return (
+            f"it was interrupted inside a batch: run once more with {gone[0]!r}, then end it with "
+            "`mooring stop`"
+        )
     return CutChange(name, tuple(made), layout.fragments[[*heads, *parts][0]].site)
 
 
@@ -146,7 +151,7 @@ def _sources(layout: Layout, name: str, part: str) -> Sources | str:
         return tuple(had.index(flow) if flow in had else None for flow in has)
     more = [f"it would read {flow!r} too" for flow in has if flow not in had]
     fewer = [f"it would no longer read {flow!r}" for flow in had if flow not in has]
-    return " and ".join([*more, *fewer]) + ", and which of its sources has which number cannot be told"
+    return " and ".join([*more, *fewer]) + ", and the numbers of its sources are unknown"
 
 
 def _is_outside(layout: Layout, flow: str) -> bool:

@@ -18,21 +18,21 @@ def refuse_wrong_kind(flow: FlowDefinition, kind: str, streaming: bool, static: 
     """A materialized view is computed from tables as they stand, everything else is fed by streams."""
     if kind == "materialized" and streaming:
         raise UnsupportedError(
-            f"the materialized view {flow.target!r} reads a stream, but is computed anew from what stands in "
-            "its inputs",
+            f"the materialized view {flow.target!r} reads a stream, but a view is computed from the "
+            "present rows of its inputs",
             file=str(flow.place),
             remedy="read with spark.read (SQL: without STREAM), or make it a streaming table (@dp.table)",
         )
     if kind != "materialized" and not streaming and static:
         raise UnsupportedError(
-            f"the flow {flow.name!r} reads the moving dataset {static[0]!r} as a fixed table",
+            f"the flow {flow.name!r} reads the streaming dataset {static[0]!r} as a fixed table",
             file=str(flow.place),
             remedy=f"read it as a stream: spark.readStream.table({static[0]!r}), or FROM STREAM {static[0]}; "
             "or make the flow a materialized view",
         )
     if kind != "materialized" and not streaming:
         raise UnsupportedError(
-            f"the flow {flow.name!r} reads nothing as a stream, so it would run once over a fixed table",
+            f"the flow {flow.name!r} reads no stream, so it would run once over a fixed table",
             file=str(flow.place),
             remedy="read with spark.readStream (SQL: FROM STREAM x), or make it a materialized view "
             "(@dp.materialized_view), which is refreshed when its inputs change",
@@ -41,8 +41,8 @@ def refuse_wrong_kind(flow: FlowDefinition, kind: str, streaming: bool, static: 
 
 def refused_lent_stream(flow: FlowDefinition, table: str) -> UnsupportedError:
     return UnsupportedError(
-        f"the flow {flow.name!r} reads {table!r} of another pipeline into a stream; only materialized views "
-        "can read it, as it stands: nobody there waits for other readers before rows go",
+        f"the flow {flow.name!r} reads {table!r} of another pipeline as a stream; only materialized views "
+        "can read it, because its pipeline deletes rows without waiting for readers elsewhere",
         file=str(flow.place),
         remedy="define both in one pipeline, or read it in a materialized view (spark.read.table)",
     )
@@ -50,8 +50,8 @@ def refused_lent_stream(flow: FlowDefinition, table: str) -> UnsupportedError:
 
 def refused_second_flow(flow: FlowDefinition) -> UnsupportedError:
     return UnsupportedError(
-        f"the flow {flow.name!r} is the second one into the materialized view {flow.target!r}, whose rows "
-        "are those of one query",
+        f"the flow {flow.name!r} is the second one into the materialized view {flow.target!r}, which takes "
+        "one query only",
         file=str(flow.place),
         remedy=f"union the two in the query of {flow.target!r}, or make it a streaming table",
     )
@@ -80,11 +80,15 @@ def bad_flow(flow: FlowDefinition, failure: Exception) -> InputError:
 
 
 _MISSING = {
-    "PATH_NOT_FOUND": "a relative path starts at the folder that the command is run in, as under "
-    "spark-pipelines: run it in the right one, or give an absolute path",
-    "TABLE_OR_VIEW_NOT_FOUND": "neither this pipeline nor the site's catalog has it; tables of pipelines in "
-    "the same folder or in those beside it are found once Mooring has run them, others need an existing "
-    "endpoint whose catalog has them (`connect:`)",
+    "PATH_NOT_FOUND": (
+        "relative paths start at the current folder, as with spark-pipelines: change the folder, or "
+        "give an absolute path"
+    ),
+    "TABLE_OR_VIEW_NOT_FOUND": (
+        "neither this pipeline nor the site's catalog has it; Mooring finds tables of pipelines in "
+        "this or a neighbouring folder after their first run; other tables need an existing endpoint "
+        "whose catalog has them (`connect:`)"
+    ),
 }
 
 
@@ -108,10 +112,12 @@ def stuck_flows(
 
 _REFUSED_LATER = "Async progress tracking cannot be used with AvailableNow trigger"
 _REMEDIES = {
-    "aggregat": "give it a watermark and group by a window of that time (withWatermark, then window), or "
-    "make it a materialized view, which is computed as a whole",
-    "sort": "leave the order to whoever reads the table, or make it a materialized view",
-    "join": "give both sides a watermark and the join a range of time, or make it a materialized view",
+    "aggregat": (
+        "add a watermark and group by a window of its column (withWatermark, then window), or make it "
+        "a materialized view"
+    ),
+    "sort": "sort where the table is read, or make it a materialized view",
+    "join": "add a watermark to both sides and a time range to the join, or make it a materialized view",
 }
 
 

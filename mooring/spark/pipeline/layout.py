@@ -227,7 +227,7 @@ class Layout:
         except OSError as failure:
             raise EngineError(
                 f"the storage {self.root} cannot be set up: {failure}",
-                remedy="see that it is there, writable and not full; nothing was started",
+                remedy="check that it exists, is writable and is not full; nothing was started",
             ) from failure
 
     def _create(self) -> None:
@@ -375,10 +375,10 @@ def check_settings(project: Project, pipeline: Pipeline) -> None:
             readers = ", ".join(flow.name for flow in pipeline.flows.values() if name in flow.static)
             gather.note(
                 InputError(
-                    f"found keep: read for {name!r}, which {readers} reads as it stands",
+                    f"found keep: read for {name!r}, which {readers} reads as a fixed table",
                     file=project.settings_file,
                     field=f"tables.{name}.keep",
-                    remedy="keep its rows (all), or those of some time (such as 7d)",
+                    remedy="keep all rows (all), or those of a duration (such as 7d)",
                 )
             )
     gather.raise_any()

@@ -41,8 +41,8 @@ def changed_path_notes(layout: Layout) -> Iterator[str]:
     before, now = layout.before.run_from, str(layout.project.run_from)
     if before and before != now:
         yield (
-            f"the relative {_shown(paths)} started at {before} in the last run and start{_s(paths)} at {now} "
-            f"now: run it in {before} to go on with the same data"
+            f"the relative {_shown(paths)} started at {before} in the last run and start{_s(paths)} at "
+            f"{now} now: run the command in {before} to continue with the same data"
         )
     existing = [repr(site.name) for site in layout.project.settings.sites if site.connect is not None]
     if existing:

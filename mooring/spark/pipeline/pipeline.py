@@ -413,9 +413,11 @@ def _set(session: SparkSession, name: str, value: str, flow: str, place: str) ->
     except PySparkException as refused:
         why = str(refused).split(" SQLSTATE")[0].strip().splitlines()[0]
         raise InputError(
-            f"the flow {flow!r} asks for {name}={shown_value(name, value)}, which a session cannot have: "
+            f"the flow {flow!r} sets {name}={shown_value(name, value)}, which a session does not allow: "
             f"{why}",
             file=place,
-            remedy="take it out of the flow's spark_conf; what holds for a whole server goes into the "
-            "`configuration` of the pipeline spec",
+            remedy=(
+                "remove it from the flow's spark_conf; settings of a whole server belong under "
+                "`configuration` in the pipeline spec"
+            ),
         ) from refused

@@ -116,7 +116,7 @@ def project_edits(layout: Layout, accepted: AcceptedEdits | None = None) -> Proj
     ]
     if problems:
         raise InputError(
-            "the project was edited in a way that loses what is stored: " + "; ".join(problems),
+            "an edit of the project would lose stored rows or state: " + "; ".join(problems),
             file=layout.project.folder,
             remedy="undo the edit, or start the whole pipeline over with --fresh; nothing was changed",
         )
@@ -142,8 +142,8 @@ def _unstored(layout: Layout) -> Iterator[str]:
     for dataset in layout.unstored:
         home = layout.home[layout.pipeline.writers(dataset)[0].name]
         yield (
-            f"{dataset} is not stored: it runs inside {home}, as before tables were kept. To store it from "
-            f"now on say `tables: {{{dataset}: {{keep: all}}}}`; {{keep: read}} says that it need not be"
+            f"{dataset} is not stored: it runs inside {home}, as in earlier versions. To store it from now "
+            f"on set `tables: {{{dataset}: {{keep: all}}}}`; {{keep: read}} says that it need not be"
         )
 
 
@@ -167,7 +167,7 @@ def _unregistered(layout: Layout, fragment: str) -> list[str]:
     for flow in layout.before.reads[fragment] if has_begun(layout, fragment) else ():
         channel = layout.channel_of(flow, layout.before.flows[flow].dataset)
         if channel.exists and fragment not in channel.readers() and channel.state().start > 0:
-            found.append(f"{flow}: its note does not name its reader {fragment}, and files were trimmed")
+            found.append(f"{flow}: its note lacks its reader {fragment}, and files were trimmed")
     return found
 
 
@@ -180,10 +180,10 @@ def _gone(layout: Layout, accepted: AcceptedEdits) -> Iterator[str]:
         if not has_begun(layout, layout.before.home[name]) and _version(layout, name) is None:
             continue  # there is nothing to lose
         renamed = added.get(flow.fingerprint)
-        like = f" ({renamed!r} is new and does the same: a flow keeps its name)" if renamed else ""
+        like = f" ({renamed!r} is new and equal: keep the name of a flow)" if renamed else ""
         yield (
-            f"the flow {name!r} is gone{like}, of which there is {_stored(layout, name)}: "
-            f"put it back, or give that up with --drop {name}"
+            f"the flow {name!r} was removed{like} with {_stored(layout, name)} still stored: "
+            f"restore the flow, or delete its data with --drop {name!r}"
         )
 
 
@@ -196,7 +196,7 @@ def _redirected(layout: Layout) -> Iterator[str]:
             was, is_now = (KIND_WORDS.get(each, each) for each in (flow.kind, kind))
             yield (
                 f"the flow {name!r} wrote into the {was} {flow.dataset!r} and writes into the {is_now} "
-                f"{now.dataset!r} now: give it another name, and give up the old one with --drop {name}"
+                f"{now.dataset!r} now: give it another name, and drop the old one with --drop {name}"
             )
         elif kind == "table" and (stored := _flow_record(layout, name).stored) != flow.stored:
             yield (
@@ -218,7 +218,7 @@ def _late(layout: Layout, accepted: AcceptedEdits) -> Iterator[str]:
             if stored and _beginning_gone(layout, writer):
                 yield (
                     f"the new flow {name!r} reads {known[writer].dataset!r}, whose earlier rows were not "
-                    f"kept: let it begin with what is still stored (--join-late {name})"
+                    f"kept: start it with the rows that are still stored (--join-late {name})"
                 )
 
 
@@ -264,7 +264,8 @@ def _stored(layout: Layout, name: str) -> str:
     files = [entry for log in logs for entry in stream_logs.sink_entries(log, layout.disk)]
     size = quantity(sum(entry.size for entry in files), "B")
     checkpoints = sum(flow in layout.before.fragments for flow in flows if flow not in layout.pipeline.flows)
-    return f"{len(files)} files ({size})" + (" and a checkpoint" if checkpoints else "")
+    count = f"{len(files)} file" + ("" if len(files) == 1 else "s")
+    return f"{count} ({size})" + (" and a checkpoint" if checkpoints else "")
 
 
 def _version(layout: Layout, flow: str) -> ViewVersion | None:

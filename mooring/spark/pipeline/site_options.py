@@ -15,14 +15,14 @@ from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.java import find_java
 from mooring.spark.sites.local_files import SETTINGS
 
-_SYNCED = "what is committed survives"
+_SYNCED = "committed batches survive"
 _SYNCED_LATER = (
-    "rows survive, and the batches of the last seconds are computed again; Spark does not sync its files "
-    "there, so Mooring does before it deletes what they were made from"
+    "rows survive, and the batches of the last seconds are computed again; Mooring syncs Spark's files "
+    "before it deletes their inputs"
 )
 _FAST = (
-    "with `durability: fast` only what the disk has written by itself survives, and the run may have to "
-    "start over with --fresh"
+    "with `durability: fast`, only data that the operating system has written survives, and the run may "
+    "have to start over with --fresh"
 )
 
 
@@ -60,8 +60,8 @@ def jar_notes(project: Project) -> list[str]:
         return []
     sites = ", ".join(repr(name) for name in existing)
     return [
-        f"the project's jars reach embedded sites only; the existing endpoint(s) {sites} must have "
-        f"{', '.join(wanted.names)} from their own start (spark.jars or spark.jars.packages there)"
+        f"the project's jars reach embedded sites only; the existing endpoint(s) {sites} must start with "
+        f"{', '.join(wanted.names)} (spark.jars or spark.jars.packages there)"
     ]
 
 

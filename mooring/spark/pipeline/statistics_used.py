@@ -125,9 +125,11 @@ def statistics_notes(layout: Layout, now: datetime | None = None) -> list[str]:
         when = f" of {project.measured.at}" if project.measured.at else ""
         notes.append(f"{_names(used)} as measured in {STATISTICS_FILE_NAME}{when}")
     if overruled:
-        notes.append(f"mooring.yml's statistics win over the measured ones of {_names(overruled)}")
+        notes.append(f"the statistics in mooring.yml override the measured ones of {_names(overruled)}")
     notes += _stale(layout, used, now or datetime.now(UTC))
-    notes += [f"{STATISTICS_FILE_NAME} has {name!r}, which is no flow now" for name in _gone(layout)]
+    notes += [
+        f"{STATISTICS_FILE_NAME} has {name!r}, which is not a flow of the pipeline" for name in _gone(layout)
+    ]
     notes += _assumed(layout)
     return [*notes, *assumption_notes(layout)]
 
@@ -159,8 +161,8 @@ def assumed_sentence(layout: Layout) -> str | None:
     what = [f"assumed costs of {_names(unknown)}"] if unknown else []
     what += [f"assumed rates of {_names(rates)}"] if rates else []
     return (
-        f"Planned from {' and '.join(what)}: how much more the sites can take is not known before a run's "
-        "first minute, or `mooring profile`, has measured it."
+        f"Planned from {' and '.join(what)}: the headroom is unknown until the first minute of a run, or "
+        "`mooring profile`, has measured it."
     )
 
 
@@ -185,8 +187,8 @@ def _assumed(layout: Layout) -> list[str]:
     notes = []
     if views:
         notes.append(
-            f"no statistics for the views {_names(views)}: assumed {ASSUMED_REFRESH_CPU_S:g} CPU seconds per "
-            f"refresh and {ASSUMED_VIEW_COST_US:g} us per row that it reads"
+            f"no statistics for the views {_names(views)}: assumed {ASSUMED_REFRESH_CPU_S:g} CPU seconds "
+            f"per refresh and {ASSUMED_VIEW_COST_US:g} us per row read"
         )
     if costs:
         notes.append(f"no statistics for {_names(costs)}: assumed {ASSUMED_COST_US:g} us per row")

@@ -61,25 +61,21 @@ def assumption_notes(layout: Layout) -> list[str]:
     unnamed, rates = unnamed_sources(layout), measured_rates(layout)
     notes = []
     if left_out := layout.pipeline.left_out:
-        notes.append(f"left out, as `skip` in mooring.yml says or for want of it: {', '.join(left_out)}")
+        notes.append(f"left out by `skip` in mooring.yml, with what reads it: {', '.join(left_out)}")
     if unnamed:
-        notes.append(
-            f"{', '.join(unnamed)}: not under `streams`, so taken as a source that every site can read"
-        )
+        notes.append(f"{', '.join(unnamed)}: not under `streams`, so every site may read it")
     if sinks := unnamed_sinks(layout):
-        notes.append(
-            f"{', '.join(sinks)}: not under `queries`, so taken as a sink that every site can write to"
-        )
+        notes.append(f"{', '.join(sinks)}: not under `queries`, so every site may write it")
     unrated = [*layout.project.settings.unrated, *unnamed]
     measured = [name for name in unrated if name in rates]
     assumed = streams_without_rate(layout)
     if measured:
         shown = ", ".join(f"{name} {rates[name]:.3g}" for name in measured)
-        notes.append(f"rates as the last run measured them, in rows per second: {shown}")
+        notes.append(f"rates measured by the last run, in rows per second: {shown}")
     if assumed:
         notes.append(
-            f"no rate is known of {', '.join(assumed)}: assumed {ASSUMED_RATE:g} rows per second until the "
-            "first minute of a run has measured it"
+            f"the rate of {', '.join(assumed)} is unknown: assumed {ASSUMED_RATE:g} rows per second until "
+            "the first minute of a run measures it"
         )
     return [*notes, *layout.project.settings.latency_notes, *setting_notes(layout.project.spec)]
 

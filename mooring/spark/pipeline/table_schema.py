@@ -42,13 +42,15 @@ def checked_schema(stated: StructType, found: StructType, table: str, place: str
         if same is None:
             problems.append(f"{_shown(field)} is not stated")
         elif same.dataType.simpleString() != field.dataType.simpleString():
-            problems.append(f"{_shown(same)} is stated, and {_shown(field)} comes")
+            problems.append(f"{_shown(same)} is stated, the flows write {_shown(field)}")
     if problems:
         raise InputError(
-            f"the columns that are stated for {table!r} are not those of its flows: {'; '.join(problems)}",
+            f"the stated columns of {table!r} differ from those of its flows: {'; '.join(problems)}",
             file=place,
-            remedy="correct the schema, or cast and select in the flow; a stated column that no flow has "
-            "is empty",
+            remedy=(
+                "correct the schema, or cast and select in the flow; a stated column that no flow "
+                "writes is empty"
+            ),
         )
     return stated
 

@@ -151,7 +151,7 @@ def _last(profiled: ProfiledFragment, fit: CostFit, own: FlowStatistics) -> Flow
     if isinstance(width, Measured) and width.value > 0.0:
         changes["bytes"] = width.value
     if fit.below_noise:
-        changes["note"] = "cost per row lost in noise: cost_us is a bound"
+        changes["note"] = "the cost per row is below the noise: cost_us is an upper bound"
     elif len(profiled.fragment.operators) > 1:
         changes["note"] = f"shared evenly with {', '.join(profiled.fragment.operators[:-1])}"
     return FlowStatistics(**{**vars(own), **changes})

@@ -294,7 +294,7 @@ class _Profiler:
         profiled = ProfiledFragment(fragment, self._layout, runner, skipped, files, feed.rows_per_input)
         flows = flow_statistics(profiled)
         if isinstance(flows, NotMeasured):
-            raise InputError(f"{fragment.name!r} gave too little to go by: {flows.reason}")
+            raise InputError(f"{fragment.name!r} has too few usable measurements: {flows.reason}")
         self._passes.setdefault(fragment.name, []).append(flows)
         whole = profiled.selectivity
         self._rows_per_s[fragment.name] = feed.rate * (1.0 if whole is None else whole)
@@ -358,8 +358,8 @@ class _Feed:
             for channel in layout.writers_of(dataset):
                 if channel.name not in samples:
                     raise InputError(
-                        f"{fragment.name!r} reads {channel.name!r}, of which no rows came out",
-                        remedy="give a larger sample, or statistics in mooring.yml",
+                        f"{fragment.name!r} reads {channel.name!r}, which delivered no rows",
+                        remedy="give a larger sample, or state statistics in mooring.yml",
                     )
                 self._add(channel.name, FedChannel(channel.link), samples[channel.name])
 
@@ -384,8 +384,8 @@ class _Feed:
     def ready(self) -> None:
         if not self._tables:
             raise InputError(
-                f"{self._fragment.name!r} reads a table outside the pipeline, which cannot be stood in for",
-                remedy="give its statistics in mooring.yml",
+                f"{self._fragment.name!r} reads a table outside the pipeline, which a profile cannot replace",
+                remedy="state its statistics in mooring.yml",
             )
         self._replays = replays(self._tables)
 

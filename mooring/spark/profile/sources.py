@@ -71,7 +71,9 @@ def read_sample(session: SparkSession, source: DataSource, dataset: str, folder:
     if (source._format or "").lower() not in _FILE_FORMATS or not paths:
         raise InputError(
             f"the source of {dataset!r} is {source._format or 'unknown'}, which cannot be sampled",
-            remedy=f"give --sample DIR with rows as it delivers them, as files in DIR/{dataset}/",
+            remedy=(
+                f"give --sample DIR with sample rows in the format of the source, as files in DIR/{dataset}/"
+            ),
         )
     options = {k: v for k, v in (source._options or {}).items() if k.lower() not in _STREAM_OPTIONS}
     count = sum(1 for path in paths for f in _local(path).rglob("*") if f.is_file() and f.name[0] not in "._")
@@ -96,7 +98,9 @@ def _read(
     except PySparkException as failure:
         raise InputError(f"the {origin} cannot be read: {first_line(failure)}") from failure
     if table.num_rows == 0:
-        raise InputError(f"the {origin} holds no rows", remedy="let some land first, or give --sample DIR")
+        raise InputError(
+            f"the {origin} holds no rows", remedy="let the source deliver rows first, or give --sample DIR"
+        )
     given = {k.lower(): v for k, v in (source._options or {}).items()}.get("maxfilespertrigger", "1000")
     most = int(given) if given.isdigit() else 1000
     own = (source._format or "").lower()

@@ -67,7 +67,7 @@ class ViewProfiler:
         sample = _read(scratch / "out")
         fit = fit_cost(used, least_batches=2 * (ROUNDS - 1)) if flow.static else _fixed(used)
         if isinstance(fit, NotMeasured):
-            raise InputError(f"{flow.name!r} gave too little to go by: {fit.reason}")
+            raise InputError(f"{flow.name!r} has too few usable measurements: {fit.reason}")
         share = ratio([out for _, out in made], [read for read, _ in made]) if flow.static else None
         return _statistics(flow, fit, share, used), sample
 
@@ -83,8 +83,8 @@ class ViewProfiler:
             tables = [self.samples[name] for name in writers if name in self.samples]
             if not tables:
                 raise InputError(
-                    f"{flow.name!r} reads {dataset!r}, of which no rows came out",
-                    remedy="give a larger sample, or statistics in mooring.yml",
+                    f"{flow.name!r} reads {dataset!r}, which delivered no rows",
+                    remedy="give a larger sample, or state statistics in mooring.yml",
                 )
             table = pyarrow.concat_tables(tables, promote_options="default")
             repeated = pyarrow.concat_tables([table] * (-(-rows // table.num_rows))).slice(0, rows)
@@ -134,7 +134,7 @@ def _statistics(
         batches=fit.batches,
         rows=int(max(sample.rows_in for sample in used)),
         flow=flow.unplaced_fingerprint,
-        note="cost per row lost in noise: cost_us is a bound" if fit.below_noise else None,
+        note="the cost per row is below the noise: cost_us is an upper bound" if fit.below_noise else None,
     )
 
 

@@ -66,7 +66,7 @@ def _named_trouble(layout: Layout) -> Iterator[None]:
     except OSError as failure:
         raise EngineError(
             f"the storage {layout.root} cannot be brought to the edited project: {failure}",
-            remedy="see that it is there, writable and not full, and run again; nothing was started",
+            remedy="check that it exists, is writable and is not full, and run again; nothing was started",
         ) from failure
 
 
@@ -206,8 +206,9 @@ def _standing(layout: Layout, change: CutChange, drain: Drain) -> Path:
     beyond = channel is not None and channel.goes_beyond(stands)
     if interrupted(layout, name) or unread(layout, name) or beyond:
         raise EngineError(
-            f"the fragment {name!r} was interrupted inside a batch, and draining it did not end that",
-            remedy="undo the edit, run the project until it is stopped by `mooring stop`, and edit it then",
+            f"the fragment {name!r} was interrupted inside a batch, and draining it did not complete the "
+            "batch",
+            remedy="undo the edit, run the project, end it with `mooring stop`, then edit it again",
         )
     return checkpoint
 

@@ -46,7 +46,7 @@ class FallingBack:
                 raise EngineError(
                     f"{found.damaged[0]} is empty or cut short, and {reader} has read {path}, which no whole "
                     f"log of {fragment} names",
-                    remedy="put it back from a copy, or start the pipeline over with --fresh",
+                    remedy="restore it from a copy, or start the pipeline over with --fresh",
                 )
         return found
 
@@ -61,7 +61,7 @@ class FallingBack:
         }
         for name, fallback in found.items():
             self._carry_out(name, fallback)
-        return [f"{name} goes back: {fallback}" for name, fallback in found.items()]
+        return [f"{name} falls back: {fallback}" for name, fallback in found.items()]
 
     def _carry_out(self, fragment: str, fallback: Fallback) -> None:
         """The checkpoint in a fresh epoch, so that no query of it goes on; then the log of its sink, which

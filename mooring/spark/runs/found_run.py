@@ -84,7 +84,7 @@ class FoundRun:
         if self.elsewhere is not None:
             raise EngineError(
                 f"the project runs on another machine: {self.elsewhere}",
-                remedy=f"{what} there, in that folder",
+                remedy=f"run {what} there, in that folder",
             )
 
 

@@ -73,25 +73,29 @@ class KnownRoot:
                 return None
         elif found == known:
             return None
-        name = "what the last run stored" if known is None else f"the storage {known}"
+        name = "the storage of the last run" if known is None else f"the storage {known}"
         note = self.work_folder / MARK_NOTE
         if found is not None:
             by = look(root).record
             return MissingRootError(
                 f"expected {name} in {root}, found the storage {found}"
                 + ("" if by is None else f", used by {by.project}"),
-                remedy="mount the right one there, or correct `storage` in mooring.yml; if this is the one, "
-                f"remove {note}",
+                remedy=(
+                    "mount the right storage there, or correct `storage` in mooring.yml; if the found "
+                    f"one is right, remove {note}"
+                ),
                 vacant=False,
             )
         if vacant := not was_used(root):
-            what, mend = _vacancy(root), "mount it there, or put it back from a copy"
+            what, mend = _vacancy(root), "mount it there, or restore it from a copy"
         else:
-            what, mend = f"a storage without its {MARK}", f"put {MARK} back from a copy"
+            what, mend = f"a storage without its {MARK}", f"restore {MARK} from a copy"
         return MissingRootError(
             f"expected {name} in {root}, found {what}",
-            remedy=f"{mend}; if it is gone for good, run with --fresh, which makes a new one and reads all "
-            "sources from their beginning",
+            remedy=(
+                f"{mend}; if it is lost, run with --fresh, which makes a new storage and reads all "
+                "sources from their beginning"
+            ),
             vacant=vacant,
         )
 
@@ -109,5 +113,5 @@ def _vacancy(root: Path) -> str:
     if (there := DISK.look(root)) is None:
         return "no folder"
     if there.kind != "folder":
-        return "no folder, but a file"
+        return "a file instead of a folder"
     return "a folder without a storage" if DISK.list(root) else "an empty folder"

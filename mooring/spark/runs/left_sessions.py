@@ -69,8 +69,10 @@ class LeftSessions:
             self._write(left)
         except OSError as failure:
             raise EngineError(
-                f"what an earlier run left running cannot be noted in {self.file}: {failure}",
-                remedy="make room, or see that the storage root is there and writable; nothing was started",
+                f"the queries left by an earlier run cannot be noted in {self.file}: {failure}",
+                remedy=(
+                    "free space, or check that the storage root exists and is writable; nothing was started"
+                ),
             ) from failure
         return ended
 
@@ -88,7 +90,7 @@ class LeftSessions:
         except (OSError, ValueError, KeyError, TypeError) as damage:
             raise EngineError(
                 f"{self.file} cannot be read: {damage}",
-                remedy="end what an earlier run left at existing endpoints, then remove the file",
+                remedy="end the queries that an earlier run left at existing endpoints, then remove the file",
             ) from damage
 
     def _write(self, entries: list[Entry]) -> None:

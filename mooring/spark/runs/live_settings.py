@@ -40,16 +40,16 @@ def live_edit(old: ProjectSettings, new: ProjectSettings) -> LiveEdit:
     known, named = [site.name for site in old.sites], {site.name: site for site in new.sites}
     if gone := [name for name in known if name not in named]:
         raise InputError(
-            f"found no site {gone[0]!r} any more, which the run uses",
+            f"the site {gone[0]!r} was removed while the run uses it",
             field="sites",
-            remedy=f"`mooring moves PROJECT --leave {gone[0]}` empties it; the next run begins without it",
+            remedy=f"empty it with `mooring moves PROJECT --leave {gone[0]}`; the next run starts without it",
         )
     added = tuple(site for site in new.sites if site.name not in known)
     if elsewhere := [site.name for site in added if site.name in new.storage_sites]:
         raise InputError(
-            f"found {elsewhere[0]!r} added with a storage path of its own, which only a new run can use",
+            f"the added site {elsewhere[0]!r} has a storage path of its own, which only a new run can use",
             field=f"storage.sites.{elsewhere[0]}",
-            remedy="run the project again",
+            remedy="restart the run",
         )
     order = [list(named).index(name) for name in [*known, *(site.name for site in added)]]
     network = _reordered(new.around.network, order)
@@ -178,7 +178,7 @@ class Joining:
             for site in edit.added:
                 self._bring_up(layout.project, site)
         except MooringError as wrong:
-            self._say(f"the edit of {project.settings_file.name} is not used: {wrong}")
+            self._say(f"the edit of {project.settings_file.name} is ignored: {wrong}")
             return
         self._say(f"{project.settings_file.name} was edited: {_in_words(edit)}")
         if edit.added or edit.network:
@@ -196,10 +196,10 @@ def _in_words(edit: LiveEdit) -> str:
     if edit.added:
         said.append(f"{_names([site.name for site in edit.added])} joins")
     if edit.network:
-        said.append("the network between the sites counts from now on")
+        said.append("the new network between the sites is used from now on")
     if edit.waiting:
         said.append(f"{_names(edit.waiting)} takes effect with the next run")
-    return "; ".join(said) or "nothing that concerns the run"
+    return "; ".join(said) or "no change concerns the run"
 
 
 def _names(names: Sequence[str]) -> str:

@@ -83,7 +83,10 @@ class FileMailbox:
         except OSError as failure:
             raise EngineError(
                 f"the request cannot be put into {self.folder}: {failure.strerror or failure}",
-                remedy="make room, or see whose folder it is, and ask again; nothing was asked for",
+                remedy=(
+                    "free space or check the owner of the folder, and repeat the request; nothing was "
+                    "requested"
+                ),
             ) from failure
         return request.id
 

@@ -220,9 +220,12 @@ def refuse_unreached(sessions: LeftSessions) -> None:
     """Before something stored is given up: nobody may still write there."""
     if left := sessions.left():
         raise EngineError(
-            f"queries of an earlier run may still write what this would give up: {'; '.join(left)}",
-            remedy="bring those endpoints back, with an entry in mooring.yml, and run this again, which ends "
-            f"the queries; for one whose server has ended for good, remove its entries from {sessions.file}",
+            "queries of an earlier run may still write data that this command would delete: "
+            f"{'; '.join(left)}",
+            remedy=(
+                "add those endpoints to mooring.yml and repeat the command, which ends the queries; "
+                f"if a server no longer exists, remove its entries from {sessions.file}"
+            ),
         )
 
 
@@ -396,5 +399,5 @@ def forget_everything(project: Project, owned: OwnedFolder) -> None:
     except OSError as failure:
         raise EngineError(
             f"the storage {storage} cannot be cleared: {failure}",
-            remedy="remove what is left by hand and run with --fresh again; nothing was started",
+            remedy="remove the rest by hand and repeat --fresh; nothing was started",
         ) from failure

@@ -48,7 +48,8 @@ class MoveAsker:
         found = resume(self.journal)
         if found is None:
             raise InputError(
-                "the project never ran, so there is nothing to move from", remedy="`mooring run` it"
+                "the project has never run, so it has no placement to move from",
+                remedy="start it with `mooring run`",
             )
         return found.placement
 
@@ -58,7 +59,7 @@ class MoveAsker:
             verb = "does" if len(down) == 1 else "do"
             raise EngineError(
                 f"of the project {', '.join(down)} {verb} not run at the moment",
-                remedy="see `mooring status` for the reason, and ask again when everything runs",
+                remedy="`mooring status` shows the reason; repeat the command when all fragments run",
             )
         return running
 
@@ -76,14 +77,14 @@ class MoveAsker:
         """The way back from the last list that was applied."""
         back = inverse_of_last(self.journal)
         if not back:
-            raise InputError("found no list of moves that was applied and not taken back", field="--rollback")
+            raise InputError("no applied list of moves is left to undo", field="--rollback")
         return described_moves(self.at_measured_rates(), start, back, self._figures(), within_limits=False)
 
     def why_nothing(self) -> str:
         """Why nothing is proposed."""
         proposal = (self.files.read_status() or {}).get("proposal")
         if proposal is None:
-            return "nothing is proposed while not everything runs"
+            return "nothing is proposed until all fragments run"
         room = proposal["headroom"]
         shown = "any" if room is None else f"{room:.2f}"
         return f"nothing is proposed: at the measured rates the headroom is x {shown}"
@@ -145,13 +146,11 @@ class MoveAsker:
                 return answer
             if self.files.running_pid() is None:
                 raise EngineError(
-                    "the running process ended meanwhile",
-                    remedy="`mooring run` again: it finishes or goes back",
+                    "the run ended before it answered",
+                    remedy="repeat `mooring run`: it finishes the list or takes it back",
                 )
             if answer is None and self.clock.monotonic_s() > deadline_s:
-                raise EngineError(
-                    f"the running process took no notice within {_ACCEPT_S:g} s; nothing was moved"
-                )
+                raise EngineError(f"the run did not answer within {_ACCEPT_S:g} s; nothing was moved")
             self.clock.sleep(_ASK_S)
 
     def _await_status(self, placement: Mapping[str, str]) -> None:

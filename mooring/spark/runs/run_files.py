@@ -42,7 +42,7 @@ class RunFiles:
         """Hold the project's folder for the length of the block."""
         if not self.hold():
             raise EngineError(
-                f"the project already runs, as process {self._owner()}",
+                f"the project already runs as process {self._owner()}",
                 remedy="see `mooring status`, or end it with `mooring stop`",
             )
         try:
@@ -119,7 +119,7 @@ class RunFiles:
             if time.monotonic() > deadline:
                 raise EngineError(
                     f"process {pid} did not end within {patience_s:g} s",
-                    remedy="look at its log, then kill it",
+                    remedy="read its log, then kill it",
                 )
             if under_way := (self.read_status() or {}).get("list"):
                 waiting(under_way)
@@ -133,10 +133,9 @@ class RunFiles:
                 if not self._holds(pid):
                     locks = " and ".join(map(str, self._locks()))
                     raise EngineError(
-                        f"process {pid} is written down as the one that runs the project, but does not hold "
-                        f"{locks}: it was not signalled",
-                        remedy="see what process that is and who wrote its number there; the run itself ends "
-                        "on SIGTERM",
+                        f"process {pid} is recorded as the run but does not hold {locks}, so it was not "
+                        "signalled",
+                        remedy="check that process; the run itself ends on SIGTERM",
                     )
                 send(signal.SIGTERM)
         except ProcessLookupError:

@@ -115,7 +115,7 @@ def _identity(root: StorageRoot, known: KnownRoot, *, fresh: bool, standby: bool
         root.begin()
     if (identity := identity_of(root.folder)) is None:
         raise EngineError(
-            f"found no storage in {root.folder}, expected the one of the run that the standby follows",
+            f"found no storage in {root.folder}, expected that of the run to stand by for",
             remedy="mount it there, or start the first run without --standby",
         )
     return identity
@@ -127,6 +127,6 @@ def _absence(root: Path, identity: str) -> EngineError | None:
     if found == identity:
         return None
     return EngineError(
-        f"the storage {identity} is no longer in {root}: found {'no mark' if found is None else found}",
+        f"the storage {identity} is missing from {root}: found {'no mark' if found is None else found}",
         remedy="mount it there again",
     )

@@ -67,13 +67,15 @@ class RunBook:
     def _tell_clocks(self, snapshot: Snapshot) -> None:
         """Clocks that differ are said once: figures are reckoned with them, or cannot be."""
         said = {
-            f"clock of {name}": f"the clock of {name} is {abs(site.clock_ahead_s):.0f} s "
-            f"{'ahead of' if site.clock_ahead_s > 0 else 'behind'} ours; what it says of time is corrected"
+            f"clock of {name}": (
+                f"the clock of {name} is {abs(site.clock_ahead_s):.0f} s "
+                f"{'ahead of' if site.clock_ahead_s > 0 else 'behind'} that of this machine; its times "
+                "are corrected"
+            )
             for name, site in snapshot.sites.items()
             if abs(site.clock_ahead_s) >= NOTABLE_CLOCK_S
         } | {
-            f"files of {name}": f"the files of {name} carry times that no known clock explains; latencies "
-            "behind it are unknown"
+            f"files of {name}": (f"the files of {name} have times of an unknown clock; ")
             for name, channel in snapshot.channels.items()
             if channel.untimed_files
         }

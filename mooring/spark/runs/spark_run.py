@@ -216,7 +216,7 @@ class SparkRun:
                         agents_of_run(project.spec_file, project.members, embedded, protocols)
                     )
                 except MooringError as error:
-                    self.note(f"no agents run beside the sites: {error}")
+                    self.note(f"no agents run: {error}")
             yield post
 
     def end(self, how: str) -> None:

@@ -34,7 +34,7 @@ class UpdateChoice:
                 raise InputError(
                     f"found --full-refresh-all with {option}, which it contains",
                     field=option,
-                    remedy="give one of the two",
+                    remedy="keep one of the two",
                 )
 
     @property
@@ -49,9 +49,9 @@ def update_order(layout: Layout, choice: UpdateChoice) -> UpdateOrder:
     full = {_known(layout, name, "--full-refresh") for name in choice.full_refresh}
     if both := sorted(refresh & full):
         raise InputError(
-            f"found {', '.join(both)} twice: to read on, and to begin anew",
+            f"found {', '.join(both)} under both --refresh and --full-refresh",
             field="--full-refresh",
-            remedy="name a table under one of --refresh and --full-refresh",
+            remedy="name a table under one of the two",
         )
     for name in full:
         if not _may_reset(layout, name):
@@ -78,8 +78,8 @@ def told_of_readers(layout: Layout, order: UpdateOrder) -> list[str]:
         readers = [name for name in layout.readers_of(dataset) if name not in order.anew]
         if readers:
             said.append(
-                f"{dataset} is written anew, so {', '.join(readers)} will read all its rows again, beside "
-                "those read before; a full refresh of both together avoids that"
+                f"{dataset} is computed again, so {', '.join(readers)} will read all its rows a second "
+                "time; a full refresh of both together avoids duplicates"
             )
     return said
 
@@ -107,12 +107,12 @@ def _known(layout: Layout, name: str, option: str) -> str:
 def _not_stored(layout: Layout, dataset: str, option: str) -> InputError:
     homes = [layout.home[flow.name] for flow in layout.pipeline.writers(dataset)]
     if not homes:
-        return InputError(f"found the temporary view {dataset!r}, which is never stored", field=option)
+        return InputError(f"found the temporary view {dataset!r}, which has no stored rows", field=option)
     last = layout.pipeline.flows[homes[0]].dataset
     return InputError(
         f"found {dataset!r}, which is not stored: it runs together with {last!r} and is updated with it",
         field=option,
-        remedy=f"name {last!r}, or have {dataset!r} kept (`tables` in mooring.yml)",
+        remedy=f"name {last!r}, or keep {dataset!r} (`tables` in mooring.yml)",
     )
 
 

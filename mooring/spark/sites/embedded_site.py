@@ -128,7 +128,7 @@ class EmbeddedSite:
     @property
     def endpoint(self) -> Endpoint:
         if self._port is None:
-            raise EngineError(f"site {self.name} has not started", remedy="call wait_ready() first")
+            raise EngineError(f"the site {self.name} has not started", remedy="call wait_ready() first")
         # "localhost" by name: only then does the client send a token without TLS, over the loopback.
         return Endpoint(f"sc://localhost:{self._port}/;token={self._token}")
 
@@ -137,8 +137,9 @@ class EmbeddedSite:
         begins = self._options.working_folder
         if begins is not None and not begins.is_dir():
             raise EngineError(
-                f"site {self.name} cannot start in {begins}, where relative paths of data begin: it is gone",
-                remedy="make the folder again, or run the command in another one",
+                f"the site {self.name} cannot start in {begins}, the base of relative paths: the folder no "
+                "longer exists",
+                remedy="restore the folder, or run the command in another one",
             )
         self.folder.mkdir(parents=True, exist_ok=True)
         # Spark's files, and what Java writes of itself when it crashes, are for this user alone.
@@ -240,7 +241,7 @@ class EmbeddedSite:
         lines = self.log_file.read_text(errors="replace").splitlines()[-_LOG_LINES_SHOWN:]
         return EngineError(
             f"site {self.name} {what}; the last lines of {self.log_file}:\n" + "\n".join(lines),
-            remedy="check the Java version and the memory left on this machine",
+            remedy="check the Java version and the free memory of this machine",
         )
 
     def _environment(self) -> dict[str, str]:

@@ -86,7 +86,7 @@ def open_session(endpoint: Endpoint, session_id: str | None = None) -> SparkSess
             session.conf.get("spark.master")
     except InputError as unfit:  # its token, or its CA's file
         raise SiteLostError(
-            f"the site at {endpoint.shown} cannot be asked: {unfit.message}", remedy=unfit.remedy
+            f"the site at {endpoint.shown} cannot be reached: {unfit.message}", remedy=unfit.remedy
         ) from unfit
     except PySparkException as failure:
         if session is not None:
@@ -106,8 +106,7 @@ def site_lost(site: str, failure: PySparkException, endpoint: Endpoint) -> SiteL
     if any(word in f"{failure} {said}" for word in _TURNED_AWAY):
         return SiteLostError(
             f"{site} refuses the token: {said}",
-            remedy="put its present token where `connect` has it from and run again; what ran there goes on "
-            "elsewhere",
+            remedy="update the token that `connect` names and run again; its fragments continue elsewhere",
         )
     return SiteLostError(
         f"{site} does not answer: {said}",

@@ -100,14 +100,14 @@ class SiteCalls:
         an answer that comes after that.
         """
         if self._closed:
-            raise EngineError(f"the run is over: the site {site!r} is asked nothing more")
+            raise EngineError(f"the run is over: it sends no more calls to the site {site!r}")
         patience_s = self.silence_s if patience_s is None else patience_s
         try:
             return self._lanes.setdefault(site, Lane(site)).ask(call, patience_s, late)
         except SiteSilentError as silent:
             raise SiteLostError(
                 f"the site {site!r} does not answer: {silent}",
-                remedy="look whether it is overloaded, frozen or cut off",
+                remedy="check whether it is overloaded, stopped or disconnected",
             ) from silent
 
     def close(self) -> None:

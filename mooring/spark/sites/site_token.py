@@ -46,13 +46,13 @@ def _content(file: Path) -> str:
     try:
         handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as failure:
-        raise _refused(file, f"cannot be read: {failure.strerror}", "see that it is there") from None
+        raise _refused(file, f"cannot be read: {failure.strerror}", "check that it exists") from None
     try:
         seen = os.fstat(handle)
         if not stat.S_ISREG(seen.st_mode) or seen.st_size > _MOST_BYTES:
-            raise _refused(file, "is no file of a token's size", "put the token alone into it")
+            raise _refused(file, "is not a file of a token's size", "store only the token in it")
         if seen.st_mode & _OPEN_TO_OTHERS or seen.st_uid not in (0, os.geteuid()):
-            raise _refused(file, "can be read or changed by others", "make it yours, and chmod 600 it")
+            raise _refused(file, "is readable or writable by other users", "own it and run `chmod 600` on it")
         return os.read(handle, _MOST_BYTES).decode("utf-8", errors="replace")
     finally:
         os.close(handle)

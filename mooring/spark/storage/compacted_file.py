@@ -39,7 +39,7 @@ def write_merged(inputs: Sequence[Path], target: Path, disk: Disk = DISK) -> int
         writer.add_key_value_metadata(first.metadata.metadata or {})
     made = _open(target)
     if made.metadata.num_rows != written.rows or not _alike(made, first):
-        raise Unmergeable(f"{inputs[0]} has types that cannot be written anew as they are: {first.schema}")
+        raise Unmergeable(f"{inputs[0]} has types that cannot be rewritten unchanged: {first.schema}")
     disk.sync([target])
     return written.files
 

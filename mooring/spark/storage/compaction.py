@@ -299,7 +299,7 @@ class Merges:
         if merge["into"] in names or old != files:
             raise EngineError(
                 f"{compact} names some of the files that {merge['into']} stands for",
-                remedy="nothing more is merged or trimmed there; put the log back from a copy",
+                remedy="merging and trimming stop there; restore the log from a copy",
             )
         if not made:
             return False
@@ -343,8 +343,9 @@ class Merges:
                 raise ValueError("it names files that no merge made")
         except (OSError, ValueError, KeyError, TypeError) as damage:
             raise EngineError(
-                f"{self._list(merge)} cannot be read, which says what {merge['into']} stands for: {damage}",
-                remedy="put it back from a copy",
+                f"{self._list(merge)}, the list of files merged into {merge['into']}, cannot be read: "
+                f"{damage}",
+                remedy="restore it from a copy",
             ) from damage
         return listed
 

@@ -66,7 +66,7 @@ def take_epoch(
     except OSError as failure:
         raise EngineError(
             f"the checkpoint in {home} cannot be fenced: {failure}",
-            remedy="see that the storage root is there, writable and not full; nothing was started",
+            remedy="check that the storage root exists, is writable and is not full; nothing was started",
         ) from failure
 
 
@@ -82,7 +82,7 @@ def take_next(
     """
     newest, number = current_epoch(home, disk), newest_number(home, disk)
     if after is not None and number != after:
-        raise FileExistsError(f"{home} is at {number} by now, no longer at {after}")
+        raise FileExistsError(f"{home} is at epoch {number} now, expected {after}")
     fresh = _folder(home, number + 1)
     old = newest
     if _EPOCH.fullmatch(newest.name) and is_folder(disk, newest):
@@ -146,7 +146,7 @@ def _bury(disk: Disk, folder: Path) -> None:
             away = folder.with_name(f".{folder.name}.stray-{secrets.token_hex(8)}")
             disk.move(folder, away)
             _remove(disk, away)
-    raise OSError(f"{folder} is made again and again by a query that should have ended")
+    raise OSError(f"a query that should have ended keeps creating {folder}")
 
 
 def _remove(disk: Disk, stray: Path) -> None:

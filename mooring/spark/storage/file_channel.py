@@ -153,8 +153,8 @@ class FileChannel(ChannelLog):
             return
         if stream_logs.last_batch(self.sink_log, self._disk) >= 0:
             raise EngineError(
-                f"{self.folder} holds rows, but {self._note_file} is missing, which says who needs them",
-                remedy="put the note back from a copy, or start over with --fresh",
+                f"{self.folder} holds rows, but its list of readers {self._note_file} is missing",
+                remedy="restore the list from a copy, or start over with --fresh",
             )
         self._owned.make_folder(self.folder)
         self._point_link()
@@ -274,7 +274,7 @@ class FileChannel(ChannelLog):
             self._delete(note, [entry.path for entry in doomed])
         if damaged := self._positions.damaged:
             said = "; ".join(f"that of {reader}: {why}" for reader, why in damaged.items())
-            raise EngineError(f"nothing of it is removed, since a reader's log is damaged ({said})")
+            raise EngineError(f"nothing of it is removed, because a reader's log is damaged ({said})")
         return Trimmed(sum(entry.items for entry in doomed), sum(entry.size for entry in doomed))
 
     def waiting(self, reader: str) -> tuple[int, list[str]]:
@@ -379,8 +379,8 @@ class FileChannel(ChannelLog):
                 for entry in stream_logs.sink_entries(self.sink_log, self._disk)
             ):
                 raise EngineError(
-                    f"{self.folder} was written by an older Mooring, which named its files differently",
-                    remedy="finish with that one, or start the pipeline over with --fresh",
+                    f"an older Mooring wrote {self.folder}, with other file names",
+                    remedy="finish the run with that version, or start the pipeline over with --fresh",
                 )
             self._owned.make_folder(self.link.parent)
             self._owned.make_link(self.link, os.path.relpath(self.folder, self.link.parent))
@@ -485,7 +485,7 @@ class FileChannel(ChannelLog):
         if not named or self._disk.real(path.parent) != own / below[0].parent:
             raise EngineError(
                 f"the log of the channel {self.name} names {path}, which is no file of {self.folder}",
-                remedy="nothing was deleted; put the log back as Spark wrote it, or start over with --fresh",
+                remedy="nothing was deleted; restore the log as Spark wrote it, or start over with --fresh",
             )
 
     def _stored(self, note: dict[str, Any]) -> list[stream_logs.LogEntry]:
@@ -518,7 +518,7 @@ class FileChannel(ChannelLog):
         except (OSError, ValueError) as damage:
             raise EngineError(
                 f"{self._note_file} cannot be read: {damage}",
-                remedy="put it back from a copy; without it nobody knows what its readers still need",
+                remedy="restore it from a copy; it lists what readers still need",
             ) from damage
         return note
 

@@ -118,7 +118,7 @@ def read_record(root: Path, disk: Disk = DISK) -> PipelineRecord | None:
     except (OSError, msgspec.DecodeError, DamagedError) as damage:
         raise EngineError(
             f"{file} cannot be read: {damage}",
-            remedy="put it back from a copy, or start the pipeline over with --fresh",
+            remedy="restore it from a copy, or start the pipeline over with --fresh",
         ) from damage
 
 
@@ -131,7 +131,7 @@ def write_record(root: Path, record: PipelineRecord, owned: OwnedFolder) -> None
     except OSError as failure:
         raise EngineError(
             f"{root / RECORD_FILE_NAME} cannot be written: {failure}",
-            remedy="see that the storage root is there, writable and not full; nothing was started",
+            remedy="check that the storage root exists, is writable and is not full; nothing was started",
         ) from failure
 
 

@@ -105,9 +105,11 @@ def remember(root: Path, checkpoints: Iterable[GivenUp], owned: OwnedFolder) -> 
             raise EngineError(
                 f"{gone.writer!r} was interrupted inside batch {gone.planned}, and the log of its sink "
                 f"{gone.sink.dataset!r} in {gone.sink.path} cannot be read from here: without the "
-                "checkpoint it is not known whether the sink has that batch",
-                remedy="run the project once more without giving that up, end it with `mooring stop`, and "
-                "repeat this; nothing was changed",
+                "checkpoint it is unknown whether the sink has that batch",
+                remedy=(
+                    "run the project once more without dropping it, end it with `mooring stop`, and "
+                    "repeat the command; nothing was changed"
+                ),
             )
         now[gone.sink.key] = max(gone.planned, now.get(gone.sink.key, -1))
     if now != before:
@@ -123,7 +125,7 @@ def remembered(root: Path, disk: Disk = DISK) -> Mapping[str, int]:
     except (OSError, msgspec.DecodeError, DamagedError) as damage:
         raise EngineError(
             f"{file} cannot be read: {damage}",
-            remedy="put it back from a copy; without it, sinks may skip the first batches that they get",
+            remedy="restore it from a copy; without it, sinks may skip their first batches",
         ) from damage
 
 

@@ -66,10 +66,10 @@ class StorageRoot:
         if mark is not None and self._differ and not mark["viewfs"]:
             if self.disk.look(self.folder / "channels") is not None:
                 raise InputError(
-                    f"found site paths, but the logs under {self.folder} were written while all sites saw it "
-                    "under one path",
+                    f"found site paths, but the logs under {self.folder} were written with one path for "
+                    "all sites",
                     field="storage.sites",
-                    remedy="take the site paths away, or start the pipeline over with --fresh",
+                    remedy="remove the site paths, or start the pipeline over with --fresh",
                 )
             self.disk.replace(self.folder / MARK, _mark({**mark, "viewfs": True}))
 
@@ -105,8 +105,10 @@ class StorageRoot:
         if found is not None:
             raise EngineError(
                 f"site {site!r} does not see the storage root at {self.path_at(site)}: {found}",
-                remedy=f"mount it there, or give the path it has there as storage: {{root: {self.folder}, "
-                f"sites: {{{site}: ...}}}}; an endpoint that met another path before has to be restarted",
+                remedy=(
+                    f"mount it there, or give the path it has there as storage: {{root: {self.folder}, "
+                    f"sites: {{{site}: ...}}}}; restart an endpoint that has used another path before"
+                ),
             )
 
     @property
@@ -149,7 +151,7 @@ def _read_mark(root: Path, disk: Disk) -> dict[str, object] | None:
     except (OSError, ValueError, AttributeError, KeyError) as damage:
         raise EngineError(
             f"{root / MARK} cannot be read: {damage}",
-            remedy="put it back from a copy; sites know the storage by it",
+            remedy="restore it from a copy; it identifies the storage",
         ) from damage
     if found == 1:
         raise _too_old(root)
@@ -157,7 +159,7 @@ def _read_mark(root: Path, disk: Disk) -> dict[str, object] | None:
         raise InputError(
             f"found storage of format {found}, expected at most {FORMAT}: a newer Mooring wrote it",
             file=root,
-            remedy="run the project with that one, or give it another `storage`",
+            remedy="run the project with the newer version, or give it another `storage`",
         )
     return mark
 
@@ -197,7 +199,7 @@ def _unmarked(root: Path, disk: Disk) -> int:
     if disk.look(root / "channels") is not None:
         raise EngineError(
             f"{root} has channels, but its {MARK} is missing",
-            remedy="put that back from a copy, or give the project another `storage`",
+            remedy="restore that from a copy, or give the project another `storage`",
         )
     return FORMAT
 
@@ -206,8 +208,10 @@ def _too_old(root: Path) -> InputError:
     return InputError(
         f"found storage of format 1, expected {_OLDEST} to {FORMAT}: an early Mooring wrote it",
         file=root,
-        remedy=f"run the project once with Mooring at commit {_READS_FORMAT_1}, the last that brings it up "
-        "to date, or give it another `storage`",
+        remedy=(
+            f"run the project once with Mooring at commit {_READS_FORMAT_1}, the last that upgrades "
+            "it, or give it another `storage`"
+        ),
     )
 
 

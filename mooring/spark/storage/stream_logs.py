@@ -32,7 +32,7 @@ _USUAL_INTERVAL = 10
 """Spark's default; the first compacted file of a log is at most so far in."""
 _LISTINGS = 20
 """How often a log is listed that lacks a file."""
-_FROM_A_COPY = "put it back as Spark wrote it, from a copy"
+_FROM_A_COPY = "restore it from a copy, as Spark wrote it"
 _NOTHING_READ = "-"
 """What an offsets file says of a source that has read nothing."""
 _NUMBERED = re.compile(r"(\d+)(\.compact)?")
@@ -98,7 +98,9 @@ def noted_entries(log: Path, disk: Disk = DISK) -> tuple[int, list[LogEntry]]:
                 entry_of(line, log, disk) for part in parts for line in part
             ]
     raise EngineError(
-        f"the log {log} has no batch {missing}" if missing is not None else f"{log} changes under every look",
+        f"the log {log} has no batch {missing}"
+        if missing is not None
+        else f"{log} changes during every read",
         remedy=_FROM_A_COPY,
     )
 

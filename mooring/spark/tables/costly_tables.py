@@ -19,5 +19,6 @@ def costly_tables_note(layout: Layout) -> list[str]:
     example = f"`tables: {{{tables[0]}: {{keep: read}}}}`"
     return [
         f"{', '.join(tables)} {'is' if len(tables) == 1 else 'are'} kept, which takes a fragment "
-        f"{'more' if len(tables) == 1 else 'more each'}; where nobody looks at a table, {example} saves it"
+        f"{'more' if len(tables) == 1 else 'more each'}; for a table without readers of its own, {example} "
+        "avoids that"
     ]

@@ -32,8 +32,8 @@ def register_tables(layout: Layout, site: str, session: SparkSession) -> list[st
     """Returns what could not be registered, and why."""
     if layout.address(layout.root).startswith("viewfs"):
         return [
-            f"nothing is registered at {site}: sites mount the storage under different paths, and a catalog "
-            "knows one"
+            f"no table is registered at {site}: sites mount the storage under different paths, and a "
+            "catalog holds one path"
         ]
     said = []
     for dataset, columns in layout.pipeline.schemas.items():
@@ -126,7 +126,7 @@ def _carry_out(session: SparkSession, registered: _Registered, root: str) -> Non
     if session.catalog.tableExists(name):
         found = _properties(session, name)
         if found.get(_OWNER) != root:
-            raise _Taken(f"there is a table or view {name} already, which Mooring did not make")
+            raise _Taken(f"the catalog has another table or view {name}, which Mooring did not create")
         if found.get(_DEFINITION) == registered.definition:
             return
         session.sql(f"DROP {registered.kind} {_name(name)}").collect()

@@ -95,7 +95,7 @@ class TableShelf:
             committed = channel.committed()
             batches[flow] = committed.batch
             files += [(_behind(channel, entry.path), entry.size) for entry in committed.entries]
-        note = "" if self._keep(dataset).for_good else "rows go as they are read (keep: read)"
+        note = "" if self._keep(dataset).for_good else "rows are deleted once read (keep: read)"
         table = StoredTable(dataset, KINDS["table"], site, None, None, str(folder), form, note=note)
         return self._listed(table, batches, files, partitioned=" partitioned by " in stored)
 

@@ -74,7 +74,9 @@ class Refresher:
                 raise EngineError(f"the refresh of {self.flow.dataset!r} was overtaken") from failure
             raise EngineError(
                 f"a version of {self.flow.dataset!r} could not be published: {failure}",
-                remedy="see that the storage root is there, writable and not full; it is tried again",
+                remedy=(
+                    "check that the storage root exists, is writable and is not full; the refresh is repeated"
+                ),
             ) from failure
         finally:
             with contextlib.suppress(OSError):  # it goes with its epoch

@@ -69,7 +69,7 @@ def fixed_reads(layout: Layout, datasets: Iterable[str], reader: str) -> Iterato
                     held.callback(view.release, found)
                 if found is None or found.fingerprint != layout.pipeline.writers(name)[0].fingerprint:
                     raise EngineError(
-                        f"{reader!r} reads {name!r}, of which there is no version of its present query yet",
+                        f"{reader!r} reads {name!r}, which has no version of its present query yet",
                         remedy=f"refresh {name!r} first",
                     )
                 views[name] = found

@@ -32,8 +32,8 @@ def looks_up(layout: Layout) -> list[FlowNode]:
 def update_notes(layout: Layout) -> list[str]:
     """What runs in updates only, in words."""
     return [
-        f"{flow.name} reads {', '.join(flow.static)} as it stands beside a stream: `mooring run --once` runs "
-        "it, a run without end does not"
+        f"{flow.name} reads {', '.join(flow.static)} as a fixed table beside a stream: `mooring run "
+        "--once` runs it, a continuous run does not"
         for flow in looks_up(layout)
     ]
 
@@ -41,10 +41,10 @@ def update_notes(layout: Layout) -> list[str]:
 def refuse_looking_up(layout: Layout) -> None:
     for flow in looks_up(layout):
         raise UnsupportedError(
-            f"the flow {flow.name!r} reads {flow.static[0]!r} as it stands beside a stream, which only an "
-            "update can do: there it is complete before the flow begins",
+            f"the flow {flow.name!r} reads {flow.static[0]!r} as a fixed table beside a stream, which "
+            "needs an update (--once): there the table is complete before the flow starts",
             file=str(flow.place),
-            remedy="run the project with --once, as often as needed; or join in a materialized view",
+            remedy="run the project with --once repeatedly, or join in a materialized view",
         )
 
 

@@ -50,10 +50,10 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     folder = CertificateFolder(tmp_path)
     make_certificates(folder, ["one"])
     folder.key("one").chmod(0o644)
-    with pytest.raises(InputError, match="others can read"):
+    with pytest.raises(InputError, match="other users can read"):
         tls_context(folder, "one", serving=False)
     folder.authority_key.chmod(0o604)
-    with pytest.raises(InputError, match="others can read"):
+    with pytest.raises(InputError, match="other users can read"):
         make_certificates(folder, ["two"])
 
 
@@ -75,7 +75,7 @@ def test_a_certificate_that_ends_soon_or_has_ended_is_told_of_with_what_to_do(tm
     names = ["oslo", "new york", "rome"]
     assert folder.ending(names, made_s) == []
     (said,) = folder.ending(names, made_s + 15 * day_s)
-    assert said.startswith("the certificate of oslo ends in 25 days, and agents refuse it then: remove ")
+    assert said.startswith("the certificate of oslo ends in 25 days, and agents refuse expired ones: remove ")
     assert str(folder.certificate("oslo")) in said
     (said,) = folder.ending(names, made_s + 45 * day_s)
     assert "ended 5 days ago" in said

@@ -40,7 +40,7 @@ def test_less_runs_and_results_come_no_later(seed: int) -> None:
     assert len(reused.shared) > len(alone.shared)
     assert cores(reused.placement) < cores(alone.placement)
     assert running(reused.placement).query_s.mean() <= 1.02 * running(alone.placement).query_s.mean()
-    assert any("Where an engine shares" in each for each in reused.explanation.sentences)
+    assert any("With equal operators shared" in each for each in reused.explanation.sentences)
 
 
 @pytest.mark.parametrize("seed", range(4))

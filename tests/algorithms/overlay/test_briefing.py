@@ -86,10 +86,12 @@ def test_the_machine_of_a_lost_site_hears_that_it_has_nothing_to_give_until_it_i
 def test_that_a_query_has_no_plan_is_told_to_whoever_runs_it_for_a_while() -> None:
     briefing = OverlayBriefing(PROBLEM)
     told(briefing, None)
-    why = "only copies for it alone could bring it back within its limit, and none are made here"
+    why = "only copies of operators for this query could meet its limit, and runs make no copies"
     assert briefing.answers(1, Unsatisfied(0, why)) == ()
     briefing.answers(0, Unsatisfied(-1, "no stored plan"))
-    assert briefing.remark() == f"site a is too full, and no stored plan relieves it; query q: {why}"
+    assert (
+        briefing.remark() == f"site a is over its threshold, and no stored plan relieves it; query q: {why}"
+    )
     for _ in range(12):
         told(briefing, None)
     assert briefing.remark() == ""

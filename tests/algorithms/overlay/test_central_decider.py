@@ -46,7 +46,7 @@ def moved(proposal: Proposal) -> dict[str, str]:
 def test_while_all_limits_hold_nothing_is_proposed() -> None:
     proposal = looked(OverlayDecider())
     assert not proposal.moves
-    assert "within their limits" in proposal.reason
+    assert "meet their limits" in proposal.reason
 
 
 def test_a_slow_link_is_answered_by_a_plan_that_leaves_it_and_keeps_both_limits() -> None:
@@ -57,7 +57,7 @@ def test_a_slow_link_is_answered_by_a_plan_that_leaves_it_and_keeps_both_limits(
     assert moved(proposal)["shared"] != "b"
     assert all(ms <= 60.0 for ms in proposal.predicted.latency_ms.values())
     assert max(proposal.predicted.site_loads_cores.values()) <= 0.95
-    assert "over its limit" in proposal.reason
+    assert "exceeds its limit" in proposal.reason
     assert (proposal.violation, proposal.plans) == (True, (len(proposal.moves),))
 
 
@@ -87,7 +87,7 @@ def test_a_site_that_has_become_too_small_is_relieved() -> None:
     proposal = looked(decider, sites=sites)
     assert moved(proposal)
     assert proposal.predicted.site_loads_cores["b"] <= 0.45
-    assert "too full" in proposal.reason
+    assert "over its threshold" in proposal.reason
 
 
 def test_where_no_plan_helps_it_says_for_whom() -> None:
@@ -96,7 +96,7 @@ def test_where_no_plan_helps_it_says_for_whom() -> None:
     everywhere = slow(ab=100.0, ac=100.0, ad=100.0)
     proposal = looked(decider, **everywhere)
     assert not proposal.moves
-    assert proposal.reason == "no stored plan mends one, two"
+    assert proposal.reason == "no stored plan repairs one, two"
 
 
 def test_rates_that_fall_for_good_let_operators_gather() -> None:

@@ -77,7 +77,7 @@ def test_the_dead_are_passed_over_and_counted() -> None:
 def test_who_claims_room_and_turns_the_operator_down_is_passed_over() -> None:
     found = mapper(LineSites(refusing={10, 11}))
     assert found.place(0) == 9
-    assert found.report.ignored["it turned the operator down after claiming room"] == 2
+    assert found.report.ignored["it refused the operator after advertising room"] == 2
 
 
 def test_nobody_left_is_infeasible() -> None:

@@ -102,7 +102,7 @@ def test_bandwidth_is_respected() -> None:
 
 
 def test_too_little_capacity_is_infeasible_and_says_so() -> None:
-    with pytest.raises(InfeasibleError, match="had room"):
+    with pytest.raises(InfeasibleError, match="has room"):
         Relaxation().place(lab(40, capacity=0.01), Context.of(lab(40, capacity=0.01)))
 
 

@@ -51,7 +51,7 @@ def test_nothing_is_planned_anew_for_what_may_be_noise() -> None:
     decider = ReplanDecider(LargestLoadFirst())
     for grows in (100.0, 150.0):
         proposal = decider.decide(seen(problem, start, grows, error=10.0))
-        assert proposal.reason == "all is as when it was last planned"
+        assert proposal.reason == "nothing has changed since the last plan"
     assert decider.decide(seen(problem, start, 170.0, error=10.0)).moves
 
 

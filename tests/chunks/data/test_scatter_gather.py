@@ -236,7 +236,7 @@ def test_a_frame_waits_for_the_one_before_it() -> None:
                 )[0],
                 {},
             ),
-            "this node does not have",
+            "this node does not host",
         ),
         (
             lambda: computed_chunks(

@@ -25,10 +25,10 @@ def test_it_names_the_mean_the_slowest_query_the_longest_wait_and_missed_limits(
     data["queries"]["tops"]["max_latency_ms"] = 5.0
     problem = Problem.from_dict(data)
     found = explained(problem, 2)
-    assert found.sentences[0].startswith(f"Queries wait {found.mean_ms:.4g} ms for their results on average")
+    assert found.sentences[0].startswith(f"Queries take {found.mean_ms:.4g} ms on average")
     assert found.sentences[1].startswith(f"Query {problem.queries[found.slowest].name} is the slowest")
     assert found.sentences[2].startswith("Messages wait longest at c: ")
-    assert "1 of 1 latency limits is not met with queues; tops misses its own" in found.sentences[3]
+    assert "1 of 1 latency limits is not met with queues; tops exceeds its limit" in found.sentences[3]
     assert 0.0 < found.way_ms < found.mean_ms
 
 
@@ -36,8 +36,8 @@ def test_a_full_site_is_said_to_be_full() -> None:
     data = diamond()
     data["streams"]["x"]["rate"] = 1000
     found = explained(Problem.from_dict(data), 0)
-    assert found.sentences[0].startswith("2 of 2 queries wait without end")
-    assert "Site a is full: what it is sent grows without end." in found.sentences
+    assert found.sentences[0].startswith("The latency of 2 of 2 queries grows without bound")
+    assert "Site a is full: its queue grows without bound." in found.sentences
 
 
 @given(seed=st.integers(0, 2**32 - 1))

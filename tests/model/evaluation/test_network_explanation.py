@@ -47,26 +47,32 @@ def at(problem: Problem, **sites: str) -> NetworkExplanation:
 def test_the_best_placement_is_said_to_be_the_best() -> None:
     found = at(line(), filter="west")
     assert found.usage == pytest.approx(found.least) == pytest.approx(200.0)
-    assert found.sentences[0] == "200 B are in flight between sites, and no placement has fewer."
+    assert (
+        found.sentences[0]
+        == "200 B are in flight between sites, which equals the lower bound of all placements."
+    )
     assert "10 kB/s over 20 ms, mostly from filter" in found.sentences[1]
-    assert found.sentences[2] == "No query waits longer than the direct way from its farthest stream takes."
+    assert found.sentences[2] == "No query takes longer than the direct way from its farthest stream."
     assert found.sentences[3] == (
-        "filter matters most: at west it has 200 B in flight, 100.0% of all; "
+        "filter contributes most: at west it has 200 B in flight, 100.0% of the total; "
         "at the next best site, middle, it would have 1.1 kB, 5.5 times as much."
     )
 
 
 def test_a_worse_placement_is_held_against_the_bound_and_the_better_site_is_named() -> None:
     found = at(line(), filter="middle")
-    assert "5.5 times as much as the 200 B that no placement can go below" in found.sentences[0]
-    assert "The link from west to middle has the most, 90.9% of it: 100 kB/s over 10 ms" in found.sentences[1]
+    assert "5.5 times as much as the lower bound of 200 B" in found.sentences[0]
+    assert (
+        "The link from west to middle carries the most, 90.9% of it: 100 kB/s over 10 ms"
+        in found.sentences[1]
+    )
     assert "at west it would have 200 B, 81.8% less" in found.sentences[3]
 
 
 def test_a_better_site_without_room_is_said_to_have_none() -> None:
     sites = {"west": {"capacity": 0.05}, "middle": {"capacity": 1}, "east": {"capacity": 1}}
     found = at(line(sites=sites), filter="middle")
-    assert "west would take 81.8% less but has no room" in found.sentences[3]
+    assert "at west it would have 81.8% less, but west has no room" in found.sentences[3]
     assert "at the next best site, east" in found.sentences[3]
     narrow = {"sites": {name: {"capacity": 0.05} for name in ("west", "east")} | {"middle": {"capacity": 1}}}
     assert "no other site has room for it" in at(line(**narrow), filter="middle").sentences[3]
@@ -82,10 +88,10 @@ def test_the_longest_detour_and_missed_limits_are_named() -> None:
     }
     found = at(line(**back), filter="middle")
     assert (
-        "Query desk makes the longest detour: 40 ms over its operators, 2.0 times the 20 ms"
+        "Query desk has the longest detour: 40 ms over its operators, 2.0 times the 20 ms"
         in (found.sentences[2])
     )
-    assert found.sentences[3] == "1 of 2 latency limits is not met; desk misses its own by 15 ms."
+    assert found.sentences[3] == "1 of 2 latency limits is not met; desk exceeds its limit by 15 ms."
 
 
 def test_without_sizes_it_speaks_of_tuples() -> None:

@@ -32,7 +32,7 @@ def test_what_is_no_square_matrix_is_refused(tmp_path: Path) -> None:
     (tmp_path / "m2").write_text("1 x\n4 5\n")
     with pytest.raises(InputError, match="square"):
         read_matrix(tmp_path / "m1")
-    with pytest.raises(InputError, match="no matrix"):
+    with pytest.raises(InputError, match="not a matrix"):
         read_matrix(tmp_path / "m2")
 
 

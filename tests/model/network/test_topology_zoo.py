@@ -37,7 +37,7 @@ def test_latencies_follow_from_places(tmp_path: Path) -> None:
 def test_what_is_no_gml_is_refused(tmp_path: Path) -> None:
     for number, text in enumerate(("", "hello", "graph [ node [ label 3 ] ]", "graph ["[:5])):
         (tmp_path / f"{number}.gml").write_text(text)
-        with pytest.raises(InputError, match="no GML graph"):
+        with pytest.raises(InputError, match="not a GML graph"):
             read_gml(tmp_path / f"{number}.gml")
     (tmp_path / "edge.gml").write_text("graph [ node [ id 1 ] edge [ source 1 target 2 ] ]")
     with pytest.raises(InputError, match="id of a node"):

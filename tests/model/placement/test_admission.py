@@ -51,5 +51,5 @@ def test_a_run_refuses_a_placement_that_leaves_queries_out() -> None:
     require_all_queries(whole, "the plan")
     kept = without_queries(SHARED, ["r"])
     part = Placement(kept, [0] * len(kept.fragments), {"r": "too late"})  # type: ignore[arg-type]
-    with pytest.raises(InfeasibleError, match="leaves out query 'r': too late"):
+    with pytest.raises(InfeasibleError, match="rejects query 'r': too late"):
         require_all_queries(part, "the plan")

@@ -67,6 +67,6 @@ def test_split_operators_are_shared_where_every_instance_is() -> None:
 def test_the_explanation_says_what_sharing_would_bring() -> None:
     placement = placed(two_queries(), "abab")
     metrics = evaluate_placement(build_load_model(placement.problem), placement, points=64)
-    said = [each for each in explain_latency(placement, metrics).sentences if "engine shares" in each]
-    assert said[0].startswith("Where an engine shares, queries wait ")
-    assert said[0].endswith("; the fullest site is then a, at 40%.")
+    said = [each for each in explain_latency(placement, metrics).sentences if "operators shared" in each]
+    assert said[0].startswith("With equal operators shared, queries take ")
+    assert said[0].endswith("; the busiest site is then a, at 40%.")

@@ -94,7 +94,7 @@ BAD: list[tuple[tuple[Any, ...], str, str]] = [
     # Names.
     ((OPERATORS, "dns", BASE[OPERATORS]["tcp"]), "operators.dns", "for a stream and an operator"),
     ((OPERATORS, "a#1", BASE[OPERATORS]["tcp"]), "operators.a#1", "without '#'"),
-    ((OPERATORS, " a", BASE[OPERATORS]["tcp"]), "operators. a", "without space at either end"),
+    ((OPERATORS, " a", BASE[OPERATORS]["tcp"]), "operators. a", "without leading or trailing space"),
     ((OPERATORS, "", BASE[OPERATORS]["tcp"]), "operators.''", "1 to 200 printable"),
     ((OPERATORS, "\x1b[31m", BASE[OPERATORS]["tcp"]), r"operators.'\x1b[31m'", "printable"),
     ((OPERATORS, 7, BASE[OPERATORS]["tcp"]), "operators.7", "put it in quotes"),
@@ -146,7 +146,7 @@ BAD: list[tuple[tuple[Any, ...], str, str]] = [
     ((OPERATORS, "tcp", "packets"), "operators.tcp", "found 'packets', expected a mapping of fields"),
     (("queries", [1]), "queries", "expected a mapping"),
     (("latency_ms", {}), "latency_ms", "no latency between 'berkeley' and 'mit'"),
-    (("latency_ms", {"file": "m.csv"}), "latency_ms.file", "did not come from a file"),
+    (("latency_ms", {"file": "m.csv"}), "latency_ms.file", "does not come from a file"),
 ]
 
 

@@ -94,14 +94,14 @@ def test_what_somebody_is_at_stays_while_the_page_follows(page: Page, tmp_path: 
     with SimulatedProject(tmp_path / "demo") as project, serving_run(project.folder) as served:
         page.goto(served.url)  # without the token
         page.locator("#apply").click()
-        expect(page.locator("#notice")).to_contain_text("found no token")
+        expect(page.locator("#notice")).to_contain_text("found no valid token")
         page.wait_for_selector("#stream0")
         page.evaluate("window.list = document.querySelector('#stream0')")
         page.locator("[data-fragment=read]").focus()
         page.keyboard.press("ArrowRight")
         newer(page)
         newer(page)
-        expect(page.locator("#notice")).to_contain_text("found no token")
+        expect(page.locator("#notice")).to_contain_text("found no valid token")
         expect(page.locator("[data-fragment=busy]")).to_be_focused()
         expect(page.locator("[data-to=busy]")).to_have_class("channel lit")
         assert page.evaluate("window.list.isConnected")
@@ -129,7 +129,7 @@ def test_the_slice_follows_what_is_chosen_and_dismissing_takes_the_proposal_away
         page.locator("#stream0").select_option("requests")
         expect(page.locator("#stream1")).to_have_value("packets")
         page.locator("#dismiss").click()
-        expect(page.locator("#proposal")).to_contain_text("was dismissed")
+        expect(page.locator("#proposal")).to_contain_text("are dismissed")
         expect(page.locator("#happenings")).to_contain_text("dismissed: busy oslo → porto")
 
 

@@ -101,5 +101,5 @@ def test_a_function_that_always_fails_is_said_after_three_attempts(site: Embedde
     nodes = SiteNodes([handle(site, "here")], flow, {"blur": function})
     with nodes.working():
         nodes.put("camera", FRAMES[0])
-        with pytest.raises(EngineError, match="failed 3 times at site here"):
+        with pytest.raises(EngineError, match="failed 3 times at the site here"):
             nodes.gathered(120.0)

@@ -64,7 +64,7 @@ def test_a_project_without_jars_wants_none(tmp_path: Path) -> None:
     ("configuration", "jars", "packages", "file", "field", "says"),
     [
         ({}, ("gone.jar",), (), "mooring.yml", "jars", "found no jar 'gone.jar'"),
-        ({}, ("s3a://b/x.jar",), (), "mooring.yml", "jars", "copy it here"),
+        ({}, ("s3a://b/x.jar",), (), "mooring.yml", "jars", "copy it to this machine"),
         ({}, (), ("kafka",), "mooring.yml", "packages", "expected group:artifact:version"),
         ({"spark.jars": "gone.jar"}, (), (), "spark-pipeline.yml", "configuration.spark.jars", "gone.jar"),
         (

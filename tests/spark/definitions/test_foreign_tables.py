@@ -82,7 +82,7 @@ def test_views_read_what_another_pipeline_has_committed_and_streams_are_refused(
 
     raw, mart = make(tmp_path / "raw", "raw", RAW, site), make(tmp_path / "mart", "mart", MART, site)
     assert main(["check", str(mart)]) == 2
-    assert "are found once Mooring has run them" in " ".join(capsys.readouterr().err.split())
+    assert "after their first run" in " ".join(capsys.readouterr().err.split())
     for arriving, sums in ((range(4), [2, 4]), (range(4, 6), [6, 9])):
         lines = [json.dumps({"n": n}) for n in arriving]
         (raw / "input" / f"{arriving.start}.json").write_text("\n".join(lines))
@@ -95,7 +95,7 @@ def test_views_read_what_another_pipeline_has_committed_and_streams_are_refused(
         assert found["counts"] == ['{"few": 2}']
     (mart / "transformations" / "all.py").write_text(STREAM)
     assert main(["check", str(mart)]) == 2
-    assert "'raw.orders' of another pipeline into a stream" in " ".join(capsys.readouterr().err.split())
+    assert "'raw.orders' of another pipeline as a stream" in " ".join(capsys.readouterr().err.split())
 
 
 def make_pipeline(spec_file: Path, database: str = "", *tables: str) -> Neighbours:
@@ -159,7 +159,7 @@ def test_a_table_that_several_have_is_refused_by_name(tmp_path: Path) -> None:
     mart = make_pipeline(tmp_path / "mart" / "spark-pipeline.yml")
     make_pipeline(tmp_path / "a" / "spark-pipeline.yml", "", "orders")
     make_pipeline(tmp_path / "b" / "spark-pipeline.yml", "", "orders")
-    with pytest.raises(InputError, match="several pipelines beside this one"):
+    with pytest.raises(InputError, match="several neighbouring pipelines"):
         mart.find("orders")
 
 

@@ -50,18 +50,18 @@ def test_arguments_and_columns_are_part_of_the_pipeline(
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        (f"@dp.table(schema='n INT, at TIMESTAMP')\n{FLOW}", "n int is stated, and n bigint comes"),
+        (f"@dp.table(schema='n INT, at TIMESTAMP')\n{FLOW}", "n int is stated, the flows write n bigint"),
         (f"@dp.table(schema='n LONG')\n{FLOW}", "at timestamp is not stated"),
         (f"@dp.table(schema='n OF KIND')\n{FLOW}", "the columns of 't' cannot be read"),
         (f"@dp.table(format='parket')\n{FLOW}", "did you mean 'parquet'"),
         (f"@dp.table(format='avro')\n{FLOW}", "'avro', which Spark cannot find"),
-        (f"@dp.table(format='delta')\n{FLOW}", "Delta Lake that was tried, 4.4.0, is made for Spark 4.2"),
-        (f"@dp.table(partition_cols=['day'])\n{FLOW}", "'day', which is no column"),
+        (f"@dp.table(format='delta')\n{FLOW}", "tested Delta Lake, 4.4.0, is made for Spark 4.2"),
+        (f"@dp.table(partition_cols=['day'])\n{FLOW}", "'day', which is not one of"),
         (f"@dp.table(partition_cols=['n'], cluster_by=['at'])\n{FLOW}", "both partition_cols and cluster_by"),
         (f"@dp.table(partition_cols=['n', 'at'])\n{FLOW}", "by all of its columns"),
         (f"@dp.table\n{FLOW}.groupBy('n').count()", "cannot be written row by row"),
         (f"@dp.table\n{FLOW}.orderBy('n')", "Sorting is not supported"),
-        (f"@dp.table(spark_conf={{'spark.sql.warehouse.dir': 'x'}})\n{FLOW}", "a session cannot have"),
+        (f"@dp.table(spark_conf={{'spark.sql.warehouse.dir': 'x'}})\n{FLOW}", "a session does not allow"),
     ],
 )
 def test_what_cannot_be_honoured_is_refused_with_its_line(

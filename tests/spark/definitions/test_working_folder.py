@@ -30,5 +30,5 @@ def test_a_command_in_a_folder_that_is_gone_is_told_so(
     folder.mkdir()
     monkeypatch.chdir(folder)
     folder.rmdir()
-    with pytest.raises(InputError, match="is gone"):
+    with pytest.raises(InputError, match="no longer exists"):
         command_folder()

@@ -56,7 +56,7 @@ def test_files_that_cannot_be_merged_are_said_once_and_left(tmp_path: Path, dama
         if damaged:
             part.write_text("no rows")
     merging = Merging({"c": table.channel})
-    with pytest.raises(EngineError, match="stay as they are") as said:
+    with pytest.raises(EngineError, match="cannot be merged") as said:
         settle(merging)
     assert "merge: false" in str(said.value.remedy)
     settle(merging)

@@ -31,7 +31,7 @@ def test_before_anything_was_measured_latencies_are_not_known(folder: Path) -> N
     settings = load_project(folder).settings
     assert settings.measures_latency
     assert settings.around.network.latency_ms is None
-    assert "no agent has measured anything yet" in settings.latency_notes[0]
+    assert "agents have measured no latencies yet" in settings.latency_notes[0]
 
 
 def test_what_agents_measured_are_the_latencies(folder: Path) -> None:
@@ -41,7 +41,7 @@ def test_what_agents_measured_are_the_latencies(folder: Path) -> None:
     settings = load_project(folder).settings
     assert settings.around.network.latency_ms is not None
     assert as_matrix(settings.around.network.latency_ms).tolist() == [[0.0, 12.5], [12.5, 0.0]]
-    assert settings.latency_notes == ("latencies of 1 of 1 pairs of sites are as agents measured them",)
+    assert settings.latency_notes == ("agents measured the latencies of 1 of 1 pairs of sites",)
 
 
 def test_an_agent_of_no_site_is_refused(folder: Path) -> None:

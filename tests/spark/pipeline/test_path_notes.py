@@ -71,7 +71,7 @@ def test_a_path_that_is_not_there_is_refused_with_where_relative_ones_start(
 ) -> None:
     with pytest.raises(InputError, match="Path does not exist") as refusal:
         read(make_project(bad_sql="CREATE MATERIALIZED VIEW v AS SELECT * FROM json.`./gone`"), session)
-    assert "starts at the folder that the command is run in" in (refusal.value.remedy or "")
+    assert "start at the current folder" in (refusal.value.remedy or "")
 
 
 def test_check_says_where_relative_paths_start(storage: WrittenStorage, elsewhere: Path) -> None:

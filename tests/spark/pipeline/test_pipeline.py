@@ -147,7 +147,7 @@ def test_a_view_may_be_read_as_a_stream_by_one_and_as_it_stands_by_another(
             "materialized view 'v' reads a stream",
         ),
         ("@dp.table\ndef t():\n    return spark.read.table('numbers')\n", 4, "as a fixed table"),
-        ("@dp.table\ndef t():\n    return spark.range(3)\n", 4, "reads nothing as a stream"),
+        ("@dp.table\ndef t():\n    return spark.range(3)\n", 4, "reads no stream"),
         ("@dp.table\ndef t():\n    return spark.readStream.table('numbers').select('nope')\n", 4, "nope"),
         ("@dp.table\ndef t():\n    return spark.readStream.table('absent')\n", 4, "absent"),
         (

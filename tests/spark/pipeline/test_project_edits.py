@@ -50,7 +50,7 @@ def test_a_flow_commented_out_for_one_run_is_refused_and_nothing_of_it_is_trimme
 ) -> None:
     """It resumed an old checkpoint over a channel that had been trimmed meanwhile."""
     storage.run(ALL, batches=2)
-    with pytest.raises(InputError, match=r"'large' is gone.*2 files.*checkpoint.*--drop large"):
+    with pytest.raises(InputError, match=r"'large' was removed.*2 files.*checkpoint.*--drop 'large"):
         storage.begin((PACKETS, SMALL))
     restored = storage.layout(ALL)
     assert set(restored.channels["packets"].readers()) == {"small", "large"}
@@ -158,7 +158,7 @@ def test_tables_that_were_not_kept_are_from_now_on_and_what_is_gone_is_said(
 
 def test_a_renamed_flow_is_refused_with_both_names(storage: WrittenStorage) -> None:
     storage.run((PACKETS, SMALL, Flow("large", ("packets",), does="the same")))
-    with pytest.raises(InputError, match=r"'large' is gone \('big' is new and does the same"):
+    with pytest.raises(InputError, match=r"'large' was removed \('big' is new and equal"):
         storage.begin((PACKETS, SMALL, Flow("big", ("packets",), does="the same")))
 
 
@@ -186,7 +186,7 @@ def test_a_flow_that_is_added_reads_a_table_from_its_beginning(make_project: Pro
 
 def test_all_that_is_wrong_is_said_at_once(storage: WrittenStorage) -> None:
     storage.run(ALL)
-    with pytest.raises(InputError, match=r"'small' is gone.*; the flow 'large' is gone"):
+    with pytest.raises(InputError, match=r"'small' was removed.*; the flow 'large' was removed"):
         storage.begin((PACKETS,))
 
 
@@ -243,7 +243,7 @@ def test_a_channel_that_was_trimmed_without_regard_to_a_reader_is_refused(storag
     storage.begin(ALL)
     layout.channels["packets"].forget("large")
     trim(layout)
-    with pytest.raises(EngineError, match="packets: its note does not name its reader large"):
+    with pytest.raises(EngineError, match="packets: its note lacks its reader large"):
         storage.begin(ALL)
 
 

@@ -66,7 +66,7 @@ def test_a_power_cut_is_survived_unless_mooring_yml_says_that_nobody_cares(
     options = site_options(project)
     assert options is not None
     assert options.durable
-    assert power_cut_notes(project) == {"here": "what is committed survives"}
+    assert power_cut_notes(project) == {"here": "committed batches survive"}
     project = load_project(make_project(EMBEDDED + "durability: fast\n"))
     options = site_options(project)
     assert options is not None

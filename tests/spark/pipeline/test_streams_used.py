@@ -52,7 +52,7 @@ def test_sites_alone_are_enough_and_what_is_assumed_is_said(make_project: Projec
     said = "; ".join(statistics_notes(layout))
     assert "numbers: not under `streams`" in said
     assert "out: not under `queries`" in said
-    assert "no rate is known of numbers" in said
+    assert "the rate of numbers is unknown" in said
 
 
 def test_a_sink_that_no_query_names_still_counts_what_it_delivers(make_project: ProjectMaker) -> None:

@@ -26,7 +26,7 @@ def test_stated_columns_may_be_more_and_not_others() -> None:
     assert checked_schema(NAMED, N, "t", "f.py") == NAMED
     with pytest.raises(InputError, match="name string is not stated"):
         checked_schema(N, NAMED, "t", "f.py")
-    with pytest.raises(InputError, match="n string is stated, and n bigint comes"):
+    with pytest.raises(InputError, match="n string is stated, the flows write n bigint"):
         checked_schema(TEXT, N, "t", "f.py")
 
 

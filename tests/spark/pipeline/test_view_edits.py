@@ -52,7 +52,7 @@ def test_a_view_that_has_gone_is_refused_with_its_rows_and_dropped_by_name(
 ) -> None:
     storage = WrittenStorage(make_project)
     refreshed(storage.begin([TABLE, VIEW]))
-    with pytest.raises(InputError, match=r"'v' is gone, of which there is a version with 3 rows.*--drop v"):
+    with pytest.raises(InputError, match=r"'v' was removed with a version with 3 rows.*--drop 'v"):
         storage.begin([TABLE])
     layout = storage.begin([TABLE], accepted=AcceptedEdits(drop=("v",)))
     assert not layout.versions_of("v").folder.exists()
@@ -97,7 +97,7 @@ def test_a_table_that_a_view_reads_is_a_channel_whose_rows_are_kept(make_project
     assert layout.is_kept("u")
     assert layout.comes_after("v") == ("u",)
     assert layout.readers_of("u") == []
-    with pytest.raises(InputError, match="keep: read for 'u', which v reads as it stands"):
+    with pytest.raises(InputError, match="keep: read for 'u', which v reads as a fixed table"):
         storage.begin(
             [TABLE, Flow("u", reads=("t",)), Flow("v", static=("u",), kind="materialized")],
             "tables: {u: {keep: read}}\n",
@@ -128,7 +128,7 @@ def test_what_is_kept_for_readers_of_a_view_goes_with_the_last_of_them(make_proj
     layout = storage.begin([TABLE, VIEW, READER])
     refreshed(layout, "v", "part")
     delivered(layout, "r")
-    with pytest.raises(InputError, match="'r' is gone"):
+    with pytest.raises(InputError, match="'r' was removed"):
         storage.begin([TABLE, VIEW])
     layout = storage.begin([TABLE, VIEW], accepted=AcceptedEdits(drop=("r",)))
     assert not layout.channel_of("v", "v").exists

@@ -152,10 +152,10 @@ def test_the_user_wins_field_by_field_and_stale_or_missing_figures_are_said(
     assert operators["numbers:ingest"].fixed_cores > 0.0
     notes = " / ".join(statistics_notes(layout))
     assert "kept, counted as measured" in notes
-    assert "win over the measured ones of kept" in notes
+    assert "override the measured ones of kept" in notes
     assert "stale: counted edited since measured" in notes
     assert "days ago" in notes
-    assert "'gone', which is no flow now" in notes
+    assert "'gone', which is not a flow" in notes
     assert "no statistics for numbers, doubled: assumed 20 us" in notes
     assert "no fixed cost for numbers: assumed" in notes
 

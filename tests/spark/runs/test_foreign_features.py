@@ -39,7 +39,7 @@ def test_each_is_refused_with_its_line_the_reason_and_the_way_to_do_without(
         ("cdc.py:3", "rewrites its target", "latest"),
         ("after.sql:3", "expectations", "clean"),
         ("after.sql:4", "rewrites its target", "more"),
-        ("after.sql:5", "read_files is Databricks' own", "listed"),
+        ("after.sql:5", "read_files exists on Databricks only", "listed"),
         ("loader.py", "Auto Loader", "loaded"),
         ("old.py:1", "imports dlt", "transformations/old.py"),
         ("checked.py:3", "dp.expect_or_drop", "transformations/checked.py"),

@@ -88,8 +88,8 @@ def test_tables_are_chosen_as_spark_pipelines_has_it(storage: WrittenStorage) ->
     assert (anew.chosen, anew.anew) == (("clean", "even"), ("clean",))
     assert set(update_order(layout, UpdateChoice(full_refresh_all=True)).anew) == set(layout.fragments)
     assert told_of_readers(layout, anew) == [
-        "clean is written anew, so odd, even will read all its rows again, beside those read before; "
-        "a full refresh of both together avoids that"
+        "clean is computed again, so odd, even will read all its rows a second time; "
+        "a full refresh of both together avoids duplicates"
     ]
 
 

@@ -55,7 +55,7 @@ def test_a_full_run_is_relieved_by_a_site_that_joins(tmp_path: Path) -> None:
     run.session.adopt(JOINED)
     run.session.run(lambda passed: passed >= 240.0)
     assert "c" in run.engine.homes().values()
-    assert any("the site c is up, and is used from now on" in what for _, what in run.book.incidents)
+    assert any("the site c has started and is used from now on" in what for _, what in run.book.incidents)
     assert run.session.journal.placement() == run.engine.homes()
 
 
@@ -75,7 +75,7 @@ def test_nothing_is_put_at_a_site_that_is_not_up_yet(tmp_path: Path) -> None:
     run.session.adopt(JOINED)
     run.session.run(lambda passed: passed >= 240.0)
     assert set(run.engine.homes().values()) == {"a", "b"}
-    assert "not up yet" in run.session.troubles()["site c"]
+    assert "has not started yet" in run.session.troubles()["site c"]
     run.engine.give_back("c")
     run.session.run(lambda passed: passed >= 480.0)
     assert "c" in run.engine.homes().values()

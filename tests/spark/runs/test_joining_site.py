@@ -31,7 +31,7 @@ def test_an_embedded_site_joins_takes_a_fragment_and_ends_with_the_run(
         project.wait_for(100)
         settings.write_text(text + "nonsense: true\n")
         wait_until(lambda: "nonsense" in status()["edit"], "the broken edit to be said")
-        assert "the edit of mooring.yml is not used" in mooring("status", folder).out
+        assert "the edit of mooring.yml is ignored" in mooring("status", folder).out
         settings.write_text(text.replace("sites: {", "sites: {new: {capacity: 1}, "))
         wait_until(lambda: "new joins" in status()["edit"], "the site to join")
         wait_until(lambda: "new" in status()["sites"] and not status()["troubles"], "the site to be up")

@@ -90,7 +90,7 @@ def test_every_verb_refuses_an_empty_mount_point(
     if word == "doctor":  # in columns
         said = " ".join(mooring("doctor", project.folder, "--json").out.split())
     assert f"expected the storage {identity} in {root}, found an empty folder" in said
-    assert "mount it there, or put it back from a copy" in said
+    assert "mount it there, or restore it from a copy" in said
     assert "--fresh" in said
     assert not os.listdir(root), "a storage under the mount point"
     mount(away, root)
@@ -198,7 +198,7 @@ def test_what_an_older_mooring_noted_is_completed_once_the_root_is_there(
     (project.work_folder / "storage.mark").unlink()
     away = None if there else unmount(root)
     if away is not None:
-        with pytest.raises(MissingRootError, match="expected what the last run stored"), hold(project):
+        with pytest.raises(MissingRootError, match="expected the storage of the last run"), hold(project):
             pass
         mount(away, root)
     with hold(project):
@@ -231,7 +231,7 @@ def test_a_standby_waits_for_a_root_that_goes_away_while_it_waits(
     try:
         until(lambda: "waiting until it is released" in " ".join(said))
         away = unmount(root)
-        until(lambda: "is no longer in" in " ".join(said))
+        until(lambda: "is missing from" in " ".join(said))
         assert not os.listdir(root)
         mount(away, root)
         own.release()

@@ -26,7 +26,7 @@ def test_a_site_is_left_stays_empty_over_a_restart_and_is_used_again(
         project.wait_for(100)
         refused = mooring("moves", folder, "--leave", "here")
         assert refused.code == 3
-        assert "numbers may run nowhere else than at 'here'" in refused.err
+        assert "numbers can run at 'here' only" in refused.err
         left = mooring("moves", folder, "--leave", "there", "--json").document
         assert left["answer"]["placement"] == {"numbers": "here", "kept": "here"}
         assert mooring("status", folder, "--json").document["left_sites"].keys() == {"there"}
@@ -49,7 +49,7 @@ def test_a_site_is_left_stays_empty_over_a_restart_and_is_used_again(
     assert mooring("moves", folder, "--return", "there").code == 2
     refused = mooring("moves", folder, "--leave", "here")
     assert refused.code == 3
-    assert "may run nowhere else" in refused.err
+    assert "can run at" in refused.err
     assert mooring("moves", folder, "--leave", "nowhere").code == 2
     assert "the next run leaves there empty" in mooring("moves", folder, "--leave", "there").out
     assert mooring("status", folder, "--json").document["left_sites"].keys() == {"there"}

@@ -113,7 +113,9 @@ def test_a_query_left_at_a_silent_endpoint_keeps_a_fresh_start_waiting_until_it_
     (told,) = [each for each in examine(project.folder).findings if each.part == "sessions"]
     assert "numbers may still run there" in told.what
 
-    refusal = f"may still write what this would give up: numbers \\(session {session}\\) at {where}"
+    refusal = (
+        f"may still write data that this command would delete: numbers \\(session {session}\\) at {where}"
+    )
     another = SiteHandle("far", 2.0, site.endpoint, None)
     for sites in ([here], [here, another]):  # without the site, and with another endpoint under its name
         with (

@@ -111,7 +111,7 @@ def test_a_pinned_fragment_and_a_project_that_never_ran_are_refused(
     plan.write_text(json.dumps({"numbers:ingest": "there", "kept": "there"}))
     never = mooring("moves", folder, "--to", plan)
     assert never.code == 2
-    assert "never ran" in never.err
+    assert "has never run" in never.err
     Journal(work, time.time).note_placement(FragmentSites({"numbers": "here", "kept": "here"}), "planned")
     pinned = mooring("moves", folder, "--to", plan)
     assert pinned.code == 3

@@ -109,7 +109,7 @@ def test_updates_killed_and_whole_and_a_run_in_between_deliver_every_row_once(
     [
         (("--refresh", "kept"), "found --refresh without --once"),
         (("--full-refresh-all",), "found --full-refresh-all without --once"),
-        (("--once", "--full-refresh-all", "--refresh", "kept"), "give one of the two"),
+        (("--once", "--full-refresh-all", "--refresh", "kept"), "keep one of the two"),
     ],
 )
 def test_options_of_an_update_that_mean_nothing_are_refused_before_anything_starts(

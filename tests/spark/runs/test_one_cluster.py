@@ -136,7 +136,7 @@ def test_mooring_run_works_at_a_standalone_clusters_endpoint_as_on_embedded_site
     placed = {"numbers:ingest": "here", "kept": "here"}
     assert mooring("plan", folder, "--json").document["placement"] == placed
     first = mooring("run", folder, "--for", "1s", "--json").document
-    assert first["ended"] == "stopped after the time asked for"
+    assert first["ended"] == "stopped after the time of --for"
     assert first["sites"] == {"here": "existing endpoint; load estimated"}
     assert cluster.split("token=")[1] not in (folder / ".mooring" / "report.json").read_text()
     assert project.kept() in (list(range(0, 30, 2)), [])  # however slow the machine, no row twice

@@ -50,7 +50,7 @@ def test_a_process_that_does_not_hold_the_run_is_not_signalled(tmp_path: Path, b
     files, root = RunFiles(tmp_path / "project" / ".mooring"), tmp_path / "storage"
     with files.held():
         (files.folder / "lock").write_text(str(bystander))
-        with pytest.raises(EngineError, match=f"process {bystander} is written down .* was not signalled"):
+        with pytest.raises(EngineError, match=f"process {bystander} is recorded .* was not signalled"):
             RunFiles(files.folder).stop_runner(1.0)
     root.mkdir()
     own = take(root, look(root), tmp_path / "project")
@@ -59,7 +59,7 @@ def test_a_process_that_does_not_hold_the_run_is_not_signalled(tmp_path: Path, b
     written = checked(record.read_bytes()).decode().replace(f'"pid":{os.getpid()}', f'"pid":{bystander}')
     record.write_bytes(with_sum(written.encode()))
     assert look(root).state == "here"
-    with pytest.raises(EngineError, match=f"process {bystander} is written down .* was not signalled"):
+    with pytest.raises(EngineError, match=f"process {bystander} is recorded .* was not signalled"):
         files.stop_runner(1.0)
     with files.held():  # the folder still knows who runs
         assert RunFiles(files.folder).running_pid() == os.getpid()
@@ -190,7 +190,8 @@ def test_leftovers_at_a_site_that_is_gone_stay_noted_and_keep_a_fresh_start_wait
     kept.mkdir(parents=True)
     with (
         pytest.raises(
-            EngineError, match=r"may still write what this would give up: numbers \(session .*\) at gone"
+            EngineError,
+            match=r"may still write data that this command would delete: numbers \(session .*\) at gone",
         ),
         prepared_on(project, here, fresh=True),
     ):

@@ -35,4 +35,4 @@ def test_clocks_that_differ_and_files_without_a_time_are_said_once(tmp_path: Pat
         book.write({}, {})
     assert len(said) == 2
     assert "the clock of oslo is 300 s behind ours" in said[0]
-    assert "latencies behind it are unknown" in said[1]
+    assert "latencies after it are unknown" in said[1]

@@ -201,5 +201,5 @@ def test_a_plan_of_a_project_folder_is_run_for_the_time_asked_for(
     ran = mooring(
         "run", project.folder, "--for", "1s", "--placement", tmp_path / "plan.json", "--json"
     ).document
-    assert ran["ended"] == "stopped after the time asked for"
+    assert ran["ended"] == "stopped after the time of --for"
     assert ran["placement"] == placement

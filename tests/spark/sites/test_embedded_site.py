@@ -256,7 +256,7 @@ def test_a_java_that_cannot_be_run_is_an_engine_error(tmp_path: Path) -> None:
 
 def test_a_site_does_not_start_where_relative_paths_would_lead_nowhere(tmp_path: Path) -> None:
     options = EmbeddedOptions(working_folder=tmp_path / "gone")
-    with pytest.raises(EngineError, match="where relative paths of data begin: it is gone"):
+    with pytest.raises(EngineError, match="the base of relative paths: the folder no longer exists"):
         EmbeddedSite("here", tmp_path / "site", find_java(), options=options).start()
 
 

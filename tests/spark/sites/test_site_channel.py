@@ -169,7 +169,7 @@ def test_a_token_that_cannot_be_had_is_named_with_its_site_before_anything_start
 @pytest.mark.parametrize("field", ["token_file", "ca_file"])
 def test_a_file_that_vanished_while_a_run_goes_on_is_the_sites_trouble(tmp_path: Path, field: str) -> None:
     gone = Connection(url="sc://localhost:1", **{field: str(tmp_path / "gone")})  # type: ignore[arg-type]
-    with pytest.raises(EngineError, match=r"sc://localhost:1 cannot be asked.*cannot be read"):
+    with pytest.raises(EngineError, match=r"sc://localhost:1 cannot be reached.*cannot be read"):
         open_session(Endpoint(gone))
 
 

@@ -49,7 +49,7 @@ def test_a_variable_that_holds_no_token_is_named_and_not_shown(around: dict[str,
 @pytest.mark.parametrize("mode", [0o644, 0o604, 0o620, 0o666, 0o602, 0o601])
 def test_a_file_that_others_can_read_or_change_is_refused(file: Path, mode: int) -> None:
     file.chmod(mode)
-    with pytest.raises(InputError, match="by others") as refused:
+    with pytest.raises(InputError, match="other users") as refused:
         read_token(Connection(url="sc://oslo", token_file=str(file)))
     assert "chmod 600" in str(refused.value)
     assert SECRET not in str(refused.value)

@@ -361,7 +361,7 @@ def test_rows_without_the_note_of_who_needs_them_are_refused(tmp_path: Path) -> 
     channel.sink_log.mkdir()
     (channel.sink_log / "0").write_text("v1")
     channel._note_file.unlink()
-    with pytest.raises(EngineError, match="which says who needs them"):
+    with pytest.raises(EngineError, match="its list of readers"):
         channel.create()
 
 

@@ -169,7 +169,7 @@ def test_nobody_goes_back_behind_what_was_trimmed() -> None:
             if number >= batch:
                 two.storage.damage(checkpoint / "offsets" / str(number), b"")
         with pytest.raises(
-            EngineError, match=rf"no whole log proves .* from batch {batch + 1} on"
+            EngineError, match=rf"no intact log proves .* from batch {batch + 1} on"
         ) as refused:
             two.falling.find(fragment)
         assert "--full-refresh" in str(refused.value.remedy)

@@ -20,8 +20,8 @@ FLOWS = (Flow("packets", outside=True), Flow("small", ("packets",)), Flow("count
 def test_only_tables_that_could_run_with_their_reader_are_named(make_project: ProjectMaker) -> None:
     storage = WrittenStorage(make_project, as_read=False)
     assert costly_tables_note(storage.layout(FLOWS)) == [
-        "packets, small are kept, which takes a fragment more each; where nobody looks at a table, "
-        "`tables: {packets: {keep: read}}` saves it"
+        "packets, small are kept, which takes a fragment more each; for a table without readers of its own, "
+        "`tables: {packets: {keep: read}}` avoids that"
     ]
     assert (
         costly_tables_note(storage.layout(FLOWS, "tables: {small: {keep: all}}\npins: {packets: here}")) == []

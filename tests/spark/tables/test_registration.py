@@ -120,8 +120,8 @@ def test_tables_are_registered_with_exactly_what_is_committed(
     catalog.sql("CREATE TABLE listed_taken (theirs INT) USING parquet").collect()
     catalog.sql("CREATE VIEW listed_taken_view AS SELECT 1 AS theirs").collect()
     expected = [
-        f"{name} is not registered at here: there is a table or view {name} already, which Mooring did not "
-        "make"
+        f"{name} is not registered at here: the catalog has another table or view {name}, "
+        "which Mooring did not create"
         for name in ("listed_taken", "listed_taken_view")
     ]
     assert register_tables(layout, "here", catalog) == expected

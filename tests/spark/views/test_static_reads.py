@@ -88,7 +88,7 @@ def test_a_flow_looks_up_what_stands_when_it_begins(make_project: ProjectMaker, 
         engine.close()
     endless = SparkEngine(layout, sites, {})
     try:
-        with pytest.raises(UnsupportedError, match="'joined' reads 'total' as it stands beside a stream"):
+        with pytest.raises(UnsupportedError, match="'joined' reads 'total' as a fixed table beside a stream"):
             endless.start_all(FragmentSites(dict.fromkeys(layout.fragments, "a")))
     finally:
         endless.close()

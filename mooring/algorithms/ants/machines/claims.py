@@ -47,11 +47,11 @@ def ants_claims(sender: int, receiver: int, sites: int, message: Data) -> str | 
         return why
     match message:
         case KnownColony() if sender != sites:
-            return "the problem is for the mover to tell"
+            return "only the mover may send the problem"
         case AskColony() if receiver != sites:
-            return "the mover is to be asked for the problem"
+            return "only the mover answers requests for the problem"
         case ScoutAnt():
-            return "a scout with its chain is its leader's own"
+            return "only its leader may send a scout with its chain"
         case WalkingScout(scout=scout):
             return _walking(scout, receiver, sites)
         case ReturningScout():
@@ -62,12 +62,12 @@ def ants_claims(sender: int, receiver: int, sites: int, message: Data) -> str | 
             return _routing(ant, sites) or _back(ant.path, position, receiver)
         case Discouraging(destination=destination, path=path, position=position):
             if not are_sites((destination, *path), sites) or len(path) > sites + 1:
-                return "its way is none"
+                return "its path is invalid"
             return _back(path, position, receiver)
         case DeployedAnt(chain=chain, segments=segments, position=position):
             stops = [*(segment.site for segment in segments), chain.destination, chain.source]
             if not _are_figures((message.variability,)) or message.cost < 0.0:
-                return "it costs no figure"
+                return "its cost is not a number"
             return (
                 _chain(chain, sites)
                 or _segments(segments, len(chain.tasks), sites, whole=True)
@@ -105,11 +105,11 @@ def _back(path: Sequence[int], position: int, receiver: int) -> str | None:
 
 def _routing(ant: RoutingAnt, sites: int) -> str | None:
     if not are_sites((ant.destination, *ant.path), sites) or len(ant.path) < 2:
-        return "its way is none"
+        return "its path is invalid"
     if len(set(ant.path)) < len(ant.path) or lengths_differ(ant.path, ant.elapsed_s, ant.age_s):
-        return "its way goes in circles, or takes no time"
+        return "its path has a cycle or takes no time"
     if ant.destination in ant.path[:-1] or ant.path[0] == ant.destination:
-        return "it was there already"
+        return "its path visits a site twice"
     times = (*ant.elapsed_s, ant.now_s), (*ant.age_s, ant.clock_s)
     if any(list(each) != sorted(each) or each[0] < 0.0 for each in times):
         return "its times run backwards"
@@ -117,19 +117,19 @@ def _routing(ant: RoutingAnt, sites: int) -> str | None:
 
 
 def _state(state: int) -> str | None:
-    return None if 0 < state < rules.MODULUS else "its generator has no such state"
+    return None if 0 < state < rules.MODULUS else "the state of its generator is invalid"
 
 
 def _chain(chain: ChainSpec, sites: int) -> str | None:
     if not is_site(chain.source, sites) or not is_site(chain.destination, sites):
-        return "its chain begins or ends nowhere"
+        return "its chain lacks a beginning or an end"
     if not 1 <= len(chain.tasks) <= MOST_TASKS or len(chain.sides) > MOST_TASKS:
         return f"its chain has {len(chain.tasks)} tasks and {len(chain.sides)} sides"
     rows = [(row, TASK_COLUMNS) for row in chain.tasks] + [(row, SIDE_COLUMNS) for row in chain.sides]
     if any(len(row) != columns or not _are_figures(row) for row, columns in rows):
-        return "its tasks are none"
+        return "its tasks are invalid"
     if not _are_figures((chain.variability, chain.end_weight)):
-        return "its chain varies by no figure"
+        return "its variability is not a number"
     return None
 
 
@@ -144,9 +144,9 @@ def _segments(segments: Sequence[Segment], tasks: int, sites: int, *, whole: boo
         if segment.first != at or not at <= segment.last < tasks or not is_site(segment.site, sites):
             return f"its tasks {segment.first} to {segment.last} are at site {segment.site}"
         if not 0 <= segment.shared <= segment.last + 1 - segment.first:
-            return "it shares more than there is"
+            return "it shares more than exists"
         if not _are_figures((segment.variability,)):
-            return "its messages vary by no figure"
+            return "the variability of its messages is not a number"
         at = segment.last + 1
     return "it has not placed its chain" if whole and at != tasks else None
 
@@ -155,11 +155,11 @@ def _light(scout: LightScout, sites: int, *, whole: bool) -> str | None:
     if not are_sites((scout.source, scout.destination, *scout.path), sites):
         return "it comes from no site"
     if not 1 <= scout.tasks <= MOST_TASKS or not 1 <= scout.greed <= MOST_TASKS or scout.attempt < 0:
-        return "its chain is none"
+        return "its chain is invalid"
     if not not_negative(scout.limit, scout.skipped, scout.astray) or max(scout.skipped, scout.astray) > 1.0:
-        return "it was not drawn like that"
+        return "its state does not follow from its seed"
     if not _are_figures((scout.variability,)):
-        return "its messages vary by no figure"
+        return "the variability of its messages is not a number"
     segments = [Segment(*each) for each in scout.segments]
     if scout.placed != (segments[-1].last + 1 if segments else 0):
         return "it has placed other tasks than it says"
@@ -170,7 +170,7 @@ def _walking(scout: LightScout, receiver: int, sites: int) -> str | None:
     if why := _light(scout, sites, whole=False):
         return why
     if not 1 <= len(scout.path) <= sites + 1:
-        return "its way is none"
+        return "its path is invalid"
     if scout.placed == scout.tasks:
         return _is_at(scout.destination, receiver)
     return _is_at(scout.path[-1], receiver)

@@ -281,7 +281,7 @@ class RunningSite(WalkingSite):
         fragments = ant.fragments[segment.first : segment.last + 1]
         held = self.residence.held.get(ant.id)
         if held is None or (held.chain, held.fragments) != (chain.number, fragments):
-            reason = self._why_not(ant) if held is None else "something else is held under its id"
+            reason = self._why_not(ant) if held is None else "another reservation has its id"
             if reason is not None:
                 return [Send(chain.source, NotAllHeld(ant.id, reason))]
             flow = self.residence.flow_of(
@@ -296,9 +296,9 @@ class RunningSite(WalkingSite):
     def _why_not(self, ant: HoldingAnt) -> str | None:
         """Why this site does not hold what a report wants of it; None if it does."""
         if not self.residence.informed:
-            return f"site {self.site} does not know yet what runs there"
+            return f"site {self.site} has not received its placement yet"
         if sum(held[0] == ant.id[0] for held in self.residence.held) >= MOST_HELD:
-            return f"site {self.site} holds enough for site {ant.id[0]}"
+            return f"site {self.site} holds as many reservations for site {ant.id[0]} as it may"
         chain, segment = ant.chain, ant.segments[ant.position]
         before = ant.segments[ant.position - 1].site if ant.position else chain.source
         waits = not (chain.from_fragment and ant.position == 0 and self.site == chain.source)
@@ -307,7 +307,7 @@ class RunningSite(WalkingSite):
         )
         if cost <= segment.cost * (1.0 + self._params.ants.tolerance) + 1e-12:
             return None
-        return f"placing it at site {self.site} has become too costly since it was scouted"
+        return f"the cost at site {self.site} has grown too much since the scout passed"
 
 
 def _no_less(cost: float) -> float:

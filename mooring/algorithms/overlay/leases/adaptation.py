@@ -288,9 +288,9 @@ class PlanAdaptation:
                 trouble.query, latency_ms, trouble.congested, trouble.avoid, trouble.instead_of, asked
             )
             return (Send(sites[0], need),)
-        why = "no stored plan brings it back within its limit"
+        why = "no stored plan meets its limit"
         if trouble.avoid is not None and trouble.query >= 0 and not self._params.replicates:
-            why = "only copies for it alone could bring it back within its limit, and none are made here"
+            why = "only copies of operators for this query could meet its limit, and runs make no copies"
         elif trouble.avoid is not None and trouble.query >= 0:
             copies = replication(around, trouble.query, trouble.instead_of, trouble.avoid)
             if copies is not None and trouble.tries < self._params.tries:

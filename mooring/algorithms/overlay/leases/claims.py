@@ -56,7 +56,7 @@ def overlay_claims(dimensions: int) -> Callable[[int, int, int, Data], Why]:
         if why := no_number(message, infinite=True) or claims_to_mover(sender, sites, message):
             return why
         if isinstance(message, KnownOperators):
-            return None if sender == sites else "the operators are for the mover to tell"
+            return None if sender == sites else "only the mover may send the operators"
         return (
             _of_directory(sender, sites, attributes, message)
             or _of_exchange(sender, sites, dimensions, message)
@@ -89,12 +89,12 @@ def _of_directory(sender: int, sites: int, attributes: int, message: Data) -> Wh
             return _adverts(adverts, sites, attributes)
         case Sampled(low=low, high=high, points=points, count=count):
             if low != sender or not is_node(low, high, sites):
-                return f"it is for site {low} to tell of its half"
+                return f"only site {low} may report its half"
             if count < 0 or any(len(point) != attributes for point in points):
                 return "no sample of adverts"
         case Splits(splits=splits):
             if len(splits) > sites or not splits or splits[0].low != sender:
-                return "it is for the first site of a half to split it"
+                return "only the first site of a half may split it"
             whole = splits[0]
             if not all(
                 is_node(s.low, s.high, sites)
@@ -131,7 +131,7 @@ def _of_exchange(sender: int, sites: int, dimensions: int, message: Data) -> Why
             return _all(sites, (site,), or_nowhere=True)
         case m.Description(operator=operator, hosted=hosted, here=here):
             if here.site != sender or (hosted is not None and hosted.operator.operator != operator):
-                return "it describes something else"
+                return "it describes another object"
             told = _candidates((here,), sites, dimensions)
             return told or (None if hosted is None else _hosted(hosted, sites))
         case m.Take(operator=own, near_sites=near):
@@ -190,7 +190,7 @@ def _plans(plans: m.PlansOf, sites: int, dimensions: int) -> Why:
 
 
 def _own_round(sender: int, round_: m.Round) -> Why:
-    return None if round_.coordinator == sender else f"it is for site {round_.coordinator} to coordinate"
+    return None if round_.coordinator == sender else f"only site {round_.coordinator} may coordinate"
 
 
 def _hosted(hosted: m.HostedOperator, sites: int) -> Why:
@@ -216,7 +216,7 @@ def _operators(operators: Sequence[SharedOperator], sites: int) -> Why:
         needs = (own.output_rate, own.cores, own.memory_mb, own.tuples)
         times = [ms for end in own.ends for ms in (end.limit_ms, end.beyond_ms)]
         if not not_negative(*needs, *times, *(source.rate for source in own.sources)):
-            return f"operator {own.operator} needs less than nothing"
+            return f"operator {own.operator} has a negative need"
     try:
         upstream_first(operators)
     except ValueError as error:
@@ -231,7 +231,7 @@ def _candidates(found: Sequence[m.CandidateSite], sites: int, dimensions: int) -
 
 
 def _all(sites: int, numbers: Iterable[int], *, or_nowhere: bool = False) -> Why:
-    return None if are_sites(numbers, sites, or_nowhere=or_nowhere) else "it speaks of no site"
+    return None if are_sites(numbers, sites, or_nowhere=or_nowhere) else "it names an unknown site"
 
 
 def _times(values: Iterable[float]) -> Why:
@@ -247,11 +247,11 @@ def _of_lease(sender: int, sites: int, message: Data) -> Why:
             return of_id(id, sites) or lease_plan(plan, sites)
         case HoldLocks(id=id, locks=locks):
             if id[0] != sender or locks < 1:
-                return f"it is for site {id[0]} to hold what it has asked for"
+                return f"only site {id[0]} may hold what it requested"
             return of_id(id, sites)
         case ReleaseLock(id=id, places=places):
             if id[0] != sender or not all(of_place(place, sites) for place in places):
-                return f"it is for site {id[0]} to release what it has asked for"
+                return f"only site {id[0]} may release what it requested"
             return of_id(id, sites)
         case LockGranted(id=id, asked=asked, latency_ms=known):
             ends = [end for a, b, _ in known for end in (a, b)]
@@ -262,7 +262,7 @@ def _of_lease(sender: int, sites: int, message: Data) -> Why:
             )
         case LockDenied(id=id, by=by, place=place):
             if place is not None and not of_place(place, sites):
-                return "it is in no place"
+                return "its place is unknown"
             return of_id(id, sites) or (None if by is None else lease_plan(by, sites))
         case Held(id=id) | LockLost(id=id) | Released(id=id):
             return of_id(id, sites)
@@ -284,16 +284,16 @@ def _of_lease(sender: int, sites: int, message: Data) -> Why:
 
 def _congested(links: Sequence[CongestedLink], sites: int) -> Why:
     if not all(link.crossings >= 0 for link in links):
-        return "a link that is crossed less than never"
+        return "a link with a negative number of crossings"
     return _all(sites, (end for link in links for end in (link.a, link.b)))
 
 
 def lease_plan(plan: LeasePlan, sites: int) -> Why:
     ends = [end for move in plan.moves for end in (move.from_site, move.to_site)]
     if len({move.fragment for move in plan.moves}) < len(plan.moves) or len(plan.moves) > MOST_OPERATORS:
-        return "it moves something twice, or too much"
+        return "it moves a fragment twice, or too many"
     if any(move.fragment < 0 or move.epoch < 0 for move in plan.moves):
-        return "it moves what there is none of"
+        return "it moves an unknown fragment"
     if any(not cores >= 0.0 for _, cores in plan.cores):
-        return "it needs less than nothing"
+        return "its need is negative"
     return _all(sites, ends, or_nowhere=True)

@@ -121,20 +121,22 @@ class Keeper:
     def _objection(self, request: RequestLock) -> LockDenied | None:
         plan, operator, around = request.plan, request.operator, self._around
         if not around.knows(plan) or (operator >= 0 and not around.is_known(operator)):
-            return LockDenied(request.id, operator, "it is about operators that are not known here")
+            return LockDenied(request.id, operator, "unknown operators")
         if sum(lock.id[0] == request.id[0] for lock in self.locks.values()) >= self._most_locks:
-            return LockDenied(request.id, operator, "who asks has locks enough")
+            return LockDenied(request.id, operator, "the requester holds as many locks as it may")
         for lock in self.locks.values():
             if lock.id != request.id and in_conflict(lock.plan, plan):
-                return LockDenied(request.id, operator, "another lease is in the way", by=lock.plan)
+                return LockDenied(request.id, operator, "another lease conflicts", by=lock.plan)
         move = next((each for each in plan.moves if each.fragment == operator), None)
         place = around.where.get(operator)
         if move is not None and (place is None or place.epoch != move.epoch or place.site != move.from_site):
-            return LockDenied(request.id, operator, "it has moved since the plan was made", place=place)
+            return LockDenied(
+                request.id, operator, "the operator has moved since the plan was made", place=place
+            )
         if request.room:
             return self._no_room(request)
         if around.site_of(operator) != around.site:
-            return LockDenied(request.id, operator, "it does not run here", place=place)
+            return LockDenied(request.id, operator, "the operator does not run here", place=place)
         return None if move is None or move.to_site == NOWHERE else self._not_as_planned(request)
 
     def _not_as_planned(self, request: RequestLock) -> LockDenied | None:
@@ -142,20 +144,20 @@ class Keeper:
         plan, operator, around = request.plan, request.operator, self._around
         unheard = set(around.served.queries.get(operator, ())) - set(plan.affected)
         if unheard:
-            return LockDenied(request.id, operator, f"it affects queries {sorted(unheard)} too")
+            return LockDenied(request.id, operator, f"the plan also affects queries {sorted(unheard)}")
         if around.needs(operator).cores > dict(plan.cores).get(operator, 0.0) + SLACK:
-            return LockDenied(request.id, operator, "it needs more than the plan says")
+            return LockDenied(request.id, operator, "the operator needs more than the plan says")
         return None
 
     def _no_room(self, request: RequestLock) -> LockDenied | None:
         own = self._around.needs(request.operator)
         if not self._around.informed:
-            return LockDenied(request.id, request.operator, "it does not know yet what runs here")
+            return LockDenied(request.id, request.operator, "this site has not received its placement yet")
         if own.pinned_site not in (NOWHERE, self._around.site):
-            return LockDenied(request.id, request.operator, "it is pinned to another site")
+            return LockDenied(request.id, request.operator, "the operator is pinned to another site")
         cores = dict(request.plan.cores).get(request.operator, own.cores)
         if not self._around.has_room(request.operator, cores, self.reserved):
-            return LockDenied(request.id, request.operator, "there is no room for it")
+            return LockDenied(request.id, request.operator, "no room at this site")
         return None
 
     def _passed_on(self, lock: Lock) -> tuple[tuple[int, int, bool], ...]:

@@ -84,6 +84,6 @@ def revalidated(
         known[query] = ms
         allowed = max(limits.get(query, float("inf")), now[query] or 0.0)
         if ms > allowed + LATENCY_SLACK_MS:
-            late = f"query {query} would take {ms:.4g} ms, {ms - allowed:.3g} more than it may"
+            late = f"query {query} would take {ms:.4g} ms, {ms - allowed:.3g} ms over its limit"
             return Revalidated(known, late)
     return Revalidated(known, None)

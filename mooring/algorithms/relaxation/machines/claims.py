@@ -20,15 +20,15 @@ def optimiser_claims(sender: int, receiver: int, sites: int, message: Data) -> s
         return why
     match message:
         case KnownFragments() | MeasuredCapacity() if sender != sites:
-            return f"{type(message).__name__} is for the mover to say"
+            return f"only the mover may send {type(message).__name__}"
         case Probe(ends=ends):
             if not are_sites(ends, sites):
-                return "it asks how far no site is"
+                return "it requests the distance of an unknown site"
         case HoldRoom(id=id, fragment=fragment, cores=cores):
             if id[0] != sender:
-                return f"it is for site {id[0]} to have room held for {id}"
+                return f"only site {id[0]} may reserve room for {id}"
             if fragment < 0 or cores < 0.0:
-                return "room for no fragment"
+                return "it reserves room for an unknown fragment"
             return of_id(id, sites)
         case RoomHeld(id=id):
             return of_id(id, sites)

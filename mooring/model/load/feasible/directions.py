@@ -41,8 +41,8 @@ class Directions:
         check_points(points)
         if dimensions < 1:
             raise InputError(
-                f"directions in {dimensions} dimensions asked for; there must be at least 1",
-                remedy="a feasible set without variables is everything and needs no sampling",
+                f"found {dimensions} dimensions, expected at least 1",
+                remedy="a feasible set without variables contains all rates and needs no sampling",
             )
         values = np.ones((1, points))
         if dimensions > MANY_VARIABLES:
@@ -79,7 +79,7 @@ def check_points(points: int) -> None:
     """Sobol nets are balanced at powers of two only, and the error needs a few points in every block."""
     if points < LEAST_POINTS or points & (points - 1):
         raise InputError(
-            f"{points} sample points asked for, expected a power of two of at least {LEAST_POINTS}",
+            f"found {points} sample points, expected a power of two of at least {LEAST_POINTS}",
             field="points",
             remedy="use 2**14 for everyday work, 2**16 for many streams with few operators each",
         )

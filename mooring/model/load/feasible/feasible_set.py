@@ -129,7 +129,7 @@ class FeasibleSet:
         if self.is_empty:
             raise InfeasibleError(
                 "a site is overloaded at the lower bound, so the set above it is empty",
-                remedy="lower min_rate or fixed_cores, or place differently",
+                remedy="lower min_rate or fixed_cores, or choose another placement",
             )
         room = 1.0 - self.weights @ self.lower
         above: Floats = self.weights * ((1.0 - self.lower.sum()) / room)[:, None]

@@ -82,7 +82,7 @@ def fit_cost(samples: Sequence[BatchSample], least_batches: int = LEAST_BATCHES)
     >>> round(fit.batch_cpu_s.value, 6), round(fit.cost_us.value, 6)
     (0.2, 5.0)
     >>> fit_cost([BatchSample(1000, 0.2)] * 9).reason
-    'all 9 batches have between 1000 and 1000 rows, too alike to tell fixed cost from cost per row'
+    'all 9 batches have between 1000 and 1000 rows, too narrow a range to fit a fixed cost'
     """
     rows = np.array([sample.rows_in for sample in samples], dtype=float)
     cpu_s = np.array([sample.cpu_s for sample in samples], dtype=float)
@@ -133,7 +133,7 @@ def ratio(tops: Sequence[float], bottoms: Sequence[float]) -> Measured | NotMeas
     top, bottom = np.array(tops, dtype=float), np.array(bottoms, dtype=float)
     total = float(bottom.sum())
     if total <= 0.0:
-        return NotMeasured("nothing to divide by: no rows were seen")
+        return NotMeasured("no rows were measured, so costs per row are undefined")
     value = float(top.sum()) / total
     if top.size < 2:
         return Measured(value, value)
@@ -168,8 +168,8 @@ def _unfit(rows: Floats, least_batches: int) -> str | None:
     least, most = float(rows.min()), float(rows.max())
     if most < LEAST_SPREAD * least or most == least:
         return (
-            f"all {rows.size} batches have between {least:.0f} and {most:.0f} rows, too alike to tell fixed "
-            "cost from cost per row"
+            f"all {rows.size} batches have between {least:.0f} and {most:.0f} rows, too narrow a range "
+            "to fit a fixed cost"
         )
     return None
 

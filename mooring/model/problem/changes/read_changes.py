@@ -111,7 +111,7 @@ def _read(raw: object, known: Known, path: str) -> Change:
     if len(given) != 1:
         fail(path, f"one of {', '.join(_SUBJECTS)}", given)
     if "at_s" not in fields:
-        fail(f"{path}.at_s", "the second at which it happens", None)
+        fail(f"{path}.at_s", "the time of the change in seconds", None)
     kind = given[0]
     readers = {"stream": _of_stream, "link": _of_link, "site": _of_site, "query": _of_query}
     return readers[kind](fields, known, path)
@@ -157,7 +157,7 @@ def _of_link(fields: dict[str, Any], known: Known, path: str) -> Change:
         if end not in known.sites:
             refuse_reference(end, known.sites, f"{path}.link", "a site")
     if "latency_ms" not in fields:
-        fail(f"{path}.latency_ms", "the latency from then on", None)
+        fail(f"{path}.latency_ms", "the new latency", None)
     if not known.has_latencies:
         raise InputError(
             "found a change of a latency, but the problem states none",
@@ -174,7 +174,7 @@ def _of_site(fields: dict[str, Any], known: Known, path: str) -> Change:
         return CapacityChange(**fields)
     _only(fields, path, "site", "lost", "for_s")
     if not fields.pop("lost"):
-        fail(f"{path}.lost", "true", False, remedy="say with for_s how long it is lost")
+        fail(f"{path}.lost", "true", False, remedy="set for_s, the duration of the loss in seconds")
     return SiteLoss(**fields)
 
 
@@ -198,7 +198,7 @@ def _refuse_overlaps(found: list[tuple[Change, str]]) -> None:
             fail(f"{path}.at_s", f"a time after the change of {' '.join(what)} {shown}", change.at_s)
         if isinstance(change, QueryChange) and before is not None and _repeats(before, change):
             done, between = ("joins", "leave") if change.joins else ("leaves", "join")
-            fail(path, f"the query to {between} in between", f"{done} twice")
+            fail(path, f"the query to {between} between its two changes", f"{done} twice")
         last[what] = change
 
 

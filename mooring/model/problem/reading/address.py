@@ -74,12 +74,12 @@ def read_address(text: str, path: str) -> Address:
     """`path` is the field that says it."""
     shape = _SHAPE.fullmatch(text)
     if shape is None:
-        _refuse("that is no Spark Connect address", text, path)
+        _refuse("that is not a Spark Connect address", text, path)
     if "@" in shape["authority"]:
-        _refuse("with a user or password before its host, which Spark Connect does not know", text, path)
+        _refuse("with a user or password before its host, which Spark Connect does not support", text, path)
     authority = _AUTHORITY.fullmatch(shape["authority"])
     if authority is None:
-        _refuse("whose host and port cannot be made out", text, path)
+        _refuse("without a readable host and port", text, path)
     port = int(authority["port"] or DEFAULT_PORT)
     if not 0 < port < 1 << 16:
         _refuse("with a port beyond 65535", text, path)
@@ -94,7 +94,7 @@ def _parameters(listed: str, text: str, path: str) -> dict[str, str]:
         if not equals or not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
             _refuse(f"whose parameter {number} is not NAME=VALUE in plain characters", text, path)
         if name in found:
-            _refuse(f"whose parameter {number} is there twice", text, path)
+            _refuse(f"whose parameter {number} occurs twice", text, path)
         if name == "session_id":
             _refuse("that sets session_id, which Mooring chooses per fragment", text, path)
         if name in _SWITCHES:

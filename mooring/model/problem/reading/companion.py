@@ -14,7 +14,7 @@ def companion_file(folder: Path | None, file: object, path: str) -> Path:
     """The file named by the field `path`: beside the problem or below only, as it may be a stranger's."""
     relative = name(file, path)
     if folder is None:
-        fail(path, "no file names, since this problem did not come from a file", file)
+        fail(path, "no file names, because this problem does not come from a file", file)
     try:
         target = (folder / relative).resolve()
         inside = target.is_relative_to(folder.resolve())
@@ -24,5 +24,5 @@ def companion_file(folder: Path | None, file: object, path: str) -> Path:
     if not inside:
         fail(path, "a file in the folder of the problem file or below", file)
     if not readable:
-        fail(path, f"an existing file beside the problem file, of at most {MAX_BYTES} bytes", file)
+        fail(path, f"an existing file in the problem file's folder, of at most {MAX_BYTES} bytes", file)
     return target

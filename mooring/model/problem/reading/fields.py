@@ -101,7 +101,7 @@ def name(value: object, path: str) -> str:
         remedy = "put it in quotes" if isinstance(value, int | float) else None
         fail(path, "a name", value, remedy=remedy)
     if not value or len(value) > _LONGEST_NAME or not value.isprintable() or value != value.strip():
-        fail(path, "a name of 1 to 200 printable characters without space at either end", value)
+        fail(path, "a name of 1 to 200 printable characters, without leading or trailing space", value)
     return value
 
 
@@ -116,7 +116,7 @@ def own_name(value: object, path: str) -> str:
     """A name the file gives to something, where `#` is kept for the instances of split operators."""
     result = name(value, path)
     if "#" in result:
-        fail(path, "a name without '#' (it numbers the instances of split operators)", value)
+        fail(path, "a name without '#', which numbers the instances of split operators", value)
     return result
 
 

@@ -50,7 +50,7 @@ class RunRecord:
     picture: Callable[[Mapping[str, str]], str] | None = None
     """Draws the graph, given where every fragment runs."""
     tables: list[Mapping[str, Any]] = field(default_factory=list)
-    """Where the data is, dataset by dataset, at the end."""
+    """Stored data, dataset by dataset, at the end."""
     storage: str = ""
     """The root of channels, checkpoints and tables."""
 
@@ -108,16 +108,16 @@ def _parts(record: RunRecord, *, framed: bool) -> list[str]:
         updated = {} if record.update is None else record.update["fragments"]
         sites = {name: each["site"] for name, each in updated.items()}
         sites |= {name: fragment.site for name, fragment in last.fragments.items()}
-        parts.append(f"<h2>Where it ran at the end</h2><figure>{record.picture(sites)}</figure>")
+        parts.append(f"<h2>Placement at the end</h2><figure>{record.picture(sites)}</figure>")
     if record.explanation:
-        parts.append("<h2>Why this placement</h2>" + _list(record.explanation))
+        parts.append("<h2>Explanation of the placement</h2>" + _list(record.explanation))
     if record.notes:
         parts.append("<h2>Notes</h2>" + _list(record.notes))
     if record.incidents:
         parts.append("<h2>What happened</h2>" + _list(record.incidents))
     if last is not None and last.troubles:
         parts.append(
-            "<h2>In trouble at the end</h2>" + _list([f"{n}: {what}" for n, what in last.troubles.items()])
+            "<h2>Troubles at the end</h2>" + _list([f"{n}: {what}" for n, what in last.troubles.items()])
         )
     if record.update is not None:
         parts += ["<h2>Update</h2>", _update(record.update)]
@@ -203,7 +203,7 @@ def _tables(record: RunRecord, last: Snapshot) -> list[str]:
         *_part("Fragments", ("fragment", "site", "rows in", "rows out", "batches", "state rows"), fragments),
         *_part(
             "Channels",
-            ("channel", "written, MB", "stored, MB", "removed by age, MB", "read at other sites"),
+            ("channel", "written, MB", "stored, MB", "removed by age, MB", "read from other sites"),
             channels,
         ),
         *_part("Materialized views", head, views),
@@ -221,11 +221,11 @@ def _data(record: RunRecord) -> list[str]:
         for table in record.tables
     ]
     told = (
-        f"<p>Stored under {html.escape(record.storage)}. <code>mooring tables</code> gives the lines that "
-        "read exactly the rows that are committed, with Spark, pandas or DuckDB.</p>"
+        f"<p>Stored under {html.escape(record.storage)}. <code>mooring tables</code> prints the code that "
+        "reads exactly the committed rows with Spark, pandas or DuckDB.</p>"
     )
     shown = [_table(("dataset", "kind", "site", "rows", "format", "path"), rows)] if rows else []
-    return ["<h2>Where the data is</h2>", told, *shown]
+    return ["<h2>Stored data</h2>", told, *shown]
 
 
 def _part(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -265,8 +265,8 @@ def placement_words(layout: Layout, metrics: Metrics, why: Sequence[str]) -> lis
     ratio = metrics.feasible_ratio
     if assumed is None and isinstance(ratio, float):
         words.append(
-            f"Of all mixes of rates that the best imaginable placement on these sites could carry, this one "
-            f"carries {ratio:.0%}."
+            f"This placement carries {ratio:.0%} of all rate combinations within the total capacity of the "
+            "sites."
         )
     crossing = metrics.bandwidth
     if isinstance(crossing, float) and crossing > 0.0:

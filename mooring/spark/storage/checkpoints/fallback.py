@@ -101,10 +101,9 @@ def found_fallback(
             beyond = () if sink is None else tuple(sink.beyond(batch))
             return Fallback(batch, committed, tuple(damaged), tuple(seen.beyond(batch, committed)), beyond)
     raise EngineError(
-        f"{damaged[0]} is empty, cut short or missing, and no whole log proves a batch that the query could "
-        f"go back to{f' (its inputs are there from batch {least + 1} on)' if least > _NOTHING else ''}",
-        remedy="put it back from a copy; or begin what it belongs to anew with --full-refresh, or all with "
-        "--fresh",
+        f"{damaged[0]} is empty, truncated or missing, and no intact log proves a batch to fall back "
+        f"to{f' (its inputs are there from batch {least + 1} on)' if least > _NOTHING else ''}",
+        remedy="restore it from a copy; or recompute its table with --full-refresh, or all with --fresh",
     )
 
 

@@ -18,7 +18,7 @@ def read_fragment_note(file: Path, disk: Disk = DISK) -> dict[str, str]:
     except (OSError, ValueError, KeyError, TypeError) as damage:
         raise EngineError(
             f"{file} cannot be read: {damage!r}",
-            remedy="put it back from a copy, or use --accept-edits if no flow was edited since the last run",
+            remedy="restore it from a copy, or use --accept-edits if no flow was edited since the last run",
         ) from damage
 
 
@@ -32,5 +32,5 @@ def write_fragment_note(
     except OSError as failure:
         raise EngineError(
             f"{file} cannot be written: {failure}",
-            remedy="see that the storage root is there, writable and not full; nothing was started",
+            remedy="check that the storage root exists, is writable and is not full; nothing was started",
         ) from failure

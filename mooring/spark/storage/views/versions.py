@@ -98,7 +98,7 @@ class ViewVersions:
         except (OSError, msgspec.DecodeError, DamagedError) as damage:
             raise EngineError(
                 f"{self.pointer} cannot be read: {damage}",
-                remedy="put it back from a copy, or remove it: the view is then computed anew",
+                remedy="restore it from a copy, or remove it: the view is then computed again",
             ) from damage
 
     def path(self, version: ViewVersion) -> Path:

@@ -294,7 +294,7 @@ def test_where_no_copies_are_made_that_is_said_by_name() -> None:
     _, heard = run([(990.0, 3, ApplyPlan(2, ((2, 5),))), *slow], plans, params)
     assert {kind for kind, _ in heard.outcomes} == {"migrate"}
     said = [value.reason for _, value in heard.outputs if isinstance(value, Unsatisfied)]
-    assert any(reason.startswith("only copies for it alone") for reason in said)
+    assert any(reason.startswith("only copies of operators for this query") for reason in said)
 
 
 def test_a_site_that_is_too_full_moves_something_away() -> None:

@@ -136,7 +136,7 @@ def test_a_machine_that_outlives_its_site_grants_no_room_and_relieves_nothing() 
     assert overlay.hosting.cores_left == 0.0
     pair.ask(0, CapacityMeasured(0.4))
     denied = [each.reason for each in pair.sent if isinstance(each, LockDenied)]
-    assert denied == ["there is no room for it"]
+    assert denied == ["no room at this site"]
     asked = len([each for each in pair.sent if isinstance(each, RequestLock)])
     pair.ask(0, CapacityMeasured(0.0, lost=True))  # with both operators there
     pair.pass_time(60.0)

@@ -66,7 +66,7 @@ def test_no_invariant_breaks_in_a_long_campaign() -> None:
 
 def test_with_propose_everything_is_refused_and_nothing_moves() -> None:
     def propose(proposed: Proposed) -> str | None:
-        return "nothing is moved unless somebody asks for it (--act propose)"
+        return "the run only proposes moves (--act propose)"
 
     subject = RunSubject(SUBJECT.make_machine, optimiser_checkers, homes=chain_homes, judge=propose)
     for seed in (1, 2, 3):

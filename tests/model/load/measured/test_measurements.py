@@ -64,8 +64,8 @@ def test_the_stated_error_is_that_of_repeated_measurements() -> None:
     [
         ([], "found 0 usable batches"),
         ([BatchSample(10 * n, 0.1) for n in range(5)], "found 5 usable batches"),
-        ([BatchSample(1000 + n, 0.1) for n in range(20)], "too alike"),
-        ([BatchSample(0, 0.1)] * 20, "too alike"),
+        ([BatchSample(1000 + n, 0.1) for n in range(20)], "too narrow a range"),
+        ([BatchSample(0, 0.1)] * 20, "too narrow a range"),
         ([BatchSample(float("nan"), 0.1), BatchSample(5, -1.0)] * 9, "found 0 usable batches"),
     ],
 )

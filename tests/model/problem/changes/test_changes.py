@@ -47,7 +47,7 @@ def test_changes_are_put_into_the_order_of_their_times() -> None:
     ("entry", "said"),
     [
         ({"at_s": 1}, "expected one of stream, link, site, query"),
-        ({"stream": "x", "rate": 1}, "the second at which it happens"),
+        ({"stream": "x", "rate": 1}, "the time of the change in seconds"),
         ({"at_s": 1, "stream": "z", "rate": 1}, "expected a stream"),
         ({"at_s": 1, "stream": "x"}, "expected one of rate, rates"),
         ({"at_s": 1, "stream": "x", "rate": 1, "capacity": 2}, "only at_s, stream, rate"),

@@ -60,7 +60,7 @@ def test_a_plan_from_assumptions_says_so_instead_of_how_far_rates_go(
 def test_a_plan_from_figures_says_what_they_mean_for_the_pipeline(make_project: ProjectMaker) -> None:
     said = words_of(layout_of(make_project, KNOWN))
     assert "All rates together can grow to" in said
-    assert "could carry, this one carries" in said
+    assert "of all rate combinations within the total capacity" in said
     for term in ("feasible set", "plane distance", "rate directions", "assumed"):
         assert term not in said
 

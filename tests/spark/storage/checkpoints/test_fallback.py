@@ -61,5 +61,5 @@ def test_rows_are_those_of_a_query_without_a_power_cut(
     deliver(frame, tmp_path / "truth", tmp_path / "expected")
     assert sorted(rows(sink)) == sorted(rows(tmp_path / "expected"))
     damage(checkpoint, sink, newest - 2)
-    with pytest.raises(EngineError, match="no whole log proves"):
+    with pytest.raises(EngineError, match="no intact log proves"):
         found_fallback(checkpoint, log, DISK, least=newest)
