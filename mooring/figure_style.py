@@ -1,4 +1,4 @@
-"""How figures look: one colour per policy everywhere, nothing drawn that carries no information."""
+"""The style of all figures: one colour per policy, and no ink without information."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values as JSON knows them, for everybody who writes documents."""
+"""Values as JSON represents them, for all writers of documents."""
 
 from __future__ import annotations
 

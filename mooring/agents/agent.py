@@ -1,4 +1,6 @@
-"""An agent: the machines of one site, at their place in the network, until it is told to end."""
+"""An agent: hosts the machines of one site and connects them to the network until it receives a signal to
+end.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent must not forget: how often it was started, and what its machines have persisted.
+"""Durable state of an agent: its incarnation number and what its machines have persisted.
 
 One file with a checksum, replaced all or nothing and on disk before anything that follows from it is sent.
 What could not be written is not remembered here either: the state that a new incarnation gets is the last one

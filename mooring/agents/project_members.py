@@ -1,4 +1,4 @@
-"""Who takes part in a project's agents, read from its `mooring.yml` alone: an agent loads no Spark.
+"""The members of a project's agents, read from `mooring.yml` alone: an agent loads no Spark.
 
 `agents:` there says where agents listen that are not on one machine with everybody else, and the runner.
 """

@@ -1,4 +1,4 @@
-"""The runner's end: where a run session hears its sites' agents and talks to them, without ever waiting.
+"""The runner's connection to the agents of a run's sites; it never blocks the run session.
 
 To machines the runner is a peer like any other, with the number that follows the last site's. It runs in a
 thread of its own; `poll` and the two ways to send come back at once. Letters that nobody fetches are dropped,

@@ -1,4 +1,4 @@
-"""What a policy does and which parameters it has, read from its source without loading it.
+"""Descriptions and parameters of policies, read from their source without loading it.
 
 A policy's module brings numpy, sparse matrices and compiled loops with it; who only asks which policies there
 are should not wait for them. The meaning of a parameter stands in the docstring below its field, which Python

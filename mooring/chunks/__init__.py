@@ -1,1 +1,1 @@
-"""How finely an operator's arrays are cut, and which site gets which chunk."""
+"""Partitionings of operators' arrays, and assignments of chunks to sites."""

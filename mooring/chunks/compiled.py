@@ -1,4 +1,4 @@
-"""How the loops over chunks are compiled."""
+"""The compiler options of the loops over chunks."""
 
 from __future__ import annotations
 

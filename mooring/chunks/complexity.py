@@ -1,4 +1,4 @@
-"""What producing an operator's output costs, cell by cell: a map of cycles that may move over the frames."""
+"""The cost of an operator's output, cell by cell: a map of cycles that may move over the frames."""
 
 from __future__ import annotations
 

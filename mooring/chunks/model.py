@@ -1,4 +1,4 @@
-"""What chunk plans are made for: operators over arrays in a graph, the sites that share their work, a switch.
+"""The problem of chunk plans: a graph of operators over arrays, the sites that share their work, a switch.
 
 Every stream brings a frame at the same moments. An operator waits until it has the frame of each of its
 inputs, cuts its work into chunks, has them processed at sites, and puts the results together again (section

@@ -1,4 +1,4 @@
-"""What a run knows, in one place: every part reads it, and each field has one writer.
+"""The state of a run: every part reads it, and each field has one writer.
 
 Values are never changed in place; the writer of a field replaces its value as a whole. So what a part has
 read stays as it was, and who writes what can be seen from the assignments alone: a test holds them against

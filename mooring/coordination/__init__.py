@@ -1,1 +1,1 @@
-"""How machines at sites propose moves, and how one mover answers them."""
+"""Proposals of machines at sites, and the one mover that answers them."""

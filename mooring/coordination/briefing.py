@@ -1,4 +1,5 @@
-"""What the machines of one protocol are told by the run session, and how what they propose is weighed.
+"""Briefings: the data that a run session sends to the machines of a protocol, and the weighing of their
+proposals.
 
 A further algorithm that decides at the sites needs a `Briefing` of its own and a `HostedProtocol`, both named
 in its entry in `algorithms/catalogue.py`. Everything else is the same for all of them: whereabouts, guards,

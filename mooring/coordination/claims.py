@@ -1,4 +1,5 @@
-"""What a member may say. Judged where a message comes in, before a machine sees it.
+"""Checks of what members claim, made where a message arrives, before a machine sees it. Judged where a
+message comes in, before a machine sees it.
 
 Types say that a field is a number; here is whether the number can be one: that sites exist, that lists which
 go together are equally long, that nothing is NaN, and that whoever speaks in somebody's name is that member.

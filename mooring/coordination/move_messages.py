@@ -1,4 +1,4 @@
-"""The contract between protocols and whoever moves fragments: the mover.
+"""The contract between protocols and the mover.
 
 Machines never stop, start or transfer a fragment. They propose, and the mover, which lives where journal,
 fence and guards are, answers:

@@ -1,4 +1,5 @@
-"""The network as its sites measure it: round trips, network coordinates, and everybody's figures everywhere.
+"""The survey of the network by its sites: round trips, network coordinates, and the figures of all sites at
+every site.
 
 In every round a site measures one other in turn: `EchoAsked` goes there, `Echoed` comes back with the peer's
 coordinate, and half of the time between is a sample of the latency. A low percentile of the last samples

@@ -1,1 +1,1 @@
-"""What lies in a project's storage, looked at part by part while nothing runs, and changed by nobody."""
+"""Examination of a project's storage, part by part, while no run uses it. Changes nothing."""

@@ -1,4 +1,4 @@
-"""What was found of one part of a storage: how it is, in words, and what to do about it."""
+"""The finding about one part of a storage: its state in words, and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs leave behind beside the data: who owns the storage, the journal, and sessions left at sites."""
+"""The records of runs beside the data: the owner of the storage, the journal, and sessions left at sites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the parts of a storage lie, told by what lies there and not by the pipeline.
+"""The parts of a storage, found by their files and not by the pipeline.
 
 Folders are named after flows and fragments, so everything that was ever stored is found, whether or not the
 project still defines it. A channel has the name of the fragment that writes it.

@@ -1,4 +1,4 @@
-"""How bursty a trace is on every time scale at once: the Hurst parameter, by aggregated variance.
+"""Self-similarity of a trace: the Hurst parameter, by aggregated variance.
 
 Averaging m neighbouring bins divides the variance by m when bins are independent (H = .5), and by less when
 bursts have no scale of their own: Var ~ m^(2H - 2). H is read off the slope in a log-log plot (Leland,

@@ -1,4 +1,4 @@
-"""Who is talking when: sessions between addresses, drawn for a span of time.
+"""Sessions between addresses, drawn for a duration.
 
 Sessions begin as a Poisson process and last for Pareto-distributed times, which is the M/G/infinity model:
 the number in progress is long-range dependent with H = (3 - alpha) / 2 (Cox 1984; Willinger, Taqqu, Sherman

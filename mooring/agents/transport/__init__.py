@@ -1,1 +1,1 @@
-"""How members of a project talk to each other: frames, certificates, connections. It knows no protocol."""
+"""Transport between the members of a project: frames, certificates, connections. It knows no protocol."""

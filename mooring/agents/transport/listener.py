@@ -1,4 +1,4 @@
-"""Where peers' frames come in: only members of the project get a word in, and none more than its share.
+"""Accepts frames of peers: from members of the project only, each within its share.
 
 What a stranger can do is open a connection. It is dropped unless it shows a certificate of the project within
 seconds, and only so many may be at that point at a time. A member that sends what nobody understands has the

@@ -1,4 +1,4 @@
-"""Who takes part: the sites of a project by name and number, the runner, and where each listens.
+"""The members of a project: the sites by name and number, the runner, and their addresses.
 
 An agent on this machine says where it listens in a file of the project's work folder; for those elsewhere
 `mooring.yml` says it (`agent: host:port` of a site).

@@ -1,4 +1,4 @@
-"""What agents and the runner say to each other on a connection.
+"""The messages of agents and the runner on a connection.
 
 Whoever dials sends frames on that connection and the other end receives, so two peers have one connection
 each way. Both begin with a `Greeting`; after that only the dialling end speaks, in `Envelope`s.

@@ -1,5 +1,5 @@
-"""What ants of running queries are told: chains, flows and capacities as they were observed, and to each site
-its own latencies. The decider that stands in for them in one place cuts and weighs chains the same way.
+"""The briefing of ants for running queries: chains, flows and capacities as observed, and to each site its
+own latencies. The central decider cuts and weighs chains the same way.
 """
 
 from __future__ import annotations

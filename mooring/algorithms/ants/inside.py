@@ -1,4 +1,4 @@
-"""What a tuple that enters a fragment does there, through all operators of it."""
+"""The work of a tuple in the fragment that it enters, through all its operators."""
 
 from __future__ import annotations
 

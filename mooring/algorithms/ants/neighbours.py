@@ -1,5 +1,5 @@
-"""Whom a cell knows: consecutive sites of stated routes; else its nearest sites and a few at random, all
-connected.
+"""The neighbours of a cell: consecutive sites of stated routes; else its nearest sites and some random
+ones, all connected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tasks cost at a site, compiled, and what an ant carries of them."""
+"""The cost of tasks at a site, compiled, and the part of it that an ant carries."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The placements that section 4.1 compares with: at a producer, at the consumer, or on the routes between
-them.
+"""Baselines of the SBON paper (section 4.1): operators at the producer, at the consumer, or on the routes
+between them. If a baseline's site has no room, the nearest site with room takes the operator.
 
 Where the site that a baseline wants has no room, it takes the nearest that has.
 """

@@ -1,4 +1,4 @@
-"""How far the rates can grow at each site, and two fragments that change places.
+"""The headroom of each site, and swaps of two fragments.
 
 Where every other site is well used, a large fragment fits nowhere, but may take the place of a smaller one.
 """

@@ -1,4 +1,4 @@
-"""What sites of an overlay are told: the operators that queries share, what they need, how long queries take.
+"""The briefing of the sites of an overlay: shared operators, their needs, and the latencies of queries.
 
 A query's latency is the median of the last few looks, each of which is a mean over a few batches, so one slow
 batch is no broken limit.

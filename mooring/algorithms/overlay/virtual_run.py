@@ -89,7 +89,7 @@ class OverlayRun:
         while len(heard) == before and self.loop.now_ms < begun_ms + PATIENCE_MS:
             self.loop.run_until(self.loop.now_ms + STEP_MS)
         if len(heard) == before:
-            raise RuntimeError(f"nothing was heard of query {request.query} for {PATIENCE_MS:g} ms")
+            raise RuntimeError(f"query {request.query} got no answer within {PATIENCE_MS:g} ms")
         at_ms, _, outcome = heard[before]
         assert isinstance(outcome, Admitted | Rejected)  # a site has nothing else to say to its user
         return outcome, at_ms - begun_ms

@@ -1,4 +1,4 @@
-"""What SBON's optimisers are told: the fragments there are, what flows at each, and what a site can use."""
+"""The briefing of SBON's optimisers: the fragments, the flows at each, and the resources of a site."""
 
 from __future__ import annotations
 

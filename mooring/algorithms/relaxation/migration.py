@@ -1,4 +1,4 @@
-"""When to move a running operator: the thresholds of the local placement optimiser (section 3.2).
+"""The thresholds for moves of running operators: the local placement optimiser (section 3.2).
 
 Two keep it calm. The springs must have moved the operator's place in the cost space before sites are looked
 up at all, and a move must save a share of the operator's network usage before it is made.

@@ -1,4 +1,4 @@
-"""How springs come to rest: the parameters of section 3.1.3."""
+"""The parameters of spring relaxation (section 3.1.3)."""
 
 from __future__ import annotations
 

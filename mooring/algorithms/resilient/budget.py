@@ -1,4 +1,4 @@
-"""How much of its budget a search has used up, whether that is counted in steps or in time."""
+"""The budget of a search, counted in steps or in time."""
 
 from __future__ import annotations
 

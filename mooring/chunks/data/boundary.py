@@ -1,4 +1,4 @@
-"""What lies beyond the edge of a frame, for windows that look there.
+"""Cell values beyond the edge of a frame, for windows that reach there.
 
 A window that slides over a frame reaches cells which the frame does not have. The modes are those of
 `scipy.ndimage`, by the same names; `a b c d` is the frame:

@@ -1,4 +1,4 @@
-"""What one chunk took, as measured where it was computed."""
+"""The measured times of one chunk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When to search again: once frames take noticeably longer, or shorter, than the chunk plan predicted.
+"""Drift: a new search starts when frames take noticeably longer, or shorter, than the chunk plan predicted.
 
 How often the environment changes is different everywhere, so no period fits (section 5.2). What tells is the
 difference between predicted and observed latency. It is smoothed, because single frames say little, and a

@@ -1,4 +1,4 @@
-"""What a candidate is worth: its chunks assigned, and the frames simulated.
+"""The evaluation of a candidate: its chunks assigned, and the frames simulated.
 
 Chunks are assigned by rounds of balancing until nothing moves, starting from where they were if the operator
 keeps its partitioning. Where complexity moves, every frame brings one more round, by the costs of the frame

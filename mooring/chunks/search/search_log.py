@@ -1,4 +1,4 @@
-"""What a search has tried and found, and when it has to stop."""
+"""The log of a search, and its stopping rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is searched: one partitioning per operator, out of all that its array allows."""
+"""The search space: one partitioning per operator, out of all that its array allows."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How long frames take: a compiled simulation of chunks, and what no chunk plan can undercut."""
+"""The duration of frames: a compiled simulation of chunks, and a lower bound of all chunk plans."""

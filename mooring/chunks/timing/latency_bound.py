@@ -1,4 +1,4 @@
-"""What no chunk plan of a problem can undercut, frame by frame.
+"""A lower bound on the latency of all chunk plans of a problem, frame by frame.
 
 An operator cannot begin a frame before its inputs are there, nor before the work of all its ancestors is
 done, which takes all sites together a while. From there on it needs the least integral makespan over its

@@ -12,7 +12,7 @@ from mooring.contracts.decider import Decider
 from mooring.contracts.policy import Policy
 from mooring.errors import InputError
 
-POLICY_HELP = "see `mooring policies`, or MODULE:NAME"
+POLICY_HELP = "policy to place with, see `mooring policies`, or MODULE:NAME"
 DECIDER_HELP = f"{', '.join(DECIDERS)}, or MODULE:NAME"
 
 
@@ -25,9 +25,9 @@ def given_decider(name: str, asked: Deciding, field: str) -> Decider:
     """`field`: the option that gives its settings."""
     if asked.settings and name not in TAKE_SETTINGS and not names_module(name):
         raise InputError(
-            f"found settings of --adapt {name}, which has none",
+            f"found settings for --adapt {name}, which takes none",
             field=field,
-            remedy=f"they are for --adapt {', '.join(TAKE_SETTINGS)} and deciders of your own",
+            remedy=f"use --adapt {', '.join(TAKE_SETTINGS)} or a decider of your own, or leave them out",
         )
     for each in (name, asked.policy):
         look_here(each)

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         worth = found.worth(found.best)
         share = f"10^{worth:.1f}" if found.best_by.endswith("_log10") else f"{worth:.1%}"
         terminal.print(
-            f"[bold green]{escape(found.best)}[/bold green] survives the most: "
-            f"{share} of what all sites together could carry."
+            f"[bold green]{escape(found.best)}[/bold green] has the largest feasible set: "
+            f"{share} of the rates within the total capacity."
         )
     return 0

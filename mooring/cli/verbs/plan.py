@@ -41,7 +41,6 @@ DESCRIPTION = (
 def add_options(parser: Parser) -> None:
     add_problem(parser)
     parser.add_argument("--policy", metavar="NAME", default="rod", help=f"{POLICY_HELP} (default rod)")
-    parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a policy parameter")
     parser.add_argument(
         "--set", metavar="NAME=VALUE", action="append", default=[], help="parameter of the policy, repeatable"
     )
@@ -57,9 +56,10 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "--max-moves", type=count, metavar="N", help="with --from: most fragments that change their site"
     )
-    parser.add_argument("--max-moves", type=count, metavar="N", help="fragments that may leave their site")
     parser.add_argument(
-        "--all", action="store_true", help="judge with what is left out of large problems as it takes long"
+        "--all",
+        action="store_true",
+        help="compute also the metrics that large problems leave out to save time",
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the plan as JSON")
 

@@ -54,8 +54,12 @@ DESCRIPTION = (
 
 def add_options(parser: Parser) -> None:
     add_project(parser)
-    parser.add_argument("--policy", metavar="NAME", help=f"{POLICY_HELP} (default: mooring.yml's, rod)")
-    parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a policy parameter")
+    parser.add_argument(
+        "--policy", metavar="NAME", help=f"{POLICY_HELP} (default: `policy` in mooring.yml, else rod)"
+    )
+    parser.add_argument(
+        "--set", metavar="NAME=VALUE", action="append", default=[], help="parameter of the policy, repeatable"
+    )
     parser.add_argument(
         "--placement", type=Path, metavar="PLAN.json", help="start with this plan instead of a new one"
     )
@@ -104,12 +108,9 @@ def add_options(parser: Parser) -> None:
     )
     parser.add_argument(
         "--adapt",
-        choices=list(DECIDERS),
+        metavar="NAME",
         default="headroom",
-        help="decider that proposes moves (default headroom)",
-    )
-    parser.add_argument(
-        "--adapt", metavar="NAME", default="headroom", help=f"what proposes moves: {DECIDER_HELP}"
+        help=f"decider that proposes moves: {DECIDER_HELP} (default headroom)",
     )
     parser.add_argument(
         "--act",
@@ -122,7 +123,7 @@ def add_options(parser: Parser) -> None:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="a setting of the ants, of the policy that replans, or of a decider of your own",
+        help="parameter of the ants, of the policy that replans, or of your own decider",
     )
     add_guards(parser)
     parser.add_argument(

@@ -221,25 +221,21 @@ def add_scenario(parser: Parser) -> None:
     parser.add_argument(
         "--changes", type=Path, metavar="C.yaml", help="file of timed changes (default: the problem's own)"
     )
-    parser.add_argument(
-        "--adapt", choices=list(DECIDERS), help="decider that proposes moves (`none`: nothing moves)"
-    )
+    parser.add_argument("--adapt", metavar="NAME", help=f"decider that proposes moves: {DECIDER_HELP}")
     parser.add_argument(
         "--alone",
         action="store_true",
         help="run without the comparisons `never moved` and `replanned from scratch`",
     )
-    parser.add_argument("--adapt", metavar="NAME", help=f"what decides about moves: {DECIDER_HELP}")
-    parser.add_argument("--alone", action="store_true", help="not beside never moving and replanning")
     parser.add_argument(
-        "--policy", metavar="NAME", default="rod", help=f"that replans: {POLICY_HELP} (default rod)"
+        "--policy", metavar="NAME", default="rod", help=f"with --adapt replan: {POLICY_HELP} (default rod)"
     )
     parser.add_argument(
         "--set",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="of the policy that replans; with --adapt ants, of the ants; of a decider of your own",
+        help="parameter of the policy that replans, of the ants, or of your own decider",
     )
     add_guards(parser)
 

@@ -1,1 +1,1 @@
-"""What no plan can exceed, so that a user sees how much could be gained."""
+"""Upper and lower bounds of all plans, which show how much better a plan could be."""

@@ -1,4 +1,4 @@
-"""What no plan can exceed when some sites must hold more than their share of one variable, exactly.
+"""The exact upper bound if some sites must hold more than their share of one variable.
 
 Let sites with a share c of the capacity hold 1 + e of their share of variable k, and 1 + s of their share of
 what the other variables cause together. Along a direction u of the ideal set they have a load of 1 + x on

@@ -1,5 +1,5 @@
-"""What no plan can exceed with hundreds of variables: the volume of a set that holds the feasible sets of all
-plans, as a logarithm.
+"""An upper bound with hundreds of variables: the logarithm of the volume of a set that contains the feasible
+sets of all plans.
 
 Whatever the plan, some site holds each fragment, so its load alone must fit the largest site; what is pinned
 to a site is there together; and of a variable that comes in few indivisible parts some site has more than its

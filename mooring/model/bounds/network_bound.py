@@ -1,4 +1,4 @@
-"""What no placement can undercut in bytes in flight, so that a user sees how much could be saved.
+"""A lower bound of all placements on bytes in flight, which shows how much could be saved.
 
 If every output had one reader, the bytes in flight would be a sum over links, and where links form trees its
 least is found exactly (`trees`). Everything that is in the way of that is left out or weighed down, which can

@@ -1,5 +1,4 @@
-"""What no plan can exceed: an upper bound on the feasible ratio, so that the user sees how much could be
-left.
+"""An upper bound of all plans on the feasible ratio, which shows how much could be gained.
 
 Along one direction u, a site that holds some fragments saturates no later than their load says, so any
 statement of the kind "some site must hold at least this" bounds how far every plan reaches along u:

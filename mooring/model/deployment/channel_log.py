@@ -1,4 +1,4 @@
-"""What a channel is kept in: the durable log of everything one flow has written into a dataset.
+"""The log of a channel: durable, with everything that one flow has written into a dataset.
 
 It is offset-based. A position counts what the writer has appended since the log began; a reader's committed
 position says what it will never ask for again. What every registered reader has committed past may be

@@ -1,4 +1,4 @@
-"""How long a move makes its fragment stand still."""
+"""The predicted pause of a move."""
 
 from __future__ import annotations
 

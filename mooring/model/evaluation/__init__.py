@@ -1,1 +1,1 @@
-"""What a placement is worth: one set of metrics for all policies, and why it is as good as it is."""
+"""Evaluation of placements: one set of metrics for all policies, and an explanation of the result."""

@@ -1,4 +1,4 @@
-"""Why a placement is as good as it is, in terms of what its policy is about."""
+"""The explanation of a placement, in terms of its policy's goal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one fragment has in flight at each site it could be at, everything else staying where it is."""
+"""The bytes in flight of one fragment at each possible site, with all others fixed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the present rates are from overload, in words: what every kind of explanation ends with."""
+"""The headroom in words, the last sentence of every explanation."""
 
 from __future__ import annotations
 

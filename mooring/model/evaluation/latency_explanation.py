@@ -1,5 +1,6 @@
-"""Why queries are as quick as they are: how much is way and how much queues and work, the slowest query, the
-site where messages wait longest, and the limits that are not met."""
+"""The explanation of latencies: the parts of links, queues and processing, the slowest query, the site
+with the longest queue, and the limits that are not met.
+"""
 
 from __future__ import annotations
 

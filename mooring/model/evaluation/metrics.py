@@ -1,4 +1,4 @@
-"""One set of metrics for every placement, whoever made it."""
+"""One set of metrics for every placement of every policy."""
 
 from __future__ import annotations
 

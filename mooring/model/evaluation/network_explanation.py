@@ -1,5 +1,6 @@
-"""Why a placement has as much in flight as it has: against what no placement can undercut, by the link that
-dominates, the query that waits longest for its detour, and the operator whose site matters most."""
+"""The explanation of bytes in flight: the lower bound, the dominant link, the query with the longest
+detour, and the operator that contributes most.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a placement means for the network: bytes in flight, bandwidth, latency and delay penalty.
+"""The network metrics of a placement: bytes in flight, bandwidth, latency and delay penalty.
 
 An output read by several consumers at one site is delivered there once.
 """

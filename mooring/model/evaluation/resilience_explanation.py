@@ -1,5 +1,6 @@
-"""Why a placement survives as many rates as it does: the bottleneck, what presses on it, and a change that
-would help."""
+"""The explanation of a feasible set: the bottleneck, the variables with the largest weight there, and a
+change that would help.
+"""
 
 from __future__ import annotations
 

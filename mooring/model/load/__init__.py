@@ -1,1 +1,1 @@
-"""How much: load coefficients, linearisation, the feasible set and headroom."""
+"""Load: coefficients, linearisation, the feasible set and headroom."""

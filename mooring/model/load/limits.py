@@ -1,4 +1,4 @@
-"""What no placement can change: whether the fixed load and the minimum rates fit at all."""
+"""Limits of all placements: whether the fixed load and the minimum rates fit at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long results take where fragments run in micro-batches: what the queueing model does not describe.
+"""Latency of fragments that run in micro-batches, which the queueing model does not describe.
 
 Every fragment starts a batch at each multiple of the trigger interval and takes what has come by then. A
 tuple of a stream waits half an interval on average. What a batch writes is read at the first trigger after

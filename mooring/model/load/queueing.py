@@ -1,4 +1,4 @@
-"""How long a tuple waits at a busy site: single-server queueing, exact where possible, else approximate.
+"""Waiting times at a busy site: single-server queueing, exact where possible, else approximate.
 
 Rates are tuples per second, times seconds, variability the squared coefficient of variation (SCV: variance
 over squared mean; 0 constant, 1 exponential). Everything takes numbers or arrays. At or beyond full

@@ -1,4 +1,4 @@
-"""The moving percentile filter of section 3.1.1: what a link's latency is when nobody is in the way.
+"""The moving percentile filter of section 3.1.1: the latency of a link without queues.
 
 Measured latencies have long tails (load, congestion) above a baseline that changes rarely (routes). A low
 percentile of the last few samples follows the baseline and ignores the tail.

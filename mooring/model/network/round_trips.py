@@ -1,4 +1,4 @@
-"""Latencies that somebody measured: readers for the forms in which such data is published.
+"""Readers for published round-trip times.
 
 All give round-trip times in milliseconds as they were measured, errors and gaps included; `one_way_ms` cleans
 them up for planning. Ping folders: one file per source, lines `min/avg/max/mdev:destination` (AWS and GCP

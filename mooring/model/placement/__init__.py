@@ -1,1 +1,1 @@
-"""Who is where: placements, what is allowed, what is shared."""
+"""Placements: validity, sharing, limits."""

@@ -1,4 +1,4 @@
-"""Where the fragments of lost sites go: the policy places them, everything that still runs stays.
+"""Placement of the fragments of lost sites: the policy places them, all running fragments stay.
 
 The policy sees the whole problem with the survivors pinned where they are and the lost sites too small for
 anything; fragments that may run nowhere but at a lost site wait there, without load, until it returns, and so

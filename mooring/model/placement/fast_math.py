@@ -1,4 +1,4 @@
-"""What compiled loops may assume of floating-point numbers."""
+"""Assumptions of compiled loops about floating-point numbers."""
 
 from __future__ import annotations
 

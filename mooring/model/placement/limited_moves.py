@@ -1,4 +1,5 @@
-"""When a placement runs already: what may not move at all, and which of the wanted moves are worth most.
+"""Limited moves from a running placement: fragments that must stay, and the wanted moves with the largest
+gain.
 
 Any policy may want to move everything. From the running placement, `limit_moves` takes the wanted move that
 helps most, then the next, until the allowance is used up: first what mends a broken rule, then by

@@ -1,4 +1,4 @@
-"""What flows between the fragments of a problem, the sites of its streams and those of its queries."""
+"""Flows between the fragments of a problem, the sites of its streams and those of its queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no placement may exceed: each site's memory, and its capacity for load that is there at rate zero.
+"""Limits of sites: memory, and capacity for the load at rate zero.
 
 Rates may fall, so the load per tuple never forbids a placement; fixed load and memory do. Every policy keeps
 to these limits while it places, and says who lacked what when nothing is left.

@@ -1,1 +1,1 @@
-"""What is to be placed and where it may go: streams, operators, queries, sites, network, files."""
+"""The problem: streams, operators, queries, sites, network, files."""

@@ -1,4 +1,4 @@
-"""Where sites may be: the nodes of a network, and how far they are from each other."""
+"""Possible places of sites: the nodes of a network and their distances."""
 
 from __future__ import annotations
 

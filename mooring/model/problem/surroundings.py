@@ -1,4 +1,4 @@
-"""What a problem has beside its operators: sites, streams, and the network between."""
+"""The surroundings of operators: sites, streams, and the network between."""
 
 from __future__ import annotations
 

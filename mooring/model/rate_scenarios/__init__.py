@@ -1,1 +1,1 @@
-"""What a search judges plans by: rate directions, known rates, statistics with errors."""
+"""Scenarios by which a search judges plans: rate directions, known rates, statistics with errors."""

@@ -1,4 +1,4 @@
-"""How far a plan reaches along each scenario, over arrays only.
+"""The reach of a plan along each scenario, over arrays only.
 
 Along scenario s the load of a site grows as a polynomial in the level t (linear unless joins bend it), and
 r[s, i] = 1/t at which site i saturates. The plan's level is set by its worst site, so its value is

@@ -1,4 +1,4 @@
-"""What a search maximises: scenarios to search by, and a judge that no search has seen."""
+"""The objective of a search: scenarios to search by, and a judge that no search has seen."""
 
 from __future__ import annotations
 

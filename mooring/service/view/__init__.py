@@ -1,1 +1,1 @@
-"""What is shown, as documents: nothing here knows of the web."""
+"""Views of runs and problems as documents, without anything of the web."""

@@ -1,5 +1,5 @@
-"""What was asked of a run through the service: carried out in threads, one request at a time, and looked up
-later.
+"""Requests for changes through the service: carried out in threads, one at a time, with a state to look
+up.
 """
 
 from __future__ import annotations

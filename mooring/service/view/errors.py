@@ -1,4 +1,4 @@
-"""What a service can answer that a command cannot."""
+"""Errors of a service that a command does not have."""
 
 from __future__ import annotations
 

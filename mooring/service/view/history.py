@@ -1,4 +1,4 @@
-"""How a run went lately: a bounded list of points, kept in a file so that a service started anew knows it."""
+"""The recent history of a run: a bounded list of points, kept in a file across restarts of a service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened, what was promised and what came of it: the journal as a list for people, newest first."""
+"""The events of a run: the journal as a list for people, newest first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every service has: the page, its health, a description of its interface, and the guard before all."""
+"""The parts that every service has: the page, its health, a description of its interface, and the guard."""
 
 from __future__ import annotations
 

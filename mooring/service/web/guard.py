@@ -1,4 +1,4 @@
-"""Who may ask what: the first thing every request meets.
+"""Access control: the first check of every request.
 
 Anybody's page can make a browser send requests to this machine, so a request that names another host or comes
 from another origin is refused, changes need the token always, and only JSON of bounded size and slowness is

@@ -1,4 +1,4 @@
-"""Where a service listens."""
+"""The address of a service."""
 
 from __future__ import annotations
 

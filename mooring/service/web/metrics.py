@@ -1,4 +1,4 @@
-"""What Prometheus is given: a run's newest picture as metrics, named by its conventions, with few labels."""
+"""Metrics for Prometheus: a run's newest picture, named by its conventions, with few labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documents of the interface look like, for its description."""
+"""The schemas of the interface's documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When tuples enter: arrival processes, each an endless or finite sequence of instants made chunk by chunk.
+"""Arrival processes, each an endless or finite sequence of instants made chunk by chunk.
 
 Nothing here is per event: a chunk is a few thousand instants from one numpy call, so memory stays bounded
 however long the run. Rates are tuples per second, instants seconds of virtual time, in increasing order.

@@ -1,4 +1,4 @@
-"""Whether a run could keep up, and where it could not."""
+"""Overload: whether a run kept up, and the site or link that did not."""
 
 from __future__ import annotations
 

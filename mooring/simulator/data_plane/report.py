@@ -1,4 +1,4 @@
-"""What a simulated run showed, by the problem's names."""
+"""The report of a simulated run, by the problem's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is really so in a simulated run, for those who judge it: deciders are never shown it."""
+"""The ground truth of a simulated run, for its judges; deciders never see it."""
 
 from __future__ import annotations
 

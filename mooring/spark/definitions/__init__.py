@@ -1,1 +1,1 @@
-"""What a project's definition files find when Spark runs them: names, settings, modules and a session."""
+"""The environment of a project's definition files: names, settings, modules and a session."""

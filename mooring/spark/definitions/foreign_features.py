@@ -1,4 +1,4 @@
-"""What projects use that Apache Spark does not have: Databricks' own, named with what to write instead."""
+"""Features that exist on Databricks only, refused by name with what to write instead."""
 
 from __future__ import annotations
 

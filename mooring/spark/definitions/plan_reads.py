@@ -1,4 +1,4 @@
-"""What a flow reads, told from the plan its DataFrame would send to Spark (a protobuf message)."""
+"""The inputs of a flow, read from the plan that its DataFrame would send to Spark (a protobuf message)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a definition says of a table beside its query: columns, format, how it is laid out, what it is about.
+"""The arguments of a table beside its query: columns, format, layout, comment.
 
 Tables are files that Spark's file sink writes, so every format of that sink can be had, and partitions too.
 Clustering, properties and comment are told to the catalog of an endpoint where tables are registered there;

@@ -1,4 +1,4 @@
-"""Who reads which channel: registered in its log, so that nothing is trimmed that somebody needs."""
+"""The readers of channels, registered in their log, so that no rows are trimmed that a reader needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a run: sites that ended or do not answer, and fragments that failed."""
+"""The health of a run: sites that ended or do not answer, and fragments that failed."""
 
 from __future__ import annotations
 

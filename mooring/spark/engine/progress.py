@@ -1,4 +1,4 @@
-"""What fragments tell of their batches, read off their queries and kept in a meter each."""
+"""Progress reports of fragments, read from their queries and kept in a meter each."""
 
 from __future__ import annotations
 

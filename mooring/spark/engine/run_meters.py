@@ -1,4 +1,4 @@
-"""What a run looks like now: rates, loads, latencies and lags from what fragments, channels and sites tell.
+"""Measurements of a run: rates, loads, latencies and lags from fragments, channels and sites.
 
 Asks no site: the fragments' meters are fed by the engine, channels are read off their files, and CPU off the
 process table.

@@ -1,4 +1,4 @@
-"""Where a query that begins anew goes on counting, because its sink was written before.
+"""The first batch number of a new query whose sink was written before.
 
 Two things about the query only Spark can tell. How many sources it has is told by a query over the same plan
 that is given a checkpoint of none: Spark refuses it and names the number. Which operators keep state, in how

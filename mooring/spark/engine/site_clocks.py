@@ -1,4 +1,4 @@
-"""How far the clocks of sites are from ours, so that what sites and files say of time can be compared.
+"""The offsets of the sites' clocks from ours, which make their times comparable.
 
 A site stamps its batches with its own clock, and two sites need not agree. Each is asked for its time now and
 then; half the time that the answer took is what may be wrong with it. Embedded sites have our clock. Files

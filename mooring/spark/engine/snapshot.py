@@ -1,4 +1,4 @@
-"""What a run looks like at one moment: the figures of the live view, the status file and the report."""
+"""A snapshot of a run: the figures of the live view, the status file and the report."""
 
 from __future__ import annotations
 

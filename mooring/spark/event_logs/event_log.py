@@ -1,4 +1,4 @@
-"""What Spark's event log tells of streaming queries that ran somewhere: batches, rows, CPU of their tasks.
+"""Spark's event log of streaming queries: batches, rows, CPU of their tasks.
 
 Jobs carry the query and batch they belong to in their properties, tasks the CPU they used, and every batch
 ends with a progress report. Nothing else is kept: above all no property beyond those few names, since the

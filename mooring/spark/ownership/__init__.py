@@ -1,1 +1,1 @@
-"""Who owns a storage root: the owner's record, its lease, and how another comes to own it."""
+"""Ownership of a storage root: the owner's record, its lease, and take-over."""

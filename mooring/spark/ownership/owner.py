@@ -1,4 +1,4 @@
-"""Who owns a storage root: one process at a time, on whichever machine, for as long as it keeps its lease.
+"""The owner of a storage root: one process at a time, on any machine, as long as it renews its lease.
 
 An owner has a generation, a folder of that name for all it writes (`owned_folder.py`), and in it a record of
 who it is, a counter that it raises while its run is alive, and a file that it holds locked. From elsewhere

@@ -1,1 +1,1 @@
-"""What a project folder says: definitions, the graph of flows, and the problem that policies place."""
+"""A project folder: definitions, the graph of flows, and the problem that policies place."""

@@ -1,4 +1,4 @@
-"""Where a project's channels and checkpoints lie under its storage root, and who writes and reads which."""
+"""The layout of a storage root: channels and checkpoints, their writers and readers."""
 
 from __future__ import annotations
 

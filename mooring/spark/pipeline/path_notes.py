@@ -1,4 +1,4 @@
-"""Where the relative paths of a pipeline's data start, in words."""
+"""Notes about the base of relative paths in a pipeline."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How the embedded sites of a project are made: with the jars that it brings along, its spec's settings, and
-the folder of the command for relative paths. And what of each site survives a power cut.
+"""Options of a project's embedded sites: jars, settings of the spec, and the folder for relative paths.
+Also which data of each site survives a power cut.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What flows cost: every fragment measured batch by batch on one quiet site."""
+"""Profiles: the cost of every fragment, measured batch by batch at one quiet site."""

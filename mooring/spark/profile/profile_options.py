@@ -1,4 +1,4 @@
-"""How a profile measures: what `mooring profile` and its help say, without Spark."""
+"""The options of `mooring profile`, without Spark."""
 
 from __future__ import annotations
 

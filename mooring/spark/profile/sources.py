@@ -1,4 +1,4 @@
-"""What an outside source delivers, and a stand-in for it whose batches can be chosen.
+"""Sources outside the pipeline, and a stand-in with chosen batches.
 
 A profile cannot ask a user's source for batches of a given size. It takes a sample of what the source
 delivers (from the source itself where that is files, else from the folder the user names), and lets the

@@ -1,4 +1,4 @@
-"""What a refresh of a materialized view costs: its query over samples of two sizes, as a run would do it.
+"""The cost of refreshing a materialized view: its query over samples of two sizes, as a run executes it.
 
 The samples are the rows that the profiled flows and views before it delivered, repeated as often as needed.
 What it reads outside the pipeline it reads as it is, and that is part of what does not grow.

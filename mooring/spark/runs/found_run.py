@@ -1,4 +1,4 @@
-"""Where a project runs: from this folder, from another checkout on this machine, or on another machine.
+"""The run of a project: from this folder, from another checkout on this machine, or on another machine.
 
 What runs is known by the owner of its storage root. On this machine its files can be read and its process
 asked; on another one there is the copy of its status in the storage, and the counter of its lease.

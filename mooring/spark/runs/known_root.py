@@ -1,4 +1,4 @@
-"""What a project remembers of its storage root, so that an empty mount point is not taken for a new one.
+"""The remembered identity of a project's storage root, which tells an empty mount point from a new root.
 
 Every root has a mark with an identity that is made once. A run notes that identity beside the project before
 it starts anything. From then on a root with another mark, or with none, is refused: whatever was stored is

@@ -1,4 +1,4 @@
-"""Where a run on Spark is written down: the status file while it runs, the report when it is over."""
+"""Records a run on Spark: the status file while it runs, the report at its end."""
 
 from __future__ import annotations
 

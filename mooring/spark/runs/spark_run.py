@@ -179,7 +179,7 @@ class SparkRun:
         if post is None:
             self.note(f"--adapt {self.machines}: no agents run, so {self.decider.name} decides in one place")
             return self.decider
-        self.note(f"--adapt {self.machines}: decided at the sites, by the agents beside them")
+        self.note(f"--adapt {self.machines}: the agents at the sites decide")
         project = self.prepared.project
         return decided_at_sites(
             self.machines,

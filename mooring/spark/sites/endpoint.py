@@ -1,4 +1,4 @@
-"""Where a site's Spark answers, and how to open and close sessions there."""
+"""The Spark endpoint of a site, and how to open and close sessions there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where files lie that Mooring keeps between runs, since they take long to fetch or to make."""
+"""The user's cache of files that take long to fetch or to make."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What lies on disk: the storage root, channels, fences, state and the logs Spark keeps."""
+"""Storage on disk: the root, channels, fences, state and the logs of Spark."""

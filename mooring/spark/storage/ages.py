@@ -1,4 +1,4 @@
-"""How long files of a table have been there, by the time that has passed and not by the date.
+"""The age of a table's files, by the time that has passed and not by their dates.
 
 A clock that is set wrong for a moment dates files years ahead, and by their dates all others would be too
 old. So no date counts. The channel's note says up to which position there were files at which moment, and

@@ -1,4 +1,4 @@
-"""How far a channel goes and how far its readers are, kept up with its logs without reading them again.
+"""The positions of a channel and its readers, kept up with its logs without reading them again.
 
 A position counts files in the order of the sink's log. What is remembered of a file is its name, and only
 while a reader that runs has not committed it: of a month of results nothing remains but a count, the bytes,

@@ -1,5 +1,5 @@
-"""How a merged file is called: by the positions of the channel that it holds and the age of its youngest
-rows, so that nothing else has to be remembered of the files it stands for.
+"""The name of a merged file, which holds its positions in the channel and the age of its youngest rows, so
+that no other record of the replaced files is needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fencing: a query that was told to stop, or could not be told, never commits another batch.
+"""Fencing: a query that should have ended never commits another batch, whether or not it received the order.
 
 What cannot be reached cannot be stopped, so the fence is in storage. The checkpoint of a fragment lies in a
 folder named after its epoch, and every start takes the next one: the old folder's name is taken away and

@@ -1,4 +1,4 @@
-"""How many rows a file of a table holds, without reading them where its format tells."""
+"""The number of rows in a table's file, from its metadata where the format has it."""
 
 from __future__ import annotations
 

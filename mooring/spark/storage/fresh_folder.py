@@ -1,4 +1,4 @@
-"""A folder made anew with what another one holds, so that nobody's handle on the old one leads into it.
+"""A fresh folder with the content of another, so that no open handle on the old one leads into it.
 
 A renamed folder is the same folder: a process that has it open, or a network file system that remembers where
 its name led, goes on writing into it under whatever name it has now. A fresh one can be reached by its own

@@ -1,4 +1,5 @@
-"""What the owner of a storage root writes: all of it in, or by way of, one folder named after its generation.
+"""The owned folder of a storage root: the owner writes only in, or by way of, a folder named after its
+generation.
 
 Whoever takes the root over gets the next generation, and the folder of the last one is gone, as an old epoch
 of a checkpoint is (`fencing.py`). So an owner that was overtaken and does not know it yet can change nothing:

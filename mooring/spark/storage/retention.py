@@ -1,4 +1,4 @@
-"""How long a table's rows are stored: `tables: {x: {keep: all | 7d | read}}` in `mooring.yml`.
+"""Retention of a table's rows: `tables: {x: {keep: all | 7d | read}}` in `mooring.yml`.
 
 Whatever is asked for, nothing goes that a reader of the pipeline has not committed.
 """

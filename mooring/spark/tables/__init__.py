@@ -1,1 +1,1 @@
-"""Where people find what a pipeline has stored: its tables, the files they are made of, and catalogs."""
+"""Access to stored tables: the list of tables, their files, and catalogs."""

@@ -1,4 +1,4 @@
-"""How long the refreshes of materialized views fit their interval: they read all rows, and tables grow.
+"""Forecast of refreshes: how long they fit their interval while tables grow.
 
 A refresh takes CPU for every row that it reads, so a view over a table that is kept needs more every day. It
 no longer fits once its site, with everything else that it runs at the present rates, cannot spend that

@@ -1,4 +1,4 @@
-"""When each materialized view is due, in the order of the graph.
+"""The schedule of refreshes: which materialized views are due, in the order of the graph.
 
 A view is due when what it reads has changed since its last version, its own query was edited, or it reads
 something outside of which nobody can tell; and not before its interval is over. Where a view that it reads is

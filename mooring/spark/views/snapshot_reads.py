@@ -1,5 +1,4 @@
-"""What a refresh reads, fixed before it begins: the committed batch of every writing flow, the version of
-every view.
+"""The fixed inputs of a refresh: the committed batch of every writing flow, the version of every view.
 
 All of it is looked up before any of it is read, those that are made of others first: a table that another one
 was made of then holds at least what went into it. The files of a table are handed to Spark as a log of their

@@ -193,7 +193,7 @@ def test_agents_leave_a_full_site_and_may_be_killed(
             given += 10
             session.run(partial(has_rows, made, given // 2))
         run.end("over")
-        assert f"--adapt {machines}: decided at the sites, by the agents beside them" in notes
+        assert f"--adapt {machines}: the agents at the sites decide" in notes
         (done,) = [each for each in run.journal.records() if each["kind"] == "list"]
         assert done["asked_by"] == f"adapting: {machines}"
         kept = sorted(read_stored(made.layout.root, "kept")["n"].to_pylist())

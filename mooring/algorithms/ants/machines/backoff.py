@@ -1,4 +1,5 @@
-"""How long a leader leaves its chains alone: the longer, the more often scouts found nothing better.
+"""Back-off of leaders: the more often scouts find nothing better, the longer a leader leaves its chains
+alone.
 
 What a site is told of the problem, and what moves, stirs it: then all of its chains are scouted for again at
 the next looks. A site whose own capacity has changed stirs the leaders elsewhere too, who are not told of it.

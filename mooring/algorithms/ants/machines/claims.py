@@ -1,5 +1,5 @@
-"""What a member may say of ants (`coordination/claims.py`): that they can have come this way, and carry what
-ants carry. Sites send their own ants to themselves, so those that come from elsewhere are under way.
+"""Checks of ants' messages (`coordination/claims.py`): their path must be possible and their content that
+of ants. Sites send their own ants to themselves, so an ant from another site is on its way.
 """
 
 from __future__ import annotations

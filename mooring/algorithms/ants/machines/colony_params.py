@@ -1,4 +1,4 @@
-"""What a site knows from the beginning, and the times of the protocol."""
+"""The initial knowledge of a site, and the times of the protocol."""
 
 from __future__ import annotations
 

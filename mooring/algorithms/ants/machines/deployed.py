@@ -1,4 +1,6 @@
-"""What is deployed at a site, and what more would cost: the queueing model over its own flows."""
+"""Reserved and deployed tasks of a site, and the cost of further ones: the queueing model over its own
+flows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ants carry.
+"""The messages of ants, leaders and sites, and their state.
 
 Ants are messages: all that they know is on their back. On the wire their fields have names of one letter, and
 what they carry has none, since names would be half of their bytes.

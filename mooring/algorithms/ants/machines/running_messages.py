@@ -1,5 +1,5 @@
-"""What leaders and sites say to one another, to the mover and to its host while queries run, and what they
-keep. The ants that walk are those of `messages.py`.
+"""The messages of leaders and sites to one another, to the mover and to their host while queries run, and
+their state. The ants that walk are those of `messages.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What runs at a site, as far as it was told, what it holds for what is to come, and what more would cost.
+"""The state of a site: reported placements, reservations, and the cost of further tasks.
 
     segment    event                 becomes
     FREE       HoldingAnt            HELD, if it costs no more than was scouted; FREE, if not

@@ -1,4 +1,4 @@
-"""What sites tell each other to notice that a query is late, and to find who has a plan for it."""
+"""Messages of sites that detect late queries and look for a site with a plan for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a member may say of plans, of the directory and of leases (`coordination/claims.py`)."""
+"""Checks of messages about plans, the directory and leases (`coordination/claims.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sites tell each other about leases (section 3.5), in the order in which it happens.
+"""The messages of leases (section 3.5), in their order.
 
     who seeks                 who keeps
     RequestLock    ->   hosts of what moves, who pass it on to publishers, subscribers and queries

@@ -1,4 +1,4 @@
-"""How long sites wait for each other in leases."""
+"""The time-outs of leases."""
 
 from __future__ import annotations
 

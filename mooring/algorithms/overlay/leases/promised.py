@@ -1,4 +1,5 @@
-"""What a leased plan promises: latencies, loads, and tuples under way that it saves (decision 0041).
+"""The predicted effect of a leased plan: latencies, loads, and tuples under way that it saves (decision
+0041).
 
 By what those who granted its locks have said. On links it is Little's law: tuples per second times the time
 that they take. At the sites that something leaves or goes to it is what waits there, and where more comes

@@ -1,4 +1,4 @@
-"""What a site knows: the operators there are, where each of them runs, its own room, and how far others are.
+"""The view of a site: the operators, their sites, its own room, and the distance of other sites.
 
 What operators are (what they read, need, and which queries wait for them) is stated in the problem, and every
 site has that. Where they run changes, and a site knows it from the mover's whereabouts and from leases: it

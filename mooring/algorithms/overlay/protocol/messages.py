@@ -1,4 +1,4 @@
-"""What sites tell each other to place a query, in the order in which it happens.
+"""The messages that place a query, in their order.
 
     coordinator              registry, host, agent, target
     WhereIs       ->  registry of an operator:  FoundAt

@@ -1,4 +1,4 @@
-"""What runs at a site, what is reserved there, and what room is left below the CPU threshold."""
+"""The operators and reservations of a site, and the room left below the CPU threshold."""
 
 from __future__ import annotations
 

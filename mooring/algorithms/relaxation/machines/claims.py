@@ -1,4 +1,4 @@
-"""What a member may say of SBON's optimisers (`coordination/claims.py`)."""
+"""Checks of messages of SBON's optimisers (`coordination/claims.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the optimisers of all sites know from the problem: its fragments, their flows, and what they use."""
+"""The part of the problem that all optimisers share: fragments, their flows, and their needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a site knows of the others: its own coordinate by Vivaldi, theirs, and their spare cores."""
+"""A site's view of the others: its own coordinate by Vivaldi, theirs, and their spare cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the placement optimisers of different sites tell each other. All frozen data.
+"""The messages between placement optimisers of different sites. All frozen data.
 
 What they and the mover tell each other is in `moving.py`.
 """

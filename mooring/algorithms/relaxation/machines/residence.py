@@ -1,4 +1,4 @@
-"""What runs at a site, as far as it has been told, and the room that it keeps for what is to come.
+"""The reported placement of a site, and the room that it reserves.
 
     room       event                 becomes
     FREE       HoldRoom              HELD, if it fits; FREE, if not

@@ -1,4 +1,4 @@
-"""What a site works out when it reconsiders a fragment: where springs want it, and which sites to ask."""
+"""The review of a fragment: its goal under the springs, and the candidate sites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far one can go along a ray of rates before some load exceeds its capacity.
+"""The boundary of the feasible set along a ray of rates.
 
 Loads are polynomials in the rates with coefficients of at least zero, so along a ray they rise and bend
 upwards. The chord from 0 to 1 therefore lies above them before 1 and below them beyond: where it meets the

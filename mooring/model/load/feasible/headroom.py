@@ -1,4 +1,6 @@
-"""How far the present rates are from the edge of the feasible set, and which site is at that edge."""
+"""Headroom: the distance of the present rates from the edge of the feasible set, and the site at that
+edge.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How irregularly the tuples of a stream come: as it states, or as its past rates say."""
+"""Variability of a stream's arrivals: as stated, or from its past rates."""
 
 from __future__ import annotations
 

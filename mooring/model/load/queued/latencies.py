@@ -1,4 +1,4 @@
-"""How long results take under a placement, queues included.
+"""Latencies of a placement, queues included.
 
 Sites and links are servers (`station.py`) that messages pass (`messages.py`). What they send elsewhere leaves
 when they are finished. How irregularly the flows between the servers come depends on one another, round and

@@ -1,4 +1,4 @@
-"""What one message means for a site: its work through all operators there, and how many tuples it becomes.
+"""The effect of one message on a site: its work through all operators there, and its number of output tuples.
 
 A message is what enters a site: a tuple, with the copies of it that enter there together. It passes all
 operators that follow at the site before the next one begins; its service is the sum of their work (equation 3

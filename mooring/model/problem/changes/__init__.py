@@ -1,1 +1,1 @@
-"""What happens to a problem while it runs, as data: timed changes."""
+"""Timed changes of a problem, as data."""

@@ -1,4 +1,4 @@
-"""What happens next: a calendar queue (Brown 1988) over slots, in total order by (time, key).
+"""A calendar queue of events (Brown 1988) over slots, in total order by (time, key).
 
 Every source, arc, site and operator has one slot, because each has at most one event to come (an arc's
 later tuples wait in its own list). A slot's event is put off or cancelled in place, so nothing here is ever

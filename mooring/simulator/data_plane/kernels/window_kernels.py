@@ -1,4 +1,4 @@
-"""What comes out of windows: aggregates by time, and joins of two sides.
+"""The output of windows: aggregates by time, and joins of two sides.
 
 Both are driven by the tuples they process, as in Borealis: a window closes when the first tuple born after
 its end is processed, and a pair is found when its later side is processed. An output is as old as the tuple

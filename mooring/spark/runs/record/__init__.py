@@ -1,1 +1,1 @@
-"""What is kept of a run: its figures, its picture, its report."""
+"""The record of a run: its figures, its picture, its report."""

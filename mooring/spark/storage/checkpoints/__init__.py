@@ -1,1 +1,1 @@
-"""What a fragment keeps between two starts: its checkpoint in parts, its state, and whose flows it is of."""
+"""Checkpoints: their parts, the state of a fragment, and the note of its flows."""
