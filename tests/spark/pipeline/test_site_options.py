@@ -47,7 +47,7 @@ def test_existing_endpoints_must_bring_the_jars_themselves_and_check_says_so(
     project = load_project(with_jar(EXISTING + JARS))
     assert site_options(project) is None
     (note,) = jar_notes(project)
-    assert "'there' must have a.jar" in note
+    assert "'there' must start with a.jar" in note
 
 
 def test_where_all_sites_are_embedded_or_no_jar_is_wanted_nothing_is_said(
