@@ -226,7 +226,7 @@ class RealDisk:
         mode: int | None = None,
     ) -> None:
         if tag is not None and ((found := self.look(path)) is None or found.tag != tag):
-            raise StaleTagError(errno.ESTALE, "it was changed by somebody else", str(path))
+            raise StaleTagError(errno.ESTALE, "another process has changed it", str(path))
         write_whole(path, data, on_disk=durable, through=through, mode=mode)
 
     def copy(self, old: Path, new: Path, *, apart: bool = False) -> None:

@@ -45,7 +45,7 @@ def look_at_journal(parts: StoredParts) -> Iterator[Diagnosis]:
     if not journal.file.exists():
         if any(parts.checkpoint(name).is_dir() for name in parts.fragments()):
             what = "it is missing, so the last placement is unknown"
-            yield Diagnosis("journal", journal.file.name, "pending", what, "the next run places them anew")
+            yield Diagnosis("journal", journal.file.name, "pending", what, "the next run makes a new placement")
         return
     try:
         records, last, placement = journal.records(), journal.last_list(), journal.placement()

@@ -363,7 +363,7 @@ def test_how_the_last_owner_left_is_told(stored: StoredProject) -> None:
 def test_without_a_journal_nothing_is_lost_but_the_placement(stored: StoredProject) -> None:
     (stored.owned / "journal.jsonl").unlink()
     (said,) = pending(stored)
-    assert "the next run places them anew" in said
+    assert "the next run makes a new placement" in said
 
 
 def test_a_merge_that_was_cut_short_is_no_loss_and_its_files_are_not_strangers(stored: StoredProject) -> None:
