@@ -7,6 +7,7 @@ python blocks without prompts are one program.
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import re
@@ -236,6 +237,45 @@ def test_the_architecture_describes_every_room_and_no_other() -> None:
         r"^\| `([\w/]+)(?:/|\.py)` \|", (DOCS / "architecture.md").read_text(), re.MULTILINE
     )
     assert described == rooms
+
+
+HOMELY = re.compile(
+    r"\b(hears|heard of|is told|are told|whoever|whatever|as it stands|what it is for|anew|somebody)\b"
+)
+BARE_FRACTION = re.compile(r"(?<![\w.*/)\]}\\`])\.\d")
+
+
+def literals(source: Path) -> list[tuple[int, str]]:
+    """Line and text of every string with a space that is not a docstring: messages, reasons and help."""
+    tree = ast.parse(source.read_text())
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        (node.lineno, node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+        if id(node) not in docstrings
+    ]
+
+
+def test_messages_and_help_use_no_homely_words() -> None:
+    """See `CONTRIBUTING.md`: programs receive, report and request."""
+    sources = sorted((ROOT / "mooring").rglob("*.py"))
+    assert not [
+        f"{source.relative_to(ROOT)}:{line}: {text}"
+        for source in sources
+        for line, text in literals(source)
+        if HOMELY.search(text)
+    ]
+
+
+def test_guides_use_no_homely_words_and_write_fractions_with_a_zero() -> None:
+    prose = {path: BLOCK.sub("", path.read_text()) for path in (ROOT / "README.md", *DOCS.glob("*.md"))}
+    assert not [
+        f"{path.name}: {line}"
+        for path, text in prose.items()
+        for line in text.splitlines()
+        if HOMELY.search(line) or BARE_FRACTION.search(line)
+    ]
 
 
 def test_the_document_of_the_command_line_names_every_verb() -> None:

@@ -44,8 +44,11 @@ def look_at_journal(parts: StoredParts) -> Iterator[Diagnosis]:
     journal = Journal(parts.journal_folder, lambda: 0.0)
     if not journal.file.exists():
         if any(parts.checkpoint(name).is_dir() for name in parts.fragments()):
-            what = "it is missing, so the last placement is unknown"
-            yield Diagnosis("journal", journal.file.name, "pending", what, "the next run makes a new placement")
+            what, todo = (
+                "it is missing, so the last placement is unknown",
+                "the next run makes a new placement",
+            )
+            yield Diagnosis("journal", journal.file.name, "pending", what, todo)
         return
     try:
         records, last, placement = journal.records(), journal.last_list(), journal.placement()
