@@ -30,7 +30,7 @@ from mooring.model.problem.problem import Problem
 
 MOST_CELLS = 100_000_000
 """Links between fragments x sites^2, over all rounds: about half a second. The heaviest links are kept."""
-MOST_WEIGHTS = 20_000_000
+MOST_WEIGHTS = 3_000_000
 """Fragments x sites: each has a weight and a cost."""
 MOST_CHARGES = 20_000
 """Readers, over all rounds: about a quarter of a second."""
@@ -53,7 +53,7 @@ class _Output:
 
 
 def is_affordable(problem: Problem) -> bool:
-    """Whether the bound takes no more than a few seconds and some hundred megabytes."""
+    """Whether the bound takes no more than placing does: a fraction of a second."""
     return len(problem.fragments) * len(problem.sites) <= MOST_WEIGHTS
 
 

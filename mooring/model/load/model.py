@@ -7,6 +7,7 @@ Without joins and variable selectivities the variables are the stream rates and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -17,6 +18,8 @@ from scipy.sparse import csr_array
 
 from mooring.arrays import Floats, Ints
 
+MANY_DEFINITIONS = 100
+"""Introduced variables beyond which those of a level are evaluated together."""
 MOST_DENSE_CELLS = 200_000
 """Sites x variables: with fewer, dense arithmetic is the quicker one."""
 
@@ -45,6 +48,32 @@ class Definition(NamedTuple):
 
 def _dot(x: Floats, vector: SparseVector) -> Floats:
     return np.asarray(x[..., list(vector)] @ np.fromiter(vector.values(), float, len(vector)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """Definitions that can be evaluated together."""
+
+    variables: Ints
+    factor: Floats
+    left: csr_array
+    right: csr_array | None
+
+    @classmethod
+    def of(cls, definitions: Sequence[Definition], variables: int) -> _Level:
+        def matrix(vectors: Sequence[SparseVector]) -> csr_array:
+            rows = [row for row, vector in enumerate(vectors) for _ in vector]
+            columns = [variable for vector in vectors for variable in vector]
+            values = [value for vector in vectors for value in vector.values()]
+            return csr_array((values, (rows, columns)), shape=(len(vectors), variables))
+
+        right = [definition.right for definition in definitions if definition.right is not None]
+        return cls(
+            np.array([definition.variable for definition in definitions]),
+            np.array([definition.factor for definition in definitions]),
+            matrix([definition.left for definition in definitions]),
+            matrix(right) if right else None,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,9 +242,29 @@ class LoadModel:
         rates = np.asarray(rates, dtype=np.float64)
         x = np.zeros((*rates.shape[:-1], len(self.variables)))
         x[..., : self.stream_count] = rates
+        if len(self.definitions) > MANY_DEFINITIONS:
+            flat = x.reshape(-1, len(self.variables)).T
+            for level in self._levels:
+                values = level.factor[:, None] * (level.left @ flat)
+                if level.right is not None:
+                    values *= level.right @ flat
+                flat[level.variables] = values
+            return x
         for definition in self.definitions:
             x[..., definition.variable] = definition.value(x)
         return x
+
+    @cached_property
+    def _levels(self) -> tuple[_Level, ...]:
+        """Definitions that use none of each other, those that are used first."""
+        depth = [0] * len(self.variables)
+        levels: dict[tuple[int, bool], list[Definition]] = {}
+        for definition in self.definitions:
+            used = [*definition.left, *(definition.right or ())]
+            depth[definition.variable] = 1 + max((depth[variable] for variable in used), default=0)
+            levels.setdefault((depth[definition.variable], definition.right is None), []).append(definition)
+        in_order = (levels[key] for key in sorted(levels))
+        return tuple(_Level.of(own, len(self.variables)) for own in in_order)
 
     def site_loads(self, site_of_fragment: Ints, rates: npt.ArrayLike) -> Floats:
         """True load of every site in cores at given stream rates (last axis), fixed load included."""

@@ -14,6 +14,7 @@ from mooring.model.problem.changes.change import Changes
 from mooring.model.problem.problem import Problem
 from mooring.model.problem.reading.companion import MAX_BYTES
 from mooring.model.problem.reading.fields import shown
+from mooring.model.problem.reading.json_rows import LARGE_BYTES, split_rows
 from mooring.model.problem.reading.yaml12 import MAX_DEPTH, parse_yaml
 from mooring.model.problem.schema import changes_from_data, problem_from_data
 
@@ -54,26 +55,54 @@ def _collector_paused() -> Iterator[None]:
 
 def load_data(path: Path) -> object:
     """Plain data from a YAML or JSON file, by its suffix (no suffix: YAML, which contains JSON)."""
-    text = read_text(path)
+    data = read_bytes(path)
+    is_json = path.suffix.lower() == ".json"
+    if is_json and len(data) > LARGE_BYTES and (found := _with_rows(data)) is not None:
+        return found
+    text = _decoded(data, path)
     try:
-        return parse_json(text) if path.suffix.lower() == ".json" else parse_yaml(text)
+        return parse_json(text) if is_json else parse_yaml(text)
     except InputError as error:
         error.file = str(path)
         raise
 
 
+def _with_rows(data: bytes) -> object | None:
+    """A large file with its latencies left to be decoded row by row; None where that cannot be."""
+    split = split_rows(data, parse_json)
+    if split is None:
+        return None
+    rest, rows = split
+    try:
+        found = parse_json(rest.decode("utf-8-sig"))
+    except (UnicodeDecodeError, InputError):
+        return None
+    if not isinstance(found, dict) or found.get("latency_ms") != {}:
+        return None
+    return {**found, "latency_ms": rows}
+
+
 def read_text(path: Path) -> str:
+    return _decoded(read_bytes(path), path)
+
+
+def _decoded(data: bytes, path: Path) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"found a byte that is not UTF-8 at offset {error.start}, expected text", file=path
+        ) from None
+
+
+def read_bytes(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
             raise InputError(f"found {size} bytes, expected at most {MAX_BYTES}", file=path)
         if not path.is_file():
             raise InputError("is not a regular file, expected a problem file", file=path)
-        return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"found a byte that is not UTF-8 at offset {error.start}, expected text", file=path
-        ) from None
+        return path.read_bytes()
     except FileNotFoundError:
         raise InputError("no such file", file=path, remedy="check the path") from None
     except (OSError, ValueError) as error:  # ValueError: a path with a null character

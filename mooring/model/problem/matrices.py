@@ -78,10 +78,29 @@ def _fill(raw: Mapping[str, object], index: dict[str, int], path: str) -> Floats
     matrix = np.full((len(index), len(index)), math.nan)
     for a, row in raw.items():
         i = _site(a, index, path)
-        for b, value in mapping(row, f"{path}.{a}", "a mapping of sites to numbers").items():
+        given = mapping(row, f"{path}.{a}", "a mapping of sites to numbers")
+        if _fill_at_once(matrix[i], given, index):
+            continue
+        for b, value in given.items():
             j = _site(b, index, f"{path}.{a}")
             matrix[i, j] = number(value, f"{path}.{a}.{b}")
     return matrix
+
+
+def _fill_at_once(row: Floats, given: Mapping[str, object], index: dict[str, int]) -> bool:
+    """Sound numbers of known sites; false where something has to be looked at one by one."""
+    values = list(given.values())
+    if not set(map(type, values)) <= {float, int}:
+        return False
+    try:
+        columns = [index[b] for b in given]
+        numbers = np.array(values, dtype=np.float64)
+    except (KeyError, OverflowError):
+        return False
+    if not ((numbers >= 0.0) & (numbers < math.inf)).all():
+        return False
+    row[columns] = numbers
+    return True
 
 
 def _site(key: str, index: dict[str, int], path: str) -> int:

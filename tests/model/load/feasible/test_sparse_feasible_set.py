@@ -99,3 +99,16 @@ def test_a_site_that_fixed_load_overloads_leaves_nothing() -> None:
     assert sparse.weights_of(0).tolist() == dense.weights_of(0).tolist()
     assert sparse.plane_distance == dense.plane_distance
     assert sparse.log_ratio().value == -np.inf
+
+
+def test_many_introduced_variables_are_evaluated_level_by_level_to_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn_ = GraphParameters(streams=6, operators=60, sites=3, joins=20, variable=10)
+    model = build_load_model(generate_problem(drawn_, np.random.default_rng(5)))
+    rates = np.random.default_rng(6).uniform(0.0, 100.0, (4, 6))
+    one_by_one = model.variable_values(rates)
+    monkeypatch.setattr("mooring.model.load.model.MANY_DEFINITIONS", 0)
+    assert len({definition.right is None for definition in model.definitions}) == 2
+    assert model.variable_values(rates) == pytest.approx(one_by_one, rel=1e-12)
+    assert model.variable_values(rates[0]) == pytest.approx(one_by_one[0], rel=1e-12)
