@@ -240,19 +240,24 @@ class LoadModel:
     def variable_values(self, rates: npt.ArrayLike) -> Floats:
         """All variables at given stream rates (last axis), introduced ones by what they really are."""
         rates = np.asarray(rates, dtype=np.float64)
+        if len(self.definitions) > MANY_DEFINITIONS:
+            return self._values_by_level(rates)
         x = np.zeros((*rates.shape[:-1], len(self.variables)))
         x[..., : self.stream_count] = rates
-        if len(self.definitions) > MANY_DEFINITIONS:
-            flat = x.reshape(-1, len(self.variables)).T
-            for level in self._levels:
-                values = level.factor[:, None] * (level.left @ flat)
-                if level.right is not None:
-                    values *= level.right @ flat
-                flat[level.variables] = values
-            return x
         for definition in self.definitions:
             x[..., definition.variable] = definition.value(x)
         return x
+
+    def _values_by_level(self, rates: Floats) -> Floats:
+        points = rates.reshape(-1, self.stream_count)
+        x = np.zeros((len(self.variables), len(points)))  # as products with sparse matrices need it
+        x[: self.stream_count] = points.T
+        for level in self._levels:
+            values = level.factor[:, None] * (level.left @ x)
+            if level.right is not None:
+                values *= level.right @ x
+            x[level.variables] = values
+        return np.asarray(x.T.reshape(*rates.shape[:-1], len(self.variables)))
 
     @cached_property
     def _levels(self) -> tuple[_Level, ...]:
