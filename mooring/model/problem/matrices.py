@@ -33,6 +33,9 @@ MAX_SITES = 10_000
 _DECODER = msgspec.json.Decoder(list[float | None])
 
 
+ROWS_AT_A_TIME = 64
+
+
 def _either(value: object, path: str) -> object:
     return value
 
@@ -116,10 +119,11 @@ def _complete(matrix: Floats, index: dict[str, int], path: str) -> None:
         site = list(index)[int(np.argmax(np.nan_to_num(diagonal)))]
         fail(f"{path}.{site}.{site}", "zero from a site to itself", float(np.nanmax(diagonal)))
     np.fill_diagonal(matrix, 0.0)
-    missing = np.isnan(matrix)
-    matrix[missing] = matrix.T[missing]
-    gaps = np.argwhere(np.isnan(matrix))
-    if len(gaps):
+    for begin in range(0, len(matrix), ROWS_AT_A_TIME):  # not all at once, for the sake of memory
+        rows, back = matrix[begin : begin + ROWS_AT_A_TIME], matrix[:, begin : begin + ROWS_AT_A_TIME].T
+        np.copyto(rows, back, where=np.isnan(rows))
+    if np.isnan(matrix.sum()):
+        gaps = np.argwhere(np.isnan(matrix))
         known = list(index)
         a, b = known[gaps[0][0]], known[gaps[0][1]]
         raise InputError(
