@@ -191,7 +191,7 @@ class DrainedSites:
             if running := [name for name in staying if self.state.status[name].state == "running"]:
                 raise EngineError(f"{', '.join(running)} could not be stopped at {site}")
             waits = f"; {', '.join(staying)} stay stopped until it is used again" if staying else ""
-            yield Incident(f"the site {site} is empty and is kept empty{waits}")
+            yield Incident(f"the site {site} was emptied and is kept empty{waits}")
         elif ending != "left":
             self._open(site, "the moves were not made")
             yield Incident(f"the site {site} is not left: the moves were not made")

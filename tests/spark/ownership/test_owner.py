@@ -412,7 +412,7 @@ def test_an_owner_whose_successor_cannot_be_read_is_overtaken_all_the_same(
     old = elsewhere(tmp_path, monkeypatch)
     new = take(tmp_path, look(tmp_path), tmp_path)
     (new.owned.folder / "owner.json").write_text("")
-    with pytest.raises(OvertakenError, match="somebody else"):
+    with pytest.raises(OvertakenError, match="another run"):
         old.beat()
 
 
