@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import cKDTree
 
 from mooring.arrays import Floats, Ints
 from mooring.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
 
 MOST_IN_MATRIX = 5_000
 """Sites between which a matrix is made of coordinates, for those who cannot do without: 0.2 GB."""
@@ -94,6 +96,8 @@ class Coordinates:
 
     @cached_property
     def _tree(self) -> cKDTree:
+        from scipy.spatial import cKDTree
+
         return cKDTree(np.column_stack([self.position_ms, self.height_ms]))
 
     @cached_property
