@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent / "mooring"
@@ -81,8 +82,8 @@ ROOMS = [
     "spark/runs/record",
     "spark/runs",
     "spark/needs_spark",
-    "running",
     "spark/profile",
+    "running",
     "doctor",
     "service/page",
     "service/view",
@@ -162,6 +163,41 @@ def test_a_room_imports_only_from_rooms_above_it() -> None:
         if ROOMS.index(room) > ROOMS.index(place_of(path))
     ]
     assert not wrong, wrong
+
+
+def test_the_folders_of_a_room_stand_together() -> None:
+    """So the order of the list is one of rooms too, and there is no circle of rooms or of folders."""
+    tops = [room.split("/")[0] for room in ROOMS]
+    assert [top for top, before in zip(tops, ["", *tops], strict=False) if top != before] == [
+        *dict.fromkeys(tops)
+    ]
+
+
+def test_no_modules_load_one_another_in_a_circle() -> None:
+    modules = {
+        ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
+        for path in sources()
+    }
+    loads = {
+        ".".join(path.relative_to(ROOT.parent).with_suffix("").parts): {
+            name if name in modules else name.rpartition(".")[0]
+            for name in loaded_names(ast.parse(path.read_text()))
+        }
+        & modules
+        for path in sources()
+        if path.name != "__init__.py"
+    }
+    TopologicalSorter(loads).prepare()  # raises a CycleError that names the circle
+
+
+def loaded_names(module: ast.Module) -> set[str]:
+    """What is imported when a module is loaded: not inside functions, and not for type checkers alone."""
+    return {
+        f"{node.module}.{alias.name}"
+        for node in module.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
 
 
 def test_the_tests_mirror_the_rooms() -> None:
