@@ -39,7 +39,7 @@ quick: lint
 # Tests on Spark wait for it a third of the time, so a third worker. Files are given out as a whole, since their tests share brokers
 # and folders, in the order of tests/conftest.py: the longest first.
 test: quick
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not soak and spark"
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not soak and spark" tests/spark
 
 bench: setup
 	$(BIN)/python -m lab.benchmarks

@@ -68,18 +68,23 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that takes the shared server needs Spark. Those tests come last, whole runs before the rest of
-    them, so that no worker is left alone with one.
+    """Tests that need Spark come last; `make test` looks for them in `spark/`. Those that start servers of
+    their own are marked by hand and come first among them, then whole runs, then the rest, which take the
+    shared server and are marked here. So no worker is left alone with a test of a minute at the end.
     """
 
-    def place(item: pytest.Item) -> tuple[bool, bool]:
-        needs_spark = item.get_closest_marker("spark") is not None
-        return needs_spark, needs_spark and item.path.parent != TESTS / "spark" / "runs"
+    def place(item: pytest.Item) -> int:
+        if item.get_closest_marker("spark") is not None:
+            return 1
+        if "site" not in getattr(item, "fixturenames", ()) or not item.path.is_relative_to(TESTS / "spark"):
+            return 0
+        item.add_marker("spark")
+        return 2 if item.path.parent.name == "runs" else 3
 
-    for item in items:
-        if item.path.is_relative_to(TESTS / "spark") and "site" in getattr(item, "fixturenames", ()):
-            item.add_marker("spark")
     items.sort(key=place)
+    for item in items:
+        if item.get_closest_marker("spark") and not item.path.is_relative_to(TESTS / "spark"):
+            raise pytest.UsageError(f"{item.nodeid} is marked `spark`: `make test` runs those of tests/spark")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -53,6 +53,7 @@ def handle(site: EmbeddedSite, name: str) -> SiteHandle:
     return SiteHandle(name, site.capacity, site.endpoint, site)
 
 
+@pytest.mark.spark
 def test_a_site_killed_in_the_middle_of_a_frame_loses_no_frame(site: EmbeddedSite, tmp_path: Path) -> None:
     from mooring.spark.chunks.site_nodes import SiteNodes
     from mooring.spark.sites.embedded_site import EmbeddedSite

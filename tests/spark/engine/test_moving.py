@@ -126,6 +126,7 @@ def make_engine(make_project: ProjectMaker) -> Iterator[EngineMaker]:
         engine.close()
 
 
+@pytest.mark.spark
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at in /proc")
 def test_a_site_frozen_inside_a_batch_and_thawed_after_its_fragments_moved_changes_nothing(
     make_engine: EngineMaker, site: EmbeddedSite, tmp_path: Path

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tests.spark.conftest import ProjectMaker
     from tests.spark.runs.conftest import Verb
 
+pytestmark = pytest.mark.spark
 SETTINGS = """\
 sites:
   here: {capacity: 2, connect: "SITE"}

@@ -73,6 +73,7 @@ def other_site(tmp_path: Path) -> Iterator[EmbeddedSite]:
         made.stop()
 
 
+@pytest.mark.spark
 def test_rows_cross_between_sites_that_mount_the_storage_under_different_paths(
     make_project: ProjectMaker, site: EmbeddedSite, other_site: EmbeddedSite, tmp_path: Path
 ) -> None:
