@@ -124,6 +124,16 @@ def up_already(site: EmbeddedSite) -> str:
     return f'{{capacity: 2, connect: "{site.endpoint.url}"}}'
 
 
+@pytest.fixture
+def reader_up_already(site: EmbeddedSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verbs that read a project which names no endpoint read it at the server that is up already."""
+    from mooring.model.problem.site import Connection, Site
+    from mooring.spark.runs import project_run
+
+    reader = Site(name="reader", capacity=2.0, connect=Connection(url=site.endpoint.url))
+    monkeypatch.setattr(project_run, "_reader", lambda project: reader)
+
+
 @pytest.fixture(scope="session")
 def wait_until() -> WaitUntil:
     """Until something has happened, which is named should it never do."""

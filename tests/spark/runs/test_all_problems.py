@@ -71,7 +71,7 @@ def test_two_flows_into_the_same_files_are_refused_since_spark_would_skip_batche
     assert f"the flows 'f', 'g', 'h' write files into one folder, {folder}/out" in " ".join(said.err.split())
 
 
-@pytest.mark.spark
+@pytest.mark.usefixtures("reader_up_already")
 def test_problems_of_mooring_yml_stand_beside_those_of_the_definitions(
     make_project: ProjectMaker, mooring: Verb
 ) -> None:

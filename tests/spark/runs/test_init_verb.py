@@ -73,7 +73,7 @@ def test_a_file_that_is_there_is_not_written_over(make_project: ProjectMaker, mo
     assert "capacity: 7" in (folder / "mooring.yml").read_text()
 
 
-@pytest.mark.spark
+@pytest.mark.usefixtures("reader_up_already")
 def test_a_pipeline_that_cannot_be_read_yet_gets_its_sites_and_its_problems(
     make_project: ProjectMaker, mooring: Verb
 ) -> None:
