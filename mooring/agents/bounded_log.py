@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import traceback
 from collections import Counter
+from collections.abc import Callable
 from typing import TextIO
 
 MOST_LINES = 200
@@ -26,8 +27,20 @@ class BoundedLog:
         self._out = out
         self.said: Counter[str] = Counter()
 
-    def line(self, text: str, details: str = "") -> None:
-        """`details` go with the line and do not make it another one."""
+    def line(self, text: str) -> None:
+        self._say(text, lambda: "")
+
+    def failure(self, text: str, error: BaseException) -> None:
+        """With the last calls that led to it. Failures at one place are one line, whatever the values."""
+        calls = [*traceback.walk_tb(error.__traceback__)]
+        place = f"{calls[-1][0].f_code.co_name}, line {calls[-1][1]}" if calls else "nowhere"
+        self._say(
+            f"{text}: {type(error).__name__} in {place}",
+            lambda: "".join(traceback.format_exception(error, limit=-3)),
+        )
+
+    def _say(self, text: str, details: Callable[[], str]) -> None:
+        """`details` go with the line and do not make it another one. They are made if it is written."""
         key = text[:MOST_CHARACTERS]
         if key not in self.said and len(self.said) >= MOST_LINES:
             key = _OTHERS
@@ -36,14 +49,7 @@ class BoundedLog:
         if count & (count - 1):
             return
         again = f" (for the {count}th time)" if count > 2 else ""
-        more = f":\n{details[-MOST_CHARACTERS:].rstrip()}" if details else ""
+        more = f":\n{told.rstrip()}" if (told := details()[-MOST_CHARACTERS:]) else ""
         with contextlib.suppress(OSError, ValueError):
             self._out.write(f"{text[:MOST_CHARACTERS]}{again}{more}\n")
             self._out.flush()
-
-    def failure(self, text: str, error: BaseException) -> None:
-        """With the last calls that led to it. Failures at one place are one line, whatever the values."""
-        frames = traceback.extract_tb(error.__traceback__)
-        place = f"{frames[-1].name}, line {frames[-1].lineno}" if frames else "nowhere"
-        details = "".join(traceback.format_exception(error, limit=-3))
-        self.line(f"{text}: {type(error).__name__} in {place}", details)
