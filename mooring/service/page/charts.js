@@ -34,7 +34,7 @@ export function sliceChart(cut, points, W, before) {
   const taken = [[cx - 10, cy - 12, cx + 50, cy + 12]], labels = [];
   const best = cut.ideal ? clipped(cut.ideal, most) : [];
   if (best.length) {
-    parts.push(drawn("path", { d: way(best), class: "ideal" }, drawn("title", {}, "if load could be spread over all sites at will")));
+    parts.push(drawn("path", { d: way(best), class: "ideal" }, drawn("title", {}, "the limit of the total capacity")));
     labels.push(edgeLabel(best.map(([a, b]) => [x(a), y(b)]), "ideal", taken, -1));
   }
   for (const edge of cut.edges) {
@@ -48,7 +48,7 @@ export function sliceChart(cut, points, W, before) {
   point.style.transform = was?.style.transform ?? at;
   if (was) requestAnimationFrame(() => requestAnimationFrame(() => { point.style.transform = at; }));
   return drawn("svg", { viewBox: `0 0 ${W} ${H}`, width: W, height: H, role: "img", "data-beyond": cut.beyond, "data-axes": `${cut.first} ${cut.second}`,
-    "aria-label": `${cut.first} at ${figure(cut.rates[0])} and ${cut.second} at ${figure(cut.rates[1])} rows per second; ${cut.beyond ? `beyond what ${cut.beyond} can do` : "within what the sites can do"}` },
+    "aria-label": `${cut.first} at ${figure(cut.rates[0])} and ${cut.second} at ${figure(cut.rates[1])} rows per second; ${cut.beyond ? `beyond what ${cut.beyond} can do` : "within the capacity of all sites"}` },
     ...parts.slice(0, 1), ...grid, ...parts.slice(1),
     drawn("path", { d: `M${L} ${TOP} V${H - B} H${W - R}`, class: "axis" }),
     drawn("path", { d: trail.length > 1 ? way(trail) : "", class: "trail" }), ...labels.filter(Boolean), point,
@@ -110,9 +110,9 @@ export function courseChart(points, moves, sites, W) {
     drawn("text", { x: L - 6, y: y(v) + 4, class: "t", "text-anchor": "end" }, v === 1 ? "full" : percent(v))]);
   const legend = element("div", { class: "row dim" }, ...names.map((name, k) =>
     element("span", {}, element("b", { class: `c${k}` }, "● "), `${name} ${percent(now[name])}`)),
-    all.length > names.length ? element("span", {}, `and ${all.length - names.length} more, less full`) : null,
+    all.length > names.length ? element("span", {}, `and ${all.length - names.length} more with less load`) : null,
     promises.length ? element("span", {}, "┈ as promised") : null);
-  return [drawn("svg", { viewBox: `0 0 ${W} ${H}`, width: W, height: H, role: "img", "aria-label": "Load of every site over time, with the moves and what they promised" },
+  return [drawn("svg", { viewBox: `0 0 ${W} ${H}`, width: W, height: H, role: "img", "aria-label": "Load of every site over time, with the moves and their predicted loads" },
     ...axis, drawn("text", { x: L, y: H - 6, class: "t" }, clock(began_s)), drawn("text", { x: W - R, y: H - 6, class: "t", "text-anchor": "end" }, clock(ended_s)),
     ...marks, ...lines, ...promises), legend];
 }

@@ -59,7 +59,7 @@ function pinning(operators, sites) {
 function pinned() {
   const free = (operator) => () => { delete trial.pins[operator]; pinned(); refresh(); };
   const all = Object.entries(trial.pins).map(([operator, site]) =>
-    element("button", { class: "link", "aria-label": `let go of ${operator}, pinned to ${site}`, onclick: free(operator) }, `${operator} at ${site} ✕`));
+    element("button", { class: "link", "aria-label": `unpin ${operator} from ${site}`, onclick: free(operator) }, `${operator} at ${site} ✕`));
   document.getElementById("pins").replaceChildren(...all.flatMap((each, k) => (k ? [" ", each] : [each])));
 }
 

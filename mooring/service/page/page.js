@@ -46,7 +46,7 @@ export function drawSlice(cut, all, choose) {
   const select = (k) => element("select", { id: `stream${k}`, "aria-label": k ? "second stream" : "first stream",
     onchange: (event) => choose(k, event.target.value) },
     ...streams.map((name) => element("option", { selected: name === (k ? cut.second : cut.first) }, name)));
-  const said = cut.overloaded ? `${cut.overloaded} is full whatever these two bring` : cut.beyond ? `beyond the edge: ${cut.beyond} gets more than it can do` : null;
+  const said = cut.overloaded ? `${cut.overloaded} is full at all rates of these two` : cut.beyond ? `beyond the edge: ${cut.beyond} is overloaded` : null;
   show("choice", element("div", { class: "row" }, ...(choose ? [select(0), "against", select(1)] : [`${cut.first} against ${cut.second}`])),
     said ? element("p", { class: "bad" }, said) : null);
   show("slice", sliceChart(cut, all, roomIn("slice"), document.querySelector("#slice .body svg")));
@@ -80,8 +80,8 @@ async function taken(picture) {
     state(picture.runs ? "starting" : "waiting", "warn");
     document.getElementById("waiting").hidden = document.body.classList.contains("ready");
     show("waiting", element("p", {}, `${picture.waiting[0].toUpperCase()}${picture.waiting.slice(1)}.`),
-      element("p", { class: "dim" }, ...worded(picture.runs ? "It is shown here as soon as it has looked at itself."
-        : "Start it with `mooring run PROJECT`; this page follows by itself.")));
+      element("p", { class: "dim" }, ...worded(picture.runs ? "The page shows it after its first measurement."
+        : "Start it with `mooring run PROJECT`; this page updates by itself.")));
     return;
   }
   if (picture.runs) state("running", "ok", seconds(picture.since_start_s));

@@ -28,11 +28,11 @@ export function tiles(picture) {
       late.length ? element("span", { class: "bad" }, `${late[0].name} ${seconds(late[0].latency_s)}, limit ${seconds(late[0].limit_s)}`) : "all in time") : null,
     tile("Sites", `${picture.sites.length - down.length} of ${picture.sites.length}`, down.length ? "bad" : "", picture.desk ? "as planned" : movesSoFar(picture)),
     picture.desk ? ratioTile(picture.feasible_ratio) : tile("Delivered", figure(picture.queries.reduce((sum, q) => sum + (q.rows ?? 0), 0)), "",
-      "rows in this run; ", troubled ? element("span", { class: "bad" }, `${troubled} in trouble`) : "nothing in trouble"),
+      "rows in this run; ", troubled ? element("span", { class: "bad" }, `${troubled} in trouble`) : "no troubles"),
   );
 }
 
-const ratioTile = (ratio) => (ratio == null ? null : tile("Feasible", percent(ratio), "", "of what all sites together could carry"));
+const ratioTile = (ratio) => (ratio == null ? null : tile("Feasible", percent(ratio), "", "of the rates within the total capacity"));
 
 // The stream that differs most from what was planned.
 function besidePlan(streams) {
@@ -71,8 +71,8 @@ export function proposal(picture, apply, dismiss, abort) {
   const place = document.getElementById("proposal"), found = picture.proposal, busy = picture.under_way;
   place.classList.toggle("there", Boolean(busy || found?.moves.length));
   if (busy) {
-    show("proposal", element("p", {}, `Move ${busy.step} of ${busy.of}: `, element("b", {}, busy.fragment ?? ""), ` ${busy.from ?? ""} → ${busy.to ?? ""}: ${busy.reached ?? "asked for"}.`),
-      element("p", { class: "dim" }, busy.asked_by ? `Asked for by ${busy.asked_by}.` : ""),
+    show("proposal", element("p", {}, `Move ${busy.step} of ${busy.of}: `, element("b", {}, busy.fragment ?? ""), ` ${busy.from ?? ""} → ${busy.to ?? ""}: ${busy.reached ?? "requested"}.`),
+      element("p", { class: "dim" }, busy.asked_by ? `Requested by ${busy.asked_by}.` : ""),
       element("button", { id: "abort", class: "quiet", onclick: abort }, "Take it back"));
     return;
   }
@@ -104,9 +104,9 @@ export function happenings(picture) {
   const cores = new Map(picture.sites.map((site) => [site.name, site.capacity_cores]));
   const loads = (given) => Object.entries(given ?? {}).slice(0, 4).map(([site, x]) =>
     `, ${site} ${cores.get(site) ? percent(x / cores.get(site)) : `${figure(x, 2)} cores`}`).join("");
-  show("happenings", picture.happenings.length ? table(["when", "what", "asked by", "promised", "measured after"], picture.happenings.map((each) => [
+  show("happenings", picture.happenings.length ? table(["when", "what", "requested by", "promised", "measured after"], picture.happenings.map((each) => [
     moment(each.at_s),
-    element("span", {}, each.number ? element("b", { class: "badge", title: "its mark in “How it went”" }, String(each.number)) : null,
+    element("span", {}, each.number ? element("b", { class: "badge", title: "its mark in “History”" }, String(each.number)) : null,
       each.what + (each.state ? `: ${each.state}` : "") + (each.pause_s != null ? `, pause ${seconds(each.pause_s)}` : "")),
     each.asked_by, each.promised ? `headroom ${times(each.promised.headroom)}${loads(each.promised.site_loads_cores)}` : "",
     each.measured ? `busiest ${percent(each.measured.busiest)}${loads(each.measured.site_loads_cores)}; ${each.verdict}` : each.verdict ?? "",
