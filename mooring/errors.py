@@ -12,7 +12,7 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
 _MOST_SHOWN = 300
-"""Characters of a message that nobody here has written."""
+"""The most characters shown of a foreign message."""
 
 
 class MooringError(Exception):
@@ -121,7 +121,7 @@ class Gathered:
 
 
 class InfeasibleError(MooringError):
-    """No placement can satisfy what was asked for."""
+    """No placement can satisfy the request."""
 
     exit_code = 3
 
@@ -133,11 +133,11 @@ class EngineError(MooringError):
 
 
 class SiteLostError(EngineError):
-    """A site is gone or does not answer; what runs there can no longer be told to stop."""
+    """A site is lost or does not answer; its fragments can no longer be stopped."""
 
 
 class OvertakenError(MooringError):
-    """Another process has taken over what this one ran; whatever it does from now on fails in storage."""
+    """Another process has taken over the run; all further writes of this one fail in storage."""
 
     exit_code = EngineError.exit_code
 

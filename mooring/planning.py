@@ -59,7 +59,7 @@ _COMPARED = (
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """A placement, and the reasons to believe in it, which are worked out when they are asked for."""
+    """A placement with its metrics and explanation, which are computed when first read."""
 
     problem: Problem
     policy: str
@@ -118,7 +118,7 @@ class Plan:
         return save_json(file, self.document())
 
     def figure(self) -> Figure:
-        """How much of each site is used at the present rates."""
+        """The utilisation of each site at the present rates."""
         used = {name: float(row["used"] or 0.0) for name, row in self._sites.items()}
         return bars(
             {f"{self.policy}: share of the cores in use": used}, dict.fromkeys(used, colour_of(self.policy))
@@ -234,7 +234,7 @@ def evaluate(
 
 
 class PolicyComparison(Mapping[str, Plan | str]):
-    """Policy -> its plan, or the reason why it has none, in the order asked for."""
+    """Policy -> its plan, or the reason why it has none, in the given order."""
 
     def __init__(self, problem: Problem, results: Mapping[str, Plan | str]) -> None:
         self.problem, self._results = problem, dict(results)

@@ -1,1 +1,1 @@
-"""What the rest is written against: policies, deciders, engines, clocks, machines at sites."""
+"""The contracts of the rooms below: policies, deciders, engines, clocks, machines at sites."""

@@ -1,4 +1,4 @@
-"""When a policy that could go on improving has to stop."""
+"""The deadline of a policy that improves step by step."""
 
 from __future__ import annotations
 

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Observation:
-    """What was seen of a run at one moment."""
+    """The observation of a run at one moment."""
 
     at_s: float
     """Seconds since 1970."""
     sites: FragmentSites
-    """Where the fragments are that run."""
+    """The sites of the running fragments."""
     measured: Measurement
     troubles: Mapping[str, str] = field(default_factory=dict)
-    """What is not as it should be, by the fragment, site or channel concerned."""
+    """Troubles, by the fragment, site or channel concerned."""
     placement: FragmentSites = field(default_factory=lambda: FragmentSites({}))
-    """Where every fragment is or belongs, those that do not run included; as `sites` where not given."""
+    """The site of every fragment, also of those that do not run; like `sites` where not given."""
     lost_sites: frozenset[str] = frozenset()
-    """Where nothing can be put: lost, or kept empty on purpose."""
+    """Closed sites: lost, or kept empty on request."""
     resting: frozenset[str] = frozenset()
     """Fragments that were stopped because no query needs them now."""
 
@@ -51,7 +51,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the load model says of a placement at the measured rates."""
+    """The prediction of the load model for a placement at the measured rates."""
 
     headroom: float
     """The factor by which all rates could grow; infinite if nothing grows."""
@@ -90,14 +90,14 @@ class Proposal:
     """In the order in which they are to be made; none: leave everything where it is."""
     reason: str
     statistics: str = "as the problem states them"
-    """Where the costs and selectivities come from that it was made with."""
+    """The source of the costs and selectivities that it used."""
     plans: tuple[int, ...] = ()
-    """How many moves each of its plans has, in their order: a plan is made as a whole or not at all. Empty:
-    every move is a plan of its own."""
+    """The number of moves of each of its plans, in their order: a plan is made as a whole or not at all.
+    Empty: every move is a plan of its own."""
     violation: bool = False
     """It mends what is broken, a query's limit or a site that is too full, and does not just improve."""
     sure: bool = False
-    """Its decider has told what has changed from what only varies."""
+    """Its decider has separated change from noise."""
     drawn: bool = False
     """It was found by chance: the next look may find something else, as good or not."""
 
@@ -113,7 +113,7 @@ class Proposal:
 
     @property
     def plan_ends(self) -> list[int]:
-        """How many moves are made with the first plan, with the first two, and so on."""
+        """The number of moves in the first plan, in the first two, and so on."""
         return list(accumulate(self.plans or [1] * len(self.moves)))
 
     def first(self, count: int) -> Proposal:
@@ -151,7 +151,7 @@ class MakePolicy(Protocol):
 
 @dataclass(frozen=True)
 class DeciderWish:
-    """What a decider is made of."""
+    """The inputs that build a decider."""
 
     policy: MakePolicy
     """Makes the policy that it decides with; settings of the command line go before the defaults given."""
@@ -162,7 +162,7 @@ class DeciderWish:
 
 @runtime_checkable
 class AnsweringDecider(Protocol):
-    """A decider that proposes for others, who wait to hear what became of it."""
+    """A decider that relays proposals of sites, which wait for the answer."""
 
     def observe(self, observation: Observation, *, busy: bool) -> None:
         """Before anything is decided. `busy`: a list is being carried out."""
@@ -177,13 +177,13 @@ class AnsweringDecider(Protocol):
         ...
 
     def not_begun(self, why: str) -> None:
-        """What it returned last could not be ordered."""
+        """Its last proposal could not be ordered."""
         ...
 
 
 @runtime_checkable
 class Sends(Protocol):
-    """A decider that stands in for parts at several sites, which would talk to one another."""
+    """A central decider that replaces machines at several sites and their messages."""
 
     @property
     def sent_messages(self) -> Mapping[str, int]:
@@ -201,5 +201,5 @@ class Decider(Protocol):
     def name(self) -> str: ...
 
     def decide(self, picture: Picture) -> Proposal:
-        """What to move, if anything."""
+        """The proposed moves, if any."""
         ...

@@ -53,7 +53,7 @@ class FragmentReport:
 
 @dataclass(frozen=True)
 class QueryReport:
-    """What one query received since the last measurement."""
+    """The results of one query since the last measurement."""
 
     rate: float  # tuples per second
     mean_latency_ms: float | None  # None: nothing arrived
@@ -62,7 +62,7 @@ class QueryReport:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What an engine saw during `seconds` up to `at_s`, both by its own clock."""
+    """The measurement of an engine during `seconds` up to `at_s`, both by its own clock."""
 
     at_s: float
     seconds: float
@@ -71,11 +71,10 @@ class Measurement:
     fragments: Mapping[str, FragmentReport] = field(default_factory=dict)
     queries: Mapping[str, QueryReport] = field(default_factory=dict)
     latency_ms: Latencies | None = None
-    """One-way between sites in the problem's order, as they measure it to each other; None: nobody does."""
+    """One-way latencies between sites in the problem's order, as sites measure them; None: not measured."""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """What could not be measured this time, such as "measuring join", and why. Its figures are missing above,
-    and nothing else is.
-    """
+    """Failed measurements, such as "measuring join", and their reasons. Their figures are missing above,
+    and no others."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +97,12 @@ class Trouble:
     """None: the site itself."""
     failure: EngineError
     unknown: bool = False
-    """How the fragment is could not be found out, so that nothing is done about it."""
+    """The state of the fragment is unknown, so recovery leaves it alone."""
 
 
 @dataclass(frozen=True)
 class Amount:
-    """What a fragment has done since the engine began."""
+    """The work of a fragment since the engine began."""
 
     rows_read: int
     rows_written: int
@@ -144,11 +143,11 @@ class Engine(Protocol):
         ...
 
     def homes(self) -> FragmentSites:
-        """Where the fragments are that run."""
+        """The sites of the running fragments."""
         ...
 
     def measure(self) -> Measurement:
-        """What happened since the last call (or since the engine began)."""
+        """Events since the last call (or since the engine began)."""
         ...
 
 
@@ -156,7 +155,7 @@ class FallibleEngine(Engine, Protocol):
     """An engine whose sites and fragments can fail: what keeping a run alive needs beside."""
 
     def dead_sites(self) -> list[Trouble]:
-        """Sites that are known to have ended: asks none of them, so it may be called often."""
+        """Sites that have ended, as known without a call to any of them, so it may be called often."""
         ...
 
     def inspect(self) -> list[Trouble]:
@@ -164,9 +163,8 @@ class FallibleEngine(Engine, Protocol):
         ...
 
     def forget(self, fragment: str) -> None:
-        """Let go of a fragment that failed, or whose site is lost; it can then be started anew. One that a
-        move has in hand is left to the move.
-        """
+        """Release a fragment that failed, or whose site is lost; it can then be started again. A fragment
+        of a move is left to the move."""
         ...
 
     def clear_leftovers(self, site: str) -> int:
@@ -174,7 +172,7 @@ class FallibleEngine(Engine, Protocol):
         ...
 
     def in_move(self, fragment: str) -> bool:
-        """Whether a move has the fragment in hand: nothing else may start or stop it."""
+        """Whether a move owns the fragment: no other part may start or stop it."""
         ...
 
     def is_idle(self, fragment: str) -> bool:
@@ -210,7 +208,7 @@ class UpdatingEngine(FallibleEngine, Protocol):
         ...
 
     def unread(self, fragment: str) -> str:
-        """What a fragment that has read to the end has left of its inputs nevertheless; empty if nothing."""
+        """The unread inputs of a fragment that has read to the end; empty if none."""
         ...
 
     def amounts(self) -> Mapping[str, Amount]:

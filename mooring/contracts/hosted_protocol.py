@@ -29,9 +29,10 @@ class HostedProtocol:
     durable: Any
     """Type of what they persist."""
     requests: Any = None
-    """Union of what the runner may ask of a machine (`Asked`); None: nothing."""
+    """Union of the requests that the runner may send to a machine (`Asked`); None: none."""
     claims: Claims | None = None
-    """Why a message or an output of a member cannot be; None: what holds of every protocol says it."""
+    """The reason why a message or an output of a member is impossible; None: the checks of every protocol
+    suffice."""
     outputs: Any = None
     """Union of what a machine puts out for the runner (`Output`); None: nothing."""
 

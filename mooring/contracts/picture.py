@@ -36,7 +36,7 @@ NOTHING_CORES = 1e-9
 ROOM = 1.25
 """There should be room for all rates to grow by this factor."""
 HORIZON_S = 600.0
-"""How long a decision is taken to hold: rates are not expected to stay as they are for longer."""
+"""The horizon of a decision in seconds: rates are not expected to last longer."""
 MOST_LATENCIES = 2000
 """Fragments up to which the latencies of queries are predicted too; it takes a walk through the graph."""
 
@@ -62,19 +62,19 @@ class Picture:
     sites: Ints
     """Per fragment: where it is, or belongs."""
     low_rates: Floats
-    """Per stream: the least that its mean rate is likely to be, by all that was seen of how it varies."""
+    """Per stream: the lower end of its likely mean rate, from its observed variation."""
     running: Bools
     """Per fragment."""
     lost: Bools
     """Per site."""
     held: Bools | None = None
-    """Per fragment: not to be moved now, whatever it may be otherwise; None: none."""
+    """Per fragment: not to be moved now; None: all may move."""
     rate_errors: Floats | None = None
     """Per stream: how far the rate may be off, as the median of few looks; None: it is exact."""
     trigger_s: float = 0.0
     """Between the micro-batches that are reckoned with; 0: queues are."""
     statistics: str = "as the problem states them"
-    """Where costs and selectivities come from, in words."""
+    """The source of costs and selectivities, in words."""
 
     @property
     def rates(self) -> Floats:
@@ -114,7 +114,7 @@ class Picture:
         return growth_of_all(self.model, sites, self.low_rates).factor
 
     def predict(self, sites: Ints, *, in_full: bool = False) -> Prediction:
-        """What a placement means at the observed rates; `in_full` with latencies, which take time."""
+        """The effect of a placement at the observed rates; `in_full` with latencies, which take time."""
         growth = growth_of_all(self.model, sites, self.rates)
         loads = self.model.site_loads(sites, self.rates)
         return Prediction(
@@ -150,7 +150,7 @@ class Picture:
 
     @cached_property
     def _flows(self) -> tuple[_Flows, ...]:
-        """What does not depend on where fragments are, at both rates: placements are compared by dozens."""
+        """The parts that do not depend on the placement, at both rates: placements are compared by dozens."""
         values = [self.model.variable_values(factor * self.rates) for factor in (1.0, ROOM)]
         return tuple(
             _Flows(
@@ -208,7 +208,7 @@ class Picture:
 
 
 def picture_of(problem: Problem, placement: Placement, rates: npt.ArrayLike | None = None) -> Picture:
-    """Of a problem as it states itself, everything running: what planning without a run goes by."""
+    """The picture of a problem as stated, with everything running: for planning without a run."""
     known = np.asarray(problem.rates if rates is None else rates, dtype=np.float64)
     model = build_load_model(problem)
     return Picture(

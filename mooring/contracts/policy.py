@@ -23,12 +23,13 @@ from mooring.progress import Report, silent
 
 @dataclass(frozen=True)
 class Context:
-    """What a policy may use beside the problem. It never looks at a clock or draws its own randomness."""
+    """The inputs of a policy beside the problem. A policy reads no clock and draws no randomness of its
+    own."""
 
     load: LoadModel
     rng: np.random.Generator
     deadline: Deadline = NO_DEADLINE
-    """Anytime policies ask between steps whether it has expired; annealing cools by the share spent."""
+    """Anytime policies check between steps whether it has expired; annealing cools by the share spent."""
     steps: int | None = None
     """The most improvement steps an anytime policy takes, for results that do not depend on speed."""
     progress: Report = silent
@@ -48,11 +49,11 @@ class Policy(Protocol):
 
     @property
     def about(self) -> Subject:
-        """What its placements are explained by."""
+        """The goal that explains its placements."""
         ...
 
     def unsupported(self, problem: Problem) -> str | None:
-        """Why this policy cannot place this problem; None if it can."""
+        """The reason why this policy cannot place this problem; None if it can."""
         ...
 
     def place(self, problem: Problem, context: Context) -> Placement: ...
@@ -69,7 +70,7 @@ def place(
     current: Placement | None = None,
     max_moves: int | None = None,
 ) -> tuple[Placement, LoadModel]:
-    """What a policy makes of a problem, checked, and the load model of what is placed."""
+    """The checked result of a policy for a problem, and the load model of the placed operators."""
     reason = policy.unsupported(problem)
     if reason is not None:
         raise UnsupportedError(f"policy {policy.name} cannot place this problem: {reason}")

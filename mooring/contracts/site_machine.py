@@ -79,7 +79,7 @@ class SiteMachine(Protocol):
     def handle(self, event: Event, now_ms: float) -> Sequence[Effect]: ...
 
     def next_timer(self) -> float | None:
-        """When to send `TimerDue`, in the time that `handle` is given; None while nothing is due."""
+        """The time of the next `TimerDue`, as given to `handle`; None while nothing is due."""
         ...
 
 

@@ -37,7 +37,7 @@ _SHARES = ("reserved_share", "most_share", "least_gain")
 
 @dataclass(frozen=True)
 class GuardOptions:
-    """What every decider is held to. The defaults suit sites that are looked at every five seconds."""
+    """Limits for every decider. The defaults suit sites that are observed every five seconds."""
 
     moves_per_hour: int = 12
     reserved_share: float = 0.25
@@ -61,11 +61,12 @@ class GuardOptions:
     worth: float = 2.0
     """Tuple-seconds saved per tuple-second waited for the moves."""
     bar_s: float = 1800.0
-    """For so long a fragment stays after a move of it was undone because things got worse."""
+    """How long a fragment stays after one of its moves was undone, in seconds."""
     untouched: frozenset[str] = frozenset()
     """Fragments that are not moved."""
     quiet_hours: tuple[tuple[float, float], ...] = ()
-    """When nothing is moved: from and to, in seconds of the day (UTC); past midnight if `to` is smaller."""
+    """Quiet hours without moves: from and to, in seconds of the day (UTC); past midnight if `to` is
+    smaller."""
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
@@ -85,9 +86,9 @@ class GuardOptions:
 @dataclass(frozen=True)
 class Verdict:
     accepted: Proposal | None
-    """What may be carried out: the proposal, or its first moves."""
+    """The accepted proposal, or its first moves."""
     why: str
-    """Why it is refused or cut short, or what is expected of it."""
+    """The reason for a refusal or a cut, or the expected effect."""
     wait: bool = False
     """It is neither refused nor accepted: it was not proposed at enough looks yet, or what it mends is left
     alone for the rest of a pause."""
@@ -97,17 +98,17 @@ class Verdict:
 class Guards:
     options: GuardOptions = field(default_factory=GuardOptions)
     _made: list[tuple[float, str]] = field(default_factory=list)
-    """When which fragment was moved, over the last hour."""
+    """The moves of the last hour: time and fragment."""
     _quiet_until_s: float = float("-inf")
     _barred: dict[str, float] = field(default_factory=dict)
     _in_a_row: int = 0
     _too_little: bool = False
-    """What was found by chance was refused because it saves too little, and nothing was moved since."""
+    """A randomised proposal was refused for too small a gain, and nothing has moved since."""
 
     # What happened
 
     def moved(self, fragments: Sequence[str], at_s: float) -> None:
-        """A list was carried out, whoever asked for it."""
+        """A list of moves was carried out, by any requester."""
         self._made += [(at_s, fragment) for fragment in fragments]
         self._quiet_until_s = max(self._quiet_until_s, at_s + self.options.pause_s)
         self._in_a_row, self._too_little = 0, False

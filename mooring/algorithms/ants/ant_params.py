@@ -15,26 +15,26 @@ class AntParams:
     scouts: int = 60
     """Per attempt; ten are too few when many queries share the sites."""
     sharpness: float = 6.0
-    """How much likelier a neighbour is at first through which the latency to the destination is shorter; 0:
-    all alike, as in the paper."""
+    """Initial preference for neighbours through which the latency to the destination is shorter; 0: none,
+    as in the paper."""
     strength: float = 0.1
     """c of the reinforcement r = c T_best / T, which has no unit (the paper's 1/T has one)."""
     confidence: float = 1.7
     """Half of a confidence interval of the mean, in standard errors."""
     trusted_trips: int = 5
-    """The first trips from a cell, which count whatever they took."""
+    """The first trips from a cell, which count in any case."""
     least_limit: float = 0.6
     """Every scout draws its load limit alpha between these two."""
     most_limit: float = 0.95
     most_skipped: float = 0.7
     """Every scout draws the share of sites that it passes without placing anything between 0 and this."""
     most_astray: float = 0.2
-    """Every scout draws how much it leaves to chance at a cell between 0 and this: so much of the choice is
-    among all neighbours alike. Without, nobody comes by sites off the quickest ways."""
+    """Upper limit of a scout's random share: each scout draws it between 0 and this, and makes that share
+    of its choices among all neighbours alike. With 0, no scout leaves the fastest paths."""
     failures: int = 3
     """Scouts of different greediness that must fail on one path before it is discouraged."""
     discouraged: float = 0.3
-    """What a path loses then, of its probability at every cell."""
+    """The probability that a path loses then at every cell."""
     tolerance: float = 0.1
     """By how much costs may have risen when a placement is enforced, as a part of what was reported."""
     outstanding: float = 0.0

@@ -1,5 +1,5 @@
-"""The least mean latency of all queries, queues included, by coordinate descent: each fragment in turn goes
-where it helps most, with everything known at one place.
+"""Minimises the mean latency of all queries, queues included, by coordinate descent with global knowledge:
+each fragment in turn moves to its best site.
 
 The centralised peer that the ants paper compares with. From a random start it ends in a poor place; from a
 good one (each chain on its quickest way, given the chains before) it is what decentralised policies are

@@ -1,5 +1,5 @@
-"""The least mean latency of all queries by ants: routing ants find ways, scouts try placements along them,
-and what is best is enforced, all by what single sites know.
+"""Minimises the mean latency of all queries with ants: routing ants find paths, scouts try placements along
+them, and the best report is enforced, with local knowledge only.
 
 Chain after chain is placed, then all are scouted for again and move where that helps, for some rounds. It is
 the protocol of `algorithms/ants/machines/`, compiled, with ants one at a time.
@@ -52,7 +52,7 @@ class Ants:
     load_limit: float = 0.95
     """The largest load limit alpha that a scout draws; the smallest is .6, or this."""
     delay_limit_ms: float = 0.0
-    """What new tasks and what is there already may take at a site together (equation 11); 0: any time."""
+    """Limit on the time of new and existing tasks at a site together (equation 11), in ms; 0: no limit."""
     outstanding: float = 0.0
     """A report whose effect on others is at most this part of its own latency is taken at once (section 3.8);
     0: never, since on empty sites that is the first one."""

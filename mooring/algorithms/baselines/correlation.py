@@ -84,7 +84,7 @@ class Correlation:
     samples: int = 100
     """The most samples of the load series; a longer history is averaged down to this."""
     slack: float = 0.2
-    """How far above its share of the total mean load a site may go, relative to the share."""
+    """Allowed excess of a site over its share of the total mean load, relative to the share."""
 
     def __post_init__(self) -> None:
         if self.samples < 2:

@@ -1,7 +1,5 @@
 """Baselines of the SBON paper (section 4.1): operators at the producer, at the consumer, or on the routes
 between them. If a baseline's site has no room, the nearest site with room takes the operator.
-
-Where the site that a baseline wants has no room, it takes the nearest that has.
 """
 
 from __future__ import annotations

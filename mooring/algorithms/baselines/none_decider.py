@@ -1,4 +1,4 @@
-"""Never moves anything: what the others are measured against, and what `--adapt none` asks for."""
+"""Never moves anything: the baseline of all deciders, and `--adapt none`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The best placement there is, for problems small enough."""
+"""Best placements, for small problems."""

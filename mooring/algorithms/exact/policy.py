@@ -1,4 +1,4 @@
-"""The best placement there is, for problems small enough to try all that could be best.
+"""A best placement, for problems small enough for an exhaustive search.
 
 Branch and bound over fragments, largest first, starting from ROD's placement. Sites that nothing tells apart
 are tried once. The search measures placements along a few directions; all that come close to the best are
@@ -140,8 +140,8 @@ class Optimal:
     name: ClassVar[str] = "optimal"
 
     objective: ObjectiveName = "resilience"
-    """What is best: the largest feasible ratio (resilience), the fewest bytes in flight (network), or the
-    least mean latency of all queries with queues in it (latency)."""
+    """Objective: the largest feasible ratio (resilience), the fewest bytes in flight (network), or the
+    least mean latency of all queries with queues (latency)."""
     node_budget: int = 20_000_000
     """The most partial placements looked at; some two million a second for two sites and five streams. Where
     four times as many would hardly do, the search soon says so and ends."""

@@ -36,7 +36,7 @@ class Relaxation:
     about: ClassVar[Subject] = "network"
 
     mapping: Ranking = "nearest"
-    """How candidate sites are ranked: by nearness in the cost space (the paper), or by estimated cost of the
+    """Ranking of candidate sites: by distance in the cost space (the paper), or by estimated cost of the
     links."""
     probes: int = 0
     """Sites measured per operator before choosing the cheapest, however many `candidates` there are; 0

@@ -66,9 +66,9 @@ class Resilient:
     about: ClassVar[Subject] = "resilience"
 
     objective: Goal = "auto"
-    """What is maximised: the linearised feasible set (`linear`), the true one in rate space (`true`), the
-    part of the ideal set below the streams' `max_rate` (`below_max_rates`), or the share of past rates
-    survived (`history`). `auto`: `true` where joins or variable selectivities make it differ, else
+    """Objective: the linearised feasible set (`linear`), the true one in rate space (`true`), the part of
+    the ideal set below the streams' `max_rate` (`below_max_rates`), or the share of past rates without
+    overload (`history`). `auto`: `true` where joins or variable selectivities make it differ, else
     `linear`."""
     error: float | None = None
     """Relative error of costs and selectivities, 0 to 1; None: what the operators state. Above zero the
@@ -90,8 +90,8 @@ class Resilient:
     """The part of the budget spent on the coarse scenarios."""
     move_worth: float | None = None
     """With a running placement: the relative gain that moving a fragment without state has to bring. None:
-    a tenth of one fragment's share of them all (.1% with a hundred), since a move pauses that share; never
-    less than can be told from the directions' noise."""
+    a tenth of one fragment's share of all (0.1% with a hundred fragments), because a move pauses that
+    share; never below the noise of the directions."""
     state_mb: float = 64.0
     """Megabytes of state that make a move cost as much again: heavy state stays, light operators move."""
 
@@ -220,7 +220,7 @@ def _settled(ends: list[float]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Judge:
-    """An objective's judge, which hears no plan twice."""
+    """An objective's judge, which receives no plan twice."""
 
     objective: Objective
     known: dict[bytes, float] = field(default_factory=dict)
