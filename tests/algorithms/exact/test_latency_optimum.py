@@ -39,11 +39,13 @@ def least_of_all(problem: Problem) -> float:
 @pytest.mark.parametrize("seed", range(12))
 def test_nothing_is_better_on_any_graph(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    problem = random_graph(rng)
-    while len(problem.sites) ** len(problem.fragments) > 3000 or np.isinf(least_of_all(problem)):
+    least_s = np.inf
+    while np.isinf(least_s):
         problem = random_graph(rng)
+        if len(problem.sites) ** len(problem.fragments) <= 3000:
+            least_s = least_of_all(problem)
     sites = latency_optimum(problem, build_load_model(problem))
-    assert mean_s(problem, Placement(problem, sites)) == pytest.approx(least_of_all(problem))
+    assert mean_s(problem, Placement(problem, sites)) == pytest.approx(least_s)
 
 
 def test_nothing_is_better_where_memory_binds() -> None:

@@ -32,6 +32,6 @@ def test_fragments_beside_each_other_load_the_same_variable_about_as_much_and_pi
 def test_coolings_that_agree_end_the_search_before_its_time() -> None:
     problem = generate_problem(GraphParameters(operators=8, streams=2, sites=2), np.random.default_rng(1))
     ticks = count()
-    deadline = Deadline.in_seconds(2000.0, lambda: float(next(ticks)))  # a second passes with every look
+    deadline = Deadline.in_seconds(500.0, lambda: float(next(ticks)))  # a second passes with every look
     Resilient().place(problem, replace(Context.of(problem), deadline=deadline))
     assert deadline.share_spent < 0.8
