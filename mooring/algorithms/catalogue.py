@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from mooring.contracts.decider import Decider
     from mooring.contracts.hosted_protocol import HostedProtocol
     from mooring.contracts.policy import Policy
+    from mooring.contracts.site_machine import MakeMachine
     from mooring.coordination.briefing import Brief
+    from mooring.model.problem.problem import Problem
 
 
 CENTRAL = "-central"
@@ -48,6 +50,8 @@ class Algorithm:
     """Makes the `HostedProtocol` of its machines at sites (`mooring agent --hosts`)."""
     briefing: str = ""
     """Makes what the runner tells those machines, and what of their proposals is worth it."""
+    simulated: str = ""
+    """Makes the machines of a problem's simulated sites (`simulate --adapt`); empty: none are simulated."""
 
     @property
     def deciders(self) -> tuple[str, ...]:
@@ -78,6 +82,7 @@ _ALL = (
         "relaxation.central_decider:decider",
         machines="relaxation.hosted:hosted_optimisers",
         briefing="relaxation.briefing:optimiser_briefing",
+        simulated="relaxation.hosted:simulated_optimisers",
     ),
     Algorithm(
         "overlay",
@@ -86,6 +91,7 @@ _ALL = (
         "overlay.central_decider:decider",
         machines="overlay.hosted:hosted_overlays",
         briefing="overlay.briefing:overlay_briefing",
+        simulated="overlay.hosted:simulated_overlays",
     ),
     Algorithm("producer", policy="baselines.network_baselines:Producer"),
     Algorithm("consumer", policy="baselines.network_baselines:Consumer"),
@@ -242,6 +248,12 @@ def make_decider(name: str, asked: Deciding | None = None) -> Decider:
 def hosted_protocol(name: str) -> HostedProtocol:
     """The machines of an algorithm as agents host them."""
     made: HostedProtocol = _loaded(ALGORITHMS[name].machines)()
+    return made
+
+
+def simulated_machines(name: str, problem: Problem) -> MakeMachine:
+    """The machines of an algorithm at the simulated sites of a problem."""
+    made: MakeMachine = _loaded(ALGORITHMS[name].simulated)(problem)
     return made
 
 

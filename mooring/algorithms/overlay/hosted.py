@@ -17,13 +17,20 @@ from mooring.algorithms.overlay.leases.overlay_agent import OverlayAgentParams, 
 from mooring.algorithms.overlay.protocol.directory import DirectoryMessage
 from mooring.algorithms.overlay.protocol.messages import ExchangeMessage
 from mooring.contracts.hosted_protocol import HostedProtocol
+from mooring.contracts.site_machine import MakeMachine
 from mooring.coordination.move_messages import FromMover, StatedLatencies, ToMover
+from mooring.model.problem.problem import Problem
 
 OVERLAYS = "overlay"
 
 _AHEAD = DirectoryMessage | ExchangeMessage
 _LEASES = ToAdaptation | ToKeeper | ToSeeker
 _OF_THE_PROBLEM = AskOperators | KnownOperators | StatedLatencies
+
+
+def simulated_overlays(problem: Problem) -> MakeMachine:
+    """The runner tells them of the problem, as it tells agents."""
+    return overlay_agents()
 
 
 def hosted_overlays(params: OverlayAgentParams | None = None) -> HostedProtocol:

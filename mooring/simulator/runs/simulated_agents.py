@@ -13,10 +13,6 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from mooring.algorithms.overlay.leases.overlay_agent import OverlayAgentParams, overlay_agents
-from mooring.algorithms.relaxation.machines.fragment_specs import fragment_specs
-from mooring.algorithms.relaxation.machines.optimiser import optimiser_machines
-from mooring.algorithms.relaxation.machines.params import AGENTS, OptimiserParams
 from mooring.contracts.site_machine import (
     Asked,
     Data,
@@ -121,19 +117,3 @@ def _with_session(latency_ms: Latencies) -> tuple[tuple[float, ...], ...]:
     larger[-1, :-1] = latency_ms[0] + _BESIDE_MS
     larger[:-1, -1] = latency_ms[:, 0] + _BESIDE_MS
     return tuple(map(tuple, larger.tolist()))
-
-
-def simulated_overlays(
-    engine: SimulatedEngine, seed: int = 0, params: OverlayAgentParams | None = None
-) -> SimulatedAgents:
-    """Overlays of shared queries at all sites of a simulated engine; the run session tells them the rest."""
-    return SimulatedAgents(engine, overlay_agents(params), seed)
-
-
-def simulated_optimisers(
-    engine: SimulatedEngine, seed: int = 0, params: OptimiserParams = AGENTS
-) -> SimulatedAgents:
-    """SBON's optimisers at all sites of a simulated engine."""
-    specs = fragment_specs(engine.problem)
-    capacity = engine.problem.capacity_cores.tolist()
-    return SimulatedAgents(engine, optimiser_machines(lambda sites: (specs, capacity), params), seed)

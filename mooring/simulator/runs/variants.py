@@ -7,11 +7,11 @@ knows everything and spares nothing would do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mooring.algorithms.baselines.none_decider import NoneDecider
-from mooring.algorithms.catalogue import make_decider
+from mooring.algorithms.catalogue import ALGORITHMS, make_decider, simulated_machines
 from mooring.contracts.decider import Decider
 from mooring.errors import MooringError
 from mooring.model.deployment.move_times import MoveTimes
@@ -25,20 +25,12 @@ from mooring.progress import Report, silent
 from mooring.simulator.data_plane.engine import SimulatedEngine
 from mooring.simulator.runs.adapted_run import TICK_S, Circumstances, Way, run_adapted
 from mooring.simulator.runs.ground_truth import Truth
-from mooring.simulator.runs.simulated_agents import (
-    SimulatedAgents,
-    simulated_optimisers,
-    simulated_overlays,
-)
+from mooring.simulator.runs.simulated_agents import SimulatedAgents
 from mooring.simulator.runs.simulated_run import SimulatedRun
 from mooring.simulator.runs.timeline import CourseReport
 
 REPLANNED = "replanned"
 """The name of the way that replans at every change."""
-_AT_SITES: Mapping[str, Callable[[SimulatedEngine, int], SimulatedAgents]] = {
-    "relaxation": simulated_optimisers,
-    "overlay": simulated_overlays,
-}
 _SETTLE_S = 2 * TICK_S
 """After a change, until recovery has started what it stopped."""
 _LEAST_GAP_S = 60.0
@@ -52,8 +44,13 @@ def decided_by(decider: str | Decider, machines: str = "") -> Way:
     """
     if isinstance(decider, str):
         machines, decider = decider, make_decider(decider)
-    at_sites = _AT_SITES.get(machines)
-    return Way(decider.name if at_sites is None else machines, decider, at_sites=at_sites)
+    if machines not in ALGORITHMS or not ALGORITHMS[machines].simulated:
+        return Way(decider.name, decider)
+
+    def at_sites(engine: SimulatedEngine, seed: int) -> SimulatedAgents:
+        return SimulatedAgents(engine, simulated_machines(machines, engine.problem), seed)
+
+    return Way(machines, decider, at_sites=at_sites)
 
 
 def never_moving() -> Way:
