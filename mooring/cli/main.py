@@ -141,7 +141,10 @@ def build_parser(asked: str | None) -> Parser:
     """Knows the names of all verbs, and the options of the one that was asked for."""
     parser = Parser(
         prog="mooring",
-        description="Decides where each operator of a streaming pipeline runs, and explains it.",
+        description=(
+            "Places the operators of streaming pipelines on sites, explains the placement, and runs "
+            "pipelines on Spark."
+        ),
     )
     parser.add_argument("--version", action="version", version=f"mooring {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", required=True, title="verbs")

@@ -36,7 +36,7 @@ def leave_or_return(args: argparse.Namespace, terminal: Terminal, found: FoundRu
             field="--apply",
             remedy="leave --apply out",
         )
-    found.refuse_elsewhere("ask for it")
+    found.refuse_elsewhere("request it")
     problem, asked_by = known_problem(args.project, found), this_asker(" ".join(["mooring", *args.words]))
     site = args.leave or args.come_back
     if site not in problem.site_index:

@@ -258,7 +258,7 @@ def shared_sentences(shared: Mapping[str, str]) -> list[str]:
     """What an engine that shares operators can save, in words.
 
     >>> shared_sentences({"b": "a", "c": "a"})
-    ['2 operators need not run where an engine shares: b and c (a computes the same at their site).']
+    ['An engine that shares equal operators would not run 2: b and c (a computes the same at their site).']
     """
     if not shared:
         return []
@@ -269,8 +269,7 @@ def shared_sentences(shared: Mapping[str, str]) -> list[str]:
         f"{_listed(names)} ({runner} computes the same at {'its' if len(names) == 1 else 'their'} site)"
         for runner, names in by_runner.items()
     ]
-    count = "One operator" if len(shared) == 1 else f"{len(shared)} operators"
-    return [f"{count} need not run where an engine shares: {shortened(groups)}."]
+    return [f"An engine that shares equal operators would not run {len(shared)}: {shortened(groups)}."]
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     if args.leave is not None or args.come_back is not None:
         return leave_or_return(args, terminal, found, clock)
     if args.apply or args.abort:
-        found.refuse_elsewhere("ask for moves")
+        found.refuse_elsewhere("request moves")
     if args.abort and (args.apply or not found.runs):
         raise InputError(
             "there is nothing to apply"

@@ -25,7 +25,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     described = [describe_policy(name) for name in POLICIES]
     terminal.document({"version": 1, "policies": [asdict(each) for each in described]})
     table = Table(box=SIMPLE_HEAD, header_style="bold")
-    for heading in ("policy", "what it does", "parameters (defaults)"):
+    for heading in ("policy", "description", "parameters (defaults)"):
         table.add_column(heading, overflow="fold")
     for each in described:
         parameters = "\n".join(f"{p.name}={_shown(p.default)}" for p in each.parameters)

@@ -369,7 +369,7 @@ def _reported(terminal: Terminal, project: Project, record: RunRecord) -> int:
 
 
 def _where(project: Project) -> str:
-    return f"data in {project.settings.storage}; `mooring tables {project.shown}` says how to read it"
+    return f"data in {project.settings.storage}; `mooring tables {project.shown}` shows how to read it"
 
 
 def _ensure_class_archive(terminal: Terminal) -> None:

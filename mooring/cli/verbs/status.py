@@ -30,7 +30,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     terminal.document(document)
     _show_where(terminal, found, started=status is not None)
     if status is not None:
-        terminal.print(run_view(snapshot_from_json(status), {}, "`mooring tables` says where the data is"))
+        terminal.print(
+            run_view(snapshot_from_json(status), {}, "`mooring tables` lists where the data is stored")
+        )
         if (update := status.get("update")) is not None:
             terminal.print(update_table(update))
         if found.runs and (under_way := status.get("list")) and "fragment" in under_way:

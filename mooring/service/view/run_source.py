@@ -99,7 +99,7 @@ class RunSource:
         """To ask the run for something, on behalf of somebody."""
         if self._found is None or self.problem is None:
             raise EngineError("the project has never run", remedy="start it with `mooring run`")
-        self._found.refuse_elsewhere("ask for it")
+        self._found.refuse_elsewhere("request it")
         journal = Journal(self._found.record, self.clock.now_s)
         return MoveAsker(self.problem, self._found.files, journal, self.clock, asked_by)
 

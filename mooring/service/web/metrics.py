@@ -38,7 +38,7 @@ class RunCollector(Collector):
         )
         decides = picture["adapting"]["decider"]
         yield _gauge(
-            "mooring_decider_info", "What decides about moves.", "decider", {decides: 1.0} if decides else {}
+            "mooring_decider_info", "Decider of the run.", "decider", {decides: 1.0} if decides else {}
         )
         for name, help_text, label, values in _gauges(picture):
             yield _gauge(name, help_text, label, values)

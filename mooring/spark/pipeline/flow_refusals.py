@@ -60,7 +60,7 @@ def refused_second_flow(flow: FlowDefinition) -> UnsupportedError:
 def refused_shared_files(flows: Sequence[str], folder: str, place: Place) -> UnsupportedError:
     return UnsupportedError(
         f"the flows {', '.join(map(repr, flows))} write files into one folder, {folder}, whose log takes "
-        "each batch number once: Spark would skip batches of all but one of them, and say nothing",
+        "each batch number once: Spark would silently skip batches of all but one of them",
         file=str(place),
         remedy="let the flows write a streaming table, and one flow take that into the sink; or give each "
         "flow a sink with a path of its own",

@@ -157,7 +157,7 @@ def _refuse_lost(layout: Layout) -> None:
     if lost:
         raise EngineError(
             f"something of the storage is lost: {'; '.join(lost)}",
-            remedy="put it back from a copy, or start the pipeline over with --fresh",
+            remedy="restore it from a copy, or start the pipeline over with --fresh",
         )
 
 
@@ -231,7 +231,7 @@ def _beginning_gone(layout: Layout, writer: str) -> bool:
 def _refuse_names(layout: Layout, accepted: AcceptedEdits) -> None:
     """What was given up before may be named again, so that a command can be repeated."""
     done = {dropped.name for dropped in layout.before.dropped}
-    expected = "a flow that has gone"
+    expected = "a removed flow"
     _check_given("--drop", accepted.drop, _droppable(layout) | done, expected)
     _check_given("--join-late", accepted.join_late, set(layout.pipeline.flows), "a flow of the pipeline")
 
@@ -242,7 +242,7 @@ def _droppable(layout: Layout) -> set[str]:
 
 
 def _names(layout: Layout, gone: str) -> set[str]:
-    """By which a flow that has gone can be given up: its own, or its dataset's if that has gone too."""
+    """By which a removed flow can be given up: its own, or its dataset's if that has gone too."""
     dataset = layout.before.flows[gone].dataset
     return {gone} if dataset in layout.pipeline.datasets else {gone, dataset}
 
@@ -251,7 +251,7 @@ def _check_given(option: str, given: tuple[str, ...], known: set[str], expected:
     for name in given:
         if name not in known:
             closest = nearest(name, sorted(known))
-            hint = f"did you mean {closest!r}?" if closest else f"there is none; run without {option}"
+            hint = f"did you mean {closest!r}?" if closest else f"the project has none; run without {option}"
             raise InputError(f"found {name!r}, expected {expected}", field=option, remedy=hint)
 
 
@@ -279,6 +279,6 @@ def _refuse_unrecorded(layout: Layout) -> None:
     there = layout.disk.list(layout.owned.checkpoints)
     if any(name.startswith(".") and name.endswith(".fragment.json") for name in there):
         raise EngineError(
-            f"{layout.root / RECORD_FILE_NAME} is missing, which says what the checkpoints there belong to",
-            remedy="put it back from a copy, or start the pipeline over with --fresh",
+            f"{layout.root / RECORD_FILE_NAME}, the record of flows and checkpoints, is missing",
+            remedy="restore it from a copy, or start the pipeline over with --fresh",
         )

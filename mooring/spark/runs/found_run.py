@@ -61,7 +61,7 @@ class FoundRun:
 
     def stop(self, asked_by: str, waiting: Callable[[Mapping[str, Any]], None] = lambda moves: None) -> bool:
         """End it cleanly; whether there was anything to end. `waiting` is called with the moves under way."""
-        self.refuse_elsewhere("`mooring stop` it")
+        self.refuse_elsewhere("run `mooring stop`")
         mailbox, notice = FileMailbox(self.files.folder), None
         if self.runs:
             with contextlib.suppress(EngineError):  # a full disk keeps nobody from stopping a run
@@ -73,9 +73,9 @@ class FoundRun:
                 mailbox.withdraw(notice)
         if not stopped and self.pid is not None and is_alive(self.pid):
             raise EngineError(
-                f"the storage is owned by process {self.pid}, whose folder does not say so: it was not "
+                f"process {self.pid} owns the storage but was started for another folder, so it was not "
                 "signalled",
-                remedy="`mooring stop` it in the folder that it was started for",
+                remedy="run `mooring stop` in that folder",
             )
         return stopped
 
@@ -84,7 +84,7 @@ class FoundRun:
         if self.elsewhere is not None:
             raise EngineError(
                 f"the project runs on another machine: {self.elsewhere}",
-                remedy=f"run {what} there, in that folder",
+                remedy=f"{what} there, in that folder",
             )
 
 

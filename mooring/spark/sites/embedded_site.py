@@ -240,7 +240,7 @@ class EmbeddedSite:
         self.stop()
         lines = self.log_file.read_text(errors="replace").splitlines()[-_LOG_LINES_SHOWN:]
         return EngineError(
-            f"site {self.name} {what}; the last lines of {self.log_file}:\n" + "\n".join(lines),
+            f"the site {self.name} {what}; the last lines of {self.log_file}:\n" + "\n".join(lines),
             remedy="check the Java version and the free memory of this machine",
         )
 

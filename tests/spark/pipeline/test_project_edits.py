@@ -194,7 +194,7 @@ def test_all_that_is_wrong_is_said_at_once(storage: WrittenStorage) -> None:
     ("accepted", "expected"),
     [
         (AcceptedEdits(drop=("lrge",)), "did you mean 'large'"),
-        (AcceptedEdits(drop=("small",)), "found 'small', expected a flow that has gone"),
+        (AcceptedEdits(drop=("small",)), "found 'small', expected a removed flow"),
         (AcceptedEdits(join_late=("smal",)), "did you mean 'small'"),
     ],
 )

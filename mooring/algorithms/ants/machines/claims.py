@@ -83,7 +83,7 @@ def ants_claims(sender: int, receiver: int, sites: int, message: Data) -> str | 
                 or _at_stop([segment.site for segment in segments], position, receiver)
             )
         case AllHeld(id=id) | NotAllHeld(id=id):
-            return of_id(id, sites) or (None if id[0] == receiver else "it is for whose id it is")
+            return of_id(id, sites) or (None if id[0] == receiver else "only the owner of its id may send it")
     return None
 
 
@@ -162,7 +162,7 @@ def _light(scout: LightScout, sites: int, *, whole: bool) -> str | None:
         return "the variability of its messages is not a number"
     segments = [Segment(*each) for each in scout.segments]
     if scout.placed != (segments[-1].last + 1 if segments else 0):
-        return "it has placed other tasks than it says"
+        return "it has placed other tasks than it states"
     return _state(scout.state) or _segments(segments, scout.tasks, sites, whole=whole)
 
 

@@ -114,7 +114,7 @@ def _parts(record: RunRecord, *, framed: bool) -> list[str]:
     if record.notes:
         parts.append("<h2>Notes</h2>" + _list(record.notes))
     if record.incidents:
-        parts.append("<h2>What happened</h2>" + _list(record.incidents))
+        parts.append("<h2>Events</h2>" + _list(record.incidents))
     if last is not None and last.troubles:
         parts.append(
             "<h2>Troubles at the end</h2>" + _list([f"{n}: {what}" for n, what in last.troubles.items()])
