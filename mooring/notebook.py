@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Cell = str | float | None
 Rows = Mapping[str, Mapping[str, Cell]]
 """By the name that begins a row; a row may lack columns."""
-_BAR = "#1b6ca8"
+_BAR, _ACROSS = "#1b6ca8", 4
 MOST_ROWS = 200
 """In a table that is shown; frames and files have all."""
 
@@ -69,24 +69,27 @@ def save_json(file: str | PathLike[str], document: object) -> Path:
 
 
 def bars(panels: Mapping[str, Mapping[str, float]], colours: Mapping[str, str] | None = None) -> Figure:
-    """Panels side by side, each with a bar for every name; the same names in all of them."""
+    """A panel for each group of values, with a bar for every name; the same names in all of them."""
     from matplotlib.figure import Figure
 
     names = list(dict.fromkeys(name for values in panels.values() for name in values))
-    places = range(len(names))
-    figure = Figure(figsize=(1.5 + 2.8 * len(panels), 1.0 + 0.32 * len(names)), layout="constrained")
-    drawn = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-    for axes, (title, values) in zip(drawn, panels.items(), strict=True):
+    across = max(1, min(_ACROSS, len(panels)))
+    down = max(1, -(-len(panels) // across))
+    figure = Figure(figsize=(1.5 + 2.8 * across, down * (0.8 + 0.32 * len(names))), layout="constrained")
+    drawn = figure.subplots(down, across, squeeze=False, sharey=True)
+    for axes, (title, values) in zip(drawn.flat, panels.items(), strict=False):
         lengths = [values.get(name, 0.0) for name in names]
         labels = [f"{values[name]:.3g}" if name in values else "" for name in names]
         colour = [_BAR if colours is None else colours[name] for name in names]
-        axes.bar_label(axes.barh(places, lengths, color=colour), labels, padding=3)
-        axes.set_title(title)
+        axes.bar_label(axes.barh(range(len(names)), lengths, color=colour), labels, padding=3)
+        axes.set_title(title.replace("_", " "))
         axes.margins(x=0.2)
         tidy(axes)
         axes.grid(visible=False)
-    drawn[0].set_yticks(places, names)
-    drawn[0].invert_yaxis()
+    for axes in drawn.flat[len(panels) :]:
+        axes.remove()
+    drawn[0, 0].set_yticks(range(len(names)), names)
+    drawn[0, 0].invert_yaxis()
     return figure
 
 

@@ -89,6 +89,10 @@ class HeadroomMetric(msgspec.Struct, frozen=True):
         found: dict[str, Any] = msgspec.to_builtins(self)
         return found
 
+    def __repr__(self) -> str:
+        room = "without limit" if self.factor is None else f"x {self.factor:.2f}, then {self.site} is full"
+        return f"HeadroomMetric({room}; {len(self.streams)} streams)"
+
     def _repr_html_(self) -> str:
         return html_table("By what factor rates can grow, and the site that is full then", self._rows)
 
@@ -145,6 +149,10 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     latency_queued_ms: dict[str, float | None] | UnsetType = UNSET
     qos_queued_met: float | UnsetType = UNSET
     max_utilisation: float
+
+    def __repr__(self) -> str:
+        numbers = {name: value for name, value in structs.asdict(self).items() if isinstance(value, float)}
+        return f"Metrics({', '.join(f'{name}={value:.3g}' for name, value in numbers.items())})"
 
     def as_json(self) -> dict[str, Any]:
         found: dict[str, Any] = msgspec.to_builtins(self)
