@@ -106,3 +106,17 @@ def test_what_is_shown_of_a_plan_fits_on_a_line() -> None:
     assert repr(made) == "Plan(rod: 50 operators on 10 sites)"
     assert repr(problem).startswith("Problem(50 operators, ")
     assert repr(made.placement).endswith(", and 42 more)")
+
+
+def test_a_plan_that_leaves_out_queries_is_a_start_only_for_a_policy_that_may() -> None:
+    queries = {
+        "near": {"reads": "x1", "site": "a"},
+        "fast": {"reads": "y1", "site": "b", "max_latency_ms": 1},
+    }
+    streams = {"x": {"rate": 100, "site": "a"}, "y": {"rate": 50, "site": "a"}}
+    problem = small(queries=queries, streams=streams, latency_ms={"a": {"b": 90}})
+    running = mooring.plan(problem, "overlay")
+    assert set(running.rejected) == {"fast"}
+    assert set(mooring.plan(problem, "overlay", current=running).rejected) == {"fast"}
+    with pytest.raises(mooring.InputError, match="leaves out fast, expected all queries"):
+        mooring.plan(problem, "rod", current=running)

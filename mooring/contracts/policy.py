@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from mooring.contracts.deadline import NO_DEADLINE, Deadline
-from mooring.errors import InfeasibleError, UnsupportedError
+from mooring.errors import InfeasibleError, InputError, UnsupportedError
 from mooring.model.evaluation.explanation import Subject
 from mooring.model.load.build import build_load_model
 from mooring.model.load.limits import require_some_capacity
@@ -74,6 +74,12 @@ def place(
     reason = policy.unsupported(problem)
     if reason is not None:
         raise UnsupportedError(f"policy {policy.name} cannot place this problem: {reason}")
+    if current is not None and current.rejected and not getattr(policy, "admits", False):
+        raise InputError(
+            f"found a plan that leaves out {', '.join(current.rejected)}, expected all queries",
+            field="current",
+            remedy=f"start from another plan; {policy.name} leaves out no queries, overlay may",
+        )
     model = build_load_model(problem)
     require_some_capacity(model)
     if current is not None and not current.rejected:

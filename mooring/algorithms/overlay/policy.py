@@ -33,6 +33,8 @@ from mooring.model.problem.problem import Problem
 @dataclass(frozen=True)
 class Overlay:
     name: ClassVar[str] = "overlay"
+    admits: ClassVar[bool] = True
+    """It may leave out queries, and start from a plan that does."""
     about: ClassVar[Subject] = "network"
 
     k: int = 3

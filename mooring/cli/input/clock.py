@@ -36,6 +36,10 @@ class Timed:
                 policy.place(tiny, replace(Context.of(tiny), steps=1))
 
     @property
+    def admits(self) -> bool:
+        return getattr(self.policy, "admits", False)
+
+    @property
     def about(self) -> Subject:
         return self.policy.about
 

@@ -72,13 +72,6 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     problem, layout = read_source(args.problem)
     notes, left = source_notes(layout), left_sites(layout)
     current = None if args.current is None else read_placement(args.current, problem)
-    if current is not None and current.rejected and args.policy != "overlay":
-        left_out = ", ".join(current.rejected)
-        raise InputError(
-            f"found a plan that leaves out {left_out}, expected all queries",
-            field="--from",
-            remedy="plan with --policy overlay, or from another plan",
-        )
     policy = Timed(given_policy(args.policy, settings(args.set)))
     with terminal.progress(f"planning with {args.policy}") as report:
         around = plan(

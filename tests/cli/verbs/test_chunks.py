@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mooring.algorithms.catalogue import DECIDERS, POLICIES
 from mooring.chunks.data.routing_table import Route
 from mooring.chunks.files.plan_file import load_chunk_plan, routes_of
 from mooring.errors import InputError
@@ -102,3 +103,14 @@ def test_a_plan_file_that_is_none_is_refused(mooring: Mooring, small: Path, tmp_
     assert result.code == 2
     assert "operators.blur.sites" in result.err
     assert "4 sites" in result.err
+
+
+def test_chunks_have_files_of_their_own_and_no_policy_or_decider(mooring: Mooring) -> None:
+    """As the README says of the fifth paper, unlike the other four."""
+    examples = Path(__file__).parents[3] / "examples"
+    for verb in ("plan", "simulate"):
+        refused = mooring(verb, examples / "cameras.yaml")
+        assert refused.code == 2
+        assert "found a chunks file, expected a problem file" in " ".join(refused.err.split())
+    assert mooring("chunks", examples / "forest.yaml").code == 2
+    assert "chunks" not in {*POLICIES, *DECIDERS}
