@@ -5,6 +5,7 @@
 
 # %%
 from pathlib import Path
+from typing import ClassVar, Final
 
 import mooring
 
@@ -34,8 +35,8 @@ plan.figure()
 class AtTheFirstSite:
     """Everything at one site: as little network as can be, and no room."""
 
-    name = "one_site"
-    about = "network"
+    name: ClassVar[str] = "one_site"
+    about: Final = "network"
 
     def unsupported(self, problem: mooring.Problem) -> str | None:
         return None
