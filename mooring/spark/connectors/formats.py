@@ -101,7 +101,7 @@ def made_for(name: str) -> str:
     """What is known of the releases of a format.
 
     >>> made_for("iceberg")
-    'the newest Iceberg that was tried, 1.12.0, is made for Spark 4.1'
+    'the newest tested Iceberg, 1.12.0, is made for Spark 4.1'
     """
     return "the newest tested {}, {}, is made for Spark {}".format(*MADE_FOR[name.lower()])
 
