@@ -47,6 +47,7 @@ class FragmentReport:
     output_rate: float
     cores: float  # CPU seconds per second, its load at rate zero included
     waiting: float | None = None  # tuples in its channels that it has not read
+    batch_s: float | None = None  # its last micro-batch; None: it has none, or runs at no trigger
     cores_estimated: bool = False  # the engine cannot see what a single fragment uses
     epoch: int | None = None  # of the fence, taken when it was last started; None: not known
 
@@ -72,6 +73,8 @@ class Measurement:
     queries: Mapping[str, QueryReport] = field(default_factory=dict)
     latency_ms: Latencies | None = None
     """One-way latencies between sites in the problem's order, as sites measure them; None: not measured."""
+    trigger_s: float = 0.0
+    """Between the micro-batches of fragments; 0: they run tuple by tuple, or to the end of what there is."""
     unknown: Mapping[str, str] = field(default_factory=dict)
     """Failed measurements, such as "measuring join", and their reasons. Their figures are missing above,
     and no others."""

@@ -26,8 +26,9 @@ from mooring.contracts.decider import Prediction, Proposal, ProposedMove
 from mooring.model.deployment.moves import Move
 from mooring.model.evaluation.network_metrics import query_latencies_ms
 from mooring.model.load.build import build_load_model
-from mooring.model.load.feasible.headroom import growth_of_all
-from mooring.model.load.micro_batches import micro_batches
+from mooring.model.load.feasible.batch_time import growth_by_batch_time
+from mooring.model.load.feasible.headroom import Growth, growth_of_all
+from mooring.model.load.micro_batches import BatchTimes, micro_batches
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
@@ -75,6 +76,10 @@ class Picture:
     """Between the micro-batches that are reckoned with; 0: queues are."""
     statistics: str = "as the problem states them"
     """The source of costs and selectivities, in words."""
+    capacity_bounds: tuple[Floats, Floats] | None = None
+    """Per site, the least and the most that it may count with, by its measured load; None: it is exact."""
+    batches: BatchTimes | None = None
+    """How long batches take, held against the model; None: not measured."""
 
     @property
     def rates(self) -> Floats:
@@ -113,9 +118,20 @@ class Picture:
         """Of a placement, were the rates as low as they may be."""
         return growth_of_all(self.model, sites, self.low_rates).factor
 
+    def growth(self, sites: Ints) -> Growth:
+        """Of all rates, until a site has no CPU left or a batch takes longer than its trigger."""
+        growth = growth_of_all(self.model, sites, self.rates)
+        if self.batches is None:
+            return growth
+        times = growth_by_batch_time(self.model, sites, self.rates, self.batches)
+        slowest = int(np.argmin(times))
+        if times[slowest] >= growth.factor:
+            return growth
+        return Growth(float(times[slowest]), int(sites[slowest]))
+
     def predict(self, sites: Ints, *, in_full: bool = False) -> Prediction:
         """The effect of a placement at the observed rates; `in_full` with latencies, which take time."""
-        growth = growth_of_all(self.model, sites, self.rates)
+        growth = self.growth(sites)
         loads = self.model.site_loads(sites, self.rates)
         return Prediction(
             growth.factor,

@@ -33,8 +33,10 @@ from mooring.controller.events import (
 )
 from mooring.controller.guards import GuardOptions, Guards
 from mooring.controller.journal import Journal
+from mooring.controller.known_model import KnownModel, known_model
 from mooring.controller.ledger import Ledger, LedgerEntry
 from mooring.controller.parts import Parts
+from mooring.controller.run_headroom import RunHeadroom, run_headroom
 from mooring.controller.run_state import RunState
 from mooring.controller.state_estimator import SurveyOptions, Surveyor
 from mooring.model.deployment.move_times import MoveTimes
@@ -96,6 +98,10 @@ class Adaptation:
         """A list that has to be undone as soon as nothing is in the way."""
         self._ordered: _Ordered | None = None
         """What the desk has not answered yet."""
+        self.headroom = RunHeadroom()
+        """As of the last look."""
+        self.model: KnownModel | None = None
+        """What it was worked out with."""
 
     def consider(self, observation: Observation) -> Generator[Event, None, Considered]:
         measured = self.parts.do("advice", "keeping the ledger", lambda: self.ledger.take(observation))
@@ -113,10 +119,14 @@ class Adaptation:
         self, observation: Observation, busy: str, answering: AnsweringDecider | None
     ) -> Generator[Event, None, tuple[Considered, bool]]:
         """What comes of a look, and whether those who proposed go on waiting for an answer."""
+        self.headroom, self.model = RunHeadroom("the last look failed"), None
         picture = self.surveyor.survey(observation)
         if isinstance(picture, str):
+            self.headroom = RunHeadroom(picture)
             return Considered(None, (), picture), True
         self.state.picture = picture
+        self.headroom = self._headroom(picture)
+        self.model = known_model(picture, self.surveyor.calibration)
         if self._worse is not None and not busy:
             return (yield from self._undo(self._worse)), True
         picture = replace(picture, held=self._held(picture, observation.at_s))
@@ -144,6 +154,12 @@ class Adaptation:
                 answering.not_begun(refusal)
             return Considered(proposal, (), refusal), False
         return Considered(proposal, moves, verdict.why), False
+
+    def _headroom(self, picture: Picture) -> RunHeadroom:
+        if assumes := self.surveyor.assumes:
+            return RunHeadroom(assumes)
+        found = self.parts.do("advice", "working out the headroom", lambda: run_headroom(picture))
+        return found or RunHeadroom("it could not be worked out")
 
     def _order(
         self, order: Order, promise: Callable[[], None] = lambda: None

@@ -84,7 +84,7 @@ class Calibration:
     def adopt(self, problem: Problem) -> None:
         """The same fragments, over further sites or another network; what they cost is known already."""
         self._stated, self._model = problem, build_load_model(problem)
-        self.problem = _scaled_problem(problem, self.factors, self.fixed_cores)
+        self.problem = scaled_problem(problem, self.factors, self.fixed_cores)
         self.model = build_load_model(self.problem)
 
     def take(self, observation: Observation) -> None:
@@ -127,7 +127,8 @@ class Calibration:
             return None
         should = np.asarray(self._model.coefficients @ values).ravel()
         taken = self._taken_in(measured.fragments, rows, np.asarray(self._inputs @ values).ravel())
-        return float((should * self.factors)[rows] @ taken + self.fixed_cores[rows].sum())
+        sent = self._crossings(observation, values)[rows].sum()
+        return float((should * self.factors)[rows] @ taken + self.fixed_cores[rows].sum() + sent)
 
     def in_words(self) -> str:
         """Which statistics are used."""
@@ -258,7 +259,7 @@ class Calibration:
             return
         self.factors = np.where(changed, factors, self.factors)
         self.fixed_cores = np.where(changed, fixed, self.fixed_cores)
-        self.problem = _scaled_problem(self._stated, self.factors, self.fixed_cores)
+        self.problem = scaled_problem(self._stated, self.factors, self.fixed_cores)
         self.model = build_load_model(self.problem)
 
 
@@ -275,7 +276,7 @@ def _line(x: Floats, y: Floats) -> tuple[float, float]:
     return slope, float(np.median(y - slope * x))
 
 
-def _scaled_problem(problem: Problem, factors: Floats, fixed_cores: Floats) -> Problem:
+def scaled_problem(problem: Problem, factors: Floats, fixed_cores: Floats) -> Problem:
     """The same with operators costing more or less, fragment by fragment."""
     operators = list(problem.operators)
     for f, members in enumerate(problem.fragments):

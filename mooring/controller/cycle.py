@@ -6,45 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
-
 from mooring.contracts.decider import Observation, Proposal
 from mooring.contracts.engine import MoveReport
 from mooring.controller.adaptation import Considered
-from mooring.model.load.build import build_load_model
+from mooring.controller.known_model import KnownModel
+from mooring.controller.run_headroom import RunHeadroom
 from mooring.model.placement.placement import FragmentSites
-from mooring.model.problem.problem import Problem
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    headrooms: Mapping[str, float | None]
-    """Site -> the factor by which all rates could grow before it is full; None if nothing there grows."""
-
-
-class Evaluator:
-    def __init__(self, problem: Problem) -> None:
-        self._problem, self._model = problem, build_load_model(problem)
-        self._row = {name: f for f, name in enumerate(problem.fragment_names)}
-
-    def evaluate(self, observation: Observation) -> Evaluation:
-        """At the measured rates: (capacity - fixed load) / (load that grows with the rates). A stream that
-        was not measured counts with the rate the problem states.
-        """
-        model = self._model
-        rates = model.present.copy()
-        for k, variable in enumerate(model.variables):
-            rates[k] = observation.stream_rates.get(variable.name, rates[k])
-        loads = np.asarray(model.coefficients @ rates)
-        headrooms: dict[str, float | None] = {}
-        for site in self._problem.sites:
-            rows = [self._row[name] for name, at in observation.sites.items() if at == site.name]
-            growing, fixed = float(loads[rows].sum()), float(model.fixed_cores[rows].sum())
-            report = observation.measured.sites.get(site.name)
-            observed = None if report is None else report.capacity_cores
-            capacity = site.capacity if observed is None else observed
-            headrooms[site.name] = (capacity - fixed) / growing if growing > 1e-9 else None
-        return Evaluation(headrooms)
 
 
 @dataclass(frozen=True)
@@ -52,9 +19,12 @@ class Look:
     """What one turn of the loop found and concluded."""
 
     observation: Observation
-    evaluation: Evaluation
+    headroom: RunHeadroom
+    """The one that everything shows."""
     considered: Considered
     """What is proposed, and what came of it."""
+    model: KnownModel | None = None
+    """What the headroom and the proposal are worked out with; None: not enough is known."""
     under_way: Mapping[str, object] | None = None
     """The list of moves that is being carried out."""
     adapting: Mapping[str, object] = field(default_factory=dict)
@@ -75,9 +45,11 @@ class Look:
         """For a status file."""
         return {
             "stream_rates": dict(self.observation.stream_rates),
+            "headroom": self.headroom.as_json(),
             "proposal": None if self.proposal is None else self.proposal.as_json(),
             "list": None if self.under_way is None else dict(self.under_way),
             "adapting": dict(self.adapting),
+            "model": None if self.model is None else self.model.as_json(),
             "left_sites": dict(self.left),
             "look_took_s": self.took_s,
             "edit": self.edit,

@@ -1,4 +1,4 @@
-"""A run as one object: collect -> evaluate -> decide -> apply, again and again.
+"""A run as one object: collect -> decide -> apply, again and again.
 
 It is made from a problem, an engine, a clock and a mailbox, and cannot tell Spark from the simulator by them.
 It owns what a run needs beside: the journal of what was done, the recovery from faults, the desk that
@@ -21,7 +21,7 @@ from mooring.contracts.decider import Decider, Observation
 from mooring.contracts.engine import LOOK_S, FallibleEngine, Measurement, carry_out
 from mooring.contracts.mailbox import Mailbox, Request
 from mooring.controller.adaptation import Act, Adaptation, Considered
-from mooring.controller.cycle import Book, Evaluation, Evaluator, Look
+from mooring.controller.cycle import Book, Look
 from mooring.controller.drained_sites import DrainedSites
 from mooring.controller.events import ROUTES, SERVED_BY, Event, EventRoute, Incident, Order, ProblemChanged
 from mooring.controller.guards import GuardOptions
@@ -154,7 +154,6 @@ class RunSession:
         """What came of the last edit of the project's settings."""
         self.chores: dict[str, Callable[[], object]] = {}
         """What else is done with every turn, by what it is called where it fails."""
-        self._evaluator = Evaluator(problem)
         self._unknown: set[str] = set()
         """What could not be measured at the last look."""
         self.pace = LookPace(clock)
@@ -210,20 +209,18 @@ class RunSession:
             self.pace.next_trim_s = now_s + self._options.trim_s
 
     def look(self) -> Look:
-        """Collect, evaluate, decide, act where that is allowed, and tell everybody."""
+        """Collect, decide, act where that is allowed, and tell everybody."""
         began_s = self.clock.monotonic_s()
         observation = self.collect()
-        evaluation = self.parts.do(
-            "advice", "evaluating the rates", lambda: self._evaluator.evaluate(observation)
-        )
         considered = self._decide(observation)
         adapting = self.parts.do(
             "publishing", "showing what is proposed", lambda: self.adaptation.as_json(considered)
         )
         look = Look(
             observation,
-            evaluation or Evaluation({}),
+            self.adaptation.headroom,
             considered,
+            self.adaptation.model,
             self.status.moves(),
             adapting or {},
             dict(self.state.drained),
@@ -277,7 +274,6 @@ class RunSession:
         """
         added = [site.name for site in problem.sites if site.name not in self.state.problem.site_index]
         self.state.problem = problem
-        self._evaluator = Evaluator(problem)
         self._carry([ProblemChanged(tuple(added))])
 
     def note(self, what: str) -> None:

@@ -10,21 +10,25 @@ goes by all looks that are remembered, if that tells more.
 A site counts with the capacity that was observed, and with its own measured load where that was seen: no mean
 over sites is ever taken. One that was saturated for some looks has no more capacity than what it got done,
 whatever it is said to have; where its load cannot be seen, that is what its fragments should have used at the
-tuples they took in, and the capacity is an estimate.
+tuples they took in, and the capacity is an estimate. One that lastingly uses more than its fragments should
+counts with less by the difference, so that the model agrees with what was measured.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mooring.arrays import Bools, Floats
+from mooring.arrays import Bools, Floats, Ints
 from mooring.contracts.decider import Observation
 from mooring.contracts.engine import SiteReport
 from mooring.contracts.picture import NOTHING_CORES, Picture, without_fragments
 from mooring.controller.calibration import Calibration
+from mooring.model.load.micro_batches import BatchTimes, modelled_batch_s
+from mooring.model.load.model import LoadModel
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
 
@@ -49,10 +53,16 @@ class SurveyOptions:
     """... where that is less than this share of what it is said to have."""
     remembered: int = 120
     """Looks for which that is not forgotten, unless it got more done."""
+    surplus: float = 0.15
+    """Share of the modelled load by which the measured one exceeds it before a site counts with less."""
+    warm: int = 9
+    """Looks after a start or a move at which sites use more than later: much of it is compiling."""
     sure: float = 2.0
     """Standard errors that a rate is taken to be off at most."""
     calibrates: bool = True
     """Whether costs are re-estimated while running, or taken as the problem states them."""
+    assumed: bool = False
+    """Whether costs or rates are assumed, so that there is no headroom before sites are warm and measured."""
 
 
 class Surveyor:
@@ -72,6 +82,14 @@ class Surveyor:
         """Site that was -> the most that it got done then, and the looks for which that counts."""
         self.estimated: dict[str, float] = {}
         """Capacities that were not observed but inferred, in cores."""
+        self._over: dict[str, deque[float]] = {}
+        """Site -> measured over modelled load, look by look."""
+        self._batch_s: dict[str, deque[float]] = {}
+        """Fragment -> how long its batches took, look by look."""
+        self._trigger_s, self._looks_here = 0.0, 0
+        self._looks = 0
+        self._homes: Mapping[str, str] = {}
+        self._model = self.calibration.model
 
     def adopt(self, problem: Problem) -> None:
         """The same problem with further sites behind those that were known, or over another network."""
@@ -80,11 +98,22 @@ class Surveyor:
         self._problem, self._latency_ms = problem, problem.network.latency_ms
         self.calibration.adopt(problem)
 
+    @property
+    def assumes(self) -> str:
+        """What a headroom would be made of that is assumed, and for how long; empty once it is measured."""
+        left = self._options.warm + self._options.looks - self._looks
+        if not self._options.assumed or left <= 0:
+            return ""
+        return f"costs or rates are assumed, and will have been measured in {left} more looks"
+
     def survey(self, observation: Observation) -> Picture | str:
         """The picture, or in words what it lacks."""
+        self._looks += 1
         self._take_in(observation)
         if self._options.calibrates:
             self.calibration.take(observation)
+        self._take_batches(observation)
+        self._take_loads(observation)
         running = self._running(observation)
         if isinstance(running, str):
             return running
@@ -92,23 +121,29 @@ class Surveyor:
         if isinstance(rates, str):
             return rates
         likely, low, errors = rates
-        lost = np.array([site.name in observation.lost_sites for site in self._problem.sites])
-        capacity = np.where(lost, NOTHING_CORES, self._capacities())
         known = self.calibration
+        lost = np.array([site.name in observation.lost_sites for site in self._problem.sites])
+        sites = Placement.from_fragments(known.problem, observation.belongs).site_of_fragment
+        capacity, *bounds = (
+            np.where(lost, NOTHING_CORES, cores)
+            for cores in self._with_surplus(self._capacities(), known.model.site_loads(sites, likely))
+        )
         problem = known.problem.in_circumstances(
             rates=likely, capacity_cores=capacity, latency_ms=self._latency_ms
         )
         model = replace(known.model, capacity_cores=capacity, present=known.model.variable_values(likely))
-        sites = Placement.from_fragments(problem, observation.belongs).site_of_fragment
+        model = without_fragments(model, running)
         return Picture(
             problem,
-            without_fragments(model, running),
+            model,
             sites,
             low,
             running,
             lost,
             rate_errors=errors,
             statistics=self._in_words(),
+            capacity_bounds=(bounds[0], bounds[1]),
+            batches=self._batch_times(model, sites, likely),
         )
 
     def _take_in(self, observation: Observation) -> None:
@@ -127,6 +162,60 @@ class Surveyor:
                 self._take_saturation(site.name, report, observation)
         if observation.measured.latency_ms is not None:
             self._latency_ms = observation.measured.latency_ms
+
+    def _take_loads(self, observation: Observation) -> None:
+        """What sites use, held against what their fragments should have used at the tuples they took in."""
+        if observation.sites != self._homes or self.calibration.model is not self._model:
+            self._looks_here = 0 if observation.sites != self._homes else self._looks_here
+            self._homes, self._model = dict(observation.sites), self.calibration.model
+            self._over = {}
+        self._looks_here += 1
+        for site in self._problem.sites:
+            report = observation.measured.sites.get(site.name)
+            if report is None or report.utilisation is None or report.estimated:
+                continue
+            expected = self.calibration.at_tuples_taken(site.name, observation)
+            if expected is not None and expected > 0.0:
+                used = report.utilisation * self._capacity[self._problem.site_index[site.name]]
+                self._over.setdefault(site.name, deque(maxlen=self._options.looks)).append(used / expected)
+
+    def _with_surplus(self, capacity: Floats, loads: Floats) -> tuple[Floats, Floats, Floats]:
+        """What sites count with, and at least and at most. CPU used beyond the modelled load is taken as
+        fixed; at worst it grows with the rates, as the modelled load does. CPU not used may be there.
+        """
+        counted, least, most = capacity.copy(), capacity.copy(), capacity.copy()
+        for i, site in enumerate(self._problem.sites):
+            ratios = self._over.get(site.name, ())
+            if len(ratios) < self._options.fewest or not any(ratios):
+                continue
+            over = float(np.median(ratios))
+            least[i], most[i] = capacity[i] / max(over, 1.0), capacity[i] / min(over, 1.0)
+            lasting = len(ratios) == self._options.looks and self._looks_here > self._options.warm
+            if lasting and over > 1.0 + self._options.surplus:
+                counted[i] = max(NOTHING_CORES, capacity[i] - (over - 1.0) * loads[i])
+        return counted, np.minimum(least, counted), np.maximum(most, counted)
+
+    def _take_batches(self, observation: Observation) -> None:
+        self._trigger_s = observation.measured.trigger_s
+        for name, at in self._homes.items():
+            if observation.sites.get(name) != at:
+                self._batch_s.pop(name, None)
+        for name, report in observation.measured.fragments.items():
+            if report.running and report.batch_s is not None and self._trigger_s > 0.0:
+                seen = self._batch_s.setdefault(name, deque(maxlen=self._options.looks))
+                seen.append(report.batch_s)
+
+    def _batch_times(self, model: LoadModel, sites: Ints, rates: Floats) -> BatchTimes | None:
+        """Of fragments whose batches were seen often enough: measured over modelled."""
+        known = {name: seen for name, seen in self._batch_s.items() if len(seen) == self._options.looks}
+        if not known or self._trigger_s <= 0.0:
+            return None
+        modelled = modelled_batch_s(model, sites, rates, self._trigger_s)
+        over = np.zeros(len(modelled))
+        for f, name in enumerate(self._problem.fragment_names):
+            if name in known and modelled[f] > 0.0:
+                over[f] = float(np.median(known[name])) / modelled[f]
+        return BatchTimes(self._trigger_s, over)
 
     def _capacities(self) -> Floats:
         """What each site can do, by what is observed of it and by what it has got done when it was full."""

@@ -136,7 +136,7 @@ def followed(run: SimulatedRun, patch: pytest.MonkeyPatch) -> None:
 
 
 def evaluated(run: SimulatedRun, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(run.session._evaluator, "evaluate", no_field)
+    patch.setattr("mooring.controller.adaptation.run_headroom", no_field)
 
 
 def planned(run: SimulatedRun, patch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from rich.console import Group
 from rich.markup import escape
@@ -10,16 +11,16 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.cli.output.tables import bar
+from mooring.controller.run_headroom import factor_words, shown_words
 from mooring.spark.engine.snapshot import Snapshot
 
 
-def run_view(snapshot: Snapshot, headrooms: Mapping[str, float | None], where: str = "") -> Group:
-    """`headrooms`: per site, the factor by which all rates could grow before the load model has it full.
-    `where`: where the data is, in words.
-    """
+def run_view(snapshot: Snapshot, headroom: Mapping[str, Any] | None, where: str = "") -> Group:
+    """`headroom`: as the run worked it out at its last look. `where`: where the data is, in words."""
     return Group(
         Text(f"{snapshot.since_start_s:.0f} s", style="bold"),
-        _sites(snapshot, headrooms),
+        _sites(snapshot, (headroom or {}).get("sites") or {}),
+        Text(f"headroom {shown_words(headroom)}"),
         *([_queries(snapshot)] if snapshot.queries else []),
         *([_channels(snapshot)] if snapshot.channels else []),
         *_views(snapshot),
@@ -29,19 +30,19 @@ def run_view(snapshot: Snapshot, headrooms: Mapping[str, float | None], where: s
     )
 
 
-def _sites(snapshot: Snapshot, headrooms: Mapping[str, float | None]) -> Table:
+def _sites(snapshot: Snapshot, rooms: Mapping[str, Mapping[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False, title_justify="left")
     for column in ("site", "load", "of", "", "headroom", "memory", "fragments"):
         table.add_column(column, justify="left" if column in ("site", "", "fragments") else "right")
     for name, site in snapshot.sites.items():
         load = site.load_cores
-        room = headrooms.get(name)
+        room = rooms.get(name)
         table.add_row(
             escape(name),
             "" if load is None else f"{load:.2f}{'~' if site.estimated else ''}",
             f"{site.capacity_cores:g} cores",
             "" if load is None else bar(load / site.capacity_cores),
-            "" if room is None else f"x {room:.1f}",
+            "" if room is None else factor_words(room["factor"]),
             "" if site.resident_mb is None else f"{site.resident_mb:.0f} MB",
             escape(", ".join(site.fragments)),
         )

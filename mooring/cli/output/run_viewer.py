@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Group
@@ -15,6 +15,7 @@ from mooring.cli.output.live_view import one_line, run_view
 from mooring.cli.output.terminal import Terminal
 from mooring.contracts.decider import Proposal
 from mooring.controller.cycle import Look
+from mooring.controller.run_headroom import RunHeadroom
 from mooring.spark.engine.snapshot import Snapshot
 from mooring.spark.runs.run_recorder import RunBook
 
@@ -24,13 +25,9 @@ _GRAPH_LINES = 12
 
 
 class RunViewer:
-    def __init__(
-        self, terminal: Terminal, book: RunBook, how_to_apply: str, where: str = "", *, assumed: bool = False
-    ) -> None:
-        """`how_to_apply`: the command that has a proposal carried out; `where`: where the data is. `assumed`:
-        costs or rates are, so headroom is not shown before the run has measured them.
-        """
-        self._where, self._assumed = where, assumed
+    def __init__(self, terminal: Terminal, book: RunBook, how_to_apply: str, where: str = "") -> None:
+        """`how_to_apply`: the command that has a proposal carried out; `where`: where the data is."""
+        self._where = where
         self._terminal, self._book, self._how_to_apply = terminal, book, how_to_apply
         self._live: Live | None = None
         self._last_line_s = -_LINE_EVERY_S
@@ -49,21 +46,17 @@ class RunViewer:
         """To be called with every look of the session."""
         assert self._book.snapshot is not None
         self._say_once(look.proposal)
-        if self._assumed:
-            operation = self._book.record.operation
-            self._assumed = operation is None or not operation.figures()
-        self._draw(self._book.snapshot, {} if self._assumed else look.evaluation.headrooms)
+        self._draw(self._book.snapshot, look.headroom)
 
-    def _draw(self, snapshot: Snapshot, headrooms: Mapping[str, float | None]) -> None:
+    def _draw(self, snapshot: Snapshot, headroom: RunHeadroom) -> None:
         if self._live is not None:
             sites = {name: fragment.site for name, fragment in snapshot.fragments.items()}
             graph = GraphTree(self._book.problem, _GRAPH_LINES, sites).build()
-            view = Group(graph, run_view(snapshot, headrooms, self._where))
+            view = Group(graph, run_view(snapshot, headroom.as_json(), self._where))
             self._live.update(view, refresh=True)
         elif snapshot.since_start_s - self._last_line_s >= _LINE_EVERY_S:
             self._last_line_s = snapshot.since_start_s
-            shown = ", ".join(f"{name} x {room:.1f}" for name, room in headrooms.items() if room is not None)
-            self._terminal.print(escape(one_line(snapshot) + (f"; headroom {shown}" if shown else "")))
+            self._terminal.print(escape(f"{one_line(snapshot)}; headroom {headroom.words()}"))
 
     def _say_once(self, proposal: Proposal | None) -> None:
         """A proposal is said when it is new."""

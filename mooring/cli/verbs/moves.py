@@ -14,6 +14,7 @@ from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.input.site_draining import known_problem, leave_or_return, step_line
 from mooring.cli.output.terminal import Terminal
 from mooring.controller.journal import Journal
+from mooring.controller.run_headroom import factor_words
 from mooring.errors import EngineError, InputError, MooringError
 from mooring.model.deployment.moves import Effect, MoveList
 from mooring.model.placement.admission import require_all_queries
@@ -165,6 +166,6 @@ def _table(wanted: MoveList) -> Table:
 def _effect(effect: Effect) -> tuple[str, str, str]:
     return (
         "" if effect.feasible_ratio is None else f"{effect.feasible_ratio:.3f}",
-        "" if effect.headroom is None else f"{effect.headroom:.2f} x",
+        factor_words(effect.headroom),
         f"{effect.max_utilisation:.0%}",
     )

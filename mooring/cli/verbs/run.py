@@ -34,7 +34,6 @@ from mooring.spark.engine.engine import EngineOptions
 from mooring.spark.ownership.owner import LEASE_S, SHORTEST_LEASE_S
 from mooring.spark.pipeline.project import Project, load_project
 from mooring.spark.pipeline.project_edits import AcceptedEdits
-from mooring.spark.pipeline.statistics_used import assumed_sentence
 from mooring.spark.runs.background_run import begin_in_background
 from mooring.spark.runs.project_run import PreparedRun, prepared_run
 from mooring.spark.runs.record.run_report import RunRecord
@@ -244,7 +243,6 @@ def _run_prepared(
             book,
             f"mooring moves {prepared.project.shown} --apply",
             _where(prepared.project),
-            assumed=assumed_sentence(prepared.layout) is not None,
         )
         session.watchers.append(viewer.show)
         update = None if order is None else Update(session, book.engine, order)

@@ -6,12 +6,14 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from rich.console import Group
 from rich.markup import escape
 
 from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.output.live_view import run_view
 from mooring.cli.output.terminal import Terminal
 from mooring.cli.output.update_table import update_table
+from mooring.controller.run_headroom import factor_words
 from mooring.spark.engine.snapshot import snapshot_from_json
 from mooring.spark.runs.found_run import FoundRun, find_run
 from mooring.spark.runs.system_clock import SystemClock
@@ -30,9 +32,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     terminal.document(document)
     _show_where(terminal, found, started=status is not None)
     if status is not None:
-        terminal.print(
-            run_view(snapshot_from_json(status), {}, "`mooring tables` lists where the data is stored")
-        )
+        terminal.print(_view(status))
         if (update := status.get("update")) is not None:
             terminal.print(update_table(update))
         if found.runs and (under_way := status.get("list")) and "fragment" in under_way:
@@ -40,8 +40,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         if found.runs and (proposal := status.get("proposal")) and proposal["moves"]:
             what = ", ".join(f"{move['fragment']} to {move['to']}" for move in proposal["moves"])
             terminal.print(
-                f"proposed: {escape(what)}, headroom x {proposal['headroom']:.2f} -> "
-                f"x {proposal['moves'][-1]['headroom']:.2f}; see `mooring moves`"
+                f"proposed: {escape(what)}, headroom {factor_words(proposal['headroom'])} -> "
+                f"{factor_words(proposal['moves'][-1]['headroom'])}; see `mooring moves`"
             )
         if found.runs and (adapting := status.get("adapting")):
             for line in adapting_lines(adapting):
@@ -52,6 +52,11 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         asked = f" ({by})" if by else ""
         terminal.print(escape(f"{site} is kept empty until `mooring moves --return {site}`{asked}"))
     return 0
+
+
+def _view(status: Mapping[str, Any]) -> Group:
+    where = "`mooring tables` lists where the data is stored"
+    return run_view(snapshot_from_json(status), status.get("headroom"), where)
 
 
 def _list_line(under_way: Mapping[str, Any]) -> str:

@@ -19,6 +19,8 @@ from mooring.model.deployment.move import moves_fingerprint as moves_fingerprint
 from mooring.model.deployment.move_times import MoveTimes
 from mooring.model.evaluation.metrics import evaluate_placement, utilisation
 from mooring.model.load.build import build_load_model
+from mooring.model.load.feasible.batch_time import growth_by_batch_time
+from mooring.model.load.micro_batches import BatchTimes
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.checker import violations
 from mooring.model.placement.placement import FragmentSites, Placement
@@ -91,6 +93,8 @@ class Figures:
     times: MoveTimes = field(default_factory=MoveTimes)
     state_bytes: Mapping[str, float] = field(default_factory=dict)
     """Per fragment, as last measured; the problem's own figure where missing."""
+    batches: BatchTimes | None = None
+    """How long batches take, held against the model; None: not measured."""
 
 
 def ordered_moves(
@@ -134,8 +138,8 @@ def described_moves(
     for upto, move in enumerate(moves, start=1):
         reached = Placement.from_fragments(problem, apply_moves(old, moves[:upto]))
         state_bytes, pause_s = _predicted(problem, problem.fragment_names.index(move.fragment), chosen)
-        steps.append(PlannedMove(move, state_bytes, pause_s, _effect(model, reached)))
-    before = _effect(model, Placement.from_fragments(problem, old))
+        steps.append(PlannedMove(move, state_bytes, pause_s, _effect(model, reached, chosen.batches)))
+    before = _effect(model, Placement.from_fragments(problem, old), chosen.batches)
     return MoveList(old, apply_moves(old, moves), tuple(steps), before)
 
 
@@ -229,9 +233,14 @@ def _predicted(problem: Problem, fragment: int, figures: Figures) -> tuple[float
     return state_bytes, figures.times.pause_s(stateful=stateful, state_bytes=state_bytes)
 
 
-def _effect(model: LoadModel, placement: Placement) -> Effect:
+def _effect(model: LoadModel, placement: Placement, batches: BatchTimes | None) -> Effect:
     metrics = evaluate_placement(model, placement, points=_POINTS)
-    return Effect(metrics.feasible_ratio, metrics.headroom.factor, metrics.max_utilisation)
+    factor = metrics.headroom.factor
+    if batches is not None:
+        rates, sites = model.present[: model.stream_count], placement.site_of_fragment
+        by_time = float(growth_by_batch_time(model, sites, rates, batches).min())
+        factor = by_time if factor is None and np.isfinite(by_time) else factor and min(factor, by_time)
+    return Effect(metrics.feasible_ratio, factor, metrics.max_utilisation)
 
 
 def _site(problem: Problem, placement: Placement, fragment: int) -> str:

@@ -9,6 +9,9 @@ Batches of one site become ready together, and an embedded site has as many thre
 one after the other, in an order that differs from trigger to trigger. A batch waits for half of the others in
 the mean. What a batch has to do grows with the interval, its fixed part too, since `fixed_cores` is what a
 fragment takes at this interval without any tuples.
+
+A run measures how long batches take. `BatchTimes` holds the ratio of measured to modelled time of each
+fragment; `feasible/batch_time.py` says how far the rates can grow before a batch exceeds its interval.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from mooring.arrays import Floats, Ints
 from mooring.model.load.model import LoadModel
@@ -61,6 +65,43 @@ def in_any_order_s(work_s: Floats, cores: float) -> Floats:
     """
     others_s = work_s.sum() - work_s
     return np.asarray(work_s / min(1.0, cores) + others_s / (2.0 * cores))
+
+
+@dataclass(frozen=True, eq=False)
+class BatchTimes:
+    trigger_s: float
+    over_model: Floats
+    """Per fragment: measured over modelled batch time. Zero: not measured, or not triggered, so no limit."""
+
+
+def modelled_batch_s(
+    model: LoadModel, site_of_fragment: Ints, rates: npt.ArrayLike, trigger_s: float
+) -> Floats:
+    """As `batch_times_s`, at any rates and beyond the capacity of a site too, where it stays finite."""
+    return batch_shares(model, site_of_fragment) @ model.variable_values(rates) * trigger_s + (
+        fixed_batch_shares(model, site_of_fragment) * trigger_s
+    )
+
+
+def batch_shares(model: LoadModel, site_of_fragment: Ints) -> Floats:
+    """Fragments x variables: batch time over the trigger, as in `in_any_order_s`."""
+    own, others = _shares(model, site_of_fragment)
+    together = model.site_coefficients(site_of_fragment)[site_of_fragment]
+    return np.asarray(own[:, None] * model.coefficients.toarray() + others[:, None] * together)
+
+
+def fixed_batch_shares(model: LoadModel, site_of_fragment: Ints) -> Floats:
+    """Per fragment, the same at no rows at all."""
+    own, others = _shares(model, site_of_fragment)
+    together = np.bincount(site_of_fragment, model.fixed_cores, model.site_count)[site_of_fragment]
+    return np.asarray(own * model.fixed_cores + others * together)
+
+
+def _shares(model: LoadModel, site_of_fragment: Ints) -> tuple[Floats, Floats]:
+    """Per fragment, what its own work counts beyond the share in that of its whole site, and that share."""
+    cores = np.maximum(model.capacity_cores, 1e-9)[site_of_fragment]
+    others = 1.0 / (2.0 * cores)
+    return 1.0 / np.minimum(1.0, cores) - others, others
 
 
 class _Ages:

@@ -13,16 +13,14 @@ export function head(picture) {
 const tile = (title, big, style, ...below) =>
   element("div", {}, element("h2", {}, title), element("div", { class: `big ${style}` }, big), element("div", { class: "dim" }, ...below));
 
-const wording = (factor, site) => (site ? [factor < 1 ? "so that " : "then ", element("b", {}, site), factor < 1 ? " is not overloaded" : " is full"] : ["no site fills up"]);
-
 export function tiles(picture) {
-  const { factor, site } = picture.headroom, streams = picture.streams.filter((s) => s.rate != null);
+  const { factor, missing, words } = picture.headroom, streams = picture.streams.filter((s) => s.rate != null);
   const limited = picture.queries.filter((q) => q.limit_s != null && q.latency_s != null);
   const late = limited.filter((q) => q.latency_s > q.limit_s).toSorted((a, b) => b.latency_s / b.limit_s - a.latency_s / a.limit_s);
   const down = picture.sites.filter((s) => picture.troubles?.[s.name]), troubled = Object.keys(picture.troubles ?? {}).length;
   show("tiles",
-    tile(room(factor), times(factor),
-      factor == null ? "ok" : factor < 1.1 ? "bad" : factor < 1.25 ? "warn" : "ok", ...wording(factor, site)),
+    missing ? tile("Headroom", "not known yet", "dim", missing) : tile(room(factor), times(factor),
+      factor == null ? "ok" : factor < 1.1 ? "bad" : factor < 1.25 ? "warn" : "ok", words),
     tile("Rows per second", figure(streams.reduce((sum, s) => sum + s.rate, 0)), "", besidePlan(streams)),
     limited.length ? tile("Limits met", `${limited.length - late.length} of ${limited.length}`, late.length ? "bad" : "ok",
       late.length ? element("span", { class: "bad" }, `${late[0].name} ${seconds(late[0].latency_s)}, limit ${seconds(late[0].limit_s)}`) : "all in time") : null,
@@ -80,8 +78,7 @@ export function proposal(picture, apply, dismiss, abort) {
     show("proposal", element("p", { class: "dim" }, ["Nothing is proposed", picture.adapting?.why].filter(Boolean).join(": ")));
     return;
   }
-  // What the run itself expects, at the rates and costs it goes by; else what the moves do by the problem as stated.
-  const [now, then] = found.predicted ? [found.headroom, found.predicted.headroom] : [found.before.headroom, found.moves.at(-1).after.headroom];
+  const [now, then] = [found.before.headroom, found.moves.at(-1).after.headroom];
   const pause = Math.max(...found.moves.map((m) => m.pause_s ?? 0)), after = found.predicted?.site_loads_cores ?? {};
   const sites = picture.sites.filter((s) => s.name in after).map((s) => [
     s.name, [percent(s.share), `n ${tone(s.share)}`], "→",

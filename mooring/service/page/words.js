@@ -37,7 +37,7 @@ export function moment(at_s) {
 // What a headroom means; none at all, and rates may be any.
 export const room = (factor) => (factor != null && factor < 1 ? "Rates must fall to" : "All rates can still grow");
 
-export const times = (x) => (x == null ? "any" : `× ${x < 10 ? x.toFixed(2) : figure(Math.round(x))}`);
+export const times = (x) => (x == null ? "no limit" : x > 10 ? "more than × 10" : `× ${x.toFixed(2)}`);
 
 // Names that differ at their ends stay apart.
 export const shortened = (name, letters) =>

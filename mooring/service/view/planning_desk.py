@@ -12,6 +12,8 @@ import numpy as np
 
 from mooring.algorithms.catalogue import POLICIES, make_policy
 from mooring.contracts.clock import Clock
+from mooring.contracts.picture import picture_of
+from mooring.controller.run_headroom import run_headroom
 from mooring.errors import InputError
 from mooring.model.problem.operator import Operator
 from mooring.model.problem.problem import Problem
@@ -150,6 +152,7 @@ def _as_status(made: Plan) -> dict[str, Any]:
             site.name: {"load_cores": float(loads[k]), "capacity_cores": site.capacity}
             for k, site in enumerate(problem.sites)
         },
+        "headroom": run_headroom(picture_of(problem, made.placement)).as_json(),
         "fragments": {name: {"site": site} for name, site in where.items()},
         "queries": {name: {"latency_s": ms / 1000.0} for name, ms in latencies.items()},
     }

@@ -7,17 +7,17 @@ server.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import diags_array
 
 from mooring.arrays import Floats, Ints
 from mooring.controller.journal import Record
+from mooring.controller.known_model import known_model_in
+from mooring.controller.run_headroom import RunHeadroom
 from mooring.model.load.build import build_load_model
-from mooring.model.load.feasible.headroom import Growth, growth_by_site, headroom
+from mooring.model.load.feasible.headroom import headroom
 from mooring.model.load.feasible.slice import ideal_line, slice_through
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.placement import FragmentSites
@@ -145,26 +145,12 @@ class RunPicture:
     # Its parts
 
     def _model_now(self, status: Mapping[str, Any]) -> LoadModel:
-        """With the costs that the run goes by, learnt while it ran, and the capacities that it saw: what is
-        shown agrees with what it decides.
-        """
-        adapting = status.get("adapting") or {}
-        learnt, model = adapting.get("calibration") or {}, self._model
-        names, estimated = self.problem.fragment_names, adapting.get("estimated_capacity_cores") or {}
-        factors, fixed = learnt.get("cost_factors") or {}, learnt.get("fixed_cores") or {}
-        seen = {name: each.get("capacity_cores") for name, each in status["sites"].items()}
-        capacity = [estimated.get(s.name) or seen.get(s.name) or s.capacity for s in self.problem.sites]
-        if factors:
-            scale = diags_array([float(factors.get(name, 1.0)) for name in names])
-            model = replace(model, coefficients=(scale @ model.coefficients).tocsr())
-        at_rest = [
-            float(fixed.get(name, known)) for name, known in zip(names, model.fixed_cores, strict=True)
-        ]
-        return replace(model, fixed_cores=np.array(at_rest), capacity_cores=np.array(capacity, dtype=float))
+        """With the costs and capacities that the run goes by: what is shown agrees with what it decides."""
+        return build_load_model(known_model_in(status).problem(self.problem))
 
     def _rates(self, status: Mapping[str, Any]) -> Floats:
-        """Measured, or as the problem states them where that is missing."""
-        measured = status.get("stream_rates") or {}
+        """As the run knows them, or as the problem states them where that is missing."""
+        measured = known_model_in(status).stream_rates
         stated = self._model.present[: self._model.stream_count]
         return np.array([float(measured.get(s.name, stated[k])) for k, s in enumerate(self.problem.streams)])
 
@@ -181,20 +167,8 @@ class RunPicture:
         return np.array([index.get(site, 0) for site in found], dtype=np.int64)
 
     def _headroom(self, status: Mapping[str, Any]) -> Document:
-        found = headroom(self._model_now(status), self._where(status), self._rates(status))
-        return {
-            **self._growth(found.all),
-            "streams": {
-                stream.name: self._growth(growth)
-                for stream, growth in zip(self.problem.streams, found.streams, strict=True)
-            },
-        }
-
-    def _growth(self, growth: Growth) -> Document:
-        return {
-            "factor": growth.factor if np.isfinite(growth.factor) else None,
-            "site": None if growth.site is None else self.problem.sites[growth.site].name,
-        }
+        """The one that the run worked out at its last look."""
+        return dict(status.get("headroom") or RunHeadroom().as_json())
 
     def _streams(self, status: Mapping[str, Any]) -> list[Document]:
         measured = status.get("stream_rates") or {}
@@ -206,7 +180,7 @@ class RunPicture:
     def _sites(self, status: Mapping[str, Any]) -> list[Document]:
         rates, where, model = self._rates(status), self._where(status), self._model_now(status)
         predicted = model.site_loads(where, rates)
-        growths = growth_by_site(model, where, rates)
+        rooms = self._headroom(status)["sites"]
         seen, found = status["sites"], []
         for k, site in enumerate(self.problem.sites):
             each = seen.get(site.name) or {}
@@ -219,7 +193,7 @@ class RunPicture:
                     "expected_cores": float(predicted[k]),
                     "capacity_cores": capacity,
                     "share": None if load is None or capacity <= 0 else load / capacity,
-                    "headroom": float(growths[k]) if np.isfinite(growths[k]) else None,
+                    "headroom": (rooms.get(site.name) or {}).get("factor"),
                     "estimated": bool(each.get("estimated")),
                     "resident_mb": each.get("resident_mb"),
                 }

@@ -52,7 +52,19 @@ ASKED = an_object(
     version=VERSION,
 )
 GROWTH = an_object({"factor": NUMBER, "site": TEXT_OR_NONE})
-HEADROOM = an_object({"streams": a_map(GROWTH), **GROWTH["properties"]})
+ROOM = an_object(
+    {"words": TEXT, "limit": TEXT_OR_NONE, "fragment": TEXT_OR_NONE, **_numbers("factor", "low", "high")}
+)
+HEADROOM = an_object(
+    {
+        **ROOM["properties"],
+        "site": TEXT_OR_NONE,
+        "missing": TEXT,
+        "sites": a_map(ROOM),
+        "streams": a_map(GROWTH),
+        "idle_streams": a_list(TEXT),
+    }
+)
 _POINT: Schema = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 SLICE = an_object(
     {

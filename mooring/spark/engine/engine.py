@@ -266,6 +266,7 @@ class SparkEngine:
             at_s=seen.at_s,
             seconds=seen.at_s - before_s,
             stream_rates=self.layout.stream_rates(seen.rows_in_per_s()),
+            trigger_s=0.0 if self._to_the_end else self.layout.project.settings.trigger_s,
             sites={
                 name: SiteReport(
                     None if site.load_cores is None else site.load_cores / site.capacity_cores,
@@ -292,6 +293,7 @@ class SparkEngine:
             seen.rows_in_per_s,
             seen.rows_out_per_s,
             self._meters.busy_cores(name),
+            batch_s=None if self.layout.pipeline.is_view(name) else seen.batch_s,
             cores_estimated=True,
             epoch=newest_number(self.layout.checkpoints(name), self.layout.disk),
         )

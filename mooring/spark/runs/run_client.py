@@ -12,6 +12,7 @@ from typing import Any
 
 from mooring.contracts.clock import Clock
 from mooring.controller.journal import Journal
+from mooring.controller.known_model import known_model_in
 from mooring.controller.move_list import inverse_of_last, resume
 from mooring.errors import EngineError, InputError
 from mooring.model.deployment.move_times import MoveTimes
@@ -85,9 +86,7 @@ class MoveAsker:
         proposal = (self.files.read_status() or {}).get("proposal")
         if proposal is None:
             return "nothing is proposed until all fragments run"
-        room = proposal["headroom"]
-        shown = "any" if room is None else f"{room:.2f}"
-        return f"nothing is proposed: at the measured rates the headroom is x {shown}"
+        return f"nothing is proposed: {proposal['reason']}"
 
     # Asking
 
@@ -166,21 +165,19 @@ class MoveAsker:
     # What predictions are made from
 
     def _figures(self) -> Figures:
-        fragments = (self.files.read_status() or {}).get("fragments", {})
+        status = self.files.read_status() or {}
+        fragments = status.get("fragments", {})
         measured = {
             name: float(fragment["state_bytes"])
             for name, fragment in fragments.items()
             if fragment.get("state_bytes")
         }
-        return Figures(MoveTimes().fitted(self.journal.past_moves()), measured)
+        batches = known_model_in(status).batches(self.problem)
+        return Figures(MoveTimes().fitted(self.journal.past_moves()), measured, batches)
 
     def at_measured_rates(self) -> Problem:
-        """The problem with the rates that the run measured last, where it measured all."""
-        rates = (self.files.read_status() or {}).get("stream_rates") or {}
-        # At no rate at all every placement has room without end: the rates of the project tell more then.
-        if set(rates) == set(self.problem.stream_index) and any(rates.values()):
-            return self.problem.with_rates([rates[stream.name] for stream in self.problem.streams])
-        return self.problem
+        """The problem at the rates, costs and capacities that the run goes by."""
+        return known_model_in(self.files.read_status()).problem(self.problem)
 
 
 def _sites(status: Mapping[str, Any]) -> FragmentSites:

@@ -25,12 +25,13 @@ from mooring.controller.journal import Journal
 from mooring.controller.move_list import InBackground
 from mooring.controller.parts import Parts
 from mooring.controller.session import RunSession, SessionOptions
+from mooring.controller.state_estimator import SurveyOptions
 from mooring.errors import EngineError, MooringError, OvertakenError
 from mooring.model.deployment.update_order import UpdateOrder
 from mooring.model.problem.problem import Problem
 from mooring.model.problem.write import problem_to_json
 from mooring.spark.engine.engine import EngineOptions
-from mooring.spark.pipeline.statistics_used import statistics_notes
+from mooring.spark.pipeline.statistics_used import assumed_sentence, statistics_notes
 from mooring.spark.runs.found_tables import find_tables
 from mooring.spark.runs.live_settings import Joining
 from mooring.spark.runs.project_run import PreparedRun, check_storage_at
@@ -127,6 +128,7 @@ class SparkRun:
                     decider=NoneDecider() if update else self._decider(post) or HeadroomDecider(),
                     act=self.act,
                     guards=self.guards,
+                    survey=SurveyOptions(assumed=assumed_sentence(prepared.layout) is not None),
                     options=pace,
                     carrier=InBackground(),
                     alive=prepared.hold.pulse.sign,

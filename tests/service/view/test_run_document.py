@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from mooring.contracts.picture import picture_of
+from mooring.controller.known_model import KnownModel, known_model_in
+from mooring.controller.run_headroom import run_headroom
+from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.model.problem.problem import Problem
 from mooring.service.view.run_document import RunPicture
 
@@ -58,18 +63,31 @@ def test_a_slice_says_which_site_gets_more_than_it_can_do() -> None:
 
 def test_every_site_has_its_own_headroom() -> None:
     """All at a: 4 ms per row of x, 1 of y, .1 of z."""
-    found = RunPicture(DIAMOND).document(status(x=100.0, y=50.0, z=100.0))["sites"]
-    assert found[0]["headroom"] == pytest.approx(1 / (0.4 + 0.05 + 0.01))
-    assert found[1]["headroom"] is None
+    rates = DIAMOND.with_rates([100.0, 50.0, 100.0])
+    all_at_a = Placement.from_fragments(rates, FragmentSites(dict.fromkeys(DIAMOND.fragment_names, "a")))
+    known = run_headroom(picture_of(rates, all_at_a)).as_json()
+    document = RunPicture(DIAMOND).document(status() | {"headroom": known})
+    assert document["headroom"] == known
+    assert document["sites"][0]["headroom"] == pytest.approx(1 / (0.4 + 0.05 + 0.01))
+    assert document["sites"][1]["headroom"] is None
 
 
 def test_what_a_run_learnt_of_costs_and_capacities_is_what_is_shown() -> None:
     """x's first fragment costs twice what was stated, 2 + 3 ms per row, and a has half a core."""
-    learnt = {"calibration": {"cost_factors": {"read": 2.0}, "fixed_cores": {"third": 0.05}}}
-    seen = status(x=10.0, y=0.0, z=0.0) | {"adapting": learnt | {"estimated_capacity_cores": {"a": 0.5}}}
+    rates, capacity = {"x": 10.0, "y": 0.0, "z": 0.0}, {"a": 0.5}
+    model = KnownModel(rates, capacity, {"read": 2.0}, {"third": 0.05})
+    seen = json.loads(json.dumps(status(x=90.0) | {"model": model.as_json()}))
+    assert known_model_in(seen) == model
     document = RunPicture(DIAMOND).document(seen)
-    assert document["headroom"]["factor"] == pytest.approx((0.5 - 0.05) / 0.05)
     assert document["sites"][0]["expected_cores"] == pytest.approx(0.1)
+    assert RunPicture(DIAMOND).slice(seen, "x", "y")["rates"] == [10.0, 0.0]
+
+
+def test_a_run_that_has_not_measured_enough_says_so_instead_of_a_headroom() -> None:
+    found = RunPicture(DIAMOND).document(status(x=100.0, y=50.0, z=100.0))["headroom"]
+    assert found["factor"] is None
+    assert found["missing"]
+    assert found["words"].startswith("not known yet")
 
 
 def test_who_goes_on_elsewhere_while_moves_are_made_is_told() -> None:
