@@ -191,7 +191,7 @@ class Surveyor:
             over = float(np.median(ratios))
             least[i], most[i] = capacity[i] / max(over, 1.0), capacity[i] / min(over, 1.0)
             lasting = len(ratios) == self._options.looks and self._looks_here > self._options.warm
-            if lasting and over > 1.0 + self._options.surplus:
+            if self._options.calibrates and lasting and over > 1.0 + self._options.surplus:
                 counted[i] = max(NOTHING_CORES, capacity[i] - (over - 1.0) * loads[i])
         return counted, np.minimum(least, counted), np.maximum(most, counted)
 
