@@ -179,7 +179,7 @@ def _in_flight(usage: float, least: float | None, unit: str) -> str:
         return "Nothing is in flight between sites."
     said = f"{quantity(usage, unit)} are in flight between sites"
     if least is None:
-        return f"{said}. The fewest that any placement has are left out at this size; --all computes them."
+        return f"{said}. The lower bound is left out at this size; --all computes it."
     if usage <= least * (1.0 + ALIKE):
         return f"{said}, which equals the lower bound of all placements."
     if least <= 0.0:

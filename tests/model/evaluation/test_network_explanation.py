@@ -154,3 +154,16 @@ def test_without_latencies_a_network_policy_is_explained_by_load() -> None:
     problem = line()
     bare = Problem(problem.sites, problem.streams, problem.operators, problem.queries)
     assert isinstance(plan(bare, "producer").explanation, ResilienceExplanation)
+
+
+def test_the_bound_of_a_large_problem_is_left_out_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mooring.model.bounds.network_bound.MOST_WEIGHTS", 2)  # 1 fragment on 3 sites
+    problem = line()
+    whole = plan(problem, "relaxation", thorough=True)
+    short = plan(problem, "relaxation")
+    assert isinstance(short.explanation, NetworkExplanation)
+    assert short.explanation.least is None
+    assert "--all" in short.explanation.sentences[0]
+    assert short.document(0.0).keys() == whole.document(0.0).keys() - {"network_usage_bound"}
+    assert isinstance(whole.explanation, NetworkExplanation)
+    assert whole.explanation.least == pytest.approx(200.0)
