@@ -131,8 +131,6 @@ class _Trial:
         except MooringError as refusal:
             self._refused(process, refusal)
             return None
-        if not first and self._replan:
-            self.promises.forget()
         self._replan = False
         return process
 
@@ -235,6 +233,8 @@ class _Trial:
     def did(self, process: Process, what: str, *, in_thread: bool, fields: Mapping[str, object]) -> None:
         self.effects.append(f"{process.number} {what}")
         self.world.say(f"{len(self.effects)}: process {process.number}: {what}")
+        if self._replan and what == "journal placement":
+            self.promises.forget()  # somebody gave another one, and it counts, even if this process dies here
         self.promises.heard(process, what, fields)
         if self._over:
             return

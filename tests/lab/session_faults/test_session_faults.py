@@ -11,7 +11,7 @@ from lab.session_faults.planted import (
     PLANTED,
 )
 from lab.session_faults.process import Process
-from lab.session_faults.schedule import Event, Freeze, Leave, Move, Schedule, SiteFault, drawn
+from lab.session_faults.schedule import Crash, Event, Freeze, Leave, Move, Schedule, SiteFault, drawn
 from lab.session_faults.trial import carried_out
 
 
@@ -65,6 +65,18 @@ def test_a_list_that_was_turned_back_is_undone_by_the_next_process() -> None:
     assert any("launch f at b" in each for each in what[:turned_back])
     found = explored([Schedule((*events, Freeze(turned_back)), END_S)])
     assert found.finding is None, str(found.finding)
+
+
+def test_a_placement_that_was_given_counts_though_its_process_dies_as_it_is_noted() -> None:
+    """The next one has to wait for a site first, and begins where the journal says."""
+
+    def dies(at: int, what: str) -> Iterator[tuple[Event, ...]]:
+        if "journal placement" in what:
+            yield (SiteFault(at, 0, "silent", 1.0), Crash(at))
+
+    found = explored(at_every_effect(BASES["planned anew"], dies))
+    assert found.finding is None, str(found.finding)
+    assert found.schedules == 2
 
 
 def test_an_owner_that_was_overtaken_while_it_emptied_a_site_does_not_say_that_it_is_done() -> None:
