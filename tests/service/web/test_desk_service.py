@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mooring.algorithms.catalogue import POLICIES
 from mooring.cli.main import main
 from mooring.model.problem.problem import Problem
 from mooring.planning import plan
@@ -121,3 +123,9 @@ def test_without_serve_nothing_of_the_service_is_loaded() -> None:
         "assert not loaded, loaded\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_the_policies_that_the_page_compares_are_in_the_catalogue() -> None:
+    script = page_file("desk.js")
+    (listed,) = re.findall(r"^const COMPARED = (\[.*\]);$", script, re.MULTILINE)
+    assert set(json.loads(listed)) <= set(POLICIES)

@@ -200,6 +200,16 @@ def test_agents_leave_a_full_site_and_may_be_killed(
         assert kept == list(range(0, given, 2))
 
 
+def test_without_agents_a_run_says_what_decides_in_one_place() -> None:
+    """Under its own name, by which status, ledger and report tell it from the machines."""
+    run, notes = object.__new__(SparkRun), list[str]()
+    run.decider, run.machines, run.note = AntsDecider(), "ants", notes.append
+    decides = run._decider(None)
+    assert decides is run.decider
+    assert decides.name == "ants-central"
+    assert notes == ["--adapt ants: no agents run, so ants-central decides in one place"]
+
+
 def test_the_next_run_begins_where_the_last_one_was(make_project: ProjectMaker, site: EmbeddedSite) -> None:
     folder = make_project(settings=SETTINGS, kept_py=KEPT)
     feed(folder, 0, 10)
