@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ VARIANTS = [
     ("rod", {"clustering": "weight", "weight_cap": "2"}),
     ("random", {"balanced": "false"}),
 ]
+STEPS = 20_000
+"""Of a search: nine fragments at most have each of their moves tried again and again, hot and cold."""
 
 
 def random_problem(seed: int, tight: bool) -> Problem:
@@ -68,6 +71,10 @@ def random_problem(seed: int, tight: bool) -> Problem:
     )
 
 
+def fresh(problem: Problem) -> Context:
+    return replace(Context.of(problem, seed=1), steps=STEPS)
+
+
 @pytest.mark.parametrize(("name", "words"), VARIANTS, ids=lambda value: str(value))
 @settings(max_examples=25)
 @given(seed=st.integers(0, 10**6), tight=st.booleans())
@@ -77,10 +84,10 @@ def test_no_policy_breaks_a_rule_and_the_seed_decides(
     problem = random_problem(seed, tight)
     policy = make_policy(name, words)
     try:
-        context = Context.of(problem, seed=1)
+        context = fresh(problem)
         placement = policy.place(problem, context)
     except InfeasibleError:
         assert tight, "there is room for everything on every site"
         return
     assert violations(problem, context.load, placement) == []
-    assert policy.place(problem, Context.of(problem, seed=1)) == placement
+    assert policy.place(problem, fresh(problem)) == placement
