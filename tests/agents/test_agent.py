@@ -201,7 +201,7 @@ def test_a_damaged_memory_is_never_passed_over(tmp_path: Path) -> None:
     state.close()
     for damage in (b"{", b'{"incarnation":1,"machines":{"gossip":{"owner":"x"}}}'):
         (tmp_path / "durable.json").write_bytes(damage)
-        with pytest.raises(InputError, match="promised"):
+        with pytest.raises(InputError, match="promises"):
             DurableState(tmp_path, [GOSSIP])
 
 
