@@ -48,7 +48,7 @@ def look_at_record(parts: StoredParts) -> Iterator[Diagnosis]:
 
 def _without_record(parts: StoredParts) -> Iterator[Diagnosis]:
     if any(parts.checkpoint(name).is_dir() for name in parts.fragments()):
-        what = f"{parts.root / RECORD_FILE_NAME}, the record of flows and checkpoints, is missing"
+        what = f"{parts.root / RECORD_FILE_NAME} is missing; it records the flows and their checkpoints"
         yield Diagnosis(PART, RECORD_FILE_NAME, "lost", what, _FROM_A_COPY)
 
 

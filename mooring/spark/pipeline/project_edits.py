@@ -279,6 +279,6 @@ def _refuse_unrecorded(layout: Layout) -> None:
     there = layout.disk.list(layout.owned.checkpoints)
     if any(name.startswith(".") and name.endswith(".fragment.json") for name in there):
         raise EngineError(
-            f"{layout.root / RECORD_FILE_NAME}, the record of flows and checkpoints, is missing",
+            f"{layout.root / RECORD_FILE_NAME} is missing; it records the flows and their checkpoints",
             remedy="restore it from a copy, or start the pipeline over with --fresh",
         )

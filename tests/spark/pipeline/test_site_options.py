@@ -77,11 +77,11 @@ def test_a_power_cut_is_survived_unless_mooring_yml_says_that_nobody_cares(
 def test_where_spark_does_not_sync_its_files_check_says_that_mooring_does(
     make_project: Callable[..., Path],
 ) -> None:
-    assert "Mooring does" in power_cut_notes(load_project(make_project(EXISTING)))["there"]
+    assert "Mooring syncs" in power_cut_notes(load_project(make_project(EXISTING)))["there"]
     folder = make_project(EMBEDDED)
     with (folder / "spark-pipeline.yml").open("a") as spec:
         spec.write("configuration:\n  spark.hadoop.fs.file.impl: org.apache.hadoop.fs.LocalFileSystem\n")
-    assert "Mooring does" in power_cut_notes(load_project(folder))["here"]
+    assert "Mooring syncs" in power_cut_notes(load_project(folder))["here"]
 
 
 def test_durability_is_one_of_two_words(make_project: Callable[..., Path]) -> None:

@@ -112,7 +112,7 @@ def test_a_table_that_must_not_be_reset_reads_on_with_all_others_and_is_refused_
     [
         (("evem",), (), False, "did you mean 'even'"),
         ((), ("nothing",), False, "expected a table or sink"),
-        (("odd",), ("odd",), False, "found odd twice"),
+        (("odd",), ("odd",), False, "found odd under both"),
         (("odd",), (), True, "found --full-refresh-all with --refresh"),
         ((), ("odd",), True, "found --full-refresh-all with --full-refresh"),
     ],

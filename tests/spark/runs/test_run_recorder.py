@@ -34,5 +34,5 @@ def test_clocks_that_differ_and_files_without_a_time_are_said_once(tmp_path: Pat
     for _ in range(2):
         book.write({}, {})
     assert len(said) == 2
-    assert "the clock of oslo is 300 s behind ours" in said[0]
+    assert "the clock of oslo is 300 s behind that of this machine" in said[0]
     assert "latencies after it are unknown" in said[1]
