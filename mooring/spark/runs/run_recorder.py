@@ -75,7 +75,9 @@ class RunBook:
             for name, site in snapshot.sites.items()
             if abs(site.clock_ahead_s) >= NOTABLE_CLOCK_S
         } | {
-            f"files of {name}": (f"the files of {name} have times of an unknown clock; ")
+            f"files of {name}": (
+                f"the files of {name} have times of an unknown clock; latencies after it are unknown"
+            )
             for name, channel in snapshot.channels.items()
             if channel.untimed_files
         }
