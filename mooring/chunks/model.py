@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+from mooring.arrays import Floats
 from mooring.chunks.complexity import ComplexityMap
 from mooring.chunks.partitioning import Bounds, Partitioning, Shape, regular_partitionings
 from mooring.errors import InputError
@@ -118,6 +119,10 @@ class Switch:
 
     def transfer_s(self, payload_bytes: float) -> float:
         """How long a message keeps a port busy."""
+        return 8e-6 * (payload_bytes + self.header_bytes) / self.megabits_per_s
+
+    def transfers_s(self, payload_bytes: Floats) -> Floats:
+        """The same of many messages."""
         return 8e-6 * (payload_bytes + self.header_bytes) / self.megabits_per_s
 
 

@@ -29,6 +29,10 @@ class Deadline:
         """The budget begins to be spent now; None: there is no deadline."""
         return NO_DEADLINE if budget_s is None else cls(clock_s, clock_s(), budget_s)
 
+    def part(self, share: float) -> Deadline:
+        """One that expires when this share of the budget is spent."""
+        return Deadline(self.clock_s, self.begun_s, share * self.budget_s)
+
     @property
     def exists(self) -> bool:
         return math.isfinite(self.budget_s)

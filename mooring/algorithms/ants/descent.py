@@ -66,14 +66,11 @@ class Descent:
         return Placement(problem, self._descend(search, good, context, None))
 
     def _descend(self, search: LatencySearch, at: Ints, context: Context, most_moves: int | None) -> Ints:
-        """Pass by pass, since a deadline may come between."""
-        home, found = at.copy(), at
-        for made in range(self.passes):
-            if context.deadline.expired:
-                break
-            context.progress(max(made / self.passes, context.deadline.share_spent), f"pass {made + 1}")
-            before = found
-            found, _ = search.descend(found, passes=1, home=home, most_moves=most_moves)
-            if np.array_equal(before, found):
-                break
+        found, _ = search.descend(
+            at,
+            passes=self.passes,
+            most_moves=most_moves,
+            deadline=context.deadline,
+            progress=context.progress,
+        )
         return found

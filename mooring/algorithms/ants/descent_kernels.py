@@ -1,7 +1,7 @@
 """Coordinate descent on the mean latency of all queries, and the way it starts, compiled.
 
-Every candidate that matters is judged by the whole model (`model/load/queued/latency_kernels.py`); which ones
-matter is told by the site's totals (`rules.py`) in a fraction of the time.
+Every candidate that matters is judged by the whole model, of which a move redoes what it changes
+(`model/load/queued/standing_kernels.py`); the site's totals (`rules.py`) tell which ones matter.
 """
 
 from __future__ import annotations
@@ -16,10 +16,21 @@ from mooring.algorithms.ants import rules
 from mooring.algorithms.ants.cell_kernels import station_of
 from mooring.arrays import Floats, Ints
 from mooring.model.load.queued.latency_kernels import evaluate
+from mooring.model.load.queued.standing_kernels import (
+    COST,
+    ELSEWHERE,
+    ENDLESS,
+    EXCESS,
+    KERNEL,
+    OVERLOADED,
+    move,
+)
 
 OVERLOADED_S = 1e6
 """Beyond any latency: how much too much there is counts first."""
 SLACK = 1e-9
+LEAST_GAIN = 1e-9
+"""Of the mean latency: moves that save less are not made."""
 WEIGHT, FIXED, MEMORY = 5, 6, 7
 """Columns of a site's totals."""
 
@@ -70,7 +81,7 @@ def objective(t, sites, query_s, wait_s, utilisation) -> float:  # type: ignore[
     return float(total / max(len(query_s), 1))
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def wait_with(totals, capacity, flow, fixed):  # type: ignore[no-untyped-def]
     """Wait at a site before and after a flow is added to its totals, its utilisation after, and how
     irregularly messages leave then."""
@@ -87,7 +98,7 @@ def wait_with(totals, capacity, flow, fixed):  # type: ignore[no-untyped-def]
     return before[1], after[1], after[0], after[2]
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def _add_fragment(t, f, totals, j, s, sign):  # type: ignore[no-untyped-def]
     for column in range(6):
         totals[s, column] += sign * f.flow[j, column]
@@ -105,7 +116,7 @@ def site_totals(t, f, sites):  # type: ignore[no-untyped-def]
     return totals
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def _fits(t, f, totals, j, s) -> bool:  # type: ignore[no-untyped-def]
     """By fixed load and memory; `j` is counted at no site."""
     if totals[s, FIXED] + t.fixed_cores[j] > t.capacity_cores[s] * (1.0 + SLACK):
@@ -113,7 +124,7 @@ def _fits(t, f, totals, j, s) -> bool:  # type: ignore[no-untyped-def]
     return bool(totals[s, MEMORY] + f.memory_mb[j] <= f.memory_limit_mb[s] * (1.0 + SLACK))
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def _estimate(t, f, totals, sites, j, s) -> float:  # type: ignore[no-untyped-def]
     """What fragment j would cost at site s, roughly: its ways, its work, its wait and that of the others."""
     cost, enters = 0.0, 1.0
@@ -131,47 +142,62 @@ def _estimate(t, f, totals, sites, j, s) -> float:  # type: ignore[no-untyped-de
     )
 
 
-@njit(cache=True)
-def descend(t, f, sites, order, allowed, keep, most_passes, home, most_moves):  # type: ignore[no-untyped-def]
-    """Each fragment in turn to the site where the mean latency is least, until nothing changes.
+@njit(**KERNEL)
+def objective_of(k) -> float:  # type: ignore[no-untyped-def]
+    """The same of a placement that is kept while fragments move."""
+    if k.counts[OVERLOADED] > 0:
+        return float(OVERLOADED_S * (1.0 + k.sums[EXCESS]))
+    if k.counts[ENDLESS] > 0:
+        return OVERLOADED_S
+    return float(k.sums[COST] + k.sums[ELSEWHERE])
 
-    sites changes in place. allowed: per fragment and site; keep: how many of them, the most promising by
-    estimate, are looked at. At most most_moves fragments are not at home in the end. Returns the mean
-    latency in seconds, passes made and placements looked at.
+
+@njit(**KERNEL)
+def _best_estimates(t, f, sites, totals, allowed, j, promising, estimates) -> int:  # type: ignore[no-untyped-def]
+    """Fill in the sites where fragment j, which is counted at none, would cost least; their number."""
+    found = 0
+    for s in range(len(t.capacity_cores)):
+        if not allowed[j, s] or s == sites[j] or not _fits(t, f, totals, j, s):
+            continue
+        estimate = _estimate(t, f, totals, sites, j, s)
+        if (found == len(promising) and not estimate < estimates[found - 1]) or not estimate < math.inf:
+            continue
+        found = min(found + 1, len(promising))
+        at = found - 1
+        while at > 0 and estimate < estimates[at - 1]:
+            promising[at], estimates[at] = promising[at - 1], estimates[at - 1]
+            at -= 1
+        promising[at], estimates[at] = s, estimate
+    return found
+
+
+@njit(**KERNEL)
+def descend(t, f, k, totals, order, allowed, promising, estimates, home, most_moves) -> bool:  # type: ignore[no-untyped-def]
+    """Each fragment of `order` in turn to the site where the mean latency is least; whether any has moved.
+
+    allowed: per fragment and site; promising, estimates: scratch, as long as the number of sites that are
+    looked at, the most promising by estimate. At most most_moves fragments are not at home in the end.
     """
     away = 0
-    for j in range(len(sites)):
-        away += sites[j] != home[j]
-    site_count = len(t.capacity_cores)
-    query_s, wait_s, used = np.zeros(len(t.query_site)), np.zeros(site_count), np.zeros(site_count)
-    best, looked = objective(t, sites, query_s, wait_s, used), 1
-    estimates = np.empty(site_count)
-    for made in range(most_passes):
-        changed = False
-        totals = site_totals(t, f, sites)
-        for j in order:
-            here = sites[j]
-            _add_fragment(t, f, totals, j, here, -1.0)
-            held = here == home[j] and away >= most_moves
-            for s in range(site_count):
-                estimates[s] = math.inf
-                if allowed[j, s] and s != here and not held and _fits(t, f, totals, j, s):
-                    estimates[s] = _estimate(t, f, totals, sites, j, s)
-            chosen = here
-            for s in np.argsort(estimates)[:keep]:
-                if not estimates[s] < math.inf:
-                    break
-                sites[j] = s
-                cost = objective(t, sites, query_s, wait_s, used)
-                looked += 1
-                if cost < best * (1.0 - 1e-9):
-                    best, chosen, changed = cost, s, True
-            sites[j] = chosen
-            away += int(chosen != home[j]) - int(here != home[j])
-            _add_fragment(t, f, totals, j, chosen, 1.0)
-        if not changed:
-            return best, made + 1, looked
-    return best, most_passes, looked
+    for j in range(len(home)):
+        away += k.sites[j] != home[j]
+    changed = False
+    for j in order:
+        here = k.sites[j]
+        if here == home[j] and away >= most_moves:
+            continue
+        _add_fragment(t, f, totals, j, here, -1.0)
+        found = _best_estimates(t, f, k.sites, totals, allowed, j, promising, estimates)
+        best, chosen = objective_of(k), here
+        for n in range(found):
+            move(t, k, j, promising[n])
+            cost = objective_of(k)
+            if cost < best * (1.0 - LEAST_GAIN):
+                best, chosen, changed = cost, promising[n], True
+        move(t, k, j, chosen)
+        away += int(chosen != home[j]) - int(here != home[j])
+        _add_fragment(t, f, totals, j, chosen, 1.0)
+    return changed
 
 
 @njit(cache=True)

@@ -13,12 +13,17 @@ from mooring.algorithms.ants.chains import Chain, chains_of, in_batches
 from mooring.algorithms.ants.descent_kernels import Chains, FragmentFlows
 from mooring.algorithms.ants.inside import fragment_flows, until_made
 from mooring.arrays import Bools, Floats, Ints
+from mooring.contracts.deadline import NO_DEADLINE, Deadline
 from mooring.model.load.model import LoadModel
 from mooring.model.load.queued.many_placements import ManyPlacements
+from mooring.model.load.queued.standing_kernels import add_up, standing
 from mooring.model.problem.problem import Problem
+from mooring.progress import Report, silent
 
 KEEP = 12
 """Sites per fragment that are judged by the whole model, the most promising by estimate."""
+STRETCH = 64
+"""Fragments that descent goes through between two looks at the deadline."""
 
 
 @dataclass(frozen=True)
@@ -148,21 +153,33 @@ class LatencySearch:
         home: Ints | None = None,
         most_moves: int | None = None,
         keep: int = KEEP,
+        deadline: Deadline = NO_DEADLINE,
+        progress: Report = silent,
     ) -> tuple[Ints, float]:
-        """Each fragment in turn where the mean latency is least, until nothing changes; and that latency."""
-        found: Ints = sites.copy()
-        latency_s, _, _ = descent_kernels.descend(
-            self.many.template,
-            self.fragments,
-            found,
-            self._order(),
-            self.allowed if allowed is None else allowed & self.allowed,
-            keep,
-            passes,
-            found.copy() if home is None else home,
-            len(found) if most_moves is None else most_moves,
-        )
-        return found, float(latency_s)
+        """Each fragment in turn where the mean latency is least, until nothing changes or the time is up; and
+        that latency."""
+        template, fragments, order = self.many.template, self.fragments, self._order()
+        now = standing(template, self.many.weights, sites)
+        home = sites.astype(np.int64) if home is None else home
+        most_moves = len(sites) if most_moves is None else most_moves
+        open_sites = self.allowed if allowed is None else allowed & self.allowed
+        scratch = np.zeros(keep, np.int64), np.zeros(keep)
+        for made in range(passes):
+            changed = False
+            totals = descent_kernels.site_totals(template, fragments, now.sites)
+            add_up(now)
+            for first in range(0, len(order), STRETCH):
+                part = (made + first / len(order)) / passes
+                progress(max(part, deadline.share_spent), f"pass {made + 1}")
+                if deadline.expired:
+                    return now.sites, self.mean_latency_s(now.sites)
+                some = order[first : first + STRETCH]
+                changed |= descent_kernels.descend(
+                    template, fragments, now, totals, some, open_sites, *scratch, home, most_moves
+                )
+            if not changed:
+                break
+        return now.sites, self.mean_latency_s(now.sites)
 
     def _order(self) -> Ints:
         """Chain by chain, each along its way."""

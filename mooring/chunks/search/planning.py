@@ -17,6 +17,9 @@ from mooring.chunks.search.space import Candidate, SearchSpace
 from mooring.chunks.timing.latency_bound import latency_bound, operator_limits
 from mooring.errors import InputError
 
+BOUND_SHARE = 0.5
+"""Of the time budget that the bound may take at most; what is left is the search's."""
+
 
 class SearchMethod(StrEnum):
     CYCLICAL = "cyclical"
@@ -66,12 +69,12 @@ def plan_chunks(
     def evaluate(candidates: Sequence[Candidate]) -> list[float]:
         return [evaluator.latency_ms(space.partitionings(each)) for each in candidates]
 
+    limits = operator_limits(evaluator.tables, params.most_chunks, rules.deadline.part(BOUND_SHARE))
     log, rng = SearchLog(space, evaluate, rules), np.random.default_rng(seed)
     seeds = [] if before is None else [space.like(before)]
     if params.search is SearchMethod.GENETIC:
         search_genetically(log, rng, params.genetic, seeds)
     else:
         search_cyclically(log, seeds[0] if seeds else space.random(rng))
-    limits = operator_limits(evaluator.tables, params.most_chunks)
     bound = latency_bound(problem, params.most_chunks, params.frames, limits=limits)
     return PlannedChunks(evaluator.plan(space.partitionings(log.best), bound.mean_ms(params.skip)), log)

@@ -45,7 +45,7 @@ class SearchLog:
     space: SearchSpace
     evaluate: Evaluate
     rules: StoppingRules
-    batch: int = 16
+    batch: int = 1
     """So many candidates are evaluated between two looks at the rules; on a cluster, better a population."""
     best: Candidate = ()
     best_ms: float = math.inf

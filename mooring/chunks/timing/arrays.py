@@ -5,6 +5,7 @@ Chunks of all operators are numbered through: those of operator o from `first[o]
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -12,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.arrays import Floats, Ints
-from mooring.chunks.model import ChunkProblem
-from mooring.chunks.partitioning import Partitioning
+from mooring.chunks.model import ArrayOperator, ChunkProblem, MappingClass
+from mooring.chunks.partitioning import Partitioning, Shape
 
 
 class GraphArrays(NamedTuple):
@@ -113,25 +114,24 @@ class WorkTables:
         """Cycles (rows, chunks), and the seconds on the ports of scatter and gather point, per chunk."""
         key = (operator, partitioning)
         if key not in self._parts:
-            self._parts[key] = self._computed(operator, partitioning)
+            self._parts[key] = self.computed(operator, partitioning)
         return self._parts[key]
 
-    def _computed(self, operator: int, partitioning: Partitioning) -> tuple[Floats, Floats, Floats]:
+    def computed(self, operator: int, partitioning: Partitioning) -> tuple[Floats, Floats, Floats]:
+        """The same, not kept."""
         problem, own = self.problem, self.problem.operators[operator]
         rows = self.rows if own.complexity.moves else 1
         cycles = own.complexity.chunk_cycles_by_frame(own.shape, partitioning, np.arange(rows))
         cycles = np.broadcast_to(cycles + own.cycles_per_chunk, (self.rows, partitioning.count))
-        boxes = partitioning.bounds(own.shape)
-        scatter = [
-            sum(own.needs(box, problem.shapes[n]).cells * problem.cell_bytes[n] for n in own.inputs)
-            for box in boxes
-        ]
-        transfer_s = problem.switch.transfer_s
-        return (
-            cycles,
-            np.array([transfer_s(payload) for payload in scatter]),
-            np.array([transfer_s(box.cells * own.cell_bytes) for box in boxes]),
-        )
+        cuts = partitioning.cuts(own.shape)
+        starts, stops = [each[:-1] for each in cuts], [each[1:] for each in cuts]
+        cells = _cells(starts, stops)
+        scatter = np.zeros(len(cells))
+        for name in own.inputs:
+            needed = _needed_cells(own, starts, stops, problem.shapes[name])
+            scatter += needed * problem.cell_bytes[name]
+        switch = problem.switch
+        return cycles, switch.transfers_s(scatter), switch.transfers_s(cells * own.cell_bytes)
 
     def of(self, partitionings: Sequence[Partitioning]) -> WorkArrays:
         parts = [self.of_operator(k, each) for k, each in enumerate(partitionings)]
@@ -143,6 +143,25 @@ class WorkTables:
             np.concatenate([scatter for _, scatter, _ in parts]),
             np.concatenate([gather for _, _, gather in parts]),
         )
+
+
+def _cells(starts: Sequence[Ints], stops: Sequence[Ints]) -> Floats:
+    """Of all boxes of a grid, from where its cuts begin and end per dimension; the last dimension fastest."""
+    cells = np.ones(1)
+    for start, stop in zip(starts, stops, strict=True):
+        cells = np.multiply.outer(cells, stop - start).ravel()
+    return cells
+
+
+def _needed_cells(own: ArrayOperator, starts: list[Ints], stops: list[Ints], shape: Shape) -> Floats:
+    """What `ArrayOperator.needs` says of every chunk of a grid, in cells of the input."""
+    if own.mapping is MappingClass.CELL:
+        return _cells(starts, stops)
+    if own.mapping is MappingClass.REGION:
+        least = [np.maximum(0, start - more) for start, more in zip(starts, own.halo, strict=True)]
+        most = [np.minimum(n, stop + more) for n, stop, more in zip(shape, stops, own.halo, strict=True)]
+        return _cells(least, most)
+    return np.full(math.prod(map(len, starts)), float(math.prod(shape)))
 
 
 def _offsets(counts: Sequence[int]) -> Ints:

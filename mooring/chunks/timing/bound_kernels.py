@@ -30,6 +30,8 @@ def _fits(limit_s: float, cycles: Floats, total: float, idle_s: Floats, core_spe
     for k in range(len(cycles)):
         if cycles[k] <= 0.0:
             break
+        if k + 1 < len(cycles) and cycles[k + 1] == cycles[k]:
+            continue
         room = 0.0
         for core in range(len(core_speeds)):
             room += math.floor((limit_s - idle_s[0]) * core_speeds[core] / cycles[k] * (1.0 + 1e-9))
@@ -41,8 +43,9 @@ def _fits(limit_s: float, cycles: Floats, total: float, idle_s: Floats, core_spe
 
 
 @njit(**KERNEL)
-def least_operation_s(cycles: Floats, idle_s: Floats, core_speeds: Floats) -> float:
-    """No assignment of these chunks (the largest first) to these cores (the fastest first) is done sooner.
+def least_operation_s(cycles: Floats, idle_s: Floats, core_speeds: Floats, known_s: float) -> float:
+    """No assignment of these chunks (the largest first) to these cores (the fastest first) is done sooner;
+    infinite where it is not below a known time.
 
     `idle_s` is how long the first, the second, ... core must be idle, before the first and after the last of
     its chunks together; rearranging who waits cannot help, since the fastest wait least here.
@@ -54,6 +57,8 @@ def least_operation_s(cycles: Floats, idle_s: Floats, core_speeds: Floats) -> fl
     if _fits(low, cycles, total, idle_s, core_speeds):
         return low
     high = idle_s[0] + total / core_speeds[0]
+    if known_s <= low or (known_s < high and not _fits(known_s, cycles, total, idle_s, core_speeds)):
+        return math.inf
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         if _fits(middle, cycles, total, idle_s, core_speeds):

@@ -21,6 +21,7 @@ from mooring.arrays import Floats
 from mooring.chunks.model import ChunkProblem
 from mooring.chunks.timing.arrays import WorkTables
 from mooring.chunks.timing.bound_kernels import bound_frames, least_operation_s
+from mooring.contracts.deadline import NO_DEADLINE, Deadline
 
 EARLIER_FRAMES = 8
 """How many may still be under way; beyond that a bound only loses."""
@@ -90,45 +91,53 @@ class OperatorLimits:
     last_s: float
 
 
-def operator_limits(tables: WorkTables, most_chunks: int) -> list[OperatorLimits]:
-    """Of all operators."""
-    return [_limits_of(tables, k, most_chunks) for k in range(len(tables.problem.operators))]
+def operator_limits(
+    tables: WorkTables, most_chunks: int, deadline: Deadline = NO_DEADLINE
+) -> list[OperatorLimits]:
+    """Of all operators. Partitionings for which there is no time count with what is least for any."""
+    return [_limits_of(tables, k, most_chunks, deadline) for k in range(len(tables.problem.operators))]
 
 
-def _limits_of(tables: WorkTables, operator: int, most_chunks: int) -> OperatorLimits:
+def _limits_of(tables: WorkTables, operator: int, most_chunks: int, deadline: Deadline) -> OperatorLimits:
     problem, own = tables.problem, tables.problem.operators[operator]
     latency_s = problem.switch.latency_ms / 1e3
     core_speeds = _core_speeds(problem)
-    partitionings = own.partitionings(most_chunks)
-    parts = [tables.of_operator(operator, each) for each in partitionings]
-    rows = parts[0][0].shape[0]
-    least = np.full(rows, np.inf)
-    for cycles, scatter_s, gather_s in parts:
-        least = np.minimum(least, _operation_s(cycles, scatter_s, gather_s, core_speeds))
-    work = np.full(rows, own.complexity.frame_cycles(own.shape) + own.cycles_per_chunk)
-    first_s = min(float(scatter_s.min()) for _, scatter_s, _ in parts)
-    last_s = min(float(gather_s.min()) for _, _, gather_s in parts)
+    frame_cycles = own.complexity.frame_cycles(own.shape)
+    least = np.full(tables.rows, np.inf)
+    first_s = last_s = np.inf
+    for partitioning in own.partitionings(most_chunks):
+        if deadline.expired:
+            first_s = last_s = 0.0
+            least = np.minimum(least, frame_cycles / core_speeds.sum())
+            break
+        cycles, scatter_s, gather_s = tables.computed(operator, partitioning)
+        _lower(least, cycles, scatter_s, gather_s, core_speeds)
+        first_s, last_s = min(first_s, float(scatter_s.min())), min(last_s, float(gather_s.min()))
+    work = np.full(tables.rows, frame_cycles + own.cycles_per_chunk)
     return OperatorLimits(work, least + 2 * latency_s, first_s + latency_s, last_s + latency_s)
 
 
-def _operation_s(cycles: Floats, scatter_s: Floats, gather_s: Floats, core_speeds: Floats) -> Floats:
-    """With one partitioning, per row, without latencies: processing with a core idle until its first chunk
-    arrives and while its last result and those after it are passed on; or all transfers on either side with
-    the smallest chunk's processing beyond them.
+def _lower(least: Floats, cycles: Floats, scatter_s: Floats, gather_s: Floats, core_speeds: Floats) -> None:
+    """To what one partitioning needs, per row, without latencies, where that is less: processing with a core
+    idle until its first chunk arrives and while its last result and those after it are passed on; or all
+    transfers on either side with the smallest chunk's processing beyond them.
     """
     used = min(len(core_speeds), len(scatter_s))
     idle_s = np.zeros(len(core_speeds))
     idle_s[:used] = (np.cumsum(np.sort(scatter_s)) + np.cumsum(np.sort(gather_s)))[:used]
-    found = np.empty(len(cycles))
-    for row, of_row in enumerate(cycles if cycles.strides[0] else cycles[:1]):
+    one_row = not cycles.strides[0]
+    for row, of_row in enumerate(cycles[:1] if one_row else cycles):
         largest_first = -np.sort(-of_row)
         quickest_s = float(largest_first[-1]) / core_speeds[0]
-        found[row] = max(
-            least_operation_s(largest_first, idle_s, core_speeds),
+        transfers_s = max(
             float(scatter_s.sum()) + quickest_s + float(gather_s.min()),
             float(scatter_s.min()) + quickest_s + float(gather_s.sum()),
         )
-    return found if cycles.strides[0] else np.full(len(cycles), found[0])
+        if transfers_s < least[row]:
+            operation_s = least_operation_s(largest_first, idle_s, core_speeds, least[row])
+            least[row] = min(least[row], max(operation_s, transfers_s))
+    if one_row:
+        least[:] = least[0]
 
 
 def _core_speeds(problem: ChunkProblem) -> Floats:

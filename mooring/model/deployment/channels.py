@@ -32,11 +32,10 @@ def channels_of(problem: Problem) -> tuple[Channel, ...]:
         for j in readers
         if node < streams or names[node] != fragment_of[j]
     }
+    read_by: dict[str, list[str]] = {}
+    for query in problem.queries:
+        read_by.setdefault(query.reads, []).append(query.name)
     for j, operator in enumerate(problem.operators):
         found |= {Channel(stream, fragment_of[j]) for stream in operator.load or ()}
-        found |= {
-            Channel(fragment_of[j], query.name)
-            for query in problem.queries
-            if query.reads == operator.logical_name
-        }
+        found |= {Channel(fragment_of[j], query) for query in read_by.get(operator.logical_name, ())}
     return tuple(sorted(found))

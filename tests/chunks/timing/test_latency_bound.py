@@ -11,11 +11,20 @@ from hypothesis import strategies as st
 
 from mooring.chunks.assignment.balancing import Balancer, Scope
 from mooring.chunks.complexity import ComplexityMap
-from mooring.chunks.model import ArrayOperator, ArrayStream, ChunkProblem, ChunkSite, LoadStep, Switch
+from mooring.chunks.model import (
+    ArrayOperator,
+    ArrayStream,
+    ChunkProblem,
+    ChunkSite,
+    LoadStep,
+    MappingClass,
+    Switch,
+)
 from mooring.chunks.partitioning import Partitioning
 from mooring.chunks.timing.arrays import WorkTables
 from mooring.chunks.timing.latency_bound import latency_bound, operator_limits
 from mooring.chunks.timing.simulate import FrameSimulation
+from mooring.contracts.deadline import Deadline
 
 FREE = Switch(100.0, 0.0, 0.0)
 FRAMES = 12
@@ -118,3 +127,30 @@ def test_what_is_left_of_earlier_frames_raises_the_bound() -> None:
     together = latency_bound(problem, 3, 6).latency_ms
     assert alone.tolist() == pytest.approx([4000.0] * 6)
     assert together.tolist() == pytest.approx([4000.0 + 2000.0 * k for k in range(6)])
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 100_000))
+def test_transfers_of_a_grid_are_those_of_its_chunks_one_by_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mapping = list(MappingClass)[seed % 3]
+    halo = tuple(rng.integers(0, 3, 2).tolist()) if mapping is MappingClass.REGION else ()
+    own = ArrayOperator("o", ("in",), (9, 7), ComplexityMap.even(1.0, 2), mapping, halo, 3.0)
+    problem = ChunkProblem((ArrayStream("in", (9, 7), 5.0),), (own,), (ChunkSite("s", 1.0),), 1.0, Switch())
+    parts = Partitioning(tuple(rng.integers(1, 8, 2).tolist()))
+    _, scatter_s, gather_s = WorkTables(problem, 1).of_operator(0, parts)
+    boxes = parts.bounds(own.shape)
+    transfer_s = problem.switch.transfer_s
+    assert scatter_s.tolist() == [transfer_s(own.needs(box, (9, 7)).cells * 5.0) for box in boxes]
+    assert gather_s.tolist() == [transfer_s(box.cells * 3.0) for box in boxes]
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 100_000), looks=st.integers(0, 30))
+def test_a_bound_cut_short_is_a_lower_one(seed: int, looks: int) -> None:
+    problem = random_problem(seed)
+    tables, ticks = WorkTables(problem, FRAMES), iter(range(1_000_000))
+    short = Deadline(lambda: float(next(ticks)), 0.0, float(looks))
+    whole_ms = latency_bound(problem, 8, FRAMES).latency_ms
+    limits = operator_limits(tables, 8, short)
+    assert (latency_bound(problem, 8, FRAMES, limits=limits).latency_ms <= whole_ms * (1 + 1e-9)).all()
