@@ -1,7 +1,7 @@
 """Coordinate descent on the mean latency of all queries, and the way it starts, compiled.
 
 Every candidate that matters is judged by the whole model, of which a move redoes what it changes
-(`model/load/queued/standing_kernels.py`); the site's totals (`rules.py`) tell which ones matter.
+(`model/load/queued/kept_latency_kernels.py`); the site's totals (`rules.py`) tell which ones matter.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from numba import njit
 from mooring.algorithms.ants import rules
 from mooring.algorithms.ants.cell_kernels import station_of
 from mooring.arrays import Floats, Ints
-from mooring.model.load.queued.latency_kernels import evaluate
-from mooring.model.load.queued.standing_kernels import (
+from mooring.model.load.queued.kept_latency_kernels import (
     COST,
     ELSEWHERE,
     ENDLESS,
@@ -25,6 +24,7 @@ from mooring.model.load.queued.standing_kernels import (
     OVERLOADED,
     move,
 )
+from mooring.model.load.queued.latency_kernels import evaluate
 
 OVERLOADED_S = 1e6
 """Beyond any latency: how much too much there is counts first."""

@@ -15,8 +15,8 @@ from mooring.algorithms.ants.inside import fragment_flows, until_made
 from mooring.arrays import Bools, Floats, Ints
 from mooring.contracts.deadline import NO_DEADLINE, Deadline
 from mooring.model.load.model import LoadModel
+from mooring.model.load.queued.kept_latency_kernels import add_up, kept_latencies
 from mooring.model.load.queued.many_placements import ManyPlacements
-from mooring.model.load.queued.standing_kernels import add_up, standing
 from mooring.model.problem.problem import Problem
 from mooring.progress import Report, silent
 
@@ -159,7 +159,7 @@ class LatencySearch:
         """Each fragment in turn where the mean latency is least, until nothing changes or the time is up; and
         that latency."""
         template, fragments, order = self.many.template, self.fragments, self._order()
-        now = standing(template, self.many.weights, sites)
+        now = kept_latencies(template, self.many.weights, sites)
         home = sites.astype(np.int64) if home is None else home
         most_moves = len(sites) if most_moves is None else most_moves
         open_sites = self.allowed if allowed is None else allowed & self.allowed

@@ -114,6 +114,8 @@ class Ants:
             context.progress(number / len(search.chains) / 2.0, f"chain {number + 1}")
             if current is not None:
                 run.adopt(number)
+            elif context.deadline.expired:
+                run.refused.add(number)
             else:
                 self._place(run, number)
         self._improve(run, context, None if current is None else at)
@@ -133,11 +135,11 @@ class Ants:
             return home is None or most is None or int((run.sites != home).sum()) <= most
 
         for made in range(self.rounds):
-            if context.deadline.expired:
-                break
             context.progress(0.5 + made / self.rounds / 2.0, f"round {made + 1}")
             moved = 0
             for number in range(count):
+                if context.deadline.expired:
+                    return
                 if number in run.ways:
                     moved += run.improve(number, self.routing_again, allows=allows)
                 else:
@@ -168,7 +170,12 @@ class Ants:
         home = sites if context.current is None else context.current.site_of_fragment
         most_moves = None if context.current is None else context.max_moves
         found, _ = run.search.descend(
-            sites, passes=self.descent, allowed=allowed, home=home, most_moves=most_moves
+            sites,
+            passes=self.descent,
+            allowed=allowed,
+            home=home,
+            most_moves=most_moves,
+            deadline=context.deadline,
         )
         return found
 

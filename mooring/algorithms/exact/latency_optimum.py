@@ -16,13 +16,15 @@ _NODES_PER_BUDGET = 20
 """A step of this search costs about as much as twenty of the one for resilience."""
 
 
-def latency_optimum(problem: Problem, model: LoadModel, node_budget: int = 20_000_000) -> Ints:
+def latency_optimum(
+    problem: Problem, model: LoadModel, node_budget: int = 20_000_000, deadline: Deadline = NO_DEADLINE
+) -> Ints:
     """Sites per fragment; `UnsupportedError` when the budget does not suffice, `InfeasibleError` when none
     fits."""
     ready = LatencySearch.of(problem, model)
     best_s, best = np.inf, model.pinned_site.astype(np.int64)
     if (start := ready.shortest_ways()) is not None:
-        best, best_s = ready.descend(start, passes=20)
+        best, best_s = ready.descend(start, passes=20, deadline=deadline)
     branching, at_least = _Ways(ready).branching()
     sites = model.pinned_site.astype(np.int64)
     found_s, nodes = search(

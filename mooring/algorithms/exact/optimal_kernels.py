@@ -230,3 +230,44 @@ def search(tree: Tree, walk: Walk, tolerance: float, most_nodes: int) -> bool:
             j = tree.order[level]
             hold(tree, walk, j, walk.site_of[j], -1)
     return True
+
+
+@njit(cache=True)
+def guessed_nodes(tree: Tree, walk: Walk, tolerance: float, draws: Floats) -> float:
+    """How many partial placements a whole walk looks at (Knuth 1975): the mean over ways to the bottom, each
+    followed at random, of what the tree would have if it were everywhere as wide as there.
+
+    walk stands at the root and knows the best; draws (ways, levels) are from 0 to 1.
+    """
+    sites, total = len(tree.room), 0.0
+    for way in range(len(draws)):
+        alike, level = 1.0, 0
+        while level < len(tree.order):
+            j, chosen, followed = tree.order[level], -1, 0
+            for turn in range(2):
+                at = 0
+                for site in range(sites):
+                    if not is_open(tree, walk, j, site):
+                        continue
+                    total += alike if turn == 0 else 0.0
+                    if not place_one(tree, walk, j, site, level):
+                        continue
+                    value = mean_radius_power(walk.reach[level + 1], tree.power)
+                    if value < walk.best[0] * (1.0 - tolerance):
+                        continue
+                    if turn == 1 and at == min(int(draws[way, level] * followed), followed - 1):
+                        chosen = site
+                        break
+                    at += 1
+                followed = at if turn == 0 else followed
+                if followed == 0:
+                    break
+            if chosen < 0:
+                break
+            alike *= followed
+            hold(tree, walk, j, chosen, 1)
+            level += 1
+        for back in range(level):
+            j = tree.order[back]
+            hold(tree, walk, j, walk.site_of[j], -1)
+    return total / len(draws)

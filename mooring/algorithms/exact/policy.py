@@ -162,7 +162,8 @@ class Optimal:
         if reason is not None:
             raise UnsupportedError(reason, field="objective")
         if self.objective == "latency":
-            return Placement(problem, latency_optimum(problem, context.load, self.node_budget))
+            found = latency_optimum(problem, context.load, self.node_budget, context.deadline)
+            return Placement(problem, found)
         if self.objective == "network":
             sites = network_optimum(problem, context.load, self.node_budget, context.deadline)
             return Placement(problem, sites)

@@ -29,6 +29,8 @@ from mooring.model.placement.site_limits import SiteLimits, no_room
 from mooring.model.problem.latencies import as_matrix
 from mooring.model.problem.problem import Problem
 
+NO_TIME = "the time budget was spent before it was registered: allow more time"
+
 
 @dataclass(frozen=True)
 class Overlay:
@@ -95,6 +97,10 @@ class Overlay:
             again: list[Wanted] = []
             for done, wanted in enumerate(todo):
                 context.progress(done / len(todo), "again" if attempt else "registering queries")
+                if context.deadline.expired:
+                    if not wanted.running:
+                        rejected.setdefault(wanted.query, NO_TIME)
+                    continue
                 outcome, _ = run.register(wanted.site, requests.request(wanted, moves_left))
                 if isinstance(outcome, Admitted):
                     rejected.pop(wanted.query, None)

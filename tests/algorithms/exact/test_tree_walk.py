@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from mooring.algorithms.exact import tree_walk
-from mooring.algorithms.exact.policy import optimal_assign
+from mooring.algorithms.exact.policy import _tree, optimal_assign
 from mooring.contracts.deadline import Deadline
 from mooring.errors import UnsupportedError
 from mooring.model.load.build import build_load_model
+from mooring.model.load.feasible.directions import Directions
 from mooring.model.load.model import LoadModel
 from mooring.model.problem.generate import GraphParameters, generate_problem
 
@@ -47,12 +48,27 @@ def test_the_guess_of_how_much_is_done_is_neither_far_too_high_nor_too_low(
     assert 1 / 6 < seen[len(seen) // 2] < 5 / 6
 
 
-def test_a_tree_without_hope_is_given_up_long_before_its_budget_is_used_up() -> None:
-    """100 operators on 10 sites: a minute and more of searching for nothing."""
+@pytest.mark.parametrize("seed", range(3))
+def test_ways_followed_at_random_tell_how_large_the_tree_is(seed: int) -> None:
+    model = model_of(seed, streams=3, operators=14, sites=3)
+    best = 0.0
+    for _ in range(2):  # the second walk knows from its beginning what the first has found
+        walk = tree_walk.TreeWalk(
+            _tree(model, Directions.draw(len(model.active), 64, seed=0).values), best, 0.0
+        )
+        walk.run(10_000_000)
+        best = float(walk.best)
+    assert walk.guessed_nodes(ways=20_000) == pytest.approx(walk.nodes, rel=0.15)
+
+
+@pytest.mark.parametrize(("operators", "sites"), [(30, 5), (40, 6), (100, 10)])
+def test_a_tree_without_hope_is_given_up_at_once(operators: int, sites: int) -> None:
+    """A minute and more of searching for nothing."""
     looked_at: list[str] = []
-    with pytest.raises(UnsupportedError, match="4 times the node_budget of 20,000,000"):
-        optimal_assign(model_of(operators=100, sites=10), progress=lambda done, what: looked_at.append(what))
-    assert tree_walk.STRETCH_NODES * len(looked_at) < 1_000_000
+    model = model_of(operators=operators, sites=sites)
+    with pytest.raises(UnsupportedError, match="far more than the node_budget of 20,000,000"):
+        optimal_assign(model, progress=lambda done, what: looked_at.append(what))
+    assert tree_walk.STRETCH_NODES * len(looked_at) <= tree_walk.LEAST_NODES
 
 
 def test_a_deadline_ends_the_walk_in_words() -> None:

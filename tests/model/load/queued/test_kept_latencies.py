@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mooring.algorithms.ants.descent_kernels import objective, objective_of
+from mooring.model.load.queued.kept_latency_kernels import kept_latencies, move
 from mooring.model.load.queued.many_placements import ManyPlacements
-from mooring.model.load.queued.standing_kernels import move, standing
 from tests.model.load.queued.test_many_placements import random_graph
 
 
@@ -17,7 +17,7 @@ def test_after_any_moves_the_mean_latency_is_the_whole_models(seed: int) -> None
     problem = random_graph(rng)
     many = ManyPlacements.of(problem)
     sites = rng.integers(0, len(problem.sites), len(problem.fragments))
-    kept = standing(many.template, many.weights, sites, close=1e-12)
+    kept = kept_latencies(many.template, many.weights, sites, close=1e-12)
     scratch = [np.zeros(len(each)) for each in (problem.queries, problem.sites, problem.sites)]
     for _ in range(25):
         fragment, site = int(rng.integers(len(sites))), int(rng.integers(len(problem.sites)))

@@ -32,7 +32,7 @@ INTO, OUT, FORCED, WAITING = 1, 2, 4, 8
 """What waits to be redone at a site."""
 
 
-class Standing(NamedTuple):
+class KeptLatencies(NamedTuple):
     """A placement with all that its latencies are made of."""
 
     close: float
@@ -105,7 +105,7 @@ class Standing(NamedTuple):
     counts: Ints
 
 
-def standing(template: Template, weight: Floats, sites: Ints, close: float = CLOSE) -> Standing:
+def kept_latencies(template: Template, weight: Floats, sites: Ints, close: float = CLOSE) -> KeptLatencies:
     """A placement as it is, with a site for each fragment."""
     nodes, arcs = len(template.fragment_of), len(template.rate)
     fragments, count = len(sites), len(template.capacity_cores)
@@ -149,7 +149,7 @@ def standing(template: Template, weight: Floats, sites: Ints, close: float = CLO
         np.zeros(3),
         np.zeros(5, np.int64),
     ]
-    k = Standing(close, *arrays)
+    k = KeptLatencies(close, *arrays)
     _begin(template, k, sites.astype(np.int64))
     return k
 
