@@ -6,12 +6,15 @@ import numpy as np
 
 from mooring.algorithms.ants.descent_kernels import OVERLOADED_S
 from mooring.algorithms.ants.latency_search import LatencySearch
-from mooring.algorithms.exact.latency_optimum_kernels import Branching, search
+from mooring.algorithms.exact.latency_optimum_kernels import DEPTH, NODES, Branching, search, walk_at_the_root
 from mooring.arrays import Ints
+from mooring.contracts.deadline import NO_DEADLINE, Deadline
 from mooring.errors import InfeasibleError, UnsupportedError
 from mooring.model.load.model import LoadModel
 from mooring.model.problem.problem import Problem
 
+_STRETCH_NODES = 2_000
+"""Between two looks at the deadline."""
 _NODES_PER_BUDGET = 20
 """A step of this search costs about as much as twenty of the one for resilience."""
 
@@ -27,21 +30,17 @@ def latency_optimum(
         best, best_s = ready.descend(start, passes=20, deadline=deadline)
     branching, at_least = _Ways(ready).branching()
     sites = model.pinned_site.astype(np.int64)
-    found_s, nodes = search(
-        ready.many.template,
-        ready.fragments,
-        branching,
-        sites,
-        best,
-        best_s,
-        at_least,
-        max(node_budget // _NODES_PER_BUDGET, 1),
-    )
-    if nodes < 0:
-        raise UnsupportedError(
-            f"the search tried {node_budget // _NODES_PER_BUDGET:,} partial placements without completing",
-            remedy="raise node_budget, or use descent",
-        )
+    most_nodes = max(node_budget // _NODES_PER_BUDGET, 1)
+    walk = walk_at_the_root(ready.many.template, ready.fragments, len(branching.order), sites, at_least)
+    found_s = best_s
+    while walk.counts[DEPTH] >= 0:
+        looked_at = int(walk.counts[NODES])
+        if looked_at >= most_nodes:
+            raise _too_large(looked_at, "raise node_budget, or use descent")
+        if deadline.expired:
+            raise _too_large(looked_at, "allow more time, or use descent")
+        until = min(looked_at + _STRETCH_NODES, most_nodes)
+        found_s = search(ready.many.template, ready.fragments, branching, walk, sites, best, found_s, until)
     if not np.isfinite(found_s):
         raise InfeasibleError(
             "no placement leaves every site within its capacity and memory", remedy="add capacity or memory"
@@ -52,6 +51,11 @@ def latency_optimum(
             remedy="add capacity or bandwidth, or lower the rates",
         )
     return best
+
+
+def _too_large(looked_at: int, remedy: str) -> UnsupportedError:
+    what = f"looked at {looked_at:,} partial placements without reaching the end"
+    return UnsupportedError(what, remedy=remedy)
 
 
 class _Ways:

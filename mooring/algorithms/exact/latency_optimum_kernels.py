@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mooring.algorithms.ants.descent_kernels import SLACK, objective
+from mooring.algorithms.ants.descent_kernels import SLACK, FragmentFlows, objective
 from mooring.arrays import Floats, Ints
+from mooring.model.load.queued.latency_kernels import Template
 from mooring.model.placement.copy_kernels import copy
 
 
@@ -48,25 +49,60 @@ def _added(t, b, sites, j, s) -> float:  # type: ignore[no-untyped-def]
     return float(cost)
 
 
-@njit(cache=True)
-def search(t, f, b, sites, best_sites, best, at_least, most_nodes):  # type: ignore[no-untyped-def]
-    """Depth first, cheapest site first, from the pinned sites. best_sites and its latency `best` are given
-    and improved. Returns the best latency and the partial placements looked at, as -1 if there were too
-    many."""
-    depths, site_count = len(b.order), len(t.capacity_cores)
-    query_s, wait_s, used = np.zeros(len(t.query_site)), np.zeros(site_count), np.zeros(site_count)
-    fixed, memory = np.zeros(site_count), np.zeros(site_count)
-    for j in range(len(sites)):
-        if sites[j] >= 0:
-            fixed[sites[j]] += t.fixed_cores[j]
-            memory[sites[j]] += f.memory_mb[j]
-    bound, ranked = np.full((depths + 1, site_count), math.inf), np.zeros((depths + 1, site_count), np.int64)
-    tried, reached = np.zeros(depths + 1, np.int64), np.zeros(depths + 1)
+class BranchWalk(NamedTuple):
+    """Where a search stands, so that it can be gone on with."""
+
+    fixed: Floats
+    memory: Floats
+    bound: Floats
+    """Depth x site, like the next."""
+    ranked: Ints
+    tried: Ints
+    reached: Floats
+    query_s: Floats
+    wait_s: Floats
+    used: Floats
+    counts: Ints
+    """By the names below."""
+
+
+DEPTH, NODES, BEGUN = range(3)
+"""In `counts`: where it is, -1 at the end; partial placements looked at; whether it has just come there."""
+
+
+def walk_at_the_root(t: Template, f: FragmentFlows, depths: int, sites: Ints, at_least: float) -> BranchWalk:
+    """From the pinned sites."""
+    count = len(t.capacity_cores)
+    fixed, memory = np.zeros(count), np.zeros(count)
+    placed = np.flatnonzero(sites >= 0)
+    np.add.at(fixed, sites[placed], t.fixed_cores[placed])
+    np.add.at(memory, sites[placed], f.memory_mb[placed])
+    reached = np.zeros(depths + 1)
     reached[0] = at_least
-    depth, nodes, begun = 0, 0, True
+    return BranchWalk(
+        fixed,
+        memory,
+        np.full((depths + 1, count), math.inf),
+        np.zeros((depths + 1, count), np.int64),
+        np.zeros(depths + 1, np.int64),
+        reached,
+        np.zeros(len(t.query_site)),
+        np.zeros(count),
+        np.zeros(count),
+        np.array([0, 0, 1]),
+    )
+
+
+@njit(cache=True)
+def search(t, f, b, w, sites, best_sites, best, most_nodes):  # type: ignore[no-untyped-def]
+    """Depth first, cheapest site first, until the end or so many partial placements in all. best_sites and
+    its latency `best` are given and improved. Returns the best latency."""
+    depths, site_count = len(b.order), len(t.capacity_cores)
+    fixed, memory, bound, ranked, tried, reached = w.fixed, w.memory, w.bound, w.ranked, w.tried, w.reached
+    depth, nodes, begun = w.counts[DEPTH], w.counts[NODES], w.counts[BEGUN] > 0
     while depth >= 0:
         if depth == depths:
-            cost = objective(t, sites, query_s, wait_s, used)
+            cost = objective(t, sites, w.query_s, w.wait_s, w.used)
             if cost < best:
                 best = cost
                 copy(sites, best_sites)
@@ -75,9 +111,9 @@ def search(t, f, b, sites, best_sites, best, at_least, most_nodes):  # type: ign
             continue
         j = b.order[depth]
         if begun:
+            if nodes == most_nodes:
+                break
             nodes += 1
-            if nodes > most_nodes:
-                return best, -1
             for s in range(site_count):
                 bound[depth, s] = math.inf
                 room = fixed[s] + t.fixed_cores[j] <= t.capacity_cores[s] * (1.0 + SLACK)
@@ -100,4 +136,5 @@ def search(t, f, b, sites, best_sites, best, at_least, most_nodes):  # type: ign
         memory[s] += f.memory_mb[j]
         reached[depth + 1] = bound[depth, s]
         depth, begun = depth + 1, True
-    return best, nodes
+    w.counts[DEPTH], w.counts[NODES], w.counts[BEGUN] = depth, nodes, begun
+    return best

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -41,6 +42,17 @@ RECALLED_LOOKS = 12
 RECENT_LOOKS = 3
 """Over which the median of a query's latency is taken."""
 
+_Figures = Mapping[int, tuple[float, ...]]
+_NOTHING: _Figures = {}
+
+
+class _News(NamedTuple):
+    """What sites are told of operators at a look, and all that they have been told before and after it."""
+
+    before: _Figures
+    after: _Figures
+    messages: Sequence[OperatorMeasured]
+
 
 class OverlayBriefing:
     trigger_s = 0.0
@@ -51,7 +63,9 @@ class OverlayBriefing:
         self._problem, self._states_latency = problem, states_latency
         self._known: _Known | None = None
         self._told: dict[tuple[int, int], tuple[float, ...]] = {}
-        """By site and operator, -1 for the site itself, -2 for its latencies: what it was told last."""
+        """By site and -1 for the site itself, -2 for its latencies: what it was told last."""
+        self._operators_told: dict[int, _Figures] = {}
+        """By site, and then by operator."""
         self._latency_ms: dict[int, deque[float]] = {
             q: deque(maxlen=RECENT_LOOKS) for q in range(len(problem.queries))
         }
@@ -86,19 +100,20 @@ class OverlayBriefing:
         known = self._known
         if known is None:
             return ()
-        self._told = {key: figure for key, figure in self._told.items() if key[0] != site}
-        starts = range(0, len(known.operators), TOLD_AT_ONCE)
+        for key in (-1, -2):
+            self._told.pop((site, key), None)
+        self._operators_told.pop(site, None)
         told: list[Data] = [*self._latencies(self._problem, site)]
         told += [
             KnownOperators(
                 part,
-                len(starts),
-                tuple(known.operators[first : first + TOLD_AT_ONCE]),
+                len(known.parts),
+                operators,
                 float(known.usable_cores[site]),
                 float(known.memory_mb[site]),
                 self._problem.network.channel_ms,
             )
-            for part, first in enumerate(starts)
+            for part, operators in enumerate(known.parts)
         ]
         return told
 
@@ -114,6 +129,7 @@ class OverlayBriefing:
         lost = picture.lost[: len(self._problem.sites)]
         known.usable_cores[: len(lost)][lost] = 0.0
         sites = np.flatnonzero(~lost).tolist()
+        alike: dict[int, _News] = {}
         for site in np.flatnonzero(lost).tolist():
             if self._is_news((site, -1), (0.0,)):
                 yield site, CapacityMeasured(0.0, lost=True)
@@ -124,9 +140,8 @@ class OverlayBriefing:
             usable = float(known.usable_cores[site])
             if self._is_news((site, -1), (usable,)):
                 yield site, CapacityMeasured(usable)
-            for own in known.operators:
-                if self._is_news((site, own.operator), (own.cores, own.tuples, own.output_rate)):
-                    yield site, OperatorMeasured(own)
+            for message in self._operator_news(site, known.operators, alike):
+                yield site, message
         for q, query in enumerate(self._problem.queries):
             report, seen = observation.measured.queries.get(query.name), self._latency_ms[q]
             if report is not None and report.mean_latency_ms is not None:
@@ -138,17 +153,35 @@ class OverlayBriefing:
     def _latencies(self, problem: Problem, site: int) -> Sequence[StatedLatencies]:
         return stated_latencies(problem, site, len(self._problem.sites)) if self._states_latency else ()
 
+    def _operator_news(
+        self, site: int, operators: Sequence[SharedOperator], alike: dict[int, _News]
+    ) -> Sequence[OperatorMeasured]:
+        """Nearly all sites have been told the same, so what is news is worked out once for all of them;
+        `alike` has it by what they were told."""
+        told = self._operators_told.get(site, _NOTHING)
+        if id(told) not in alike:
+            now = {own.operator: (own.cores, own.tuples, own.output_rate) for own in operators}
+            news = [own for own in operators if _differs(told.get(own.operator), now[own.operator])]
+            told_now = {**told, **{own.operator: now[own.operator] for own in news}} if news else told
+            alike[id(told)] = _News(told, told_now, [OperatorMeasured(own) for own in news])
+        self._operators_told[site] = alike[id(told)].after
+        return alike[id(told)].messages
+
     def _is_news(self, key: tuple[int, int], figures: tuple[float, ...]) -> bool:
-        told = self._told.get(key)
-        if told is not None:
-            pairs = zip(figures, told, strict=True)
-            if all(abs(now - before) <= SENT_AGAIN * abs(before) for now, before in pairs):
-                return False
+        if not _differs(self._told.get(key), figures):
+            return False
         self._told[key] = figures
         return True
 
     def objection(self, proposed: Proposed, before: Prediction, after: Prediction) -> str | None:
         return saves_nothing(before, after)
+
+
+def _differs(told: tuple[float, ...] | None, figures: tuple[float, ...]) -> bool:
+    if told is None:
+        return True
+    pairs = zip(figures, told, strict=True)
+    return not all(abs(now - before) <= SENT_AGAIN * abs(before) for now, before in pairs)
 
 
 class _Known:
@@ -163,6 +196,8 @@ class _Known:
         self.operators = [
             _as_told(own.operator, limits_ms, rates[own.operator.operator]) for _, own in asked.hosted()
         ]
+        starts = range(0, len(self.operators), TOLD_AT_ONCE)
+        self.parts = [tuple(self.operators[first : first + TOLD_AT_ONCE]) for first in starts]
         self.usable_cores, self.memory_mb = asked.usable_cores, asked.memory_mb
 
 

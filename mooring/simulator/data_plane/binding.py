@@ -254,12 +254,12 @@ class Binding:
         assert self.network.latency_ms is not None, "a change of latencies needs a problem with latency_ms"
         self.network = replace(self.network, latency_ms=with_changed(self.network.latency_ms, changed))
 
-    def link_rates(self) -> list[float]:
-        """Bytes per second of every link so far; 0 where there is no limit."""
+    def link_rates(self, first: int = 0) -> list[float]:
+        """Bytes per second of every link so far, from a number on; 0 where there is no limit."""
         bandwidth = self.problem.network.bandwidth
         if bandwidth is None:
-            return [0.0] * len(self.link_ends)
-        rates = [float(bandwidth[ends]) for ends in self.link_ends]
+            return [0.0] * (len(self.link_ends) - first)
+        rates = [float(bandwidth[ends]) for ends in self.link_ends[first:]]
         return [rate if np.isfinite(rate) else 0.0 for rate in rates]
 
     def reader(self, arc: Arc, sites: Sequence[int]) -> Reader:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -201,7 +202,7 @@ class SimulatedEngine:
             seconds=now.at_s - before.at_s,
             stream_rates={s.name: float(rate["emitted"][k]) for k, s in enumerate(self.problem.streams)},
             sites=sites,
-            fragments={name: self._fragment_report(name, rate) for name in self._fragments},
+            fragments=self._fragment_reports(rate),
             queries=queries,
             latency_ms=self.binding.network.latency_ms,
         )
@@ -345,7 +346,7 @@ class SimulatedEngine:
             self._sites[j] = site
         touched = sorted({index for j in members for index in self._arcs_of[j]})
         readers = [self.binding.reader(self.binding.arcs[index], self._sites) for index in touched]
-        self.simulation.links_up_to(self.binding.link_rates())
+        self.simulation.links_up_to(len(self.binding.link_ends), self.binding.link_rates)
         for index, reader in zip(touched, readers, strict=True):
             self.simulation.reroute(index, reader)
         producers = {self.binding.arcs[index].producer - self.binding.stream_count for index in touched}
@@ -392,31 +393,50 @@ class SimulatedEngine:
         speed = self.times.bytes_per_s if network.bandwidth is None else float(network.bandwidth[start, end])
         return still_s + latency_s + state_bytes / speed
 
-    def _fragment_report(self, name: str, rate: Mapping[str, Floats]) -> FragmentReport:
-        members = list(self._fragments[name])
-        inside = set(members)
-        readers = self.problem.graph.readers
-        streams = self.binding.stream_count
+    @cached_property
+    def _ends(self) -> dict[str, tuple[list[int], list[int], list[int]]]:
+        """Per fragment its operators, those through which tuples enter it, and those through which they
+        leave."""
+        readers, streams = self.problem.graph.readers, self.binding.stream_count
         ports = self.problem.graph.ports
-        entries = [
-            j for j in members if any(node - streams not in inside for port in ports[j] for node in port)
-        ]
-        exits = [j for j in members if not set(readers[streams + j]) <= inside or not readers[streams + j]]
-        return FragmentReport(
-            site=self._running.get(name, ""),
-            running=name in self._running,
-            input_rate=float(rate["taken"][entries or members].sum()),
-            output_rate=float(rate["given"][exits].sum()),
-            cores=float(rate["work"][members].sum())
-            + (self._fixed(members) if name in self._running else 0.0),
-            waiting=self._waiting(members),
-            epoch=self._starts[name] or None,
-        )
+        found = {}
+        for name, members in self._fragments.items():
+            inside = set(members)
+            entries = [
+                j for j in members if any(node - streams not in inside for port in ports[j] for node in port)
+            ]
+            exits = [
+                j for j in members if not set(readers[streams + j]) <= inside or not readers[streams + j]
+            ]
+            found[name] = list(members), entries or list(members), exits
+        return found
 
-    def _waiting(self, members: Sequence[int]) -> float:
+    def _fragment_reports(self, rate: Mapping[str, Floats]) -> dict[str, FragmentReport]:
+        taken, given, work = rate["taken"].tolist(), rate["given"].tolist(), rate["work"].tolist()
+        held = self.simulation.world.operators["held_head"].tolist()
+        return {
+            name: FragmentReport(
+                site=self._running.get(name, ""),
+                running=name in self._running,
+                input_rate=_sum(taken, entries),
+                output_rate=_sum(given, exits),
+                cores=_sum(work, members) + (self._fixed(members) if name in self._running else 0.0),
+                waiting=self._waiting(held, members),
+                epoch=self._starts[name] or None,
+            )
+            for name, (members, entries, exits) in self._ends.items()
+        }
+
+    def _waiting(self, held: Sequence[int], members: Sequence[int]) -> float:
         """Tuples in the fragment's channels while it stands still."""
         total, tuples = 0.0, self.simulation.world.tuples
-        for node in self.simulation.world.operators["held_head"][list(members)]:
+        for j in members:
+            node = held[j]
             while node >= 0:
                 total, node = total + float(tuples["weight"][node]), tuples["next"][node]
         return total
+
+
+def _sum(values: Sequence[float], rows: Sequence[int]) -> float:
+    """As numpy adds up; most fragments have one row."""
+    return values[rows[0]] if len(rows) == 1 else float(np.sum([values[row] for row in rows]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class Simulation:
             queue_limit=self.limits.site_tuples,
             link_limit_s=self.limits.link_backlog_s,
         )
+        self.link_count = len(self.world.links)
         self._feed = ArrivalFeed(model.sources, rng, batch)
         self._feed.prime(self.world)
         if len(self.world.changes):
@@ -136,13 +137,21 @@ class Simulation:
         record["latency"], record["receive_work"] = reader.latency_s, reader.receive_work_us / 1e6
         record["link"] = NONE if reader.link is None else reader.link
 
-    def links_up_to(self, rates: list[float]) -> None:
-        """Add the links that a reroute needs beyond those of the model; `rates` lists all, bytes per
-        second.
+    def links_up_to(self, count: int, rates: Callable[[int], list[float]]) -> None:
+        """Add the links that a reroute needs beyond those of the model; `rates` lists them, bytes per second,
+        from a number on. There may be room for more than there are.
         """
-        fresh = np.zeros(len(rates) - len(self.world.links), self.world.links.dtype)
-        fresh["seconds_per_byte"] = [1 / rate if rate > 0 else 0.0 for rate in rates[len(self.world.links) :]]
-        self.world = self.world._replace(links=np.concatenate([self.world.links, fresh]))
+        known = self.link_count
+        if count == known:
+            return
+        if count > len(self.world.links):
+            room = np.zeros(max(count, 2 * known), self.world.links.dtype)
+            room[:known] = self.world.links[:known]
+            self.world = self.world._replace(links=room)
+        self.world.links["seconds_per_byte"][known:count] = [
+            1 / rate if rate > 0 else 0.0 for rate in rates(known)
+        ]
+        self.link_count = count
 
     def open_arc(self, arc: int, is_open: bool) -> None:
         self.world.arcs["closed"][arc] = not is_open

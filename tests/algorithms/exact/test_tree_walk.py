@@ -50,14 +50,12 @@ def test_the_guess_of_how_much_is_done_is_neither_far_too_high_nor_too_low(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_ways_followed_at_random_tell_how_large_the_tree_is(seed: int) -> None:
-    model = model_of(seed, streams=3, operators=14, sites=3)
-    best = 0.0
+    model = model_of(seed, streams=3, operators=15, sites=3)
+    best, directions = 0.0, Directions.draw(len(model.active), 64, seed=0).values
     for _ in range(2):  # the second walk knows from its beginning what the first has found
-        walk = tree_walk.TreeWalk(
-            _tree(model, Directions.draw(len(model.active), 64, seed=0).values), best, 0.0
-        )
+        walk = tree_walk.TreeWalk(_tree(model, directions), best, 0.0)
         walk.run(10_000_000)
-        best = float(walk.best)
+        best = walk.best
     assert walk.guessed_nodes(ways=20_000) == pytest.approx(walk.nodes, rel=0.15)
 
 
