@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, get_args, runtime_checkable
 
 from mooring.contracts.engine import Measurement
 from mooring.model.deployment.moves import Move
@@ -19,6 +19,45 @@ from mooring.model.placement.placement import FragmentSites
 if TYPE_CHECKING:
     from mooring.contracts.picture import Picture
     from mooring.contracts.policy import Policy
+
+
+StallKind = Literal["stalled", "slow batches", "growing backlog", "stale view", "silent stream"]
+STALLS: tuple[StallKind, ...] = get_args(StallKind)
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Something that is not done although everything runs."""
+
+    kind: StallKind
+    name: str
+    """The fragment or stream."""
+    site: str | None
+    """Where it falls behind; None: at no site."""
+    since_s: float
+    """Seconds since 1970."""
+    why: str
+    affects: tuple[str, ...] = ()
+    """Queries that wait for it."""
+    remedy: str = ""
+    share: float | None = None
+    """Of what arrives, the share that it keeps up with; None: it does not fall behind."""
+
+    @property
+    def title(self) -> str:
+        """By what it is called among the troubles."""
+        return f"{self.kind}: {self.name}"
+
+    def words(self, at_s: float) -> str:
+        """
+        >>> why = "no batch was committed for 20 s"
+        >>> Stall("stalled", "totals", "a", 100.0, why, ("daily",), "see its log").words(145.0)
+        'for 45 s at a: no batch was committed for 20 s. Affects daily. To do: see its log.'
+        """
+        where = f" at {self.site}" if self.site else ""
+        more = f" and {len(self.affects) - 5} more" if len(self.affects) > 5 else ""
+        affects = f" Affects {', '.join(self.affects[:5])}{more}." if self.affects else ""
+        return f"for {at_s - self.since_s:.0f} s{where}: {self.why}.{affects} To do: {self.remedy}."
 
 
 @dataclass(frozen=True)
@@ -38,6 +77,19 @@ class Observation:
     """Closed sites: lost, or kept empty on request."""
     resting: frozenset[str] = frozenset()
     """Fragments that were stopped because no query needs them now."""
+    stalls: tuple[Stall, ...] = ()
+    """What is not done although it runs."""
+
+    @property
+    def behind(self) -> Mapping[str, Stall]:
+        """Site -> what falls behind most there."""
+        worst: dict[str, Stall] = {}
+        for each in self.stalls:
+            if each.site is None or each.share is None:
+                continue
+            if each.site not in worst or each.share < (worst[each.site].share or 0.0):
+                worst[each.site] = each
+        return worst
 
     @property
     def stream_rates(self) -> Mapping[str, float]:

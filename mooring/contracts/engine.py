@@ -48,8 +48,20 @@ class FragmentReport:
     cores: float  # CPU seconds per second, its load at rate zero included
     waiting: float | None = None  # tuples in its channels that it has not read
     batch_s: float | None = None  # its last micro-batch; None: it has none, or runs at no trigger
+    batches: int | None = None  # committed since it was first started
+    open_s: float | None = None  # since it last reported a batch or that it has nothing to do
     cores_estimated: bool = False  # the engine cannot see what a single fragment uses
     epoch: int | None = None  # of the fence, taken when it was last started; None: not known
+
+
+@dataclass(frozen=True)
+class ViewReport:
+    """A materialized view by its current version."""
+
+    age_s: float
+    refresh_s: float  # it is refreshed no more often than that
+    took_s: float  # its last refresh
+    due: bool  # what it reads has changed, and its interval has passed
 
 
 @dataclass(frozen=True)
@@ -73,6 +85,10 @@ class Measurement:
     queries: Mapping[str, QueryReport] = field(default_factory=dict)
     latency_ms: Latencies | None = None
     """One-way latencies between sites in the problem's order, as sites measure them; None: not measured."""
+    views: Mapping[str, ViewReport] = field(default_factory=dict)
+    """Materialized views, by the fragment that refreshes them."""
+    ends: bool = False
+    """Fragments run to the end of what there is: a stream without rows is complete."""
     trigger_s: float = 0.0
     """Between the micro-batches of fragments; 0: they run tuple by tuple, or to the end of what there is."""
     unknown: Mapping[str, str] = field(default_factory=dict)

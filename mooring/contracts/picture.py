@@ -14,7 +14,7 @@ them, those in batches are counted instead of those in queues.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, diags_array
 
 from mooring.arrays import Bools, Floats, Ints
-from mooring.contracts.decider import Prediction, Proposal, ProposedMove
+from mooring.contracts.decider import Prediction, Proposal, ProposedMove, Stall
 from mooring.model.deployment.moves import Move
 from mooring.model.evaluation.network_metrics import query_latencies_ms
 from mooring.model.load.build import build_load_model
@@ -80,6 +80,8 @@ class Picture:
     """Per site, the least and the most that it may count with, by its measured load; None: it is exact."""
     batches: BatchTimes | None = None
     """How long batches take, held against the model; None: not measured."""
+    behind: Mapping[str, Stall] = field(default_factory=dict)
+    """Site -> what falls behind most there."""
 
     @property
     def rates(self) -> Floats:

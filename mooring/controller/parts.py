@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from mooring.contracts.decider import STALLS
 from mooring.errors import OvertakenError, described
 
 T = TypeVar("T")
@@ -44,10 +45,12 @@ class _Part:
 def is_aside(trouble: str) -> bool:
     """Whether a trouble, by its name, concerns only what rows arrive without.
 
+    >>> is_aside("stalled: totals")
+    True
     >>> is_aside("advice: deciding"), is_aside("data plane: trimming the channels"), is_aside("site a")
     (True, False, False)
     """
-    return trouble.split(": ")[0] in ASIDE
+    return trouble.split(": ")[0] in (*ASIDE, *STALLS)
 
 
 class Parts:

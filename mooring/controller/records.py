@@ -124,7 +124,7 @@ class Status:
 
     def amend(self) -> None:
         self._shown = self._state.moves
-        self._book.noticed(self._engine.homes(), self.troubles(), self.moves())
+        self._book.noticed(self._engine.homes(), {**self.troubles(), **self._state.stalls}, self.moves())
 
     def moves(self) -> dict[str, object] | None:
         """The list of moves that is being carried out."""

@@ -3,8 +3,9 @@
 At the rates, costs and capacities of the picture, the headroom of a site is the lesser of two factors: how
 far all rates can grow before its CPU is full (`growth_by_site`), and before the batches of one of its
 fragments take longer than the trigger (`growth_by_batch_time`). The picture already agrees with what was
-observed: the surveyor counts a site with what it really gets done. The interval follows from how much the
-rates vary, and from the difference between the measured and the modelled load of a site.
+observed: the surveyor counts a site with what it really gets done. A site that falls behind has no more than
+the share that it keeps up with. The interval follows from how much the rates vary,
+and from the difference between the measured and the modelled load of a site.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ from mooring.model.load.micro_batches import BatchTimes
 Limit = Literal["CPU", "time", "backlog"]
 MOST = 10.0
 """Beyond this the figure says no more than that there is room."""
-_LIMITS = {"CPU": "no CPU left", "time": "batches as long as the trigger", "backlog": "a backlog that grows"}
+_LIMITS = {
+    "CPU": "no CPU left",
+    "time": "batches as long as the trigger",
+    "backlog": "rows that wait longer and longer",
+}
 
 
 @dataclass(frozen=True)
@@ -152,6 +157,9 @@ def run_headroom(picture: Picture) -> RunHeadroom:
         low = min(float(low_cpu[s]), float(low_time[here].min(initial=math.inf)))
         high = min(float(high_cpu[s]), float(high_time[here].min(initial=math.inf)))
         factor = min(float(cpu[s]), by_time)
+        if (stall := picture.behind.get(site.name)) is not None and stall.share is not None:
+            fragment, limit, high = stall.name, "backlog", min(high, stall.share)
+            factor = min(factor, stall.share)
         rooms[site.name] = SiteHeadroom(factor, min(low, factor), max(high, factor), limit, fragment)
     of_streams = headroom(model, sites, rates).streams
     streams = {

@@ -76,6 +76,8 @@ class RunState:
     """Writing fragment -> what is missing of its channel."""
     resting: frozenset[str] = frozenset()
     """Fragments that nobody needs now."""
+    stalls: Mapping[str, str] = field(default_factory=dict)
+    """What is not done although it runs, and why, as of the last look."""
     drained: Mapping[str, str] = field(default_factory=dict)
     """Site that is kept empty on purpose -> who asked for it."""
     moves: MovesUnderWay | None = None

@@ -12,7 +12,7 @@ publishing end neither the run nor a turn of its data plane.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -33,6 +33,7 @@ from mooring.controller.records import Records, Report, Status
 from mooring.controller.recovery import Recovery, RecoveryOptions
 from mooring.controller.replanning import Replanning
 from mooring.controller.run_state import RunState
+from mooring.controller.stalls import Watch
 from mooring.controller.state_estimator import SurveyOptions
 from mooring.controller.supervision import Reviver, Supervisor
 from mooring.errors import OvertakenError, described
@@ -154,6 +155,7 @@ class RunSession:
         """What came of the last edit of the project's settings."""
         self.chores: dict[str, Callable[[], object]] = {}
         """What else is done with every turn, by what it is called where it fails."""
+        self.watch = Watch(problem)
         self._unknown: set[str] = set()
         """What could not be measured at the last look."""
         self.pace = LookPace(clock)
@@ -211,7 +213,7 @@ class RunSession:
     def look(self) -> Look:
         """Collect, decide, act where that is allowed, and tell everybody."""
         began_s = self.clock.monotonic_s()
-        observation = self.collect()
+        observation = self._watched(self.collect())
         considered = self._decide(observation)
         adapting = self.parts.do(
             "publishing", "showing what is proposed", lambda: self.adaptation.as_json(considered)
@@ -229,6 +231,12 @@ class RunSession:
         )
         self.apply(look)
         return look
+
+    def _watched(self, observation: Observation) -> Observation:
+        """With what stalls although it runs."""
+        stalls = self.parts.do("measurement", "watching for stalls", lambda: self.watch.take(observation))
+        self.state.stalls = {each.title: each.words(observation.at_s) for each in stalls or ()}
+        return replace(observation, stalls=stalls or ())
 
     def collect(self) -> Observation:
         """Where nothing could be measured, nothing is known: that is not the same as figures of zero."""
@@ -251,7 +259,7 @@ class RunSession:
 
     def apply(self, look: Look) -> None:
         """Publish what was found."""
-        troubles = {**look.observation.troubles, **self.parts.troubles()}
+        troubles = {**look.observation.troubles, **self.state.stalls, **self.parts.troubles()}
         self._publish("writing the status", lambda: self.book.write(troubles, look.remarks()))
         for number, watcher in enumerate(self.watchers, start=1):
             self._publish(f"showing the run ({number})", partial(watcher, look))
@@ -273,7 +281,7 @@ class RunSession:
         sites count as lost until they are up.
         """
         added = [site.name for site in problem.sites if site.name not in self.state.problem.site_index]
-        self.state.problem = problem
+        self.state.problem = self.watch.problem = problem
         self._carry([ProblemChanged(tuple(added))])
 
     def note(self, what: str) -> None:

@@ -11,7 +11,8 @@ A site counts with the capacity that was observed, and with its own measured loa
 over sites is ever taken. One that was saturated for some looks has no more capacity than what it got done,
 whatever it is said to have; where its load cannot be seen, that is what its fragments should have used at the
 tuples they took in, and the capacity is an estimate. One that lastingly uses more than its fragments should
-counts with less by the difference, so that the model agrees with what was measured.
+counts with less by the difference, so that the model agrees with what was measured. One that falls behind
+counts with what it keeps up with.
 """
 
 from __future__ import annotations
@@ -121,13 +122,18 @@ class Surveyor:
         if isinstance(rates, str):
             return rates
         likely, low, errors = rates
-        known = self.calibration
+        known, behind = self.calibration, observation.behind
         lost = np.array([site.name in observation.lost_sites for site in self._problem.sites])
         sites = Placement.from_fragments(known.problem, observation.belongs).site_of_fragment
         capacity, *bounds = (
             np.where(lost, NOTHING_CORES, cores)
             for cores in self._with_surplus(self._capacities(), known.model.site_loads(sites, likely))
         )
+        for i, site in enumerate(self._problem.sites):
+            if (share := behind[site.name].share if site.name in behind else None) is not None:
+                kept_up = max(NOTHING_CORES, float(known.model.site_loads(sites, share * likely)[i]))
+                for cores in (capacity, *bounds):
+                    cores[i] = min(cores[i], kept_up)
         problem = known.problem.in_circumstances(
             rates=likely, capacity_cores=capacity, latency_ms=self._latency_ms
         )
@@ -144,6 +150,7 @@ class Surveyor:
             statistics=self._in_words(),
             capacity_bounds=(bounds[0], bounds[1]),
             batches=self._batch_times(model, sites, likely),
+            behind=behind,
         )
 
     def _take_in(self, observation: Observation) -> None:

@@ -19,6 +19,8 @@ from mooring.spark.runs.found_run import FoundRun, find_run
 from mooring.spark.runs.system_clock import SystemClock
 
 DESCRIPTION = "Shows the state of a running pipeline, or its last known state."
+IN_TROUBLE = 4
+"""Exit code while something is in trouble, as at the end of a run."""
 
 
 def add_options(parser: Parser) -> None:
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     for site, by in left.items():
         asked = f" ({by})" if by else ""
         terminal.print(escape(f"{site} is kept empty until `mooring moves --return {site}`{asked}"))
-    return 0
+    return IN_TROUBLE if found.runs and (status or {}).get("troubles") else 0
 
 
 def _view(status: Mapping[str, Any]) -> Group:

@@ -8,6 +8,7 @@ from typing import Any
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from mooring.contracts.decider import STALLS
 from mooring.controller.journal import lists_so_far
 from mooring.service.view.run_view import RunView
 
@@ -66,6 +67,9 @@ def _gauges(picture: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Labelle
     yield "mooring_stream_rows_per_second", "Measured rate.", "stream", _by(streams, "rate")
     growths = {name: each["factor"] for name, each in picture["headroom"]["streams"].items()}
     yield "mooring_stream_headroom_ratio", "Headroom of this stream alone.", "stream", growths
+    stalls = [name.split(": ")[0] for name in picture["troubles"]]
+    counts = {kind: float(stalls.count(kind)) for kind in STALLS}
+    yield "mooring_stalls", "Of this kind: what is not done although it runs.", "kind", counts
     up = {each["name"]: float(each["name"] not in picture["troubles"]) for each in sites}
     yield "mooring_site_up", "Whether the site has no trouble.", "site", up
     yield "mooring_site_headroom_ratio", "Headroom of the site.", "site", _by(sites, "headroom")

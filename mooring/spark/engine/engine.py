@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mooring.contracts.engine import (
     Amount,
@@ -20,6 +21,7 @@ from mooring.contracts.engine import (
     QueryReport,
     SiteReport,
     Trouble,
+    ViewReport,
 )
 from mooring.errors import EngineError, described
 from mooring.model.deployment.channels import Channel
@@ -32,7 +34,7 @@ from mooring.spark.engine.health import Health
 from mooring.spark.engine.lifecycle import Lifecycle
 from mooring.spark.engine.moving import Mover
 from mooring.spark.engine.progress import Progress
-from mooring.spark.engine.run_meters import RunMeters
+from mooring.spark.engine.run_meters import RunMeters, each_known
 from mooring.spark.engine.site_clocks import SiteClocks
 from mooring.spark.engine.snapshot import FragmentSnapshot, SiteSnapshot, Snapshot
 from mooring.spark.engine.warm_up import Warmth
@@ -81,6 +83,7 @@ class SparkEngine:
         clocks = SiteClocks(sites, layout.owned.out, layout.disk)
         self.progress = Progress(self.calls, clocks)
         self.warmth = Warmth(layout.storage_root)
+        self._schedule = ViewSchedule(layout)
         self._lifecycle = Lifecycle(
             layout,
             sites,
@@ -89,7 +92,7 @@ class SparkEngine:
             self.progress,
             self.warmth,
             chosen.accept_edits,
-            ViewSchedule(layout),
+            self._schedule,
             chosen.to_the_end,
         )
         # Moves ask over lanes of their own: a long call of a move keeps nobody from asking how its sites are.
@@ -266,6 +269,7 @@ class SparkEngine:
             at_s=seen.at_s,
             seconds=seen.at_s - before_s,
             stream_rates=self.layout.stream_rates(seen.rows_in_per_s()),
+            ends=self._to_the_end,
             trigger_s=0.0 if self._to_the_end else self.layout.project.settings.trigger_s,
             sites={
                 name: SiteReport(
@@ -283,8 +287,35 @@ class SparkEngine:
                 )
                 for name, each in seen.queries.items()
             },
+            views=self._views(seen, unknown),
             unknown=unknown,
         )
+
+    def _batches_of(self, name: str, seen: FragmentSnapshot) -> dict[str, Any]:
+        """A view is refreshed when it is due, at no trigger."""
+        if self._to_the_end or self.layout.pipeline.is_view(name):
+            return {}
+        waiting = [each for each in (seen.rows_waiting, seen.rows_behind) if each is not None]
+        return {
+            "waiting": float(sum(waiting)) if waiting else None,
+            "batch_s": seen.batch_s,
+            "batches": seen.batches,
+            "open_s": seen.open_s,
+        }
+
+    def _views(self, seen: Snapshot, unknown: dict[str, str]) -> dict[str, ViewReport]:
+        """By the fragment that refreshes each."""
+        if self._to_the_end:
+            return {}
+        flows = self.layout.pipeline.flows
+        views = {name: flows[name].dataset for name in self.homes() if self.layout.pipeline.is_view(name)}
+
+        def report(name: str) -> ViewReport | None:
+            if (view := seen.views.get(views[name])) is None:
+                return None
+            return ViewReport(view.age_s, view.refresh_s, view.took_s, self._schedule.is_due(views[name]))
+
+        return each_known(views, "when the view is due,", report, unknown)
 
     def _fragment_report(self, name: str, seen: FragmentSnapshot) -> FragmentReport:
         return FragmentReport(
@@ -293,7 +324,7 @@ class SparkEngine:
             seen.rows_in_per_s,
             seen.rows_out_per_s,
             self._meters.busy_cores(name),
-            batch_s=None if self.layout.pipeline.is_view(name) else seen.batch_s,
+            **self._batches_of(name, seen),
             cores_estimated=True,
             epoch=newest_number(self.layout.checkpoints(name), self.layout.disk),
         )

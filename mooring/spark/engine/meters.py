@@ -181,6 +181,15 @@ class ChannelMeter:
             self.appended.append((now_s if at_s is None else at_s, rows, entry.size))
         self.appended = self.appended[-_KEPT:]
 
+    def newest_rows(self, files: int) -> int:
+        """Rows of so many newest files; those too old to be remembered count as the others do.
+
+        >>> ChannelMeter(0, appended=[(0.0, 4, 1), (1.0, 6, 1)]).newest_rows(4)
+        20
+        """
+        known = [rows for _, rows, _ in self.appended[-files:]] if files > 0 else []
+        return round(sum(known) * files / len(known)) if known else 0
+
     def rates_per_s(self, now_s: float, window_s: float, since_s: float) -> tuple[float, float]:
         """Rows and bytes appended per second over the last `window_s`, or since the run began if that is
         less.

@@ -187,6 +187,19 @@ class RunMeters:
             files_waiting=lag_of(channels, name, logs),
             state_bytes=0 if last is None else last.state_bytes,
             rows_behind=None if last is None else last.rows_behind,
+            rows_waiting=self._rows_waiting(name, logs, channels),
+            open_s=None if last is None else now - max(last.end_s, meter.idle_s),
+        )
+
+    def _rows_waiting(
+        self, reader: str, writers: list[str], channels: Mapping[str, ChannelSnapshot]
+    ) -> int | None:
+        """Of the newest files of the channels that it reads, as many as it has not committed."""
+        if not writers or lag_of(channels, reader, writers) is None:
+            return None
+        return sum(
+            self._channel_meters[writer].newest_rows(channels[writer].lag.get(reader, 0))
+            for writer in writers
         )
 
     def _query_snapshot(

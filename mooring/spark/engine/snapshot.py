@@ -37,6 +37,10 @@ class FragmentSnapshot:
     state_bytes: int = 0
     rows_behind: int | None = None
     """Of the topics it reads, as its last batch found them; None where it reads none."""
+    rows_waiting: int | None = None
+    """In channels, not read yet; None: it reads none, or one could not be looked at."""
+    open_s: float | None = None
+    """Since it last reported a batch or that it has nothing to do; None: it has reported neither."""
 
 
 @dataclass(frozen=True)

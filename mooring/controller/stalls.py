@@ -1,0 +1,259 @@
+"""What a run does not get done although everything runs: stalls, seen from one look to the next.
+
+Recovery reports fragments that fail and sites that are lost. Here nothing fails: rows wait while no batch is
+committed, batches take longer than the trigger, a backlog grows, a view is older than its interval, or a
+stream falls silent. Each begins only after several looks and ends only once it is clearly over, so that one
+long batch or one burst is none. What falls behind says what share it keeps up with, and the headroom of its
+site is no more than that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from mooring.contracts.decider import Observation, Stall, StallKind
+from mooring.contracts.engine import FragmentReport
+from mooring.model.problem.problem import Problem
+
+_DO: Mapping[StallKind, str] = {
+    "stalled": "see the log of its site, and move it with `mooring moves` if the site is full",
+    "slow batches": "raise `trigger` or move a fragment away from its site",
+    "growing backlog": "move a fragment away from its site, or lower the rate",
+    "stale view": "raise its `refresh`, or move a fragment away from its site",
+    "silent stream": "see whether its source still delivers",
+}
+
+
+@dataclass(frozen=True)
+class StallOptions:
+    triggers: float = 3.0
+    """Without a batch while rows wait, before a fragment counts as stalled."""
+    backlog: float = 2.0
+    """Triggers whose rows wait before a growing backlog counts; half as many looks without a trigger."""
+    first_s: float = 60.0
+    """Seconds after a start in which no batch is missed yet: the first one compiles."""
+    settles_s: float = 30.0
+    """Seconds after a start in which slow batches do not count."""
+    looks: int = 3
+    """Looks in a row that make a slow fragment, or a growing backlog, and that end one."""
+    calm: float = 0.9
+    """Share of the trigger below which batches have to be to end it."""
+    idle_s: float = 15.0
+    """Seconds after which a fragment that does nothing says so."""
+    silent_s: float = 30.0
+    """Seconds without rows, at least, before a stream counts as silent, ..."""
+    gaps: float = 3.0
+    """... and so many times as long as it was ever silent before."""
+    flowing: int = 6
+    """Looks with rows before a stream can fall silent."""
+
+
+_Found = tuple[StallKind, str, float, str | None, str, float | None]
+"""Kind, name, since when, site, why, and the share that it keeps up with."""
+
+
+@dataclass
+class _Progress:
+    """Of one fragment since it was started where it is."""
+
+    begun_s: float
+    key: tuple[str, int | None]
+    batches: int | None = None
+    committed_s: float = 0.0
+    waiting: deque[float] = field(default_factory=lambda: deque(maxlen=4))
+    at_s: deque[float] = field(default_factory=lambda: deque(maxlen=4))
+    slow: int = 0
+    calm: int = 0
+
+
+@dataclass
+class _Flow:
+    last_s: float
+    looks: int = 0
+    gap_s: float = 0.0
+
+
+class Watch:
+    """One per run: give it every observation."""
+
+    def __init__(self, problem: Problem, options: StallOptions | None = None) -> None:
+        self.problem, self._options = problem, options or StallOptions()
+        self._progress: dict[str, _Progress] = {}
+        self._queues: dict[str, tuple[set[str], _Progress]] = {}
+        self._flows: dict[str, _Flow] = {}
+        self._homes: Mapping[str, str] = {}
+        self._due_s: dict[str, float] = {}
+        self._since: dict[tuple[str, str], float] = {}
+
+    def take(self, observation: Observation) -> tuple[Stall, ...]:
+        """What is stalled now, each with when it began."""
+        looked = (self._fragments, self._sites, self._streams, self._views)
+        found = [each for look in looked for each in look(observation)]
+        self._homes = observation.sites
+        began = {(kind, name): since_s for kind, name, since_s, *_ in found}
+        self._since = {key: min(since_s, self._since.get(key, since_s)) for key, since_s in began.items()}
+        return tuple(
+            Stall(
+                kind,
+                name,
+                site,
+                self._since[kind, name],
+                why,
+                self._affected(name, is_stream=kind == "silent stream"),
+                _DO[kind],
+                share,
+            )
+            for kind, name, _, site, why, share in found
+        )
+
+    # Fragments
+
+    def _fragments(self, seen: Observation) -> Iterator[_Found]:
+        trigger_s = seen.measured.trigger_s
+        for name in self._progress.keys() - seen.sites.keys():
+            del self._progress[name]
+        step_s = trigger_s or seen.measured.seconds / 2.0
+        for name, site in seen.sites.items():
+            report = seen.measured.fragments.get(name)
+            if report is None or not report.running:
+                continue
+            progress = self._followed(name, site, report, seen.at_s)
+            if trigger_s > 0.0:
+                yield from self._stalled(name, report, progress, seen.at_s, trigger_s)
+                yield from self._slow(name, report, progress, seen.at_s, trigger_s)
+            first = progress.committed_s == progress.begun_s
+            starting = first and seen.at_s - progress.begun_s < self._options.first_s
+            if report.waiting is not None and not starting:
+                yield from self._backlog(name, report.input_rate * step_s, report.input_rate, progress)
+
+    def _followed(self, name: str, site: str, report: FragmentReport, at_s: float) -> _Progress:
+        key = (site, report.epoch)
+        progress = self._progress.get(name)
+        if progress is None or progress.key != key:
+            progress = self._progress[name] = _Progress(at_s, key, report.batches, at_s)
+        if report.batches is not None and report.batches != progress.batches:
+            progress.batches, progress.committed_s = report.batches, at_s
+        if report.waiting is not None:
+            progress.waiting.append(report.waiting)
+            progress.at_s.append(at_s)
+            if report.waiting <= 0.0:  # nothing was due
+                progress.committed_s = at_s
+        return progress
+
+    def _stalled(
+        self, name: str, report: FragmentReport, progress: _Progress, at_s: float, trigger_s: float
+    ) -> Iterator[_Found]:
+        options = self._options
+        quiet_s, most_s = at_s - progress.committed_s, options.triggers * trigger_s
+        if progress.committed_s == progress.begun_s:
+            most_s = max(most_s, options.first_s)
+        if report.waiting is None:  # a source outside: it says neither that it has done something nor nothing
+            if report.open_s is None or report.batches is None:
+                return
+            quiet_s, most_s = min(quiet_s, report.open_s), most_s + options.idle_s
+        if quiet_s > most_s:
+            waits = f"while {report.waiting:.0f} rows wait" if report.waiting else "and it is not idle"
+            why = f"no batch was committed for {quiet_s:.0f} s {waits}; the trigger is {trigger_s:g} s"
+            yield "stalled", name, at_s - quiet_s, progress.key[0], why, 0.0
+
+    def _slow(
+        self, name: str, report: FragmentReport, progress: _Progress, at_s: float, trigger_s: float
+    ) -> Iterator[_Found]:
+        if report.batch_s is None or at_s - progress.begun_s < self._options.settles_s:
+            return
+        over = report.batch_s > trigger_s
+        idle = not over or at_s - progress.committed_s > self._options.triggers * max(
+            trigger_s, report.batch_s
+        )
+        progress.slow = progress.slow + 1 if over and not idle else 0
+        progress.calm = progress.calm + 1 if idle or report.batch_s <= self._options.calm * trigger_s else 0
+        lasts = ("slow batches", name) in self._since and progress.calm < self._options.looks
+        if lasts or progress.slow >= self._options.looks:
+            why = f"its batches take {report.batch_s:.1f} s at a trigger of {trigger_s:g} s"
+            share = min(1.0, trigger_s / max(report.batch_s, 1e-9)) if over else None
+            yield "slow batches", name, at_s, progress.key[0], why, share
+
+    def _backlog(self, name: str, step: float, rate: float, progress: _Progress) -> Iterator[_Found]:
+        waiting, at_s = list(progress.waiting), list(progress.at_s)
+        if len(waiting) < 2:
+            return
+        grows = len(waiting) == 4 and all(b > a for a, b in pairwise(waiting))
+        large = waiting[-1] > self._options.backlog * step
+        lasts = ("growing backlog", name) in self._since and (
+            len(waiting) < 4 or waiting[-1] > max(waiting[0], 0.0) or (large and waiting[-1] > waiting[-2])
+        )
+        if not (grows and large) and not lasts:
+            return
+        more = max(0.0, waiting[-1] - waiting[0]) / max(at_s[-1] - at_s[0], 1e-9)
+        share = rate / (rate + more) if more > 0.0 else None
+        why = f"{waiting[-1]:.0f} rows wait, {more:.3g} more each second; it reads {rate:.3g} a second"
+        yield "growing backlog", name, at_s[0], progress.key[0], why, share
+
+    def _sites(self, seen: Observation) -> Iterator[_Found]:
+        """Where an engine tells what waits at a whole site only."""
+        here: dict[str, dict[str, float]] = {}
+        for name, site in seen.sites.items():
+            report = seen.measured.fragments.get(name)
+            here.setdefault(site, {})[name] = 0.0 if report is None else report.input_rate
+        for site, rates in here.items():
+            found = seen.measured.sites.get(site)
+            if found is None or found.backlog is None:
+                continue
+            queue = self._queues.get(site)
+            if queue is None or queue[0] != rates.keys():
+                queue = self._queues[site] = (set(rates), _Progress(seen.at_s, (site, None)))
+            queue[1].waiting.append(found.backlog)
+            queue[1].at_s.append(seen.at_s)
+            rate = sum(rates.values())
+            yield from self._backlog(site, rate * seen.measured.seconds / 2.0, rate, queue[1])
+
+    # Streams and views
+
+    def _streams(self, seen: Observation) -> Iterator[_Found]:
+        if seen.measured.seconds <= 0.0 or seen.measured.ends:
+            return
+        for name, rate in seen.stream_rates.items():
+            flow = self._flows.setdefault(name, _Flow(seen.at_s))
+            gap_s = seen.at_s - flow.last_s
+            if rate > 0.0:
+                if flow.looks and gap_s > seen.measured.seconds * 1.5:
+                    flow.gap_s = max(flow.gap_s, gap_s)
+                flow.last_s, flow.looks = seen.at_s, flow.looks + 1
+            elif flow.looks >= self._options.flowing and gap_s >= max(
+                self._options.silent_s, self._options.gaps * flow.gap_s
+            ):
+                why = f"it brought no rows for {gap_s:.0f} s"
+                yield "silent stream", name, flow.last_s, None, why, None
+
+    def _views(self, seen: Observation) -> Iterator[_Found]:
+        for name, view in seen.measured.views.items():
+            if not view.due:
+                self._due_s.pop(name, None)
+                continue
+            since_s = self._due_s.setdefault(name, seen.at_s)
+            if seen.at_s - since_s > view.refresh_s + view.took_s:
+                why = f"it is {view.age_s:.0f} s old, and due every {view.refresh_s:g} s"
+                yield "stale view", name, since_s, seen.sites.get(name), why, None
+
+    def _affected(self, name: str, *, is_stream: bool) -> tuple[str, ...]:
+        """Queries behind a fragment or a stream, or the fragments if no query is."""
+        problem, streams = self.problem, len(self.problem.streams)
+        if is_stream:
+            nodes = {problem.stream_index[name]} if name in problem.stream_index else set()
+        else:
+            own = [
+                f for f, each in enumerate(problem.fragment_names) if name in (each, self._homes.get(each))
+            ]
+            nodes = {streams + j for f in own for j in problem.fragments[f]}
+        frontier = list(nodes)
+        while frontier:
+            for j in problem.graph.readers[frontier.pop()]:
+                if streams + j not in nodes:
+                    nodes.add(streams + j)
+                    frontier.append(streams + j)
+        behind = {problem.operators[node - streams].logical_name for node in nodes if node >= streams}
+        queries = [query.name for query in problem.queries if query.reads in behind]
+        return tuple(queries or sorted(behind - {name}))

@@ -1,0 +1,172 @@
+"""What stalls is named within two looks of being so, with what it affects; what runs quietly never is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mooring.contracts.decider import Observation, Stall
+from mooring.contracts.engine import FragmentReport, Measurement, SiteReport, ViewReport
+from mooring.contracts.picture import Picture
+from mooring.controller.initial_placement import Wish
+from mooring.controller.parts import is_aside
+from mooring.controller.run_headroom import run_headroom
+from mooring.controller.stalls import Watch
+from mooring.controller.state_estimator import Surveyor
+from mooring.model.placement.placement import FragmentSites, Placement
+from mooring.model.problem.problem import Problem
+from mooring.simulator.data_plane.arrivals import Poisson
+from mooring.simulator.data_plane.engine import SimulatedEngine
+from mooring.simulator.runs.simulated_run import simulated_run
+
+LOOK_S = TRIGGER_S = 5.0
+PROBLEM = Problem.from_dict(
+    {
+        "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}},
+        "streams": {"x": {"rate": 10}},
+        "operators": {
+            "read": {"inputs": ["x"], "cost_us": 100, "site": "a"},
+            "totals": {"inputs": ["read"], "cost_us": 100},
+        },
+        "queries": {"daily": {"reads": "totals", "site": "b"}},
+    }
+)
+HOMES = FragmentSites({"read": "a", "totals": "b"})
+At = Callable[[int], float]
+
+
+def course(
+    looks: int,
+    *,
+    waiting: At = lambda k: 10.0 * (k % 3),
+    batch_s: At = lambda k: 1.0,
+    batches: At = lambda k: k,
+    rate: At = lambda k: 10.0,
+    due: Callable[[int], bool] = lambda k: k % 12 == 0,
+) -> list[Observation]:
+    """Of a run in which `totals` behaves as given, look by look."""
+    seen = []
+    for k in range(looks):
+        read = FragmentReport("a", True, 10.0, 10.0, 0.1, batch_s=1.0, batches=k, open_s=2.0)
+        totals = FragmentReport("b", True, 10.0, 1.0, 0.1, waiting(k), batch_s(k), int(batches(k)), 2.0)
+        measured = Measurement(
+            LOOK_S * k,
+            LOOK_S,
+            {"x": rate(k)},
+            {site: SiteReport(0.05, None, 1.0) for site in ("a", "b")},
+            {"read": read, "totals": totals},
+            views={"totals": ViewReport(40.0, 30.0, 2.0, due(k))},
+            trigger_s=TRIGGER_S,
+        )
+        seen.append(Observation(LOOK_S * k, HOMES, measured, placement=HOMES))
+    return seen
+
+
+def watched(looks: list[Observation]) -> list[tuple[Stall, ...]]:
+    watch = Watch(PROBLEM)
+    return [watch.take(look) for look in looks]
+
+
+def first(found: list[tuple[Stall, ...]], kind: str) -> int:
+    return next(k for k, stalls in enumerate(found) if kind in {each.kind for each in stalls})
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_ten_quiet_minutes_have_no_trouble_however_waiting_rows_vary(seed: int) -> None:
+    draw = np.random.default_rng(seed).random
+    batch_s = 0.2 + 4.2 * draw()
+    quiet = course(
+        120,
+        waiting=lambda k: 90.0 * draw(),
+        batch_s=lambda k: batch_s * (1.4 if draw() < 0.1 else 1.0),
+        rate=lambda k: 0.0 if draw() < 0.2 else 10.0,
+    )
+    assert not any(watched(quiet))
+
+
+def test_rows_that_wait_for_several_triggers_without_a_batch_are_a_stall() -> None:
+    """After look 20 nothing is committed; three triggers later, at look 23, that is one."""
+    found = watched(course(40, waiting=lambda k: 10.0 if k <= 20 else 500.0, batches=lambda k: min(k, 20)))
+    assert 23 < first(found, "stalled") <= 25
+    (stall,) = (each for each in found[-1] if each.kind == "stalled")
+    assert (stall.name, stall.site, stall.share, stall.affects) == ("totals", "b", 0.0, ("daily",))
+    assert stall.since_s == 20 * LOOK_S
+    assert "500 rows wait" in stall.words(200.0)
+    assert is_aside(stall.title)
+
+
+def test_batches_longer_than_the_trigger_are_named_and_forgotten_once_they_are_shorter() -> None:
+    found = watched(course(60, batch_s=lambda k: 8.8 if 20 <= k < 40 else 2.0))
+    assert first(found, "slow batches") == 22
+    (stall,) = found[30]
+    assert stall.share == pytest.approx(TRIGGER_S / 8.8)
+    assert not any(found[44:])
+
+
+def test_a_backlog_that_grows_is_named_and_one_that_shrinks_is_not() -> None:
+    def waiting(k: int) -> float:
+        return 10.0 + (100.0 * min(k - 20, 40 - k) if 20 <= k < 40 else 0.0)
+
+    found = watched(course(60, waiting=waiting))
+    assert first(found, "growing backlog") <= 24
+    growing = next(each for each in found[25] if each.kind == "growing backlog")
+    assert growing.share == pytest.approx(10.0 / (10.0 + 100.0 / LOOK_S))
+    assert not any(found[34:])
+
+
+def test_a_view_that_stays_due_and_a_stream_without_rows_are_named() -> None:
+    found = watched(course(40, due=lambda k: k > 10, rate=lambda k: 10.0 if k < 20 else 0.0))
+    assert first(found, "stale view") == 11 + 7
+    assert first(found, "silent stream") == 19 + 6
+    assert {each.share for each in found[-1]} == {None}
+
+
+def test_what_falls_behind_has_a_headroom_below_one_whatever_the_model_says() -> None:
+    surveyor, watch = Surveyor(PROBLEM), Watch(PROBLEM)
+    looks = course(40, batch_s=lambda k: 8.8 if k >= 20 else 1.0)
+    factors = []
+    for look in looks:
+        with_stalls = Observation(
+            look.at_s, look.sites, look.measured, placement=look.placement, stalls=watch.take(look)
+        )
+        picture = surveyor.survey(with_stalls)
+        if isinstance(picture, Picture) and (whole := run_headroom(picture).all) is not None:
+            factors.append(whole.factor)
+            if with_stalls.stalls:
+                assert whole.factor == pytest.approx(picture.predict(picture.sites).headroom, abs=0.02)
+                assert (run_headroom(picture).site, whole.limit, whole.fragment) == ("b", "backlog", "totals")
+    assert min(factors[:15]) > 3.0
+    assert max(factors[-10:]) < 1.0
+
+
+@pytest.mark.parametrize(("rate", "falls_behind"), [(150.0, False), (600.0, True)])
+def test_a_simulated_run_names_the_site_whose_backlog_grows(
+    tmp_path: Path, rate: float, falls_behind: bool
+) -> None:
+    """A row costs `totals` 2.1 ms: 476 a second fill b."""
+    true = Problem.from_dict(
+        {
+            "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}},
+            "streams": {"x": {"site": "a", "rate": 100}},
+            "operators": {
+                "read": {"inputs": ["x"], "cost_us": 100, "site": "a"},
+                "totals": {"inputs": ["read"], "cost_us": 2100},
+            },
+            "queries": {"daily": {"reads": "totals", "site": "b"}},
+        }
+    )
+    engine = SimulatedEngine(true, [Poisson(rate)], np.random.default_rng(0), horizon_s=1000.0)
+    run = simulated_run(engine, tmp_path, Wish("rod"))
+    run.session.start(Placement.from_fragments(true, HOMES), "by hand")
+    run.session.run(lambda passed: passed >= 120.0)
+    named = [troubles for troubles, _ in run.book.looks if "growing backlog: b" in troubles]
+    assert bool(named) is falls_behind
+    for troubles, remarks in run.book.looks:
+        headroom = remarks["headroom"]
+        assert isinstance(headroom, dict)
+        if "growing backlog: b" in troubles and not headroom["missing"]:
+            assert headroom["factor"] < 1.0
+    assert not falls_behind or len(named) >= 10
