@@ -71,7 +71,7 @@ function told(channels, short = false) {
 }
 
 function laneHead(site, picture, top, narrow) {
-  const left = picture.left_sites?.[site.name] != null, trouble = picture.troubles?.[site.name];
+  const left = picture.left_sites?.[site.name] != null, trouble = picture.troubles?.[`site ${site.name}`];
   const what = trouble ? "in trouble" : left ? "kept empty" : `${percent(site.share)} of ${counted(site.capacity_cores, "core")}`;
   const grows = site.headroom == null ? "" : `headroom ${times(site.headroom)}`;
   const words = narrow ? [drawn("text", { x: 122, y: top + 39, class: "t on-lane" }, [what, grows].filter(Boolean).join(" · "))]

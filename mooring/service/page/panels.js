@@ -17,7 +17,7 @@ export function tiles(picture) {
   const { factor, missing, words } = picture.headroom, streams = picture.streams.filter((s) => s.rate != null);
   const limited = picture.queries.filter((q) => q.limit_s != null && q.latency_s != null);
   const late = limited.filter((q) => q.latency_s > q.limit_s).toSorted((a, b) => b.latency_s / b.limit_s - a.latency_s / a.limit_s);
-  const down = picture.sites.filter((s) => picture.troubles?.[s.name]), troubled = Object.keys(picture.troubles ?? {}).length;
+  const down = picture.sites.filter((s) => picture.troubles?.[`site ${s.name}`]), troubled = Object.keys(picture.troubles ?? {}).length;
   show("tiles",
     missing ? tile("Headroom", "not known yet", "dim", missing) : tile(room(factor), times(factor),
       factor == null ? "ok" : factor < 1.1 ? "bad" : factor < 1.25 ? "warn" : "ok", words),

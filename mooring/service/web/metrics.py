@@ -70,7 +70,7 @@ def _gauges(picture: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Labelle
     stalls = [name.split(": ")[0] for name in picture["troubles"]]
     counts = {kind: float(stalls.count(kind)) for kind in STALLS}
     yield "mooring_stalls", "Of this kind: what is not done although it runs.", "kind", counts
-    up = {each["name"]: float(each["name"] not in picture["troubles"]) for each in sites}
+    up = {each["name"]: float(f"site {each['name']}" not in picture["troubles"]) for each in sites}
     yield "mooring_site_up", "Whether the site has no trouble.", "site", up
     yield "mooring_site_headroom_ratio", "Headroom of the site.", "site", _by(sites, "headroom")
     yield "mooring_site_load_cores", "CPU in use.", "site", _by(sites, "load_cores")

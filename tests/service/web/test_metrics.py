@@ -15,7 +15,7 @@ from tests.service.served import TOKEN, serving_run
 from tests.service.simulated_project import SimulatedProject
 
 UNITS = ("seconds", "bytes", "cores", "ratio", "rows_per_second")
-COUNTS = ("up", "troubles", "moves", "under_way", "waiting")
+COUNTS = ("up", "troubles", "stalls", "moves", "under_way", "waiting", "info")
 """What is counted has no unit."""
 
 
