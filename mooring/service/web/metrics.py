@@ -68,7 +68,7 @@ def _gauges(picture: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Labelle
     growths = {name: each["factor"] for name, each in picture["headroom"]["streams"].items()}
     yield "mooring_stream_headroom_ratio", "Headroom of this stream alone.", "stream", growths
     stalls = [name.split(": ")[0] for name in picture["troubles"]]
-    counts = {kind: float(stalls.count(kind)) for kind in STALLS}
+    counts: Labelled = {str(kind): float(stalls.count(kind)) for kind in STALLS}
     yield "mooring_stalls", "Of this kind: what is not done although it runs.", "kind", counts
     up = {each["name"]: float(f"site {each['name']}" not in picture["troubles"]) for each in sites}
     yield "mooring_site_up", "Whether the site has no trouble.", "site", up
