@@ -47,6 +47,6 @@ def begin_in_background(files: RunFiles, words: Sequence[str], *, standby: bool 
     while (log.stat().st_size == 0) if standby else (files.read_status() is None):
         if child.poll() is not None:
             said = log.read_text(errors="replace").strip()
-            raise EngineError(f"the run ended at once: {said}", remedy=f"see {log}")
+            raise EngineError(f"the run ended during its start: {said}", remedy=f"see {log}")
         time.sleep(_LOOK_S)
     return Begun(child, log)
