@@ -82,7 +82,7 @@ _ALL = (
         "relaxation.central_decider:decider",
         machines="relaxation.hosted:hosted_optimisers",
         briefing="relaxation.briefing:optimiser_briefing",
-        simulated="relaxation.hosted:simulated_optimisers",
+        simulated="relaxation.machines.fragment_specs:simulated_optimisers",
     ),
     Algorithm(
         "overlay",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mooring.algorithms.relaxation.machines.claims import optimiser_claims
-from mooring.algorithms.relaxation.machines.fragment_specs import fragment_specs
 from mooring.algorithms.relaxation.machines.messages import (
     AskFragments,
     HoldRoom,
@@ -20,20 +19,12 @@ from mooring.algorithms.relaxation.machines.messages import (
 from mooring.algorithms.relaxation.machines.optimiser import optimiser_machines
 from mooring.algorithms.relaxation.machines.params import AGENTS, OptimiserParams
 from mooring.contracts.hosted_protocol import HostedProtocol
-from mooring.contracts.site_machine import MakeMachine
 from mooring.coordination.move_messages import FromMover, StatedLatencies, ToMover
-from mooring.model.problem.problem import Problem
 
 OPTIMISERS = "relaxation"
 
 _BETWEEN_SITES = Ping | Pong | Probe | Probed | HoldRoom | RoomHeld
 _OF_THE_PROBLEM = AskFragments | KnownFragments | StatedLatencies | MeasuredCapacity
-
-
-def simulated_optimisers(problem: Problem) -> MakeMachine:
-    """They know the fragments and capacities of the problem from the beginning."""
-    known = fragment_specs(problem), problem.capacity_cores.tolist()
-    return optimiser_machines(lambda sites: known, AGENTS)
 
 
 def hosted_optimisers(params: OptimiserParams = AGENTS) -> HostedProtocol:

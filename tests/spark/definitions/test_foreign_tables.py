@@ -199,5 +199,5 @@ def test_a_log_that_leads_out_of_the_lent_storage_is_refused(tmp_path: Path) -> 
     channel.create()
     channel.sink_log.mkdir()
     (channel.sink_log / "0").write_bytes(b"v1\n" + sink_line("file:///etc/passwd", 4, 0))
-    with pytest.raises(InputError, match=r"names /etc/passwd, which is no file of"):
+    with pytest.raises(InputError, match=r"names /etc/passwd, which lies outside"):
         table.frame(cast("SparkSession", None))

@@ -56,7 +56,7 @@ def test_what_else_has_changed_waits_for_the_next_run_and_is_named(make_project:
 def test_a_site_that_is_gone_is_refused_with_what_to_do(make_project: ProjectMaker) -> None:
     old = load_project(make_project(settings=BEFORE)).settings
     after = BEFORE.replace(", there: {capacity: 1}", "").replace("latency_ms: {here: {there: 10}}\n", "")
-    with pytest.raises(InputError, match="found no site 'there' any more"):
+    with pytest.raises(InputError, match="the site 'there' was removed while the run uses it"):
         live_edit(old, load_project(make_project(settings=after)).settings)
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.algorithms.relaxation.machines.messages import FragmentLink, FragmentSpec
+from mooring.algorithms.relaxation.machines.optimiser import optimiser_machines
+from mooring.algorithms.relaxation.machines.params import AGENTS
+from mooring.contracts.site_machine import MakeMachine
 from mooring.model.load.build import build_load_model
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.links import node_bytes, node_flows, problem_links
@@ -34,3 +37,9 @@ def fragment_specs(problem: Problem, known: LoadModel | None = None) -> list[Fra
         )
         for f, members in enumerate(problem.fragments)
     ]
+
+
+def simulated_optimisers(problem: Problem) -> MakeMachine:
+    """They know the fragments and capacities of the problem from the beginning."""
+    known = fragment_specs(problem), problem.capacity_cores.tolist()
+    return optimiser_machines(lambda sites: known, AGENTS)
