@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from mooring.contracts.engine import MoveReport
 from mooring.controller.parts import Parts
@@ -43,6 +43,7 @@ class RunBook:
         parts, troubles = self.parts, dict(troubles)
         seen = self.engine.last_snapshot
         self.snapshot = replace(seen, troubles=troubles)
+        self.record.headroom = cast("Mapping[str, Any] | None", remarks.get("headroom"))
         parts.do("publishing", "adding to the report", partial(self.record.add, self.snapshot))
         if (update := self.update) is not None:
             self.record.update = parts.do("publishing", "showing the update", update) or self.record.update

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mooring.atomic_files import write_whole
+from mooring.controller.run_headroom import shown_words
 from mooring.model.evaluation.headroom_sentence import headroom_sentences
 from mooring.model.placement.placement import OperatorSites
 from mooring.quantity import quantity
@@ -37,6 +38,8 @@ class RunRecord:
     sites: dict[str, str]
     """Site -> a note on how it is run."""
     snapshots: list[Snapshot] = field(default_factory=list)
+    headroom: Mapping[str, Any] | None = None
+    """As the run worked it out at its last look."""
     ended: str = "running"
     notes: list[str] = field(default_factory=list)
     incidents: list[str] = field(default_factory=list)
@@ -76,6 +79,7 @@ class RunRecord:
             "ended": self.ended,
             "notes": self.notes,
             "incidents": self.incidents,
+            "headroom": self.headroom,
             "totals": last,
             "update": self.update,
             "storage": self.storage,
@@ -109,6 +113,8 @@ def _parts(record: RunRecord, *, framed: bool) -> list[str]:
         sites = {name: each["site"] for name, each in updated.items()}
         sites |= {name: fragment.site for name, fragment in last.fragments.items()}
         parts.append(f"<h2>Placement at the end</h2><figure>{record.picture(sites)}</figure>")
+    if record.headroom is not None:
+        parts.append(f"<h2>Headroom at the end</h2><p>{html.escape(shown_words(record.headroom))}</p>")
     if record.explanation:
         parts.append("<h2>Explanation of the placement</h2>" + _list(record.explanation))
     if record.notes:
