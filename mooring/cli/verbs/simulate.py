@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
@@ -18,6 +19,7 @@ from mooring.cli.input.given_placement import add_placement, given_placement
 from mooring.cli.input.parsing import Parser, add_problem, number, positive_count, seconds, settings
 from mooring.cli.input.problem_source import load_problem
 from mooring.cli.output.adapted_view import print_comparison
+from mooring.cli.output.tables import MOST_ROWS
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InputError
 from mooring.model.placement.placement import Placement
@@ -27,7 +29,7 @@ from mooring.model.problem.fingerprint import fingerprint
 from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.binding import Behaviour
 from mooring.simulator.data_plane.figure import draw_report
-from mooring.simulator.data_plane.report import SimulationReport
+from mooring.simulator.data_plane.report import SimulationReport, largest
 from mooring.simulator.data_plane.simulate import simulate
 from mooring.simulator.data_plane.workload import PROCESSES, workload
 from mooring.simulator.runs.adapted_run import Circumstances, Way
@@ -81,6 +83,9 @@ def add_options(parser: Parser) -> None:
         help="process each tuple through all operators of a site before the next tuple",
     )
     parser.add_argument("--figure", type=Path, metavar="OUT.png", help="draw latency and queues over time")
+    parser.add_argument(
+        "--all", action="store_true", help=f"show all sites and queries, not only the worst {MOST_ROWS}"
+    )
     add_scenario(parser)
 
 
@@ -110,9 +115,14 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         _save(draw_report(report), args.figure)
         terminal.note(f"wrote {args.figure}")
     terminal.document(
-        {"version": 1, "problem": fingerprint(problem), "settings": _settings(args), **report.as_json()}
+        {
+            "version": 1,
+            "problem": fingerprint(problem),
+            "settings": _settings(args),
+            **report.as_json(_most(args)),
+        }
     )
-    _print(report, terminal)
+    _print(report, terminal, _most(args))
     return 0
 
 
@@ -148,7 +158,12 @@ def _run_scenario(
         terminal.note(f"wrote {args.figure}")
     settings = {**_settings(args), "adapt": args.adapt or "none", "policy": args.policy}
     terminal.document(
-        {"version": 1, "problem": fingerprint(problem), "settings": settings, **comparison.as_json()}
+        {
+            "version": 1,
+            "problem": fingerprint(problem),
+            "settings": settings,
+            **comparison.as_json(_most(args)),
+        }
     )
     print_comparison(comparison, terminal)
     return 0
@@ -190,11 +205,17 @@ def _save(figure: Figure, path: Path) -> None:
         raise InputError(f"cannot be written: {error}", file=path, remedy="choose another --figure") from None
 
 
-def _print(report: SimulationReport, terminal: Terminal) -> None:
+def _most(args: argparse.Namespace) -> int | None:
+    return None if args.all else MOST_ROWS
+
+
+def _print(report: SimulationReport, terminal: Terminal, most: int | None) -> None:
     queries = Table("query", box=None)
     for heading in ("tuples", "mean ms", "p50", "p95", "p99", "max", "limit", "within"):
         queries.add_column(heading, justify="right")
-    for name, query in report.queries.items():
+    latest = largest({name: query.latency.p99_ms for name, query in report.queries.items()}, most)
+    for name in latest:
+        query = report.queries[name]
         own = query.latency
         figures = [own.mean_ms, own.p50_ms, own.p95_ms, own.p99_ms, own.max_ms]
         cells = [f"{value:.4g}" if value == value else "-" for value in figures]
@@ -204,10 +225,18 @@ def _print(report: SimulationReport, terminal: Terminal) -> None:
     sites = Table("site", box=None)
     for heading in ("utilisation", "mean queue", "longest queue"):
         sites.add_column(heading, justify="right")
-    for name, site in report.sites.items():
+    busiest = largest({name: site.utilisation for name, site in report.sites.items()}, most)
+    for name in busiest:
+        site = report.sites[name]
         sites.add_row(
             escape(name), f"{site.utilisation:.1%}", f"{site.mean_queue:.4g}", f"{site.max_queue:,.0f}"
         )
+    if (rest := len(report.queries) - len(latest)) > 0:
+        queries.add_row(f"[dim]{rest} more, with a lower p99: --all shows them[/dim]")
+    if (rest := len(report.sites) - len(busiest)) > 0:
+        used = fmean(site.utilisation for site in report.sites.values())
+        sites.add_row(f"[dim]{rest} more, less busy: --all shows them[/dim]")
+        sites.add_row("all sites, on average", f"{used:.1%}")
     terminal.print(queries)
     terminal.print()
     terminal.print(sites)

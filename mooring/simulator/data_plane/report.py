@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf, isnan
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,9 +95,12 @@ class SimulationReport:
     def _rows(self) -> dict[str, dict[str, Cell]]:
         return {name: {**query.as_json()} for name, query in self.queries.items()}
 
-    def as_json(self) -> dict[str, object]:
-        """Stable keys, plain values; a number that does not exist is null."""
+    def as_json(self, most_series: int | None = None) -> dict[str, object]:
+        """Stable keys, plain values; a number that does not exist is null. `most_series`: the course over
+        time of at most so many sites, the busiest; None: of all.
+        """
         series = self.series
+        shown = set(largest({name: site.utilisation for name, site in self.sites.items()}, most_series))
         return {
             "seconds": self.seconds,
             "events": self.events,
@@ -111,15 +116,31 @@ class SimulationReport:
                 "time_s": _plain(series.time_s),
                 "mean_latency_ms": _plain(series.mean_latency_ms),
                 "max_latency_ms": _plain(series.max_latency_ms),
+                "mean_utilisation": _plain(series.utilisation.mean(axis=1)),
+                "all_queues": _plain(series.queue.sum(axis=1)),
                 "sites": {
                     name: {
                         "utilisation": _plain(series.utilisation[:, i]),
                         "queue": _plain(series.queue[:, i]),
                     }
                     for i, name in enumerate(self.sites)
+                    if name in shown
                 },
             },
         }
+
+
+def largest(values: Mapping[str, float | None], most: int | None) -> list[str]:
+    """The names of the largest values, in order; what has none, because nothing arrived, comes first."""
+
+    def rank(name: str) -> float:
+        value = values[name]
+        return -inf if value is None or isnan(value) else -value
+
+    if most is None or len(values) <= most:
+        return list(values)
+    kept = set(sorted(values, key=rank)[:most])
+    return [name for name in values if name in kept]
 
 
 def _plain(values: Floats) -> list[float | None]:

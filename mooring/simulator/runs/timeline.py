@@ -5,14 +5,14 @@ This is for those who judge a run afterwards, so the headroom here is the true o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
 from mooring.contracts.decider import finite
 from mooring.contracts.engine import Measurement
 from mooring.model.problem.query import Query
-from mooring.simulator.data_plane.report import SimulationReport
+from mooring.simulator.data_plane.report import SimulationReport, largest
 from mooring.simulator.runs.query_sharing import Reused
 
 ENOUGH = 1.25
@@ -144,8 +144,15 @@ class CourseReport:
     def count(self, fragment: str) -> int:
         return sum(move.fragment == fragment for move in self.moves)
 
-    def as_json(self) -> dict[str, object]:
-        """Stable keys; a number that does not exist is null."""
+    def as_json(self, most_series: int | None = None) -> dict[str, object]:
+        """Stable keys; a number that does not exist is null. `most_series`: the course over time of at most
+        so many sites, the busiest, and queries, the latest; None: of all.
+        """
+        busiest = largest(
+            {name: each.utilisation for name, each in self.simulated.sites.items()}, most_series
+        )
+        means_ms = {name: each.latency.mean_ms for name, each in self.simulated.queries.items()}
+        latest = largest(means_ms, most_series)
         return {
             "summary": self.summary(),
             "verdict": self.simulated.verdict,
@@ -161,8 +168,9 @@ class CourseReport:
             "series": {
                 "at_s": [moment.at_s for moment in self.moments],
                 "headroom": [finite(moment.headroom) for moment in self.moments],
-                "utilisation": _columns([moment.utilisation for moment in self.moments]),
-                "latency_ms": _columns([moment.latency_ms for moment in self.moments]),
+                "mean_utilisation": [fmean(moment.utilisation.values()) for moment in self.moments],
+                "utilisation": _columns([moment.utilisation for moment in self.moments], set(busiest)),
+                "latency_ms": _columns([moment.latency_ms for moment in self.moments], set(latest)),
                 "limits_met": [
                     fmean(moment.limits_met.values()) if moment.limits_met else None
                     for moment in self.moments
@@ -171,6 +179,8 @@ class CourseReport:
         }
 
 
-def _columns(rows: Sequence[Mapping[str, float | None]]) -> dict[str, list[float | None]]:
-    names = dict.fromkeys(name for row in rows for name in row)
+def _columns(
+    rows: Sequence[Mapping[str, float | None]], shown: Container[str]
+) -> dict[str, list[float | None]]:
+    names = dict.fromkeys(name for row in rows for name in row if name in shown)
     return {name: [row.get(name) for row in rows] for name in names}

@@ -109,13 +109,13 @@ class Comparison:
     courses: dict[str, CourseReport]
     """By the name of the way, in the order in which they were asked for."""
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self, most_series: int | None = None) -> dict[str, object]:
         return {
             "seconds": self.scenario.seconds,
             "changes": [
                 {**change_to_data(change), "what": in_words(change)} for change in self.scenario.changes
             ],
-            "ways": {name: course.as_json() for name, course in self.courses.items()},
+            "ways": {name: course.as_json(most_series) for name, course in self.courses.items()},
         }
 
 

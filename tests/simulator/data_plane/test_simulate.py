@@ -13,11 +13,13 @@ from mooring.errors import InputError
 from mooring.model.evaluation.network_metrics import query_latencies_ms
 from mooring.model.load.build import build_load_model
 from mooring.model.placement.placement import Placement
+from mooring.model.problem.generate import GraphParameters, generate_problem
 from mooring.model.problem.problem import Problem
+from mooring.planning import plan
 from mooring.simulator.data_plane.arrivals import Replay
 from mooring.simulator.data_plane.binding import Behaviour
 from mooring.simulator.data_plane.overload import Limits
-from mooring.simulator.data_plane.report import SimulationReport
+from mooring.simulator.data_plane.report import SimulationReport, largest
 from mooring.simulator.data_plane.simulate import simulate
 
 SITES = ("berkeley", "mit", "rice")
@@ -202,3 +204,23 @@ def test_arrivals_can_be_handed_in() -> None:
 def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InputError):
         simulate(example(), scattered(example(), 0), **wrong)  # type: ignore[arg-type]
+
+
+def test_a_page_of_the_course_has_the_busiest_sites_and_the_means_of_all() -> None:
+    problem = generate_problem(GraphParameters(sites=6, operators=30), np.random.default_rng(0))
+    report = simulate(problem, plan(problem, "rod").placement, seconds=2.0)
+    whole, page = report.as_json()["series"], report.as_json(2)["series"]
+    assert isinstance(whole, dict)
+    assert isinstance(page, dict)
+    assert list(whole.pop("sites")) == list(report.sites)
+    shown = page.pop("sites")
+    assert whole == page
+    hidden = [site.utilisation for name, site in report.sites.items() if name not in shown]
+    assert len(shown) == 2
+    assert max(hidden) <= min(report.sites[name].utilisation for name in shown)
+    assert whole["mean_utilisation"] == pytest.approx(report.series.utilisation.mean(axis=1))
+
+
+def test_what_received_nothing_is_among_the_worst() -> None:
+    assert largest({"a": 1.0, "b": float("nan"), "c": 3.0, "d": 2.0}, 2) == ["b", "c"]
+    assert largest({"a": 1.0, "b": 2.0}, None) == ["a", "b"]
