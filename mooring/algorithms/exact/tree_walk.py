@@ -80,7 +80,8 @@ class TreeWalk:
                 guessed = self.guessed_nodes()
                 if guessed > BEYOND_REACH * node_budget:
                     raise self._too_large(
-                        f"of {guessed:.1g}, far more than the node_budget of {node_budget:,}"
+                        f"and the whole tree has about {guessed:.1g}, "
+                        f"far more than the node_budget of {node_budget:,}"
                     )
             if self.nodes >= LEAST_NODES and self.share_done * HOPELESS * node_budget < self.nodes:
                 far_more = f"{HOPELESS} times the node_budget of {node_budget:,}"
