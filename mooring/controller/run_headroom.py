@@ -90,8 +90,8 @@ class RunHeadroom:
 
     def words(self) -> str:
         """
-        >>> RunHeadroom("the run was looked at 1 times, and 3 are needed").words()
-        'not known yet: the run was looked at 1 times, and 3 are needed'
+        >>> RunHeadroom("measurements so far: 1, needed: 3").words()
+        'not known yet: measurements so far: 1, needed: 3'
         >>> streams = {"x": (1.4, "a"), "y": (math.inf, None)}
         >>> RunHeadroom("", SiteHeadroom(1.4, 1.2, 1.5), "a", {}, streams).words()
         'x 1.40 (1.20 to 1.50), then no CPU left at a; y loads nothing'

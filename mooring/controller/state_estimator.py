@@ -283,7 +283,7 @@ class Surveyor:
         likely, low, errors = [], [], []
         for seen in self._seen.values():
             if len(seen) < self._options.fewest:
-                return f"the run has {len(seen)} measurements, {self._options.fewest} are needed"
+                return f"measurements so far: {len(seen)}, needed: {self._options.fewest}"
             # A step is one difference among many, so the median of differences is that of the noise alone.
             every = np.array(seen)
             deviation = 1.48 * float(np.median(np.abs(np.diff(every)))) / np.sqrt(2.0)

@@ -44,7 +44,8 @@ class KafkaBroker:
         properties.write_text(
             _PROPERTIES.format(host=host, port=port, controller_port=controller_port, folder=folder)
         )
-        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # Two zero bits first: an id that begins with "-" would be read as an option.
+        cluster = urlsafe_b64encode(bytes([1]) + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         format_storage = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
         subprocess.run(self._command(*format_storage), check=True, capture_output=True, timeout=_PATIENCE_S)
         self.log = folder / "broker.log"

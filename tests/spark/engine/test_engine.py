@@ -191,6 +191,6 @@ def test_nothing_is_started_while_something_of_the_storage_is_lost(engine: Spark
     engine.stop_all()
     shutil.rmtree(engine.layout.root / gone)
     engine.layout.create()
-    with pytest.raises(EngineError, match=r"is lost: (numbers|counted): the (folder|checkpoint in)"):
+    with pytest.raises(EngineError, match=r"are lost: (numbers|counted): the (folder|checkpoint in)"):
         carry_out(engine, placement)
     assert engine.homes() == {}

@@ -169,7 +169,9 @@ def test_an_edited_flow_is_noticed_and_never_silently_reset(
     for fragment in running:
         fragment.query.stop()
     edited = lay_out(project("n < 7"))
-    with pytest.raises(InputError, match=r"(?s)edited since.*'some' \(transformations/more.py:2\).*--fresh"):
+    with pytest.raises(
+        InputError, match=r"(?s)edited after the checkpoint.*'some' \(transformations/more.py:2\).*--fresh"
+    ):
         start(edited, "some")
     assert numbers_of(edited, "some") == [0, 1, 2, 3, 4]
     running = [start(edited, "some", accept_edits=True), start(edited, "numbers")]

@@ -128,7 +128,7 @@ def test_a_fragment_with_an_open_window_is_cut_in_two_and_no_row_is_lost_or_doub
     (commits / str(stream_logs.last_batch(commits))).unlink()
 
     (folder / "transformations" / "windows.py").unlink()
-    with pytest.raises(InputError, match="'windows' is gone"), prepared():
+    with pytest.raises(InputError, match="'windows' was removed"), prepared():
         pass
     make_project(settings=ONE_STREAM, clean_py=CLEAN, windows_py=WINDOWS, odd_py=ODD)
     with pytest.raises(InputError, match="new flow 'odd' reads 'clean'"), prepared():

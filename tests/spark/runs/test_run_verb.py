@@ -187,7 +187,7 @@ def test_control_c_ends_a_run_cleanly_and_an_edit_is_noticed_next_time(
     kept.write_text(kept.read_text().replace("% 2", "% 3"))
     refused = mooring("run", folder, "--for", "1s")
     assert refused.code == 2
-    assert "edited since" in refused.err
+    assert "were edited after the checkpoint" in refused.err
     assert mooring("run", folder, "--for", "soon").code == 2
 
 
