@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from mooring.contracts.policy import Policy
 
 
-StallKind = Literal["stalled", "slow batches", "growing backlog", "stale view", "silent stream"]
+StallKind = Literal[
+    "stalled", "slow batches", "long batch", "growing backlog", "starved site", "stale view", "silent stream"
+]
 STALLS: tuple[StallKind, ...] = get_args(StallKind)
 
 
@@ -31,7 +33,7 @@ class Stall:
 
     kind: StallKind
     name: str
-    """The fragment or stream."""
+    """The fragment, site or stream."""
     site: str | None
     """Where it falls behind; None: at no site."""
     since_s: float

@@ -35,6 +35,7 @@ class SiteReport:
     capacity_cores: float | None = None  # what it can use now; None: not observed
     estimated: bool = False  # its processes cannot be seen: the load is a guess
     saturated: bool = False  # it got done all that it could, whatever its average says
+    left_cores: float | None = None  # what its neighbours leave it; None: nobody is in its way
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class FragmentReport:
     open_s: float | None = None  # since it last reported a batch or that it has nothing to do
     cores_estimated: bool = False  # the engine cannot see what a single fragment uses
     epoch: int | None = None  # of the fence, taken when it was last started; None: not known
+    rows: float | None = None  # read since it was first started; rates are means over longer than a look
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 """What a run does not get done although everything runs: stalls, seen from one look to the next.
 
 Recovery reports fragments that fail and sites that are lost. Here nothing fails: rows wait while no batch is
-committed, batches take longer than the trigger, a backlog grows, a view is older than its interval, or a
-stream falls silent. Each begins only after several looks and ends only once it is clearly over, so that one
-long batch or one burst is none. What falls behind says what share it keeps up with, and the headroom of its
-site is no more than that.
+committed, batches take longer than the trigger, one long batch keeps the others of its site waiting, a
+backlog grows, neighbours on the machine keep a site from what it is said to have, a view is older than its
+interval, or a stream falls silent. Each begins only after several looks and ends only once it is clearly
+over, so that one long batch or one burst is none. What falls behind says what share it keeps up with, and
+the headroom of its site is no more than that.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from mooring.model.problem.problem import Problem
 _DO: Mapping[StallKind, str] = {
     "stalled": "see the log of its site, and move it with `mooring moves` if the site is full",
     "slow batches": "raise `trigger` or move a fragment away from its site",
+    "long batch": "move it to a site of its own with `mooring moves`, or give its site more cores",
     "growing backlog": "move a fragment away from its site, or lower the rate",
-    "stale view": "raise its `refresh`, or move a fragment away from its site",
+    "starved site": "stop what else runs on its machine, or move fragments away from it",
+    "stale view": "raise its `refresh_s`, or move a fragment away from its site",
     "silent stream": "see whether its source still delivers",
 }
 
@@ -31,8 +34,9 @@ _DO: Mapping[StallKind, str] = {
 class StallOptions:
     triggers: float = 3.0
     """Without a batch while rows wait, before a fragment counts as stalled."""
-    backlog: float = 2.0
-    """Triggers whose rows wait before a growing backlog counts; half as many looks without a trigger."""
+    backlog: float = 3.0
+    """Triggers whose rows wait before a growing backlog counts: those of the batch under way, of the time
+    since it began, and of the batch before it. Without a trigger, looks."""
     first_s: float = 60.0
     """Seconds after a start in which no batch is missed yet: the first one compiles."""
     settles_s: float = 30.0
@@ -45,6 +49,10 @@ class StallOptions:
     """Seconds after which a fragment that does nothing says so."""
     silent_s: float = 30.0
     """Seconds without rows, at least, before a stream counts as silent, ..."""
+    starved: float = 0.6
+    """Share of its capacity below which what neighbours leave a site is too little, ..."""
+    starved_looks: int = 2
+    """... at so many looks in a row, while it uses half of that at least."""
     gaps: float = 3.0
     """... and so many times as long as it was ever silent before."""
     flowing: int = 6
@@ -86,11 +94,12 @@ class Watch:
         self._flows: dict[str, _Flow] = {}
         self._homes: Mapping[str, str] = {}
         self._due_s: dict[str, float] = {}
+        self._starved_looks: dict[str, int] = {}
         self._since: dict[tuple[str, str], float] = {}
 
     def take(self, observation: Observation) -> tuple[Stall, ...]:
         """What is stalled now, each with when it began."""
-        looked = (self._fragments, self._sites, self._streams, self._views)
+        looked = (self._fragments, self._blocked, self._sites, self._starved, self._streams, self._views)
         found = [each for look in looked for each in look(observation)]
         self._homes = observation.sites
         began = {(kind, name): since_s for kind, name, since_s, *_ in found}
@@ -115,7 +124,7 @@ class Watch:
         trigger_s = seen.measured.trigger_s
         for name in self._progress.keys() - seen.sites.keys():
             del self._progress[name]
-        step_s = trigger_s or seen.measured.seconds / 2.0
+        step_s = trigger_s or seen.measured.seconds / 3.0
         for name, site in seen.sites.items():
             report = seen.measured.fragments.get(name)
             if report is None or not report.running:
@@ -208,7 +217,56 @@ class Watch:
             queue[1].waiting.append(found.backlog)
             queue[1].at_s.append(seen.at_s)
             rate = sum(rates.values())
-            yield from self._backlog(site, rate * seen.measured.seconds / 2.0, rate, queue[1])
+            yield from self._backlog(site, rate * seen.measured.seconds / 3.0, rate, queue[1])
+
+    def _blocked(self, seen: Observation) -> Iterator[_Found]:
+        """One batch that lasts for several triggers while all others of its site commit nothing."""
+        trigger_s, options = seen.measured.trigger_s, self._options
+        here: dict[str, list[str]] = {}
+        for name, progress in self._progress.items():
+            if trigger_s > 0.0 and seen.at_s - progress.begun_s >= options.first_s:
+                here.setdefault(progress.key[0], []).append(name)
+        for site, names in here.items():
+            lasts_s = {name: self._open_s(name, seen) for name in names}
+            longest = max(names, key=lasts_s.__getitem__)
+            waits = [
+                name
+                for name in names
+                if name != longest
+                and (self._progress[name].waiting or [0.0])[-1] > 0.0
+                and seen.at_s - self._progress[name].committed_s > 2.0 * trigger_s
+            ]
+            if waits and lasts_s[longest] > options.triggers * trigger_s:
+                why = f"its batch takes {lasts_s[longest]:.0f} s, and {', '.join(waits[:5])} wait for it"
+                yield "long batch", longest, seen.at_s - lasts_s[longest], site, why, None
+
+    def _open_s(self, name: str, seen: Observation) -> float:
+        """How long the batch has lasted that a fragment works at, or else its last one."""
+        report = seen.measured.fragments.get(name)
+        if report is None or not report.running:
+            return 0.0
+        open_s = report.open_s or 0.0
+        return max(report.batch_s or 0.0, open_s if open_s > seen.measured.trigger_s else 0.0)
+
+    def _starved(self, seen: Observation) -> Iterator[_Found]:
+        options = self._options
+        for site in {*seen.sites.values()}:
+            report = seen.measured.sites.get(site)
+            begun_s = max((p.begun_s for p in self._progress.values() if p.key[0] == site), default=seen.at_s)
+            if report is None or report.utilisation is None or seen.at_s - begun_s < options.settles_s:
+                continue
+            stated = next((each.capacity for each in self.problem.sites if each.name == site), 0.0)
+            capacity = report.capacity_cores or stated
+            left, used = report.left_cores, report.utilisation * capacity
+            few = left is not None and left < options.starved * capacity and used >= 0.5 * left
+            before = self._starved_looks.get(site, 0)
+            now = self._starved_looks[site] = min(before + 1, options.starved_looks) if few else before - 1
+            if now <= 0:
+                del self._starved_looks[site]
+            lasts = ("starved site", site) in self._since and now > 0
+            if left is not None and (lasts or now >= options.starved_looks):
+                why = f"its neighbours on the machine leave it {left:.2f} of {capacity:g} cores"
+                yield "starved site", site, seen.at_s, site, why, None
 
     # Streams and views
 

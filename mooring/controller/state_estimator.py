@@ -12,7 +12,7 @@ over sites is ever taken. One that was saturated for some looks has no more capa
 whatever it is said to have; where its load cannot be seen, that is what its fragments should have used at the
 tuples they took in, and the capacity is an estimate. One that lastingly uses more than its fragments should
 counts with less by the difference, so that the model agrees with what was measured. One that falls behind
-counts with what it keeps up with.
+counts with what it keeps up with, and one whose neighbours on its machine leave it less counts with that.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class SurveyOptions:
     """Looks in a row after which a saturated site counts with what it got done, ..."""
     notable: float = 0.9
     """... where that is less than this share of what it is said to have."""
+    neighbours: int = 3
+    """Looks of which the median is what neighbours leave a site."""
     remembered: int = 120
     """Looks for which that is not forgotten, unless it got more done."""
     surplus: float = 0.15
@@ -71,7 +73,7 @@ class Surveyor:
 
     def __init__(self, problem: Problem, options: SurveyOptions | None = None) -> None:
         self._problem, self._options = problem, options or SurveyOptions()
-        self.calibration = Calibration(problem)
+        self.calibration = Calibration(problem, stated=not self._options.assumed)
         self._seen: dict[str, deque[float]] = {
             stream.name: deque(maxlen=self._options.memory) for stream in problem.streams
         }
@@ -83,6 +85,10 @@ class Surveyor:
         """Site that was -> the most that it got done then, and the looks for which that counts."""
         self.estimated: dict[str, float] = {}
         """Capacities that were not observed but inferred, in cores."""
+        self._left: dict[str, deque[float]] = {}
+        """Site -> what its neighbours left it, look by look; infinite where nobody was in its way."""
+        self.left_cores: dict[str, float] = {}
+        """Of sites that count with what their neighbours leave them."""
         self._over: dict[str, deque[float]] = {}
         """Site -> measured over modelled load, look by look."""
         self._batch_s: dict[str, deque[float]] = {}
@@ -130,6 +136,9 @@ class Surveyor:
             for cores in self._with_surplus(self._capacities(), known.model.site_loads(sites, likely))
         )
         for i, site in enumerate(self._problem.sites):
+            if (room := known.room(site.name, likely, float(capacity[i]))) is not None and not lost[i]:
+                least, most = known.model.site_loads(sites, np.outer(room, likely))[:, i]
+                bounds[0][i], bounds[1][i] = min(bounds[0][i], least), max(bounds[1][i], most)
             if (share := behind[site.name].share if site.name in behind else None) is not None:
                 kept_up = max(NOTHING_CORES, float(known.model.site_loads(sites, share * likely)[i]))
                 for cores in (capacity, *bounds):
@@ -166,6 +175,8 @@ class Surveyor:
                     self._done.pop(site.name, None)
                 self._capacity[i] = report.capacity_cores
             if report is not None:
+                left = np.inf if report.left_cores is None else report.left_cores
+                self._left.setdefault(site.name, deque(maxlen=self._options.neighbours)).append(left)
                 self._take_saturation(site.name, report, observation)
         if observation.measured.latency_ms is not None:
             self._latency_ms = observation.measured.latency_ms
@@ -227,7 +238,7 @@ class Surveyor:
     def _capacities(self) -> Floats:
         """What each site can do, by what is observed of it and by what it has got done when it was full."""
         capacity = self._capacity.copy()
-        self.estimated = {}
+        self.estimated, self.left_cores = {}, {}
         for i, site in enumerate(self._problem.sites):
             if (shown := self._shown.get(site.name)) is not None:
                 if shown[0] < self._options.notable * capacity[i]:
@@ -236,6 +247,9 @@ class Surveyor:
                 self._shown = {**self._shown, site.name: (shown[0], left)}
                 if left <= 0:
                     del self._shown[site.name]
+            beside = float(np.median(self._left.get(site.name, [np.inf])))
+            if beside < self._options.notable * capacity[i]:
+                capacity[i] = self.left_cores[site.name] = beside
         return capacity
 
     def _take_saturation(self, site: str, report: SiteReport, observation: Observation) -> None:
@@ -262,6 +276,8 @@ class Surveyor:
         said = self.calibration.in_words()
         for site, cores in self.estimated.items():
             said += f"; {site} counts with {cores:.2f} cores (estimated)"
+        for site, cores in self.left_cores.items():
+            said += f"; {site} counts with {cores:.2f} cores (what its neighbours leave it)"
         return said
 
     def _running(self, observation: Observation) -> Bools | str:

@@ -170,3 +170,45 @@ def test_a_simulated_run_names_the_site_whose_backlog_grows(
         if "growing backlog: b" in troubles and not headroom["missing"]:
             assert headroom["factor"] < 1.0
     assert not falls_behind or len(named) >= 10
+
+
+def seen_at(k: int, totals: FragmentReport, more: FragmentReport, left_cores: float | None) -> Observation:
+    measured = Measurement(
+        LOOK_S * k,
+        LOOK_S,
+        {"x": 10.0},
+        {"b": SiteReport(0.1, None, 1.0, left_cores=left_cores)},
+        {"totals": totals, "read": more},
+        trigger_s=TRIGGER_S,
+    )
+    homes = FragmentSites({"totals": "b", "read": "b"})
+    return Observation(LOOK_S * k, homes, measured, placement=homes)
+
+
+def test_one_long_batch_that_keeps_others_of_its_site_waiting_is_named() -> None:
+    def look(k: int) -> Observation:
+        late_s = max(0.0, LOOK_S * (k - 20))
+        totals = FragmentReport("b", True, 10.0, 1.0, 0.1, 10.0, 2.0, min(k, 20), 2.0 + late_s)
+        read = FragmentReport("b", True, 10.0, 1.0, 0.1, 10.0, 1.0, min(k, 21), 1.0 + late_s)
+        return seen_at(k, totals, read, None)
+
+    found = watched([look(k) for k in range(30)])
+    assert 22 < first(found, "long batch") <= 24
+    (stall,) = (each for each in found[-1] if each.kind == "long batch")
+    assert (stall.name, stall.site, stall.share) == ("totals", "b", None)
+    assert "read wait for it" in stall.why
+
+
+def test_a_site_that_neighbours_leave_too_little_is_named_at_the_second_look() -> None:
+    def look(k: int, left: float | None) -> Observation:
+        report = FragmentReport("b", True, 10.0, 1.0, 0.1, 10.0, 2.0, k, 2.0)
+        return seen_at(k, report, report, left)
+
+    found = watched([look(k, 0.15 if 20 <= k < 30 else None) for k in range(40)])
+    assert first(found, "starved site") == 21
+    (stall,) = found[25]
+    assert (stall.name, stall.site) == ("b", "b")
+    assert "0.15 of 1 cores" in stall.why
+    assert not any(found[32:])
+    # Enough for what it does, or one look alone, is none.
+    assert not any(watched([look(k, 0.5 if k % 4 else 0.15) for k in range(40)]))

@@ -277,6 +277,7 @@ class SparkEngine:
                     capacity_cores=None if site.estimated else site.capacity_cores,
                     estimated=site.estimated,
                     saturated=self._is_saturated(site),
+                    left_cores=site.left_cores,
                 )
                 for name, site in seen.sites.items()
             },
@@ -300,6 +301,7 @@ class SparkEngine:
             "waiting": float(sum(waiting)) if waiting else None,
             "batch_s": seen.batch_s,
             "batches": seen.batches,
+            "rows": float(seen.rows_in),
             "open_s": seen.open_s,
         }
 

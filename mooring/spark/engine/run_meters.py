@@ -26,6 +26,7 @@ from mooring.spark.engine.snapshot import (
     ViewSnapshot,
 )
 from mooring.spark.pipeline.layout import Layout
+from mooring.spark.sites.neighbours import NeighbourMeter
 from mooring.spark.sites.sites import SiteHandle
 from mooring.spark.storage.stream_logs import LogEntry
 
@@ -36,6 +37,7 @@ T = TypeVar("T")
 class _SiteMeter:
     cpu_s: float
     at_s: float
+    neighbours: NeighbourMeter
     held_back_s: float | None = None
 
 
@@ -257,16 +259,17 @@ class RunMeters:
     def _site_snapshot(self, now: float, name: str) -> SiteSnapshot:
         site = self.sites[name]
         usage = site.usage()
-        load, resident, held_back = None, None, None
+        load, resident, held_back, left = None, None, None, None
         if usage is not None:
-            meter = self._site_meters.setdefault(name, _SiteMeter(usage.cpu_s, now))
+            first = _SiteMeter(usage.cpu_s, now, NeighbourMeter(site.slots))
+            meter = self._site_meters.setdefault(name, first)
             held_back_s, before_s = site.held_back_s(), meter.held_back_s
             if now > meter.at_s and usage.cpu_s >= meter.cpu_s:  # less: it was started anew
                 load = (usage.cpu_s - meter.cpu_s) / (now - meter.at_s)
                 if held_back_s is not None and before_s is not None and held_back_s >= before_s:
                     held_back = min(1.0, (held_back_s - before_s) / (now - meter.at_s))
             meter.cpu_s, meter.at_s, meter.held_back_s = usage.cpu_s, now, held_back_s
-            resident = usage.resident_mb
+            resident, left = usage.resident_mb, meter.neighbours.left_cores(site.contention(usage))
         estimated = usage is None and site.is_alive()
         if estimated:
             load = self._estimated_load(name)
@@ -278,6 +281,7 @@ class RunMeters:
             self.roster.at(name),
             self.clocks.ahead_s(name),
             held_back,
+            left,
         )
 
     def _estimated_load(self, site: str) -> float:

@@ -20,6 +20,8 @@ class SiteSnapshot:
     """By how much its clock is ahead of ours; what it says of time is corrected by that."""
     held_back: float | None = None
     """Share of the time since the last look in which its control group held it back; None: nobody knows."""
+    left_cores: float | None = None
+    """What its neighbours on the machine leave it; None: nobody is in its way, or that cannot be seen."""
 
 
 @dataclass(frozen=True)

@@ -57,13 +57,17 @@ class CpuQuota:
         """Seconds so far in which the group had used up its quota and more was wanted, in whole periods; None
         where there is no group, or nobody counts.
         """
+        counted = self.periods()
+        return None if counted is None else counted[1] * _PERIOD_US / 1e6
+
+    def periods(self) -> tuple[int, int] | None:
+        """Periods so far in which the group wanted CPU, and those of them in which it was held back."""
         if self._held_in is None:
             return None
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, KeyError):
             lines = (self._held_in.parent / self._name / "cpu.stat").read_text().splitlines()
             counts = dict(line.split() for line in lines)
-            if "nr_throttled" in counts:
-                return int(counts["nr_throttled"]) * _PERIOD_US / 1e6
+            return int(counts["nr_periods"]), int(counts["nr_throttled"])
         return None
 
     def limit_cores(self) -> float | None:

@@ -30,6 +30,7 @@ from mooring.spark.sites import local_files, site_watchdog
 from mooring.spark.sites.cpu_quota import CpuQuota
 from mooring.spark.sites.endpoint import Endpoint
 from mooring.spark.sites.java import Java, argument_file
+from mooring.spark.sites.neighbours import Contention, contention
 from mooring.spark.sites.process_tree import TreeUsage, tree_usage
 
 _READY = re.compile(rb"Spark Connect server started at: \S*?:(\d+)")
@@ -213,6 +214,13 @@ class EmbeddedSite:
     def held_back_s(self) -> float | None:
         """How long its control group has held it back so far; None where there is none."""
         return None if self._quota is None else self._quota.held_back_s()
+
+    def contention(self, usage: TreeUsage) -> Contention | None:
+        """How long its threads waited for a CPU so far; None where that cannot be seen."""
+        if self._server_pid is None:
+            return None
+        periods = None if self._quota is None else self._quota.periods()
+        return contention(self._server_pid, usage.cpu_s, periods or (0, 0))
 
     def is_alive(self) -> bool:
         return self._keeper is not None and self._keeper.poll() is None

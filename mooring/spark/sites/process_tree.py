@@ -30,23 +30,29 @@ def can_see_processes() -> bool:
 
 def tree_usage(root_pid: int) -> TreeUsage | None:
     """Usage of the tree under `root_pid`, or None if that process is gone or cannot be seen."""
-    stats = {pid: stat for pid in _pids() if (stat := _stat(pid)) is not None}
-    if root_pid not in stats:
+    tree = list(_tree(root_pid).values())
+    if not tree:
         return None
-    children: dict[int, list[int]] = {}
-    for pid, stat in stats.items():
-        children.setdefault(stat.parent, []).append(pid)
-    tree, frontier = [], [root_pid]
-    while frontier:
-        pid = frontier.pop()
-        tree.append(stats[pid])
-        frontier += children.get(pid, [])
     ticks_per_s, page_mb = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE") / 2**20
     return TreeUsage(
         cpu_s=sum(stat.cpu_ticks for stat in tree) / ticks_per_s,
         resident_mb=sum(stat.resident_pages for stat in tree) * page_mb,
         processes=len(tree),
     )
+
+
+def thread_waits_s(root_pid: int) -> dict[int, float]:
+    """Thread of the tree -> how long it was ready to run and waited for a CPU; empty where that is not
+    counted.
+    """
+    found = {}
+    for pid in _tree(root_pid):
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(_PROC / str(pid) / "task"):
+                with contextlib.suppress(OSError, ValueError, IndexError):
+                    counts = (_PROC / str(pid) / "task" / thread / "schedstat").read_text().split()
+                    found[int(thread)] = int(counts[1]) / 1e9
+    return found
 
 
 def is_alive(pid: int) -> bool:
@@ -104,6 +110,22 @@ class _Stat:
     parent: int
     cpu_ticks: int
     resident_pages: int
+
+
+def _tree(root_pid: int) -> dict[int, _Stat]:
+    """A process and all its descendants; empty if it is gone or cannot be seen."""
+    stats = {pid: stat for pid in _pids() if (stat := _stat(pid)) is not None}
+    if root_pid not in stats:
+        return {}
+    children: dict[int, list[int]] = {}
+    for pid, stat in stats.items():
+        children.setdefault(stat.parent, []).append(pid)
+    tree, frontier = dict[int, _Stat](), [root_pid]
+    while frontier:
+        pid = frontier.pop()
+        tree[pid] = stats[pid]
+        frontier += children.get(pid, [])
+    return tree
 
 
 def _pids() -> list[int]:

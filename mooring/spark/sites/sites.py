@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,7 @@ from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.sites.java import find_java
+from mooring.spark.sites.neighbours import Contention
 from mooring.spark.sites.process_tree import TreeUsage
 from mooring.spark.sites.site_calls import FIRST_PATIENCE_S, SiteCalls
 
@@ -56,6 +58,15 @@ class SiteHandle:
     def held_back_s(self) -> float | None:
         """How long its control group has held it back so far; None where nothing can be seen of it."""
         return None if self.embedded is None else self.embedded.held_back_s()
+
+    @property
+    def slots(self) -> int:
+        """Tasks that it runs at a time; as many as its cores where nothing can be seen of it."""
+        return max(1, math.ceil(self.capacity)) if self.embedded is None else self.embedded.threads
+
+    def contention(self, usage: TreeUsage) -> Contention | None:
+        """How long its threads waited for a CPU so far; None where nothing can be seen of it."""
+        return None if self.embedded is None else self.embedded.contention(usage)
 
     def hold_to_capacity(self) -> None:
         """From now on an embedded site gets no more CPU than its capacity, where the machine allows it."""
