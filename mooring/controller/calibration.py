@@ -5,8 +5,9 @@ what it should have used at the tuples it took in, by the statistics: y against 
 robust against those that are off (medians of slopes, Theil and Sen), splits it into a fixed part and a factor
 for the part per tuple. While its rate hardly varies the two cannot be told apart, and the fixed part stays.
 
-Where an engine cannot see what a single fragment uses, its site can: what the site uses beyond or below what
-its fragments should is shared among them in proportion, and stays with them when they move.
+Where an engine cannot see what a single fragment uses, its site can: the line of the whole site
+(`site_line.py`) gives the factor of all fragments there, and a fixed part that is shared among them in
+proportion. Both stay with them when they move.
 
 A second factor corrects how many tuples reach a fragment, which selectivities before it decide. It is taken
 only while nothing is waiting anywhere: behind a site that cannot keep up too few arrive.
@@ -25,6 +26,7 @@ from mooring.arrays import Floats
 from mooring.contracts.decider import Observation
 from mooring.contracts.engine import FragmentReport, SiteReport
 from mooring.contracts.picture import fragment_inputs
+from mooring.controller.site_line import SiteLine
 from mooring.model.load.build import build_load_model
 from mooring.model.problem.operator import InputStatistics, Operator
 from mooring.model.problem.problem import Problem
@@ -39,8 +41,12 @@ class CalibrationOptions:
     """Looks from one fit to the next."""
     notable: float = 0.15
     """A factor that differs less than this share from the one in use is left as it is."""
+    notable_site: float = 0.03
+    """The same where it is known of a whole site: its headroom is as far off."""
     most: float = 10.0
-    """No cost is corrected by more than this factor, up or down."""
+    """No cost is corrected by more than this factor, up or down, ..."""
+    most_assumed: float = 1e4
+    """... or by this one where costs are assumed, and not stated."""
     spread: float = 1.5
     """The highest over the lowest rate from which a fixed part can be told from one per tuple."""
     warm: int = 9
@@ -61,7 +67,10 @@ class _Looks:
 
 
 class Calibration:
-    def __init__(self, problem: Problem, options: CalibrationOptions | None = None) -> None:
+    def __init__(
+        self, problem: Problem, options: CalibrationOptions | None = None, *, stated: bool = True
+    ) -> None:
+        """`stated`: costs were stated or profiled, and not assumed."""
         self._stated, self._options = problem, options or CalibrationOptions()
         self._model = build_load_model(problem)
         self._inputs = fragment_inputs(problem, self._model)
@@ -72,12 +81,17 @@ class Calibration:
         }
         self._row = {name: f for f, name in enumerate(problem.fragment_names)}
         self._taken = 0
-        self._site_ratios: dict[str, deque[float]] = {}
+        self._stated_costs = stated
+        self._lines: dict[str, SiteLine] = {}
+        self._counted: dict[str, tuple[float, float]] = {}
+        """Fragment -> the last look at which its rows were counted, and how many."""
         self._homes: Mapping[str, str] = {}
         self._looks_here = 0
         self.factors: Floats = np.ones(len(problem.fragments))
         """In use: what each fragment costs beyond its fixed part, over what the problem states."""
         self.fixed_cores = self._model.fixed_cores.copy()
+        self._base, self._base_fixed = self.factors.copy(), self.fixed_cores.copy()
+        """As they were when the present placement began, which sites' lines are relative to."""
         self.problem, self.model = problem, self._model
         """With the factors in use."""
 
@@ -205,36 +219,46 @@ class Calibration:
     # What whole sites use
 
     def _take_sites(self, observation: Observation, should: Floats, come: Floats) -> None:
-        """From how full each site is, where nobody can tell what its fragments use: held against what they
+        """From how much each site uses, where nobody can tell what its fragments use: held against what they
         should have used at the tuples they took in.
         """
         if observation.sites != self._homes:  # what was seen before was of another placement
-            self._homes, self._site_ratios = dict(observation.sites), {}
+            self._homes, self._lines = dict(observation.sites), {}
+            self._base, self._base_fixed = self.factors.copy(), self.fixed_cores.copy()
             self._looks_here = 0
         self._looks_here += 1
+        since = self._taken_since(observation, come)
         if self._looks_here <= self._options.warm:
             return
-        factors = self.factors.copy()
+        factors, fixed = self.factors.copy(), self.fixed_cores.copy()
         for site in self._stated.sites:
             name, report = site.name, observation.measured.sites.get(site.name, SiteReport(None))
             rows = [self._row[f] for f, at in observation.sites.items() if at == name]
             if report.utilisation is None or report.estimated or not rows:
                 continue
-            load = report.utilisation * (report.capacity_cores or site.capacity)
-            used = load - float(self.fixed_cores[rows].sum())
-            taken = self._taken_in(observation.measured.fragments, rows, come)
-            if np.any(np.abs(taken - 1.0) > self._options.notable):  # held up, or working off what gathered
+            used = report.utilisation * (report.capacity_cores or site.capacity)
+            line = self._lines.setdefault(name, SiteLine(self._stated_costs))
+            taken = np.array([since[self._stated.fragment_names[row]] for row in rows])
+            if not line.take(float((should * self._base)[rows] @ taken), used):
                 continue
-            expected = float((should * self.factors)[rows] @ taken)
-            held_up = used < expected and _held_up(report.utilisation, self._options.full)
-            if expected <= 0.0 or used <= 0.0 or held_up:
+            believed = float(self._base_fixed[rows].sum())
+            if (split := line.split(believed)) is None:
                 continue
-            ratios = self._site_ratios.setdefault(name, deque(maxlen=self._options.looks))
-            ratios.append(used / expected)
-            if len(ratios) >= self._options.fewest:
-                factors[rows] *= float(np.median(ratios))
-                ratios.clear()
-        self._apply(factors, self.fixed_cores)
+            factors[rows] = self._base[rows] * split.slope
+            parts = self._base_fixed[rows] / believed if believed > 0.0 else np.full(len(rows), 1 / len(rows))
+            fixed[rows] = split.fixed * parts
+        self._apply(factors, fixed, notable=self._options.notable_site)
+
+    def room(self, site: str, rates: Floats, capacity: float) -> tuple[float, float] | None:
+        """How far such rates can grow at least and at most, by what the whole site used; None where that
+        tells nothing.
+        """
+        line, rows = self._lines.get(site), [self._row[f] for f, at in self._homes.items() if at == site]
+        if line is None or line.last is None or not rows:
+            return None
+        should = np.asarray(self._model.coefficients @ self._model.variable_values(rates)).ravel()
+        growing = float((should * self._base)[rows].sum())
+        return line.last.room(growing, capacity) if growing > 0.0 else None
 
     def _taken_in(self, reports: Mapping[str, FragmentReport], rows: Sequence[int], come: Floats) -> Floats:
         """Per fragment: the tuples it took in over those that should come, 1 where not known."""
@@ -248,12 +272,28 @@ class Calibration:
             ]
         )
 
+    def _taken_since(self, observation: Observation, come: Floats) -> dict[str, float]:
+        """The same of all fragments, since the look before where rows are counted."""
+        reports, names = observation.measured.fragments, self._stated.fragment_names
+        found = dict(zip(names, self._taken_in(reports, range(len(names)), come).tolist(), strict=True))
+        for name, report in reports.items():
+            if name not in self._row or report.rows is None:
+                continue
+            at_s, rows = self._counted.get(name, (observation.at_s, report.rows))
+            self._counted[name] = observation.at_s, report.rows
+            if observation.at_s > at_s and come[self._row[name]] > 0.0:
+                per_s = max(0.0, report.rows - rows) / (observation.at_s - at_s)
+                found[name] = per_s / float(come[self._row[name]])
+        return found
+
     # Putting it to use
 
-    def _apply(self, factors: Floats, fixed: Floats) -> None:
-        factors = np.clip(factors, 1.0 / self._options.most, self._options.most)
-        differs = np.abs(np.log(factors / self.factors)) > np.log1p(self._options.notable)
-        moved = np.abs(fixed - self.fixed_cores) > self._options.notable * np.maximum(fixed, 0.01)
+    def _apply(self, factors: Floats, fixed: Floats, *, notable: float | None = None) -> None:
+        most = self._options.most if self._stated_costs else self._options.most_assumed
+        notable = self._options.notable if notable is None else notable
+        factors = np.clip(factors, 1.0 / most, most)
+        differs = np.abs(np.log(factors / self.factors)) > np.log1p(notable)
+        moved = np.abs(fixed - self.fixed_cores) > notable * np.maximum(fixed, 0.01)
         changed = differs | moved
         if not changed.any():
             return

@@ -27,7 +27,6 @@ WRITERS: Mapping[str, str] = {
     "drained": "drained_sites",
     "moves": "move_desk",
     "picture": "adaptation",
-    "stalls": "session",
 }
 """Field of `RunState` -> the module of the controller that writes it."""
 

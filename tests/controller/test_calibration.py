@@ -82,10 +82,21 @@ def test_behind_a_site_that_is_held_up_too_few_arrive_and_nothing_is_concluded()
 
 
 def test_where_fragments_cannot_be_seen_their_site_tells() -> None:
+    rates = [60.0 + 20.0 * (k // 3 % 5) for k in range(60)]
+    found = calibrated(lambda rate: looked(rate, 0.1 + rate * 3e-3, rate * 2e-3, cores_estimated=True), rates)
+    assert found.factors == pytest.approx([1.5, 1.0], rel=0.1)
+    assert found.fixed_cores == pytest.approx([0.1, 0.0], abs=0.03)
+
+
+def test_at_steady_rates_a_site_tells_its_load_and_not_how_it_divides() -> None:
     found = calibrated(
         lambda rate: looked(rate, 0.1 + rate * 3e-3, rate * 2e-3, cores_estimated=True), [100.0] * 30
     )
-    assert found.factors == pytest.approx([1.5, 1.0], rel=0.01)
+    load = found.model.fixed_cores + found.model.coefficients @ np.array([100.0])
+    assert load == pytest.approx([0.4, 0.2], rel=0.05)
+    room = found.room("a", np.array([100.0]), 1.0)
+    assert room is not None
+    assert room[0] < 1.0 / 0.4 < (1.0 - 0.1) / 0.3 < room[1]
 
 
 def test_a_stream_that_was_not_measured_teaches_nothing() -> None:
