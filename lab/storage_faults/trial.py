@@ -59,7 +59,9 @@ from lab.storage_faults.steps import (
 )
 from lab.storage_faults.steps import Run as RunStep
 from mooring.checksum import checked
+from mooring.disk import Tag
 from mooring.errors import EngineError, MooringError, OvertakenError, described
+from mooring.spark.storage import stream_logs
 from mooring.spark.storage.ages import LATE
 from mooring.spark.storage.fencing import newest_number
 from mooring.spark.storage.owned_folder import newest_owned
@@ -69,6 +71,7 @@ from mooring.spark.storage.pipeline_record import (
     Unfinished,
     read_record,
 )
+from mooring.spark.storage.sink_numbers import SINK_LOG
 
 _CATCHES_UP = 300
 """Files in a batch once all is well again."""
@@ -168,6 +171,7 @@ class _Trial:
         self.refusal = ""
         self.damaged = self._beginning = False
         self._joined_at = set[Query]()
+        self._set_aside = set[tuple[Path, Tag]]()
         self._ahead_s = 0.0
         self._disks: list[SimulatedDisk] = []
         self._hook: Callable[[SimulatedDisk], Callable[[str, Path], None]] | None = None
@@ -431,6 +435,7 @@ class _Trial:
         cut = self._cut is not None
         if self._cut is not None:
             self._power_cut(self._cut)
+        self._look_at_rows_taken_back()
         if given_up and self._is_given_up(given_up[0], fresh=fresh, cut=cut):
             self.rows.update(given_up[0].rows)
         if self.joined and "e" not in self._joined_at and self._is_registered("e", "a"):
@@ -550,6 +555,27 @@ class _Trial:
                 with contextlib.suppress(SparkFailure, OSError, KeyError):
                     for row in self._stored(query):
                         self.rows[query].seen.setdefault(row, now_s)
+
+    def _look_at_rows_taken_back(self) -> None:
+        """Rows of logs that a run has set aside are computed again; meanwhile they are in no table."""
+        there = set[tuple[Path, Tag]]()
+        for query in self._tables():
+            log = ROOT / "channels" / dataset_of(query) / query / SINK_LOG
+            for file in (log / name for name in self.observer.list(log) if name.endswith(".damaged")):
+                if (found := self.observer.look(file)) is not None:
+                    there.add((file, found.tag))
+                    if (file, found.tag) not in self._set_aside:
+                        self._take_back(query, file)
+        self._set_aside = there
+
+    def _take_back(self, query: Query, set_aside: Path) -> None:
+        with contextlib.suppress(SparkFailure, EngineError, OSError, KeyError):
+            stored = set(self._stored(query))
+            for line in stream_logs.read_lines(set_aside, self.observer):
+                path = stream_logs.entry_of(line, set_aside.parent, self.observer).path
+                if self.observer.look(path) is not None:  # else it was trimmed
+                    for row in set(self._content(path)) - stored:
+                        self.rows[query].seen.pop(row, None)
 
     def _gone(self, query: Query) -> set[str]:
         """Rows that were in what a query reads, and are no longer."""

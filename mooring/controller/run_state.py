@@ -27,6 +27,7 @@ WRITERS: Mapping[str, str] = {
     "drained": "drained_sites",
     "moves": "move_desk",
     "picture": "adaptation",
+    "stalls": "session",
 }
 """Field of `RunState` -> the module of the controller that writes it."""
 

@@ -29,6 +29,7 @@ from lab.storage_faults.steps import (
     Pass,
     PowerCut,
     Refresh,
+    Run,
     Schedule,
     SetClock,
     Setting,
@@ -100,6 +101,14 @@ def test_what_shows_a_mistake_is_sound_without_it(bug: Bug) -> None:
     assert carried_out(schedule, bug).violation is not None
     sound = carried_out(schedule)
     assert sound.violation is None, "\n".join(sound.story)
+
+
+def test_rows_that_a_run_goes_back_behind_are_not_taken_for_trimmed_too_early() -> None:
+    begun = During(Run("overtaken"), 64, "power cut", seed=448984852)
+    steps = (Refresh("d"), Offer(1), Trim(), Batch("a"), begun, Trim())
+    setting = Setting(keep_a="age", keep_b="read", durable=False, compact_interval=3, queries=("a", "d"))
+    outcome = carried_out(Schedule(17324, setting, steps))
+    assert outcome.violation is None, "\n".join(outcome.story)
 
 
 def test_a_failing_schedule_is_made_small() -> None:
