@@ -113,7 +113,7 @@ def _definition(flow: Flow, landing: Path, step_us: float) -> str:
 
 _TIMED = "rows.withColumn('t', F.timestamp_seconds('at')).withWatermark('t', '2 seconds')"
 WINDOW = f"{_TIMED}.groupBy(F.window('t', '6 seconds'), F.col('n') % 40).agg({_COUNTS})"
-WINDOW += ".selectExpr('window.start as start', 'n', 'work')"
+WINDOW += ".selectExpr('n', 'work', 'cast(window.start as double) as at')"
 JOIN = (
     "rows.withColumn('t', F.timestamp_seconds('at')).withWatermark('t', '2 seconds').alias('l').join("
     "spark.readStream.table('y').withColumn('u', F.timestamp_seconds('at')).withWatermark('u', '2 seconds')"

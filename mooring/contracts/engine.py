@@ -36,6 +36,7 @@ class SiteReport:
     estimated: bool = False  # its processes cannot be seen: the load is a guess
     saturated: bool = False  # it got done all that it could, whatever its average says
     left_cores: float | None = None  # what its neighbours leave it; None: nobody is in its way
+    resident_mb: float | None = None  # memory in use; None: not measured
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class FragmentReport:
     cores_estimated: bool = False  # the engine cannot see what a single fragment uses
     epoch: int | None = None  # of the fence, taken when it was last started; None: not known
     rows: float | None = None  # read since it was first started; rates are means over longer than a look
+    state_bytes: float | None = None  # None: not measured
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from mooring.model.evaluation.network_metrics import query_latencies_ms
 from mooring.model.load.build import build_load_model
 from mooring.model.load.feasible.batch_time import growth_by_batch_time
 from mooring.model.load.feasible.headroom import Growth, growth_of_all
+from mooring.model.load.feasible.memory import StateMemory, growth_by_memory
 from mooring.model.load.micro_batches import BatchTimes, micro_batches
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.placement import Placement
@@ -80,6 +81,10 @@ class Picture:
     """Per site, the least and the most that it may count with, by its measured load; None: it is exact."""
     batches: BatchTimes | None = None
     """How long batches take, held against the model; None: not measured."""
+    memory: StateMemory | None = None
+    """What sites hold, and how much of it is state; None: not measured."""
+    refreshed: frozenset[str] = frozenset()
+    """Fragments that refresh materialized views."""
     behind: Mapping[str, Stall] = field(default_factory=dict)
     """Site -> what falls behind most there."""
 
@@ -121,8 +126,13 @@ class Picture:
         return growth_of_all(self.model, sites, self.low_rates).factor
 
     def growth(self, sites: Ints) -> Growth:
-        """Of all rates, until a site has no CPU left or a batch takes longer than its trigger."""
+        """Of all rates, until a site has no CPU or memory left or a batch takes longer than its trigger."""
         growth = growth_of_all(self.model, sites, self.rates)
+        if self.memory is not None:
+            rooms = growth_by_memory(self.model, sites, self.memory)
+            fullest = int(np.argmin(rooms))
+            if rooms[fullest] < growth.factor:
+                growth = Growth(float(rooms[fullest]), fullest)
         if self.batches is None:
             return growth
         times = growth_by_batch_time(self.model, sites, self.rates, self.batches)

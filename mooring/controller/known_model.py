@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
+from mooring.arrays import Floats
 from mooring.contracts.picture import NOTHING_CORES, Picture
 from mooring.controller.calibration import Calibration, scaled_problem
 from mooring.model.load.build import build_load_model
+from mooring.model.load.feasible.memory import StateMemory
 from mooring.model.load.micro_batches import BatchTimes
 from mooring.model.problem.problem import Problem
 
@@ -27,6 +29,10 @@ class KnownModel:
     trigger_s: float = 0.0
     batch_ratios: Mapping[str, float] = field(default_factory=dict)
     """Fragment -> measured over modelled batch time."""
+    other_mb: Mapping[str, float] = field(default_factory=dict)
+    """Site -> memory in use there beside the state of fragments."""
+    state_mb: Mapping[str, float] = field(default_factory=dict)
+    """Fragment -> its state."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -52,9 +58,17 @@ class KnownModel:
         ratios = [float(self.batch_ratios.get(name, 0.0)) for name in stated.fragment_names]
         return BatchTimes(self.trigger_s, np.array(ratios))
 
+    def memory(self, stated: Problem) -> StateMemory | None:
+        if not self.state_mb:
+            return None
+        other_mb = [float(self.other_mb.get(site.name, np.inf)) for site in stated.sites]
+        return StateMemory(
+            np.array(other_mb), np.array([float(self.state_mb.get(n, 0.0)) for n in stated.fragment_names])
+        )
+
 
 def known_model(picture: Picture, calibration: Calibration) -> KnownModel:
-    problem, times = picture.problem, picture.batches
+    problem, times, memory = picture.problem, picture.batches, picture.memory
     ratios = (
         {} if times is None else dict(zip(problem.fragment_names, times.over_model.tolist(), strict=True))
     )
@@ -68,7 +82,13 @@ def known_model(picture: Picture, calibration: Calibration) -> KnownModel:
         **calibration.as_json(),
         trigger_s=0.0 if times is None else times.trigger_s,
         batch_ratios={name: ratio for name, ratio in ratios.items() if ratio > 0.0},
+        other_mb={} if memory is None else _finite(problem.site_index, memory.other_mb),
+        state_mb={} if memory is None else _finite(problem.fragment_names, memory.state_mb),
     )
+
+
+def _finite(names: Iterable[str], values: Floats) -> dict[str, float]:
+    return {name: float(value) for name, value in zip(names, values, strict=True) if np.isfinite(value)}
 
 
 def known_model_in(status: Mapping[str, Any] | None) -> KnownModel:

@@ -1,8 +1,9 @@
 """How far a run is from overload: worked out once per look, and read by everything that shows it.
 
-At the rates, costs and capacities of the picture, the headroom of a site is the lesser of two factors: how
-far all rates can grow before its CPU is full (`growth_by_site`), and before the batches of one of its
-fragments take longer than the trigger (`growth_by_batch_time`). The picture already agrees with what was
+At the rates, costs and capacities of the picture, the headroom of a site is the least of three factors: how
+far all rates can grow before its CPU is full (`growth_by_site`), before the batches of one of its fragments
+take longer than the trigger (`growth_by_batch_time`), and before the state of its fragments fills its memory
+(`growth_by_memory`). The picture already agrees with what was
 observed: the surveyor counts a site with what it really gets done. A site that falls behind has no more than
 the share that it keeps up with. The interval follows from how much the rates vary,
 and from the difference between the measured and the modelled load of a site.
@@ -21,14 +22,16 @@ from mooring.contracts.decider import finite
 from mooring.contracts.picture import Picture
 from mooring.model.load.feasible.batch_time import growth_by_batch_time
 from mooring.model.load.feasible.headroom import growth_by_site, headroom
+from mooring.model.load.feasible.memory import growth_by_memory
 from mooring.model.load.micro_batches import BatchTimes
 
-Limit = Literal["CPU", "time", "backlog"]
+Limit = Literal["CPU", "time", "memory", "backlog"]
 MOST = 10.0
 """Beyond this the figure says no more than that there is room."""
 _LIMITS = {
     "CPU": "no CPU left",
     "time": "batches as long as the trigger",
+    "memory": "no memory left for state",
     "backlog": "rows that wait longer and longer",
 }
 
@@ -44,6 +47,8 @@ class SiteHeadroom:
     limit: Limit = "CPU"
     fragment: str | None = None
     """Whose batches or backlog it is."""
+    load_cores: Mapping[str, float] = field(default_factory=dict)
+    """By the model, at these rates: what is fixed, for rows, for pairs of joins, for refreshes of views."""
 
     def as_json(self) -> dict[str, object]:
         bounded = math.isfinite(self.factor)
@@ -80,7 +85,10 @@ class RunHeadroom:
             "site": self.site,
             "missing": self.missing,
             "words": self.words(),
-            "sites": {name: room.as_json() for name, room in self.sites.items()},
+            "sites": {
+                name: {**room.as_json(), "model_load_cores": dict(room.load_cores)}
+                for name, room in self.sites.items()
+            },
             "streams": {
                 name: {"factor": finite(factor), "site": site}
                 for name, (factor, site) in self.streams.items()
@@ -145,6 +153,9 @@ def run_headroom(picture: Picture) -> RunHeadroom:
     time, low_time, high_time = (
         growth_by_batch_time(model, sites, at, times) for at in (rates, rates + errors, least_rates)
     )
+    no_limit = np.full(model.site_count, math.inf)
+    memory = no_limit if picture.memory is None else growth_by_memory(model, sites, picture.memory)
+    loads = _load_cores(picture)
     rooms: dict[str, SiteHeadroom] = {}
     for s, site in enumerate(problem.sites):
         here = np.flatnonzero(sites == s)
@@ -154,13 +165,17 @@ def run_headroom(picture: Picture) -> RunHeadroom:
         limit: Limit = "CPU"
         if slowest is not None and by_time < cpu[s]:
             fragment, limit = problem.fragment_names[slowest], "time"
-        low = min(float(low_cpu[s]), float(low_time[here].min(initial=math.inf)))
-        high = min(float(high_cpu[s]), float(high_time[here].min(initial=math.inf)))
-        factor = min(float(cpu[s]), by_time)
+        low = min(float(low_cpu[s]), float(low_time[here].min(initial=math.inf)), float(memory[s]))
+        high = min(float(high_cpu[s]), float(high_time[here].min(initial=math.inf)), float(memory[s]))
+        factor = min(float(cpu[s]), by_time, float(memory[s]))
+        if memory[s] < min(float(cpu[s]), by_time):
+            fragment, limit = None, "memory"
         if (stall := picture.behind.get(site.name)) is not None and stall.share is not None:
             fragment, limit, high = stall.name, "backlog", min(high, stall.share)
             factor = min(factor, stall.share)
-        rooms[site.name] = SiteHeadroom(factor, min(low, factor), max(high, factor), limit, fragment)
+        rooms[site.name] = SiteHeadroom(
+            factor, min(low, factor), max(high, factor), limit, fragment, loads[s]
+        )
     of_streams = headroom(model, sites, rates).streams
     streams = {
         stream.name: (growth.factor, None if growth.site is None else problem.sites[growth.site].name)
@@ -176,3 +191,18 @@ def run_headroom(picture: Picture) -> RunHeadroom:
         rooms[first].fragment,
     )
     return RunHeadroom("", whole, first if bounded else None, rooms, streams)
+
+
+def _load_cores(picture: Picture) -> list[dict[str, float]]:
+    """Per site, by what it is for."""
+    model, sites = picture.model, picture.sites
+    refreshed = np.array([name in picture.refreshed for name in picture.problem.fragment_names])
+    of_pairs = np.array([variable.kind == "pairs" for variable in model.variables])
+    coefficients, values = model.sparse_site_coefficients(sites), model.present
+    parts = {
+        "fixed": np.bincount(sites, np.where(refreshed, 0.0, model.fixed_cores), model.site_count),
+        "rows": coefficients @ np.where(of_pairs, 0.0, values),
+        "pairs": coefficients @ np.where(of_pairs, values, 0.0),
+        "views": np.bincount(sites, np.where(refreshed, model.fixed_cores, 0.0), model.site_count),
+    }
+    return [{name: float(part[s]) for name, part in parts.items()} for s in range(model.site_count)]

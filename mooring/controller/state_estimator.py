@@ -28,6 +28,7 @@ from mooring.contracts.decider import Observation
 from mooring.contracts.engine import SiteReport
 from mooring.contracts.picture import NOTHING_CORES, Picture, without_fragments
 from mooring.controller.calibration import Calibration
+from mooring.model.load.feasible.memory import StateMemory
 from mooring.model.load.micro_batches import BatchTimes, modelled_batch_s
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.placement import Placement
@@ -159,6 +160,8 @@ class Surveyor:
             statistics=self._in_words(),
             capacity_bounds=(bounds[0], bounds[1]),
             batches=self._batch_times(model, sites, likely),
+            memory=self._memory(observation),
+            refreshed=frozenset(observation.measured.views),
             behind=behind,
         )
 
@@ -234,6 +237,21 @@ class Surveyor:
             if name in known and modelled[f] > 0.0:
                 over[f] = float(np.median(known[name])) / modelled[f]
         return BatchTimes(self._trigger_s, over)
+
+    def _memory(self, observation: Observation) -> StateMemory | None:
+        sites, fragments = observation.measured.sites, observation.measured.fragments
+        state_mb = np.zeros(len(self._problem.fragment_names))
+        for f, name in enumerate(self._problem.fragment_names):
+            if name in fragments and fragments[name].state_bytes is not None:
+                state_mb[f] = (fragments[name].state_bytes or 0.0) / 1e6
+        if not state_mb.any():
+            return None
+        other_mb = np.full(len(self._problem.sites), np.inf)
+        for i, site in enumerate(self._problem.sites):
+            if site.name in sites and (resident_mb := sites[site.name].resident_mb) is not None:
+                here = np.array([observation.sites.get(f) == site.name for f in self._problem.fragment_names])
+                other_mb[i] = max(0.0, resident_mb - float(state_mb[here].sum()))
+        return StateMemory(other_mb, state_mb)
 
     def _capacities(self) -> Floats:
         """What each site can do, by what is observed of it and by what it has got done when it was full."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from mooring.contracts.decider import Observation
 from mooring.contracts.engine import FragmentReport, Measurement, SiteReport
 from mooring.contracts.picture import Picture, picture_of
 from mooring.controller.initial_placement import Wish
-from mooring.controller.known_model import known_model_in
+from mooring.controller.known_model import known_model, known_model_in
 from mooring.controller.run_headroom import RunHeadroom, run_headroom
 from mooring.controller.session import SessionOptions
 from mooring.controller.state_estimator import Surveyor
@@ -152,3 +154,54 @@ def test_status_proposal_and_list_of_moves_tell_one_headroom_at_every_look(tmp_p
         )
         assert moves.before.headroom == pytest.approx(factor)
     assert known > 20
+
+
+def test_state_that_fills_the_memory_of_a_site_bounds_what_is_shown_and_what_moves_say() -> None:
+    """Of 900 MB, 600 are in use for 200 of state: 500 of state is the most."""
+    problem = Problem.from_dict(
+        {
+            "sites": {"a": {"capacity": 1, "memory_mb": 900}, "b": {"capacity": 1}},
+            "streams": {"x": {"rate": 10}},
+            "operators": {"f": {"inputs": ["x"], "cost_us": 100}, "g": {"inputs": ["f"], "cost_us": 100}},
+        }
+    )
+    homes = FragmentSites({"f": "a", "g": "a"})
+    measured = Measurement(
+        0.0,
+        5.0,
+        {"x": 10.0},
+        {"a": SiteReport(0.01, None, 1.0, resident_mb=600.0), "b": SiteReport(0.01, None, 1.0)},
+        {"g": FragmentReport("a", True, 10.0, 10.0, 0.1, state_bytes=200e6, cores_estimated=True)},
+    )
+    surveyor, found = Surveyor(problem), cast("Picture | str", "")
+    for _ in range(4):
+        found = surveyor.survey(Observation(0.0, homes, measured, placement=homes))
+    assert isinstance(found, Picture)
+    shown = run_headroom(found).sites["a"]
+    assert shown.factor == pytest.approx(2.5)
+    assert shown.limit == "memory"
+    assert found.predict(found.sites).headroom == pytest.approx(2.5)
+    known = known_model(found, surveyor.calibration)
+    moves = described_moves(
+        known.problem(problem), homes, [Move("g", "a", "b")], Figures(memory=known.memory(problem))
+    )
+    assert moves.before.headroom == pytest.approx(2.5)
+    assert moves.steps[0].after.headroom == pytest.approx(1000.0, rel=0.2)
+
+
+def test_the_load_of_a_site_is_told_apart_by_what_it_is_for() -> None:
+    problem = Problem.from_dict(
+        {
+            "sites": {"a": {"capacity": 1}},
+            "streams": {"x": {"rate": 10}, "y": {"rate": 20}},
+            "operators": {
+                "f": {"inputs": ["x"], "cost_us": 1000, "fixed_cores": 0.05},
+                "j": {"inputs": ["x", "y"], "kind": "join", "window_s": 2, "cost_us": 100},
+                "v": {"inputs": ["f"], "cost_us": 0, "fixed_cores": 0.02},
+            },
+        }
+    )
+    placement = Placement.from_fragments(problem, FragmentSites({"f": "a", "j": "a", "v": "a"}))
+    seen = replace(picture_of(problem, placement), refreshed=frozenset({"v"}))
+    load = run_headroom(seen).sites["a"].load_cores
+    assert load == pytest.approx({"fixed": 0.05, "rows": 0.01, "pairs": 0.04, "views": 0.02})

@@ -20,6 +20,7 @@ from mooring.model.deployment.move_times import MoveTimes
 from mooring.model.evaluation.metrics import evaluate_placement, utilisation
 from mooring.model.load.build import build_load_model
 from mooring.model.load.feasible.batch_time import growth_by_batch_time
+from mooring.model.load.feasible.memory import StateMemory, growth_by_memory
 from mooring.model.load.micro_batches import BatchTimes
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.checker import violations
@@ -95,6 +96,8 @@ class Figures:
     """Per fragment, as last measured; the problem's own figure where missing."""
     batches: BatchTimes | None = None
     """How long batches take, held against the model; None: not measured."""
+    memory: StateMemory | None = None
+    """What sites hold, and how much of it is state; None: not measured."""
 
 
 def ordered_moves(
@@ -138,8 +141,8 @@ def described_moves(
     for upto, move in enumerate(moves, start=1):
         reached = Placement.from_fragments(problem, apply_moves(old, moves[:upto]))
         state_bytes, pause_s = _predicted(problem, problem.fragment_names.index(move.fragment), chosen)
-        steps.append(PlannedMove(move, state_bytes, pause_s, _effect(model, reached, chosen.batches)))
-    before = _effect(model, Placement.from_fragments(problem, old), chosen.batches)
+        steps.append(PlannedMove(move, state_bytes, pause_s, _effect(model, reached, chosen)))
+    before = _effect(model, Placement.from_fragments(problem, old), chosen)
     return MoveList(old, apply_moves(old, moves), tuple(steps), before)
 
 
@@ -233,13 +236,15 @@ def _predicted(problem: Problem, fragment: int, figures: Figures) -> tuple[float
     return state_bytes, figures.times.pause_s(stateful=stateful, state_bytes=state_bytes)
 
 
-def _effect(model: LoadModel, placement: Placement, batches: BatchTimes | None) -> Effect:
+def _effect(model: LoadModel, placement: Placement, figures: Figures) -> Effect:
     metrics = evaluate_placement(model, placement, points=_POINTS)
-    factor = metrics.headroom.factor
-    if batches is not None:
-        rates, sites = model.present[: model.stream_count], placement.site_of_fragment
-        by_time = float(growth_by_batch_time(model, sites, rates, batches).min())
-        factor = by_time if factor is None and np.isfinite(by_time) else factor and min(factor, by_time)
+    rates, sites = model.present[: model.stream_count], placement.site_of_fragment
+    factors = [np.inf if metrics.headroom.factor is None else metrics.headroom.factor]
+    if figures.batches is not None:
+        factors.append(float(growth_by_batch_time(model, sites, rates, figures.batches).min()))
+    if figures.memory is not None:
+        factors.append(float(growth_by_memory(model, sites, figures.memory).min()))
+    factor = min(factors) if np.isfinite(min(factors)) else None
     return Effect(metrics.feasible_ratio, factor, metrics.max_utilisation)
 
 

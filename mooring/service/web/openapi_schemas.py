@@ -60,7 +60,7 @@ HEADROOM = an_object(
         **ROOM["properties"],
         "site": TEXT_OR_NONE,
         "missing": TEXT,
-        "sites": a_map(ROOM),
+        "sites": a_map(an_object({**ROOM["properties"], "model_load_cores": a_map(NUMBER)})),
         "streams": a_map(GROWTH),
         "idle_streams": a_list(TEXT),
     }

@@ -278,6 +278,7 @@ class SparkEngine:
                     estimated=site.estimated,
                     saturated=self._is_saturated(site),
                     left_cores=site.left_cores,
+                    resident_mb=site.resident_mb,
                 )
                 for name, site in seen.sites.items()
             },
@@ -328,5 +329,6 @@ class SparkEngine:
             self._meters.busy_cores(name),
             **self._batches_of(name, seen),
             cores_estimated=True,
+            state_bytes=seen.state_bytes,
             epoch=newest_number(self.layout.checkpoints(name), self.layout.disk),
         )

@@ -172,8 +172,9 @@ class MoveAsker:
             for name, fragment in fragments.items()
             if fragment.get("state_bytes")
         }
-        batches = known_model_in(status).batches(self.problem)
-        return Figures(MoveTimes().fitted(self.journal.past_moves()), measured, batches)
+        known = known_model_in(status)
+        times = MoveTimes().fitted(self.journal.past_moves())
+        return Figures(times, measured, known.batches(self.problem), known.memory(self.problem))
 
     def at_measured_rates(self) -> Problem:
         """The problem at the rates, costs and capacities that the run goes by."""
