@@ -4,6 +4,7 @@ for longer than a look.
 
 from __future__ import annotations
 
+import contextlib
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +12,14 @@ from pathlib import Path
 from mooring.doctor.channels import look_at_channels
 from mooring.doctor.checkpoints import look_at_checkpoints
 from mooring.doctor.diagnosis import Diagnosis
-from mooring.doctor.pipeline import look_at_record
+from mooring.doctor.pipeline import look_at_record, look_at_sinks
 from mooring.doctor.run_records import look_at_journal, look_at_owner, look_at_sessions
 from mooring.doctor.storage import look_at_root
 from mooring.doctor.stored_parts import StoredParts
 from mooring.doctor.views import look_at_views
 from mooring.errors import EngineError
 from mooring.spark.pipeline.project import Project, load_project
-from mooring.spark.runs.falling_back import FallingBack, falling_back
+from mooring.spark.runs.falling_back import falling_back, recorded_sink
 from mooring.spark.runs.found_run import find_run
 from mooring.spark.runs.known_root import KnownRoot
 from mooring.spark.runs.run_files import RunFiles
@@ -64,24 +65,27 @@ def examine(folder: Path) -> Examination:
         )
     findings = [*look_at_root(root, known.path()), *look_at_owner(root)]
     if (owned := newest_owned(root)) is not None:
-        parts = StoredParts(root, owned, _falling(project, owned))
+        parts = _stored_parts(project, owned)
         sites = {
             site.name: None if site.connect is None else str(site.connect.address)
             for site in project.settings.sites
         }
         findings += [*look_at_record(parts), *look_at_channels(parts), *look_at_checkpoints(parts)]
-        findings += look_at_views(parts)
+        findings += [*look_at_views(parts), *look_at_sinks(parts)]
         findings += [*look_at_journal(parts), *look_at_sessions(parts, sites)]
     findings += [*_settings(project), *_certificates(project)]
     return Examination(project.folder, root, tuple(findings))
 
 
-def _falling(project: Project, owned: OwnedFolder) -> FallingBack | None:
-    try:
-        record = read_record(project.settings.storage)
-    except EngineError:  # told where the record is looked at
-        return None
-    return None if record is None else falling_back(project, record, owned)
+def _stored_parts(project: Project, owned: OwnedFolder) -> StoredParts:
+    root, record = project.settings.storage, None
+    with contextlib.suppress(EngineError):  # told where the record is looked at
+        record = read_record(root)
+    if record is None:
+        return StoredParts(root, owned)
+    sinks = {name: recorded_sink(project, record, name) for name in record.fragments}
+    written = {name: sink for name, sink in sinks.items() if sink is not None}
+    return StoredParts(root, owned, falling_back(project, record, owned), written)
 
 
 def _certificates(project: Project) -> list[Diagnosis]:

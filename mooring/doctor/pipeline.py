@@ -1,4 +1,4 @@
-"""The pipeline record: what the storage says it holds, held against what is there."""
+"""The pipeline record: what the storage says it holds, held against what is there, and in sinks outside."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from mooring.doctor.stored_parts import StoredParts
 from mooring.errors import EngineError
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.pipeline_record import RECORD_FILE_NAME, PipelineRecord, read_record
+from mooring.spark.storage.sink_numbers import NUMBERS_FILE_NAME, disagreement, remembered
 from mooring.spark.storage.storage_root import format_of
 
 PART = "pipeline"
@@ -44,6 +45,28 @@ def look_at_record(parts: StoredParts) -> Iterator[Diagnosis]:
         return
     yield from _vanished(parts, record)
     yield from _strangers(parts, record)
+
+
+def look_at_sinks(parts: StoredParts) -> Iterator[Diagnosis]:
+    """Outside the storage, which says of them only what their writers have delivered."""
+    try:
+        remembered(parts.root)
+    except EngineError as damage:
+        yield Diagnosis("sink", NUMBERS_FILE_NAME, "lost", damage.message, damage.remedy)
+    for writer, sink in parts.sinks.items():
+        if file_name(writer) in parts.fallbacks:
+            continue  # told where the checkpoint is looked at
+        try:
+            found = disagreement(sink, writer, parts.checkpoint(writer), current=False)
+            newest = sink.newest_seen(current=False)
+        except (EngineError, OSError) as damage:
+            yield Diagnosis("sink", sink.dataset, "lost", str(damage), "make it readable")
+            continue
+        if found is not None:
+            yield Diagnosis("sink", sink.dataset, "lost", found.what, found.remedy)
+        elif newest is not None:
+            upto = "no batch yet" if newest < 0 else f"batches up to {newest}"
+            yield Diagnosis("sink", sink.dataset, "sound", f"{upto} of {writer}, in {sink.folder}")
 
 
 def _without_record(parts: StoredParts) -> Iterator[Diagnosis]:

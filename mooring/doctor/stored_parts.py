@@ -7,7 +7,8 @@ project still defines it. A channel has the name of the fragment that writes it.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.checkpoints.fallback import Fallback
 from mooring.spark.storage.fencing import current_epoch
 from mooring.spark.storage.owned_folder import OwnedFolder
+from mooring.spark.storage.sink_numbers import SinkPlace
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class StoredParts:
     """That of its last owner."""
     falling: FallingBack | None = None
     """None where nothing says how the pipeline was cut."""
+    sinks: Mapping[str, SinkPlace] = field(default_factory=dict)
+    """Of the fragments that write one that counts batches."""
 
     @property
     def checkpoints(self) -> Path:

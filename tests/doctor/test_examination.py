@@ -27,8 +27,9 @@ from mooring.spark.pipeline.project import load_project
 from mooring.spark.runs.falling_back import falling_back
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.storage.checkpoints.fallback import found_fallback
-from mooring.spark.storage.owned_folder import OwnedFolder
-from mooring.spark.storage.pipeline_record import read_record
+from mooring.spark.storage.owned_folder import OwnedFolder, unowned
+from mooring.spark.storage.pipeline_record import FlowRecord, PipelineRecord, read_record, write_record
+from tests.doctor.conftest import BATCHES, write_checkpoint, written
 
 if TYPE_CHECKING:
     from tests.doctor.conftest import Damage, StoredProject
@@ -159,8 +160,16 @@ def test_every_loss_is_found_and_named_and_nothing_is_changed(stored: StoredProj
     assert all(finding.remedy for finding in lost)
 
 
+def numbers_of_sinks(stored: StoredProject) -> Path:
+    file = stored.root / "sinks.json"
+    if not file.exists():
+        file.write_text('{"out": 3}')
+    return file
+
+
 SUMMED: dict[str, tuple[str, Callable[[StoredProject], Path]]] = {
     "mark": ("storage", lambda s: s.root / "mooring-storage.json"),
+    "numbers of sinks": ("sink", lambda s: numbers_of_sinks(s)),
     "record": ("pipeline", lambda s: s.root / "pipeline.json"),
     "channel's note": ("channel", lambda s: s.channel_note("totals")),
     "fragment's note": ("checkpoint", lambda s: s.fragment_note("totals")),
@@ -199,13 +208,53 @@ def test_what_a_power_cut_emptied_is_pending_where_whole_logs_prove_the_batch_be
     name, place, upto = EMPTIED[emptied]
     place(stored).write_bytes(b"")
     (said,) = pending(stored)
-    assert f"{place(stored).name} damaged; whole logs prove {upto} (the next run falls back" in said
+    assert (
+        f"{place(stored).name} damaged or missing; whole logs prove {upto} (the next run falls back" in said
+    )
     project = load_project(stored.folder)
     record = read_record(stored.root)
     assert record is not None
     (done,) = falling_back(project, record, OwnedFolder(stored.owned)).fall_back()
     assert done.startswith(f"{name} falls back: ")
     assert pending(stored) == []
+
+
+def sink_of(stored: StoredProject) -> Path:
+    """The log of a sink that a third flow writes."""
+    record, sink = read_record(stored.root), stored.folder / "out"
+    assert record is not None
+    flow = FlowRecord("ledger", "sink", "fingerprint", False, "parquet", str(sink))
+    more = PipelineRecord(
+        {**record.fragments, "into_ledger": ("into_ledger",)},
+        {**record.flows, "into_ledger": flow},
+        record.reads,
+        record.results,
+    )
+    write_record(stored.root, more, unowned(stored.root))
+    write_checkpoint(stored, "into_ledger", Path("/input"), stateful=False)
+    for batch in range(BATCHES):
+        written(sink / "_spark_metadata" / str(batch), "v1\n")
+    return sink / "_spark_metadata"
+
+
+def test_a_sink_that_its_writer_would_lose_rows_in_is_lost_and_one_that_lost_names_is_pending(
+    stored: StoredProject,
+) -> None:
+    log = sink_of(stored)
+    assert examine(stored.folder).is_sound
+    (log / str(BATCHES)).write_text("v1\n")
+    before = digest(stored.folder)
+    (ahead,) = [finding for finding in examine(stored.folder).findings if finding.state == "lost"]
+    assert digest(stored.folder) == before
+    assert (ahead.part, ahead.name) == ("sink", "ledger")
+    assert "--full-refresh ledger" in str(ahead.remedy)
+    for number in (BATCHES, BATCHES - 1):
+        (log / str(number)).unlink()
+    (said,) = pending(stored)
+    assert f"{log / '2'} damaged or missing; whole logs prove batch 1" in said
+    shutil.rmtree(log)
+    (gone,) = [finding for finding in examine(stored.folder).findings if finding.state == "lost"]
+    assert "is missing or empty, and its writer 'into_ledger' has committed up to 2" in gone.what
 
 
 def test_what_became_of_an_older_file_is_not_taken_for_a_power_cut(stored: StoredProject) -> None:

@@ -196,7 +196,12 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             terminal.print(f"[dim]starting the sites of {escape(project.spec.name)}[/dim]")
         try:
             with prepared_run(
-                project, fresh=args.fresh, accepted=accepted, holding=holding, left=_left_sites
+                project,
+                fresh=args.fresh,
+                accepted=accepted,
+                holding=holding,
+                left=_left_sites,
+                anew=lambda layout: () if choice is None else update_order(layout, choice).anew,
             ) as prepared:
                 record = _run_prepared(args, terminal, prepared, stopping, choice, decider)
         except GivenUpError as ended:

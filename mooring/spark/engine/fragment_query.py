@@ -42,7 +42,7 @@ from mooring.spark.storage.checkpoints.later_beginning import LaterBeginning, na
 from mooring.spark.storage.checkpoints.state_store import choose_store
 from mooring.spark.storage.compaction import MAX_FILE_AGE_S
 from mooring.spark.storage.fencing import drop_unfinished, take_epoch
-from mooring.spark.storage.sink_numbers import ahead_of
+from mooring.spark.storage.sink_numbers import disagreement
 from mooring.spark.views.static_reads import looked_up
 from mooring.spark.views.view_frame import analysed_view
 
@@ -328,7 +328,7 @@ def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) 
             "resuming would silently drop rows",
             remedy="restore the checkpoint, or start over with --fresh",
         )
-    _refuse_sink_ahead(layout, fragment, checkpoint)
+    _refuse_sink_elsewhere(layout, fragment, checkpoint)
     if accept_edits or last is None or layout.disk.look(note_file) is None:
         return
     before = read_fragment_note(note_file, layout.disk)
@@ -354,23 +354,11 @@ def check_checkpoint(layout: Layout, fragment: Fragment, *, accept_edits: bool) 
     )
 
 
-def _refuse_sink_ahead(layout: Layout, fragment: Fragment, checkpoint: Path) -> None:
-    """Spark skips a batch whose number the log of its sink has reached, and says nothing."""
+def _refuse_sink_elsewhere(layout: Layout, fragment: Fragment, checkpoint: Path) -> None:
+    """Its log has other batches than its writer has delivered."""
     sink = layout.sink_of(fragment.name)
-    if sink is None or (newest := ahead_of(sink, checkpoint)) is None:
-        return
-    planned = stream_logs.last_batch(checkpoint / "offsets", layout.disk)
-    name = sink.dataset
-    raise EngineError(
-        f"the sink {name!r} has batches up to {newest} in {sink.log}, and its writer {fragment.name!r} has "
-        f"planned up to {planned}: Spark skips batches that a sink has, so rows would be lost, and some "
-        "may be missing already",
-        remedy=(
-            f"`mooring run PROJECT --once --full-refresh {name}` delivers the stored rows of its "
-            "inputs again, after the existing ones; empty the sink's folder first if no row may occur "
-            "twice. No other program may write into that folder"
-        ),
-    )
+    if sink is not None and (found := disagreement(sink, fragment.name, checkpoint)) is not None:
+        raise EngineError(found.what, remedy=found.remedy)
 
 
 def _fingerprints(layout: Layout, fragment: Fragment) -> dict[str, str]:

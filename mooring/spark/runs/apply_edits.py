@@ -22,7 +22,7 @@ from mooring.spark.pipeline.cut_changes import CutChange, interrupted, unread
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.project import FAST, Project
 from mooring.spark.pipeline.project_edits import ProjectEdits
-from mooring.spark.runs.falling_back import falling_back
+from mooring.spark.runs.falling_back import falling_back, recorded_sink
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.checkpoints.checkpoint_parts import begin_sink_log, make_part
@@ -135,13 +135,9 @@ def remember_sinks(
         return
     if project.settings.durability != FAST:
         _sync_made(project, record, fragments, owned)
-    base, gone = Path(record.run_from) if record.run_from else project.run_from, []
+    gone = []
     for name in fragments:
-        flow = record.flows.get(name)
-        if flow is None or flow.kind != "sink":
-            continue
-        sink = replace(project, run_from=base).sink_place(flow.dataset, flow.stored, flow.path)
-        if sink is not None:
+        if (sink := recorded_sink(project, record, name)) is not None:
             checkpoint = current_epoch(owned.checkpoints / file_name(name), owned.disk)
             gone.append(given_up(name, replace(sink, disk=owned.disk), checkpoint))
     remember(project.settings.storage, gone, owned)

@@ -7,7 +7,7 @@ will do. What is not proven is refused by name (`storage/checkpoints/fallback.py
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from mooring.spark.storage.fencing import current_epoch, take_epoch
 from mooring.spark.storage.file_channel import FileChannel
 from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.pipeline_record import PipelineRecord
+from mooring.spark.storage.sink_numbers import SinkPlace
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,14 @@ class FallingBack:
                 )
         return found
 
-    def fall_back(self) -> list[str]:
+    def fall_back(self, but: Collection[str] = ()) -> list[str]:
         """Bring every fragment to where it has to go, once that is known of all; returns what was done, in
-        words.
+        words. `but`: those that begin anew, whatever is damaged of them.
         """
         found = {
             name: fallback
             for name in self.record.fragments
-            if (fallback := self.find(name, current=True)) is not None
+            if name not in but and (fallback := self.find(name, current=True)) is not None
         }
         for name, fallback in found.items():
             self._carry_out(name, fallback)
@@ -120,11 +121,16 @@ class FallingBack:
 
 
 def falling_back(project: Project, record: PipelineRecord, owned: OwnedFolder) -> FallingBack:
-    base = Path(record.run_from) if record.run_from else project.run_from
-
     def sink_log(fragment: str) -> Path | None:
-        flow = record.flows[fragment]
-        sink = replace(project, run_from=base).sink_place(flow.dataset, flow.stored, flow.path)
+        sink = recorded_sink(project, record, fragment)
         return None if sink is None else sink.log
 
     return FallingBack(project.settings.storage, record, owned, sink_log)
+
+
+def recorded_sink(project: Project, record: PipelineRecord, fragment: str) -> SinkPlace | None:
+    """The sink that a fragment wrote when the record was made; None where it has none that counts batches."""
+    if (flow := record.flows.get(fragment)) is None or flow.kind != "sink":
+        return None
+    base = Path(record.run_from) if record.run_from else project.run_from
+    return replace(project, run_from=base).sink_place(flow.dataset, flow.stored, flow.path)

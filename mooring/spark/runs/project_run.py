@@ -56,6 +56,9 @@ from mooring.spark.storage.storage_root import StorageRoot, format_of, renew_mar
 from mooring.spark.storage.views.versions import VIEWS
 from mooring.spark.tables.registration import register_tables
 
+Anew = Callable[[Layout], Collection[str]]
+"""Fragments that a run is to begin anew."""
+
 
 @dataclass(frozen=True)
 class PreparedRun:
@@ -147,11 +150,12 @@ def prepared_run(
     options: EmbeddedOptions | None = None,
     holding: HoldOptions | None = None,
     left: Callable[[Path], Collection[str]] = lambda folder: (),
+    anew: Anew = lambda layout: (),
 ) -> Iterator[PreparedRun]:
     """Own the project, start its sites, read its graph; everything ends with the block. What was edited since
     the last run is refused where it would lose something, unless it is `accepted`. `left` says, given the
     folder of the owner, which sites are kept empty: their machines may be down, so they join once they are
-    up.
+    up. What is damaged of fragments that are to begin `anew` is no reason to refuse anything.
     """
     files = RunFiles(project.work_folder)
     with held_project(project, files, holding, fresh=fresh) as hold:
@@ -160,7 +164,9 @@ def prepared_run(
         chosen = site_options(project, options)
         with running_sites(wanted or project.settings.sites, hold.sites_folder, chosen) as sites:
             joining = [site for site in project.settings.sites if site.name not in sites]
-            yield from _prepared(project, sites, files, hold, accepted, fresh=fresh, joining=joining)
+            yield from _prepared(
+                project, sites, files, hold, accepted, fresh=fresh, joining=joining, anew=anew
+            )
 
 
 @contextlib.contextmanager
@@ -182,6 +188,7 @@ def _prepared(
     *,
     fresh: bool,
     joining: Sequence[Site] = (),
+    anew: Anew = lambda layout: (),
 ) -> Iterator[PreparedRun]:
     sessions = LeftSessions(hold.owned.folder)
     ended = sessions.end_all(sites)
@@ -192,7 +199,7 @@ def _prepared(
     check_storage(project, sites)
     layout = replace(read_layout(project, next(iter(sites.values()))), owner=hold.owned)
     layout = finish(layout, layout.before)
-    gone_back = falling_back(project, layout.before, hold.owned).fall_back()
+    gone_back = falling_back(project, layout.before, hold.owned).fall_back(anew(layout))
     edits = project_edits(layout, accepted)
     problem = problem_of(edits.layout)
     prepared = PreparedRun(

@@ -53,7 +53,11 @@ class SinkPlace:
     @property
     def newest(self) -> int | None:
         """The newest number in the log, -1 if there is none; None where it cannot be read from here."""
-        return None if self.log is None else stream_logs.last_batch(self.log, self.disk, current=True)
+        return self.newest_seen(current=True)
+
+    def newest_seen(self, *, current: bool) -> int | None:
+        """The same; `current`: by a listing that is, which takes changing the folder (`Disk.list`)."""
+        return None if self.log is None else stream_logs.last_batch(self.log, self.disk, current=current)
 
     @property
     def key(self) -> str:
@@ -135,13 +139,44 @@ def last_taken(root: Path, sink: SinkPlace) -> int:
     return remembered(root, sink.disk).get(sink.key, -1) if newest is None else newest
 
 
-def ahead_of(sink: SinkPlace, checkpoint: Path) -> int | None:
-    """The newest number in a sink's log, if its writer has begun and has not planned a batch of that number:
-    Spark would skip those up to there. None if all is well, or the log cannot be read from here.
+@dataclass(frozen=True)
+class Disagreement:
+    """Between the log of a sink and the checkpoint of its writer."""
+
+    what: str
+    remedy: str
+
+
+def disagreement(
+    sink: SinkPlace, writer: str, checkpoint: Path, *, current: bool = True
+) -> Disagreement | None:
+    """Why rows would be lost if the writer of a sink went on; None if none would, or the log cannot be read
+    from here. Spark looks at neither: it skips batches that the log has, and does not miss those it lacks.
     """
-    newest = sink.newest  # first: the writer may go on meanwhile, and plans before it writes
-    planned = stream_logs.last_batch(checkpoint / "offsets", sink.disk, current=True)
-    return newest if newest is not None and 0 <= planned < newest else None
+    # In the order in which a writer that goes on meanwhile makes them, from the last one.
+    committed = stream_logs.last_batch(checkpoint / "commits", sink.disk, current=current)
+    newest = sink.newest_seen(current=current)
+    planned = stream_logs.last_batch(checkpoint / "offsets", sink.disk, current=current)
+    again = f"`mooring run PROJECT --once --full-refresh {sink.dataset}` delivers the stored rows of its "
+    if newest is None:
+        return None
+    if 0 <= planned < newest:
+        return Disagreement(
+            f"the sink {sink.dataset!r} has batches up to {newest} in {sink.log}, and its writer {writer!r} "
+            f"has planned up to {planned}: Spark skips batches that a sink has, so rows would be lost, and "
+            "some may be missing already",
+            f"{again}inputs again, after the existing ones; empty the sink's folder first if no row may "
+            "occur twice. No other program may write into that folder",
+        )
+    if newest < committed:
+        there = f"ends at batch {newest}" if newest >= 0 else "is missing or empty"
+        return Disagreement(
+            f"the log of the sink {sink.dataset!r} in {sink.log} {there}, and its writer {writer!r} has "
+            f"committed up to {committed}: rows of those batches are missing, and Spark cannot read a log "
+            "with a gap",
+            f"restore the sink's folder as it was; or empty it, and {again}inputs from the beginning",
+        )
+    return None
 
 
 def skipped_by(sink: SinkPlace, checkpoint: Path) -> int | None:

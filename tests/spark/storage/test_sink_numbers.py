@@ -18,7 +18,7 @@ from mooring.spark.storage.sink_numbers import (
     NUMBERS_FILE_NAME,
     GivenUp,
     SinkPlace,
-    ahead_of,
+    disagreement,
     last_taken,
     remember,
     remembered,
@@ -60,11 +60,32 @@ def test_the_log_of_a_sink_decides_and_what_cannot_be_read_is_remembered(tmp_pat
 def test_a_log_that_its_writer_has_not_planned_is_ahead(tmp_path: Path) -> None:
     sink, checkpoint = local_sink(tmp_path / "out"), tmp_path / "checkpoint"
     numbered(tmp_path / "out" / "_spark_metadata", 0, 1, 2)
-    assert ahead_of(sink, checkpoint) is None, "it has not begun, and begins behind it"
+    assert disagreement(sink, "w", checkpoint) is None, "it has not begun, and begins behind it"
     numbered(checkpoint / "offsets", 0, 1)
-    assert ahead_of(sink, checkpoint) == 2
+    ahead = disagreement(sink, "w", checkpoint)
+    assert ahead is not None
+    assert ahead.what.startswith("the sink 's' has batches up to 2 in ")
     numbered(checkpoint / "offsets", 2)
-    assert ahead_of(sink, checkpoint) is None
+    assert disagreement(sink, "w", checkpoint) is None
+
+
+def test_a_log_that_lacks_what_its_writer_has_committed_is_behind(tmp_path: Path) -> None:
+    """Spark goes on after it, and says nothing of the rows in between."""
+    sink, checkpoint = local_sink(tmp_path / "out"), tmp_path / "checkpoint"
+    numbered(checkpoint / "offsets", 0, 1, 2)
+    assert disagreement(sink, "w", checkpoint) is None, "nothing was delivered yet"
+    numbered(checkpoint / "commits", 0, 1)
+    gone = disagreement(sink, "w", checkpoint)
+    assert gone is not None
+    assert "is missing or empty, and its writer 'w' has committed up to 1" in gone.what
+    numbered(tmp_path / "out" / "_spark_metadata", 0)
+    behind = disagreement(sink, "w", checkpoint)
+    assert behind is not None
+    assert "ends at batch 0" in behind.what
+    assert "--full-refresh s" in behind.remedy
+    numbered(tmp_path / "out" / "_spark_metadata", 1)
+    assert disagreement(sink, "w", checkpoint) is None
+    assert disagreement(replace(sink, folder=None), "w", checkpoint) is None, "not to be read from here"
 
 
 def test_an_update_is_not_up_to_date_whose_sink_stands_elsewhere_than_its_writer(tmp_path: Path) -> None:

@@ -175,6 +175,34 @@ def test_nobody_goes_back_behind_what_was_trimmed() -> None:
         assert "--full-refresh" in str(refused.value.remedy)
 
 
+def test_a_sink_on_a_disk_that_lost_its_newest_names_gets_their_rows_again() -> None:
+    two = Two(seed=3)
+    two.work(12)
+    for _ in range(2):  # whose input was not trimmed yet
+        two.offered.append(f"r{len(two.offered)}")
+        assert two.query("in").step()
+        assert two.query("out").step()
+    log = SINK / "_spark_metadata"
+    for name in sorted((name for name in two.disk.list(log) if name.isdigit()), key=int)[-2:]:
+        two.disk.delete(log / name)
+    two.begin()
+    (said,) = two.falling.fall_back()
+    assert "damaged or missing; whole logs prove batch" in said
+    assert sorted(two.finish()) == sorted(two.offered)
+
+
+def test_what_begins_anew_is_not_refused_for_what_is_damaged_of_it() -> None:
+    two = Two(seed=3)
+    two.work(12)
+    log = SINK / "_spark_metadata"
+    for name in two.disk.list(log):
+        two.storage.damage(log / name, b"")
+    with pytest.raises(EngineError, match="no intact log proves") as refused:
+        two.falling.fall_back()
+    assert f"empty {SINK} and recompute" in str(refused.value.remedy)
+    assert two.falling.fall_back(but=["out"]) == []
+
+
 def test_what_a_site_syncs_itself_is_synced_once_after_each_start_and_the_rest_when_it_changes() -> None:
     two, synced = Two(seed=3), list[Path]()
     syncing = Syncing(two.disk, two.checkpoint, lambda fragment: None, lambda fragment: fragment == "in")

@@ -15,6 +15,10 @@ Where a query goes back to follows from its sink's log, which skips every number
 | no log of a sink; offsets and commit of N, state N + 1          | batch N + 1                         |
 | none of both, but where its sources begin                       | batch 0                             |
 
+The log of a sink of files may also end before what its writer has committed, without a damaged file: it lies
+on another disk, which has lost its newest names, or an older copy was put back. That is damage too. A channel
+whose log ends early is refused (`file_channel.py`): its readers may have had what is missing.
+
 In all other cases nothing is proven, and the run is refused with the name of the file. What lies beyond the
 batch is set aside under a hidden name, and never deleted.
 """
@@ -64,7 +68,7 @@ class Fallback:
     def __str__(self) -> str:
         upto = "its beginning" if self.batch == _NOTHING else f"batch {self.batch}"
         more = f" and {len(self.damaged) - 2} more" if len(self.damaged) > 2 else ""
-        return f"{', '.join(map(str, self.damaged[:2]))}{more} damaged; whole logs prove {upto}"
+        return f"{', '.join(map(str, self.damaged[:2]))}{more} damaged or missing; whole logs prove {upto}"
 
 
 def set_aside(disk: Disk, files: Iterable[Path]) -> None:
@@ -94,16 +98,20 @@ def found_fallback(
     sink = None if sink_log is None else _FilesLog.read(sink_log, disk, rows=True, current=current)
     seen = _Checkpoint(checkpoint, disk, current=current)
     damaged = [*seen.damage(), *(() if sink is None else sink.damaged)]
+    if sink is not None and not readers_known and (absent := seen.absent_from(sink)) is not None:
+        damaged.append(absent)
     if not damaged:
         return None
     for batch, committed in seen.candidates(sink, readers_known=readers_known):
         if batch >= least and seen.proves(batch, committed=committed, only_channels=only_channels):
             beyond = () if sink is None else tuple(sink.beyond(batch))
             return Fallback(batch, committed, tuple(damaged), tuple(seen.beyond(batch, committed)), beyond)
+    outside = "" if sink is None or readers_known else f"empty {sink.folder.parent} and "
     raise EngineError(
         f"{damaged[0]} is empty, truncated or missing, and no intact log proves a batch to fall back "
         f"to{f' (its inputs are there from batch {least + 1} on)' if least > _NOTHING else ''}",
-        remedy="restore it from a copy; or recompute its table with --full-refresh, or all with --fresh",
+        remedy=f"restore it from a copy; or {outside}recompute what it belongs to with --once --full-refresh "
+        "NAME, or all with --fresh",
     )
 
 
@@ -209,6 +217,13 @@ class _Checkpoint:
         yield from (
             file for file in self._damaged_state(min(planned, committed) + 1) if is_file(self._disk, file)
         )
+
+    def absent_from(self, sink: _FilesLog) -> Path | None:
+        """The first file that a sink's log lacks of what was committed, if it has some and no gap."""
+        ends = max(sink.numbers.values(), default=_NOTHING)
+        if sink.damaged or not _NOTHING < ends < max(self._commits, default=_NOTHING):
+            return None
+        return sink.folder / str(ends + 1)
 
     def candidates(self, sink: _FilesLog | None, *, readers_known: bool) -> Iterator[tuple[int, bool]]:
         """Batches to go back to, and whether with their commit."""
