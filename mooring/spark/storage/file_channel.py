@@ -369,6 +369,12 @@ class FileChannel(ChannelLog):
             return f"the log in {self.folder} has no batch {absent}"
         positions = self._refreshed(self._note())
         ends = [entry.path for entry in (positions.first, positions.last) if entry is not None]
+        for path in ends:
+            if not real(path.parent).is_relative_to(real(self.folder)):
+                return (
+                    f"its log names {path}, which is no file of {self.folder}: the storage was written under "
+                    "another path, so mount it there"
+                )
         gone = next((path for path in ends if self._disk.look(path) is None), None)
         return None if gone is None else f"the file {gone} is missing"
 

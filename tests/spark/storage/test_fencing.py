@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mooring.errors import EngineError
 from mooring.spark.storage.fencing import current_epoch, drop_unfinished, retire, take_epoch
 from mooring.spark.storage.fresh_folder import in_order
-from mooring.spark.storage.sink_numbers import SinkPlace, ahead_of, given_up
+from mooring.spark.storage.sink_numbers import SinkPlace, disagreement, given_up
 from tests.spark.storage.remembering_disk import RememberingDisk
 
 
@@ -259,7 +259,7 @@ def test_the_number_of_a_sinks_newest_batch_is_that_of_a_current_listing(tmp_pat
         disk.list(log)
         (log / "1").write_text("v1")
     assert sink.newest == 1
-    assert ahead_of(sink, checkpoint) is None
+    assert disagreement(sink, "w", checkpoint) is None
     assert (given_up("w", sink, checkpoint).planned, given_up("w", sink, checkpoint).committed) == (1, 1)
 
 

@@ -275,6 +275,21 @@ def test_a_log_with_a_hole_or_behind_another_link_is_lost(tmp_path: Path) -> Non
     assert log.lost() is None
 
 
+def test_a_storage_that_was_moved_or_copied_is_told_from_one_that_lacks_files(tmp_path: Path) -> None:
+    """Its logs name files where it was written: gone by now, or those of the storage it is a copy of."""
+    log, before = flow_channel(tmp_path), tmp_path / "before" / "links" / "flow" / "part-0"
+    log.create()
+    for folder in (tmp_path / "flow" / "_spark_metadata", tmp_path / "checkpoint" / "commits", before.parent):
+        folder.mkdir(parents=True)
+    entry = json.dumps({"path": before.as_uri(), "size": 1})
+    (tmp_path / "flow" / "_spark_metadata" / "0").write_text(f"v1\n{entry}")
+    (tmp_path / "checkpoint" / "commits" / "0").write_text("v1")
+    for there in (False, True):
+        if there:
+            before.touch()
+        assert f"its log names {before}, which is no file of {tmp_path / 'flow'}" in str(log.lost())
+
+
 def test_files_named_without_the_link_are_refused_with_a_way_out(tmp_path: Path) -> None:
     """Spark would refuse them later and say less."""
     log = flow_channel(tmp_path)
