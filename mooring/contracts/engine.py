@@ -56,6 +56,7 @@ class FragmentReport:
     epoch: int | None = None  # of the fence, taken when it was last started; None: not known
     rows: float | None = None  # read since it was first started; rates are means over longer than a look
     state_bytes: float | None = None  # None: not measured
+    joins: bool = False  # its output is pairs, which grow with the square of the rates
 
 
 @dataclass(frozen=True)

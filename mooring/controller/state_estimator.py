@@ -140,6 +140,7 @@ class Surveyor:
             if (room := known.room(site.name, likely, float(capacity[i]))) is not None and not lost[i]:
                 least, most = known.model.site_loads(sites, np.outer(room, likely))[:, i]
                 bounds[0][i], bounds[1][i] = min(bounds[0][i], least), max(bounds[1][i], most)
+            bounds[0][i] = self._if_pairs_cost(float(bounds[0][i]), i, sites, likely, observation)
             if (share := behind[site.name].share if site.name in behind else None) is not None:
                 kept_up = max(NOTHING_CORES, float(known.model.site_loads(sites, share * likely)[i]))
                 for cores in (capacity, *bounds):
@@ -215,6 +216,26 @@ class Surveyor:
             if self._options.calibrates and lasting and over > 1.0 + self._options.surplus:
                 counted[i] = max(NOTHING_CORES, capacity[i] - (over - 1.0) * loads[i])
         return counted, np.minimum(least, counted), np.maximum(most, counted)
+
+    def _if_pairs_cost(
+        self, capacity: float, site: int, sites: Ints, rates: Floats, observation: Observation
+    ) -> float:
+        """What a site counts with at least, if a row that a join makes costs as much as one that it reads.
+        The model lets a join of an engine grow with the rates; its pairs grow with their square.
+        """
+        model, pairs = self.calibration.model, 0.0
+        load = np.asarray(model.coefficients @ model.variable_values(rates)).ravel()
+        for f in np.flatnonzero(sites == site):
+            report = observation.measured.fragments.get(self._problem.fragment_names[f])
+            if report is not None and report.joins and report.output_rate > 0.0:
+                pairs += load[f] * report.output_rate / (report.input_rate + report.output_rate)
+        if pairs <= 0.0:
+            return capacity
+        grows, left = float(load[sites == site].sum()), float(model.site_capacity_left(sites)[site])
+        fixed = float(model.capacity_cores[site]) - left
+        other, room = grows - pairs, max(0.0, capacity - fixed)
+        factor = (np.sqrt(other**2 + 4.0 * pairs * room) - other) / (2.0 * pairs)
+        return min(capacity, fixed + grows * float(factor))
 
     def _take_batches(self, observation: Observation) -> None:
         self._trigger_s = observation.measured.trigger_s

@@ -22,6 +22,8 @@ from mooring.spark.storage.stream_logs import LogEntry
 _KEPT = 200
 RECENT_BATCHES = 5
 """Whose latency counts as the present one: at a trigger of a few seconds, the last half minute."""
+JOIN = "symmetricHashJoin"
+"""What Spark calls the state of a join of two streams."""
 OBSERVED = "mooring_delivered"
 """What counts the rows on their way to a sink."""
 
@@ -40,6 +42,8 @@ class Batch:
     state_rows: int
     add_batch_s: float
     state_bytes: int = 0
+    joins: bool = False
+    """Whether it joined streams."""
     rows_behind: int | None = None
     """Of a topic, not read when the batch began; None for other sources."""
 
@@ -58,6 +62,7 @@ def batch_of(progress: Mapping[str, Any], ahead_s: float = 0.0) -> Batch:
         state_rows=sum(int(state.get("numRowsTotal", 0)) for state in progress.get("stateOperators") or ()),
         add_batch_s=durations.get("addBatch", 0) / 1000,
         state_bytes=sum(map(_state_bytes, progress.get("stateOperators") or ())),
+        joins=any(state.get("operatorName") == JOIN for state in progress.get("stateOperators") or ()),
         rows_behind=rows_behind(progress),
     )
 

@@ -188,6 +188,7 @@ class RunMeters:
             state_rows=0 if last is None else last.state_rows,
             files_waiting=lag_of(channels, name, logs),
             state_bytes=0 if last is None else last.state_bytes,
+            joins=last is not None and last.joins,
             rows_behind=None if last is None else last.rows_behind,
             rows_waiting=self._rows_waiting(name, logs, channels),
             open_s=None if last is None else now - max(last.end_s, meter.idle_s),

@@ -37,6 +37,8 @@ class FragmentSnapshot:
     files_waiting: int | None
     """None: a channel it reads could not be looked at."""
     state_bytes: int = 0
+    joins: bool = False
+    """Whether it joins streams: it makes a row of each pair, and pairs grow with the square of the rates."""
     rows_behind: int | None = None
     """Of the topics it reads, as its last batch found them; None where it reads none."""
     rows_waiting: int | None = None
