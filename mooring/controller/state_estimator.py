@@ -248,7 +248,9 @@ class Surveyor:
                 seen.append(report.batch_s)
 
     def _batch_times(self, model: LoadModel, sites: Ints, rates: Floats) -> BatchTimes | None:
-        """Of fragments whose batches were seen often enough: measured over modelled."""
+        """Of fragments whose batches were seen often enough: measured over modelled. Two of the last three
+        that take longer than the trigger are what counts.
+        """
         known = {name: seen for name, seen in self._batch_s.items() if len(seen) == self._options.looks}
         if not known or self._trigger_s <= 0.0:
             return None
@@ -256,7 +258,8 @@ class Surveyor:
         over = np.zeros(len(modelled))
         for f, name in enumerate(self._problem.fragment_names):
             if name in known and modelled[f] > 0.0:
-                over[f] = float(np.median(known[name])) / modelled[f]
+                usual, now = float(np.median(known[name])), float(np.median(list(known[name])[-3:]))
+                over[f] = (now if now > self._trigger_s else usual) / modelled[f]
         return BatchTimes(self._trigger_s, over)
 
     def _memory(self, observation: Observation) -> StateMemory | None:
