@@ -5,7 +5,8 @@
 Each pipeline runs on embedded sites of 0.25 to 0.7 cores, held by control groups, at a trigger of 3 s.
 Nothing is stated of its costs. For the first 140 s its rates vary between 0.5 and 2 times the usual ones,
 as those of real streams do over a day; then they stay at the usual ones for 40 s, and the headroom that the
-status shows is written down, with its interval. From then on all rates are raised together, by 12% each 20 s.
+status shows is written down, with its interval. From then on all rates are raised together, by 12% each
+20 s, through powers of 1.12 from half of that headroom on.
 
 *Measured* is the factor at which the first fragment fell behind, as seen by the benchmark: its batches took
 longer than the trigger in the second half of a step, or more than two triggers' rows of a stream waited, or
@@ -136,7 +137,8 @@ def raised(folder: Path, step: float, pipeline: Pipeline) -> tuple[dict[str, Val
 
 def until_behind(trial: Trial, predicted: float | None) -> tuple[float, float, str]:
     """The last factor at which all kept up, the first at which one did not, and which."""
-    factor, low = max(STEP, min(0.5 * (predicted or STEP), MOST / 2)), 1.0
+    begins = max(STEP, min(0.5 * (predicted or STEP), MOST / 2))
+    factor, low = STEP ** round(math.log(begins) / math.log(STEP)), 1.0  # steps that no prediction shifts
     while factor < MOST:
         trial.rate(factor)
         looks = trial.watch(STEP_S)
