@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import tomllib
 from graphlib import TopologicalSorter
-from pathlib import Path
+from pathlib import Path, PurePath
 
 ROOT = Path(__file__).parent.parent / "mooring"
 
@@ -230,6 +230,52 @@ def test_files_are_renamed_into_place_in_one_place() -> None:
         if isinstance(node, ast.Attribute) and ast.unparse(node) == "os.replace"
     }
     assert renaming == homes
+
+
+ON_THE_DISK = (
+    *("spark/storage", "spark/ownership", "spark/views", "spark/engine", "controller"),
+    *("spark/runs/left_sessions.py", "spark/runs/apply_edits.py", "spark/runs/falling_back.py"),
+)
+"""What outlives a run is read and written here, through `disk.py` alone: that is what a simulated disk and an
+object store can stand in for."""
+NOT_OF_THE_STORAGE = {
+    ("spark/storage/file_rows.py", "path.open"): "rows are pyarrow's to read, by path",
+    ("spark/storage/file_rows.py", "os.fstat"): "the same",
+    ("spark/storage/ages.py", "_BOOT.read_text"): "the machine's clock since its start",
+    ("spark/storage/ages.py", "_UPTIME.read_text"): "the same",
+    ("spark/ownership/owner.py", "Path('/proc/sys/kernel/random/boot_id').read_text"): "which start it is",
+}
+OF_PATHS = {name for name in dir(Path) if name not in dir(PurePath)} - {"cwd", "home", "expanduser"}
+NO_FILES = {"os.getpid", "os.strerror", "os.getloadavg", "os.path.relpath", "os.path.basename"}
+
+
+def file_operations(path: Path) -> set[str]:
+    """Calls of a module that go to a file and not through a disk, or through its owner's folder."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        owner, _, name = called.rpartition(".")
+        through = owner.lower().endswith(("disk", "owned"))
+        # A text's `replace` takes two, that of a record takes names.
+        of_path = (
+            name in OF_PATHS and owner and (name != "replace" or (len(node.args), node.keywords) == (1, []))
+        )
+        module = called.partition(".")[0] in ("os", "shutil", "tempfile", "fcntl", "glob")
+        if not through and (of_path or called == "open" or (module and called not in NO_FILES)):
+            found.add(called)
+    return found
+
+
+def test_what_outlives_a_run_is_read_and_written_through_the_disk_alone() -> None:
+    found = {
+        (path.relative_to(ROOT).as_posix(), called)
+        for path in sources()
+        if path.relative_to(ROOT).as_posix().startswith(ON_THE_DISK)
+        for called in file_operations(path)
+    }
+    assert found == set(NOT_OF_THE_STORAGE)
 
 
 def test_arrays_have_one_set_of_names() -> None:
