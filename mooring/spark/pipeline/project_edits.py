@@ -261,11 +261,15 @@ def _stored(layout: Layout, name: str) -> str:
     for version in [found for flow in flows if (found := _version(layout, flow)) is not None]:
         return f"a version with {version.rows} rows ({quantity(version.stored_bytes, 'B')})"
     logs = [layout.channel_of(flow, layout.before.flows[flow].dataset).sink_log for flow in flows]
-    files = [entry for log in logs for entry in stream_logs.sink_entries(log, layout.disk)]
-    size = quantity(sum(entry.size for entry in files), "B")
     checkpoints = sum(flow in layout.before.fragments for flow in flows if flow not in layout.pipeline.flows)
+    with_checkpoint = " and a checkpoint" if checkpoints else ""
+    try:
+        files = [entry for log in logs for entry in stream_logs.sink_entries(log, layout.disk)]
+    except EngineError as damage:  # which is no reason to keep what is dropped
+        return f"files that its log does not name any more ({damage.message}){with_checkpoint}"
+    size = quantity(sum(entry.size for entry in files), "B")
     count = f"{len(files)} file" + ("" if len(files) == 1 else "s")
-    return f"{count} ({size})" + (" and a checkpoint" if checkpoints else "")
+    return f"{count} ({size}){with_checkpoint}"
 
 
 def _version(layout: Layout, flow: str) -> ViewVersion | None:

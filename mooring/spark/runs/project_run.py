@@ -199,7 +199,8 @@ def _prepared(
     check_storage(project, sites)
     layout = replace(read_layout(project, next(iter(sites.values()))), owner=hold.owned)
     layout = finish(layout, layout.before)
-    gone_back = falling_back(project, layout.before, hold.owned).fall_back(anew(layout))
+    given_up = {*anew(layout), *_gone(layout)}
+    gone_back = falling_back(project, layout.before, hold.owned).fall_back(given_up)
     edits = project_edits(layout, accepted)
     problem = problem_of(edits.layout)
     prepared = PreparedRun(
@@ -209,6 +210,12 @@ def _prepared(
         prepared.bring_up(project, site)
         prepared.joining.append(site.name)
     yield prepared
+
+
+def _gone(layout: Layout) -> list[str]:
+    """Fragments of the last run of which no flow is left: dropped, or else the run is refused."""
+    flows = set(layout.pipeline.flows)
+    return [name for name, members in layout.before.fragments.items() if not flows & set(members)]
 
 
 def delivering(layout: Layout, problem: Problem) -> dict[str, str]:

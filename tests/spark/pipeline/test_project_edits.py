@@ -91,6 +91,16 @@ def test_a_flow_that_never_ran_may_go_as_it_came(storage: WrittenStorage) -> Non
     assert "large" not in layout.channels["packets"].readers()
 
 
+def test_a_flow_whose_log_is_damaged_can_be_dropped(storage: WrittenStorage) -> None:
+    before = storage.run(ALL, batches=2)
+    (before.channels["large"].sink_log / "1").write_bytes(b"")
+    after = storage.begin((PACKETS, SMALL), accepted=AcceptedEdits(drop=("large",)))
+    assert not before.channels["large"].folder.exists()
+    record = read_record(after.root)
+    assert record is not None
+    assert record.dropped[0].what.endswith("1 is empty, expected 'v1') and a checkpoint")
+
+
 def test_a_flow_that_comes_back_after_it_was_dropped_may_write_into_another_table(
     storage: WrittenStorage,
 ) -> None:
