@@ -127,22 +127,25 @@ class Calibration:
         elif not seen:
             self._take_sites(observation, should, come)
 
-    def at_tuples_taken(self, site: str, observation: Observation) -> float | None:
-        """Cores that the fragments at a site should have used at the tuples they took in; None where that is
-        not known.
+    def at_tuples_taken(self, observation: Observation) -> dict[str, float]:
+        """By site, the cores that its fragments should have used at the tuples they took in; nothing where
+        the rates of streams are not known.
         """
         measured = observation.measured
         if not set(self._stated.stream_index) <= set(measured.stream_rates):
-            return None
+            return {}
         rates = np.array([measured.stream_rates[stream.name] for stream in self._stated.streams])
         values = self._model.variable_values(rates)
-        rows = [self._row[f] for f, at in observation.sites.items() if at == site]
-        if not rows:
-            return None
-        should = np.asarray(self._model.coefficients @ values).ravel()
-        taken = self._taken_in(measured.fragments, rows, np.asarray(self._inputs @ values).ravel())
-        sent = self._crossings(observation, values)[rows].sum()
-        return float((should * self.factors)[rows] @ taken + self.fixed_cores[rows].sum() + sent)
+        should = np.asarray(self._model.coefficients @ values).ravel() * self.factors
+        come, sent = np.asarray(self._inputs @ values).ravel(), self._crossings(observation, values)
+        return {
+            site: float(
+                should[rows] @ self._taken_in(measured.fragments, rows, come)
+                + self.fixed_cores[rows].sum()
+                + sent[rows].sum()
+            )
+            for site, rows in self._rows_by_site(observation.sites).items()
+        }
 
     def in_words(self) -> str:
         """Which statistics are used."""
@@ -231,9 +234,10 @@ class Calibration:
         if self._looks_here <= self._options.warm:
             return
         factors, fixed = self.factors.copy(), self.fixed_cores.copy()
+        rows_by_site = self._rows_by_site(observation.sites)
         for site in self._stated.sites:
             name, report = site.name, observation.measured.sites.get(site.name, SiteReport(None))
-            rows = [self._row[f] for f, at in observation.sites.items() if at == name]
+            rows = rows_by_site.get(name)
             if report.utilisation is None or report.estimated or not rows:
                 continue
             used = report.utilisation * (report.capacity_cores or site.capacity)
@@ -253,12 +257,22 @@ class Calibration:
         """How far such rates can grow at least and at most, by what the whole site used; None where that
         tells nothing.
         """
-        line, rows = self._lines.get(site), [self._row[f] for f, at in self._homes.items() if at == site]
-        if line is None or line.last is None or not rows:
+        line = self._lines.get(site)
+        if line is None or line.last is None:
+            return None
+        rows = [self._row[f] for f, at in self._homes.items() if at == site]
+        if not rows:
             return None
         should = np.asarray(self._model.coefficients @ self._model.variable_values(rates)).ravel()
         growing = float((should * self._base)[rows].sum())
         return line.last.room(growing, capacity) if growing > 0.0 else None
+
+    def _rows_by_site(self, sites: Mapping[str, str]) -> dict[str, list[int]]:
+        """Of the fragments that run, by their sites."""
+        found: dict[str, list[int]] = {}
+        for fragment, site in sites.items():
+            found.setdefault(site, []).append(self._row[fragment])
+        return found
 
     def _taken_in(self, reports: Mapping[str, FragmentReport], rows: Sequence[int], come: Floats) -> Floats:
         """Per fragment: the tuples it took in over those that should come, 1 where not known."""

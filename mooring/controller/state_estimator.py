@@ -171,8 +171,11 @@ class Surveyor:
             for name, rate in observation.stream_rates.items():
                 if name in self._seen:
                     self._seen[name].append(rate)
+        reports = observation.measured.sites
+        estimated = any(report.estimated for report in reports.values())
+        inferred = self.calibration.at_tuples_taken(observation) if estimated else {}
         for i, site in enumerate(self._problem.sites):
-            report = observation.measured.sites.get(site.name)
+            report = reports.get(site.name)
             if report is not None and report.capacity_cores is not None:
                 if abs(report.capacity_cores - self._capacity[i]) > 0.01 * self._capacity[i]:
                     self._shown.pop(site.name, None)  # what it got done was under another limit
@@ -181,7 +184,7 @@ class Surveyor:
             if report is not None:
                 left = np.inf if report.left_cores is None else report.left_cores
                 self._left.setdefault(site.name, deque(maxlen=self._options.neighbours)).append(left)
-                self._take_saturation(site.name, report, observation)
+                self._take_saturation(site.name, report, inferred.get(site.name))
         if observation.measured.latency_ms is not None:
             self._latency_ms = observation.measured.latency_ms
 
@@ -192,12 +195,13 @@ class Surveyor:
             self._homes, self._model = dict(observation.sites), self.calibration.model
             self._over = {}
         self._looks_here += 1
+        at_tuples_taken = self.calibration.at_tuples_taken(observation)
         for site in self._problem.sites:
             report = observation.measured.sites.get(site.name)
             if report is None or report.utilisation is None or report.estimated:
                 continue
-            expected = self.calibration.at_tuples_taken(site.name, observation)
-            if expected is not None and expected > 0.0:
+            expected = at_tuples_taken.get(site.name, 0.0)
+            if expected > 0.0:
                 used = report.utilisation * self._capacity[self._problem.site_index[site.name]]
                 self._over.setdefault(site.name, deque(maxlen=self._options.looks)).append(used / expected)
 
@@ -294,8 +298,9 @@ class Surveyor:
                 capacity[i] = self.left_cores[site.name] = beside
         return capacity
 
-    def _take_saturation(self, site: str, report: SiteReport, observation: Observation) -> None:
-        done = self._got_done(site, report, observation)
+    def _take_saturation(self, site: str, report: SiteReport, inferred: float | None) -> None:
+        """`inferred`: what it got done where its load is not seen."""
+        done = inferred if report.estimated else self._used(site, report)
         if done is None:
             return
         if not report.saturated:
@@ -307,12 +312,10 @@ class Surveyor:
         if len(seen) == self._options.saturated:
             self._shown[site] = max(seen), self._options.remembered
 
-    def _got_done(self, site: str, report: SiteReport, observation: Observation) -> float | None:
-        """In cores; None where nothing tells."""
-        if not report.estimated:
-            stated = self._capacity[self._problem.site_index[site]]
-            return None if report.utilisation is None else report.utilisation * stated
-        return self.calibration.at_tuples_taken(site, observation)
+    def _used(self, site: str, report: SiteReport) -> float | None:
+        """In cores."""
+        stated = self._capacity[self._problem.site_index[site]]
+        return None if report.utilisation is None else report.utilisation * stated
 
     def _in_words(self) -> str:
         said = self.calibration.in_words()
