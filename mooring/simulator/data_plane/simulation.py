@@ -110,7 +110,8 @@ class Simulation:
 
     def hold(self, operator: int) -> float:
         """Stop an operator; its input waits. Returns the tuples taken back from its site's queue."""
-        cancel(self.world.slots, self.world.buckets, int(self.world.clock["release_slots"][0]) + operator)
+        slot = int(self.world.clock["release_slots"][0]) + operator
+        cancel(self.world.slots, self.world.buckets, self.world.clock[0], slot)
         return float(withdraw(self.world, operator))
 
     def discard(self, operator: int) -> None:

@@ -19,13 +19,18 @@ LAST_CALIBRATION = 1 << 18
 EVENTS_PER_DAY = 1.0
 
 
+@njit(**INLINED)
+def _day(clock: Records, time: float) -> int:
+    return int(time * clock.days_per_s)
+
+
 @njit(**KERNEL)
 def _link(slots: Records, buckets: Records, clock: Records, slot: int) -> None:
     """Hang a slot into its day's bucket, behind whatever comes before it."""
     entry = slots[slot]
-    entry.day = int(entry.time * clock.days_per_s)
-    clock.today = min(clock.today, entry.day)
-    bucket = buckets[entry.day & (buckets.shape[0] - 1)]
+    day = _day(clock, entry.time)
+    clock.today = min(clock.today, day)
+    bucket = buckets[day & (buckets.shape[0] - 1)]
     if bucket.first == NONE:
         entry.next = NONE
         bucket.first = slot
@@ -52,13 +57,13 @@ def _link(slots: Records, buckets: Records, clock: Records, slot: int) -> None:
 
 
 @njit(**KERNEL)
-def cancel(slots: Records, buckets: Records, slot: int) -> None:
+def cancel(slots: Records, buckets: Records, clock: Records, slot: int) -> None:
     """Take a slot's event out of the calendar, if it has one."""
     entry = slots[slot]
     if not entry.due:
         return
     entry.due = 0
-    bucket = buckets[entry.day & (buckets.shape[0] - 1)]
+    bucket = buckets[_day(clock, entry.time) & (buckets.shape[0] - 1)]
     before = NONE
     at = bucket.first
     while at != slot:
@@ -77,7 +82,7 @@ def schedule(slots: Records, buckets: Records, clock: Records, slot: int, time: 
     """Give a slot its next event, instead of the one that it has, if any."""
     entry = slots[slot]
     if entry.due:
-        cancel(slots, buckets, slot)
+        cancel(slots, buckets, clock, slot)
     clock.sequence += 1
     entry.key = (entry.kind << 56) | clock.sequence
     entry.time = time
@@ -92,7 +97,7 @@ def next_slot(slots: Records, buckets: Records, clock: Records) -> int:
     day = clock.today
     for _ in range(buckets.shape[0]):
         first: int = buckets[day & mask].first
-        if first != NONE and slots[first].day <= day:
+        if first != NONE and _day(clock, slots[first].time) <= day:
             clock.today = day
             return first
         day += 1
@@ -100,10 +105,10 @@ def next_slot(slots: Records, buckets: Records, clock: Records) -> int:
     found = NONE
     for index in range(buckets.shape[0]):
         first = buckets[index].first
-        if first != NONE and (found == NONE or slots[first].day < slots[found].day):
+        if first != NONE and (found == NONE or slots[first].time < slots[found].time):
             found = first
     if found != NONE:
-        clock.today = slots[found].day
+        clock.today = _day(clock, slots[found].time)
     return found
 
 
@@ -112,7 +117,7 @@ def take_first(slots: Records, buckets: Records, clock: Records, slot: int) -> N
     """Remove the event that `next_slot` found, and now and then fit the day to the pace of events."""
     entry = slots[slot]
     entry.due = 0
-    bucket = buckets[entry.day & (buckets.shape[0] - 1)]
+    bucket = buckets[_day(clock, entry.time) & (buckets.shape[0] - 1)]
     bucket.first = entry.next
     if entry.next == NONE:
         bucket.last = NONE

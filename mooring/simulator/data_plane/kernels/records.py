@@ -22,12 +22,14 @@ INLINED: dict[str, Any] = {**KERNEL, "inline": "always"}
 
 Records: TypeAlias = Any  # an array of one of the types below; numpy's typing cannot name their fields
 NONE = -1
+CACHE_LINE = 64
+"""Bytes. A run of a thousand sites waits for memory most of the time: what is read with every tuple lies in
+one line, and no record in more lines than it has to."""
 
 SLOT = np.dtype(
     [
         ("time", "f8"),
         ("key", "i8"),  # kind << 56 | sequence: ties in time are broken in one way only
-        ("day", "i8"),
         ("next", "i4"),  # in the same bucket
         ("due", "i4"),  # 1: it has an event to come
         ("kind", "i4"),
@@ -46,6 +48,7 @@ TUPLE = np.dtype(
         ("arc", "i4"),
         ("next", "i4"),
         ("right", "i4"),  # second child, where the queue is a heap by age
+        ("unused", "i8", (2,)),
     ],
     align=True,
 )
@@ -78,24 +81,26 @@ SITE = np.dtype(
 
 OPERATOR = np.dtype(
     [
+        # Read and written with every tuple: one line of the processor's cache.
         ("random", "u8"),  # state of its own random stream, so that placements share their draws
         ("credit", "f8"),  # fraction of an output tuple owed
-        ("window", "f8"),  # join: seconds; aggregate: seconds of one pane (its slide)
-        ("service_a", "f8"),  # parameters of the service factor's distribution
-        ("service_b", "f8"),
-        ("service_c", "f8"),
         ("send_work", "f8"),  # core-seconds per output tuple for crossings
         ("taken", "f8"),  # tuples processed
         ("given", "f8"),  # tuples put out
         ("work", "f8"),  # core-seconds used
+        ("site", "i4"),
+        ("kind", "i1"),
+        ("service", "i1"),
+        ("drawn", "i1"),  # 1: outputs drawn per tuple; 0: spread evenly
+        ("held", "i1"),  # 1: not running now; arrivals wait in its channel
+        ("service_a", "f8"),  # parameters of the service factor's distribution
+        # Of joins, aggregates, and what is being moved.
+        ("service_b", "f8"),
+        ("service_c", "f8"),
+        ("window", "f8"),  # join: seconds; aggregate: seconds of one pane (its slide)
         ("pane", "i8"),  # number of the aggregate's open pane
         ("pane_start", "i4"),  # its ring within the array of panes
         ("panes", "i4"),
-        ("kind", "i4"),
-        ("service", "i4"),
-        ("drawn", "i4"),  # 1: outputs drawn per tuple; 0: spread evenly
-        ("site", "i4"),
-        ("held", "i4"),  # 1: not running now; arrivals wait in its channel
         ("held_head", "i4"),
         ("held_tail", "i4"),
         ("first_head", "i4"),  # join windows, one per side
@@ -112,16 +117,18 @@ ARC = np.dtype(
         ("cost", "f8"),  # core-seconds per tuple (per pair for a join)
         ("receive_work", "f8"),  # core-seconds per tuple for the crossing
         ("selectivity", "f8"),
-        ("bytes", "f8"),  # per tuple
-        ("share", "f8"),  # cumulative within its group
         ("last", "f8"),  # latest arrival given out: an arc delivers in order
         ("head", "i4"),
         ("tail", "i4"),
         ("operator", "i4"),  # its reader, or NONE
         ("query", "i4"),  # its reader, or NONE
         ("link", "i4"),  # the link whose bandwidth it shares, or NONE
-        ("port", "i4"),  # which input of the reader
-        ("closed", "i4"),  # 1: disconnected, nothing is sent
+        ("port", "i2"),  # which input of the reader
+        ("closed", "i2"),  # 1: disconnected, nothing is sent
+        # Of links with a bandwidth, and of groups of several.
+        ("bytes", "f8"),  # per tuple
+        ("share", "f8"),  # cumulative within its group
+        ("unused", "f8", (6,)),
     ],
     align=True,
 )

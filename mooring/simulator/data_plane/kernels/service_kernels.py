@@ -99,7 +99,7 @@ def set_completion(w: World, clock: Records, site_id: int, finish: float) -> Non
     if finish < math.inf:
         schedule(w.slots, w.buckets, clock, slot, finish)
     else:
-        cancel(w.slots, w.buckets, slot)
+        cancel(w.slots, w.buckets, clock, slot)
 
 
 @njit(**INLINED)
