@@ -38,7 +38,7 @@ from mooring.agents.transport.wire import Envelope, decode, judged
 from mooring.algorithms.overlay.hosted import hosted_overlays
 from mooring.algorithms.overlay.leases.adaptation_messages import (
     CapacityMeasured,
-    OperatorMeasured,
+    OperatorsMeasured,
     QueryMeasured,
 )
 from mooring.algorithms.overlay.leases.lease_messages import AskOperators, KnownOperators
@@ -145,7 +145,7 @@ class Facts:
             case OperatorSends(operator=number, output_rate=rate):
                 own = msgspec.structs.replace(self.operators[number], output_rate=rate)
                 self.operators[number] = own
-                return [(site, OperatorMeasured(own)) for site in range(sites)]
+                return [(site, OperatorsMeasured((own,))) for site in range(sites)]
 
 
 class Door:
@@ -201,7 +201,7 @@ class AgentNode:
         return effects
 
 
-_REQUESTS = (CapacityMeasured, OperatorMeasured, QueryMeasured)
+_REQUESTS = (CapacityMeasured, OperatorsMeasured, QueryMeasured)
 
 
 class _Briefs:

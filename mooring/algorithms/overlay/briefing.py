@@ -16,7 +16,7 @@ import numpy as np
 
 from mooring.algorithms.overlay.leases.adaptation_messages import (
     CapacityMeasured,
-    OperatorMeasured,
+    OperatorsMeasured,
     QueryMeasured,
     Unsatisfied,
 )
@@ -51,7 +51,7 @@ class _News(NamedTuple):
 
     before: _Figures
     after: _Figures
-    messages: Sequence[OperatorMeasured]
+    messages: Sequence[OperatorsMeasured]
 
 
 class OverlayBriefing:
@@ -128,7 +128,7 @@ class OverlayBriefing:
         self._known = known = _Known(picture)
         lost = picture.lost[: len(self._problem.sites)]
         known.usable_cores[: len(lost)][lost] = 0.0
-        sites = np.flatnonzero(~lost).tolist()
+        sites = dict.fromkeys(np.flatnonzero(~lost).tolist())
         alike: dict[int, _News] = {}
         for site in np.flatnonzero(lost).tolist():
             if self._is_news((site, -1), (0.0,)):
@@ -155,7 +155,7 @@ class OverlayBriefing:
 
     def _operator_news(
         self, site: int, operators: Sequence[SharedOperator], alike: dict[int, _News]
-    ) -> Sequence[OperatorMeasured]:
+    ) -> Sequence[OperatorsMeasured]:
         """Nearly all sites have been told the same, so what is news is worked out once for all of them;
         `alike` has it by what they were told."""
         told = self._operators_told.get(site, _NOTHING)
@@ -163,7 +163,8 @@ class OverlayBriefing:
             now = {own.operator: (own.cores, own.tuples, own.output_rate) for own in operators}
             news = [own for own in operators if _differs(told.get(own.operator), now[own.operator])]
             told_now = {**told, **{own.operator: now[own.operator] for own in news}} if news else told
-            alike[id(told)] = _News(told, told_now, [OperatorMeasured(own) for own in news])
+            messages = [OperatorsMeasured(part) for part in _parts(news)]
+            alike[id(told)] = _News(told, told_now, messages)
         self._operators_told[site] = alike[id(told)].after
         return alike[id(told)].messages
 
@@ -196,9 +197,14 @@ class _Known:
         self.operators = [
             _as_told(own.operator, limits_ms, rates[own.operator.operator]) for _, own in asked.hosted()
         ]
-        starts = range(0, len(self.operators), TOLD_AT_ONCE)
-        self.parts = [tuple(self.operators[first : first + TOLD_AT_ONCE]) for first in starts]
+        self.parts = _parts(self.operators)
         self.usable_cores, self.memory_mb = asked.usable_cores, asked.memory_mb
+
+
+def _parts(operators: Sequence[SharedOperator]) -> list[tuple[SharedOperator, ...]]:
+    """As many as fit into one message."""
+    starts = range(0, len(operators), TOLD_AT_ONCE)
+    return [tuple(operators[first : first + TOLD_AT_ONCE]) for first in starts]
 
 
 def _as_told(own: SharedOperator, limits_ms: Sequence[float | None], tuples: float) -> SharedOperator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.algorithms.overlay.leases.adaptation_messages import (
     CapacityMeasured,
-    OperatorMeasured,
+    OperatorsMeasured,
     QueryMeasured,
     ToAdaptation,
     Unsatisfied,
@@ -40,6 +40,6 @@ def hosted_overlays(params: OverlayAgentParams | None = None) -> HostedProtocol:
         messages=_AHEAD | _LEASES | _OF_THE_PROBLEM | ToMover | FromMover,
         claims=overlay_claims((params or OverlayAgentParams()).overlay.vivaldi.dimensions),
         durable=LeaseMemory,
-        requests=OperatorMeasured | CapacityMeasured | QueryMeasured | StatedLatencies,
+        requests=OperatorsMeasured | CapacityMeasured | QueryMeasured | StatedLatencies,
         outputs=LeaseEnded | Unsatisfied,
     )

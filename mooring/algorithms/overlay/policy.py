@@ -66,7 +66,8 @@ class Overlay:
 
     def params(self, channel_ms: float, seed: int = 0) -> OverlayParams:
         kept = KeptPlans(most=self.most_plans, drawn_by=seed if self.choice == "random" else None)
-        return OverlayParams(SearchParams(self.k, self.candidates, kept, channel_ms))
+        search = SearchParams(self.k, self.candidates, kept, channel_ms)
+        return OverlayParams(search, stores_plans=False)
 
     def place(self, problem: Problem, context: Context) -> Placement:
         requests, run, rejected = self.registered(problem, context)

@@ -47,13 +47,11 @@ class LatencyFilter:
     def __init__(self, params: FilterParams) -> None:
         self._params = params
         self._samples: deque[float] = deque(maxlen=params.history)
+        self.value = math.nan
+        """The filtered latency, once there was a sample."""
 
     def add(self, sample_ms: float) -> float:
         """Take a sample; returns the filtered latency."""
         self._samples.append(sample_ms)
+        self.value = sorted(self._samples)[self._params.rank(len(self._samples))]
         return self.value
-
-    @property
-    def value(self) -> float:
-        """The filtered latency; there must have been a sample."""
-        return sorted(self._samples)[self._params.rank(len(self._samples))]

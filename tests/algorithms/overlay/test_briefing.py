@@ -9,7 +9,7 @@ import numpy as np
 from mooring.algorithms.overlay.briefing import OverlayBriefing
 from mooring.algorithms.overlay.leases.adaptation_messages import (
     CapacityMeasured,
-    OperatorMeasured,
+    OperatorsMeasured,
     QueryMeasured,
     Unsatisfied,
 )
@@ -59,7 +59,9 @@ def test_what_a_site_knows_is_not_told_again_until_it_begins_anew() -> None:
     briefing = OverlayBriefing(PROBLEM)
     first = told(briefing, None)
     assert (0, CapacityMeasured(0.95)) in first
-    known = {request.operator for _, request in first if isinstance(request, OperatorMeasured)}
+    known = {
+        own for _, request in first if isinstance(request, OperatorsMeasured) for own in request.operators
+    }
     assert {(own.operator, own.cores, own.tuples) for own in known} == {(0, 0.1, 100.0), (1, 0.1, 100.0)}
     assert told(briefing, None) == []
     briefing.answers(0, AskOperators())

@@ -96,7 +96,7 @@ class PlanAdaptation:
     def measured(self, site: int, latency_ms: float, now_ms: float) -> Sequence[Effect]:
         """A link of this site's."""
         known_ms = self._around.latency_ms.get(site)
-        self._around.latency_ms[site] = latency_ms
+        self._around.reached({site: latency_ms})
         if known_ms is None or latency_ms <= known_ms:
             self._slack.faster()
             return ()
@@ -113,9 +113,10 @@ class PlanAdaptation:
         self._around.measured(operator, cores)
         return self._room_changed(now_ms)
 
-    def known_as(self, own: SharedOperator, now_ms: float) -> Sequence[Effect]:
-        """An operator reads, sends or needs something else than before."""
-        self._around.take(own)
+    def known_as(self, operators: Iterable[SharedOperator], now_ms: float) -> Sequence[Effect]:
+        """Operators read, send or need something else than before."""
+        for own in operators:
+            self._around.take(own)
         return self._room_changed(now_ms)
 
     def capacity(self, usable_cores: float, now_ms: float, *, lost: bool = False) -> Sequence[Effect]:

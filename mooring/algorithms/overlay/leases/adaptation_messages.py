@@ -57,10 +57,10 @@ class LoadMeasured(msgspec.Struct, frozen=True, tag=True):
     cores: float
 
 
-class OperatorMeasured(msgspec.Struct, frozen=True, tag=True):
-    """A request: what an operator reads, sends and needs now."""
+class OperatorsMeasured(msgspec.Struct, frozen=True, tag=True):
+    """A request: what operators read, send and need now."""
 
-    operator: SharedOperator
+    operators: tuple[SharedOperator, ...]
 
 
 class CapacityMeasured(msgspec.Struct, frozen=True, tag=True):

@@ -17,7 +17,7 @@ from mooring.algorithms.overlay.leases.adaptation_messages import (
     LinkMeasured,
     LoadMeasured,
     NeedPlan,
-    OperatorMeasured,
+    OperatorsMeasured,
     QueryMeasured,
 )
 from mooring.algorithms.overlay.leases.lease_client import LeaseEnded, Seeker
@@ -119,11 +119,11 @@ class LeaseSite:
     def _memory(self) -> LeaseMemory:
         open_ = self.seeker.proposer.open
         return LeaseMemory(
-            tuple(self.around.where.values()),
+            self.around.places,
             tuple(self.keeper.locks.values()),
             open_,
             None if open_ is None else self.seeker.plan,
-            tuple(sorted(self.around.latency_ms.items())),
+            self.around.links,
         )
 
     def _handled(self, event: Event, now_ms: float) -> Sequence[Effect]:
@@ -131,7 +131,7 @@ class LeaseSite:
             case Started(incarnation=incarnation, durable=durable):
                 kept = durable if isinstance(durable, LeaseMemory) else LeaseMemory(())
                 self.around.learn(kept.places)
-                self.around.latency_ms |= dict(kept.latency_ms)
+                self.around.reached(dict(kept.latency_ms))
                 self.keeper.start(kept.locks)
                 self.seeker.start(incarnation, kept.open, kept.plan, now_ms)
                 return ()
@@ -148,8 +148,8 @@ class LeaseSite:
                 return self.adaptation.measured(site, latency_ms, now_ms)
             case LoadMeasured(operator=operator, cores=cores):
                 return self.adaptation.loaded(operator, cores, now_ms)
-            case OperatorMeasured(operator=own):
-                return self.adaptation.known_as(own, now_ms)
+            case OperatorsMeasured(operators=operators):
+                return self.adaptation.known_as(operators, now_ms)
             case CapacityMeasured(usable_cores=usable_cores, lost=lost):
                 return self.adaptation.capacity(usable_cores, now_ms, lost=lost)
             case QueryMeasured(query=query, latency_ms=latency_ms):

@@ -250,7 +250,12 @@ class _Both:
     def _hosted(self) -> list[m.HostedOperator]:
         """What runs here, as plans have to respect it."""
         around, served = self.lease.around, self.lease.around.served
-        running = [own for own in upstream_first(served.own.values()) if around.site_of(own.operator) >= 0]
+        concerned = served.connected(around.running_here())
+        running = [
+            served.own[number]
+            for number in served.ordered
+            if number in concerned and around.site_of(number) >= 0
+        ]
         sites = [around.site_of(own.operator) for own in running]
         at = dict(zip((own.operator for own in running), sites, strict=True))
         now = walked(running, tuple(sites), sites, self.overlay.monitor, self._channel_ms)
@@ -270,7 +275,7 @@ class _Both:
 
     def _requests(self) -> list[m.RegisterQuery]:
         around, served = self.lease.around, self.lease.around.served
-        ending = [(end, own) for own in served.own.values() for end in own.ends if end.site == self.site]
+        ending = list(served.ending_at(self.site))
         found = []
         for query in sorted({end.query for end, _ in ending}):
             reads = tuple(own.operator for end, own in ending if end.query == query)

@@ -7,7 +7,7 @@ may be behind. Latencies are its own measurements.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -15,9 +15,11 @@ from mooring.algorithms.overlay.leases.lease_messages import LeasePlan
 from mooring.algorithms.overlay.search.replicas import as_served, original_of
 from mooring.algorithms.overlay.search.shared_operator import (
     NOWHERE,
+    QueryEnd,
     SharedOperator,
-    queries_of,
+    queries_along,
     subscribers_of,
+    upstream_first,
 )
 from mooring.contracts.site_machine import Effect, Send
 from mooring.coordination.move_messages import FragmentMove, LookUp, StartedAt
@@ -30,15 +32,48 @@ def sink_number(query: int) -> int:
 
 
 class Served:
-    """Operators as queries read them, replicas that run included."""
+    """Operators as queries read them, replicas that run included.
+
+    All but `own` follows from who reads what, which measurements leave as it is.
+    """
 
     def __init__(self, operators: Sequence[SharedOperator]) -> None:
         self.own = {each.operator: each for each in operators}
         self.readers = subscribers_of(operators)
-        self.queries = queries_of(operators)
+        ordered = upstream_first(operators)
+        self.ordered = [each.operator for each in ordered]
+        """Publishers before subscribers."""
+        self.queries = queries_along(ordered, self.readers)
+        self.limits_ms: dict[int, float] = {}
+        """Of each query."""
+        self._upstream: dict[int, list[int]] = {}
+        for operator, shared in self.queries.items():
+            for query, limit_ms in shared.items():
+                self._upstream.setdefault(query, []).append(operator)
+                self.limits_ms[query] = min(limit_ms, self.limits_ms.get(query, limit_ms))
+        self._ending: dict[int, list[int]] = {}
+        for own in operators:
+            for site in {end.site for end in own.ends}:
+                self._ending.setdefault(site, []).append(own.operator)
 
-    def upstream(self, query: int) -> list[int]:
-        return [operator for operator, shared in self.queries.items() if query in shared]
+    def upstream(self, query: int) -> Sequence[int]:
+        return self._upstream.get(query, ())
+
+    def ending_at(self, site: int) -> Iterator[tuple[QueryEnd, SharedOperator]]:
+        """The ends of queries there, each with the operator that it reads."""
+        for operator in self._ending.get(site, ()):
+            own = self.own[operator]
+            yield from ((end, own) for end in own.ends if end.site == site)
+
+    def connected(self, operators: Iterable[int]) -> set[int]:
+        """These, whatever is upstream of them, and whatever is downstream."""
+        found = set(operators)
+        todo, after = list(found), set(found)
+        while todo:
+            new = set(self.readers.get(todo.pop(), ())) - after
+            after |= new
+            todo += new
+        return after | self.before(found)
 
     def before(self, operators: Iterable[int]) -> set[int]:
         """Whatever is upstream of some operators."""
@@ -72,6 +107,10 @@ class OverlaySurroundings:
         self.where = {place.fragment: place for place in places}
         self._operators = {own.operator: own for own in operators}
         self._served: Served | None = None
+        self._end_sites: dict[int, int] | None = None
+        self._here: list[int] | None = None
+        self._places: tuple[StartedAt, ...] | None = None
+        self._links: tuple[tuple[int, float], ...] | None = None
         self.informed = False
         """Whether it has been told of everything that runs, since it started: no room is promised before."""
         self.version = 0
@@ -88,13 +127,34 @@ class OverlaySurroundings:
             self._served = Served(as_served(self.operators, running))
         return self._served
 
+    @property
+    def places(self) -> tuple[StartedAt, ...]:
+        """All that it knows of where operators are."""
+        if self._places is None:
+            self._places = tuple(self.where.values())
+        return self._places
+
+    @property
+    def links(self) -> tuple[tuple[int, float], ...]:
+        """Sites and the latency to each."""
+        if self._links is None:
+            self._links = tuple(sorted(self.latency_ms.items()))
+        return self._links
+
+    def reached(self, latency_ms: Mapping[int, float]) -> None:
+        """Sites, and how long it takes to each of them."""
+        self.latency_ms |= latency_ms
+        self._links = None
+
     def learn(self, places: Iterable[StartedAt]) -> bool:
         """Whether anything was new."""
         new = False
         for place in places:
             if place.newer_than(self.where.get(place.fragment)):
                 self.where[place.fragment] = place
-                new, self._served = True, None
+                new, self._here, self._places = True, None, None
+                if original_of(place.fragment)[1] is not None:
+                    self._served = None
         self.version += new
         return new
 
@@ -113,16 +173,22 @@ class OverlaySurroundings:
 
     def take(self, own: SharedOperator) -> None:
         """An operator that is known, as it is now."""
-        if own.operator in self._operators:
-            self._operators[own.operator] = own
+        known = self._operators.get(own.operator)
+        if known is None:
+            return
+        self._operators[own.operator] = own
+        if not _reads_alike(known, own):
+            self._served = self._end_sites = None
+        elif self._served is not None and self._served.own[own.operator] is known:
+            self._served.own[own.operator] = own
+        else:  # with replicas of it, or ends that these have taken over
             self._served = None
 
     def measured(self, operator: int, cores: float) -> None:
         """What an operator needs at the present rates."""
         own = self._operators.get(operator)
         if own is not None and cores >= 0.0:
-            self._operators[operator] = msgspec.structs.replace(own, cores=cores)
-            self._served = None
+            self.take(msgspec.structs.replace(own, cores=cores))
 
     def needs(self, number: int) -> SharedOperator:
         """A replica needs what its original needs."""
@@ -138,11 +204,17 @@ class OverlaySurroundings:
         return self.where[operator].site if operator in self.where else NOWHERE
 
     def end_site(self, query: int) -> int:
-        ends = (end for own in self._operators.values() for end in own.ends if end.query == query)
-        return next((end.site for end in ends), NOWHERE)
+        if self._end_sites is None:
+            self._end_sites = {}
+            for own in self._operators.values():
+                for end in own.ends:
+                    self._end_sites.setdefault(end.query, end.site)
+        return self._end_sites.get(query, NOWHERE)
 
-    def running_here(self) -> list[int]:
-        return [p.fragment for p in self.where.values() if p.site == self.site]
+    def running_here(self) -> Sequence[int]:
+        if self._here is None:
+            self._here = [p.fragment for p in self.where.values() if p.site == self.site]
+        return self._here
 
     def room_left(self, reserved: Mapping[int, float] | None = None) -> tuple[float, float]:
         """Cores and memory; what is reserved for an operator that has come meanwhile counts once."""
@@ -164,3 +236,13 @@ class OverlaySurroundings:
             return self.served, sites
         running = [number for number, site in sites.items() if site != NOWHERE]
         return Served(as_served(self.operators, running)), sites
+
+
+def _reads_alike(one: SharedOperator, other: SharedOperator) -> bool:
+    """Whether both read the same operators and deliver to the same ends, at whatever rates."""
+    if one.publishers != other.publishers or len(one.ends) != len(other.ends):
+        return False
+    return all(
+        (a.query, a.site, a.limit_ms) == (b.query, b.site, b.limit_ms)
+        for a, b in zip(one.ends, other.ends, strict=True)
+    )

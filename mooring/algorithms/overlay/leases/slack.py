@@ -31,8 +31,7 @@ class SlackTracker:
         and under which whereabouts."""
 
     def limit_ms(self, query: int) -> float:
-        limits = self._around.served.queries.values()
-        return min((shared[query] for shared in limits if query in shared), default=float("inf"))
+        return self._around.served.limits_ms.get(query, float("inf"))
 
     def slack_ms(self) -> dict[int, float]:
         return {query: self.limit_ms(query) - ms for query, ms in self.latency_ms.items()}
@@ -128,13 +127,11 @@ class SlackTracker:
     def _ending_here(self) -> dict[int, float]:
         around, found = self._around, dict[int, float]()
         unknown: set[int] = set()
-        for operator, own in around.served.own.items():
-            for end in own.ends:
-                if end.site != around.site:
-                    continue
-                before, hop = self._arrival_ms.get(operator), around.latency_ms.get(around.site_of(operator))
-                if before is None or hop is None:
-                    unknown.add(end.query)
-                else:
-                    found[end.query] = max(found.get(end.query, 0.0), before + hop)
+        for end, own in around.served.ending_at(around.site):
+            before = self._arrival_ms.get(own.operator)
+            hop = around.latency_ms.get(around.site_of(own.operator))
+            if before is None or hop is None:
+                unknown.add(end.query)
+            else:
+                found[end.query] = max(found.get(end.query, 0.0), before + hop)
         return {query: ms for query, ms in found.items() if query not in unknown}

@@ -37,6 +37,8 @@ class Agents:
         self.site, self._params, self._at_the_end = site, params, at_the_end
         self.monitor, self.hosting, self.searches = monitor, hosting, searches
         self.store = PlanStore()
+        self.stores = True
+        """Whether plans of operators that run here are kept."""
         self._generations: dict[tuple[m.Round, int], Generation] = {}
         self._early: dict[m.Round, list[tuple[int, Exchanged]]] = {}
         """What has overtaken the request that it is about, and who sent it."""
@@ -121,7 +123,8 @@ class Agents:
             return ()
         generation.stored = True
         if generation.operator >= 0:
-            if generation.prepare.hosted is not None and generation.operator in self.hosting.hosted:
+            hosted = generation.prepare.hosted is not None and generation.operator in self.hosting.hosted
+            if hosted and self.stores:
                 self._store(generation, table)
             return ()
         return self._at_the_end(generation, table, now_ms)

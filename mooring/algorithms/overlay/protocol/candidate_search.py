@@ -9,7 +9,8 @@ be. A box that is too large costs two messages per site in it, one that is too s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from statistics import median
+
+import numpy as np
 
 from mooring.algorithms.overlay.protocol.directory import Directory, Found, Within
 from mooring.algorithms.overlay.protocol.messages import CandidateSite
@@ -64,12 +65,13 @@ class CandidateSearches:
         """The radius of a box that holds enough sites if they are spread evenly, as far from each other as
         those that are known are from this one.
         """
-        own = self._monitor.coordinate
-        known_ms = [_apart_ms(own, each) for each in self._monitor.known_places()]
-        if not known_ms:
+        positions_ms = self._monitor.known_positions_ms
+        if not len(positions_ms):
             return FIRST_RADIUS_MS
+        # The radius of the smallest box around this site that holds the other.
+        known_ms = np.abs(positions_ms - self._monitor.coordinate.position_ms).max(axis=1)
         part = float(min(ENOUGH * wanted / self._sites, 1.0) ** (1.0 / self._dimensions))
-        return max(median(known_ms) * part, SMALLEST_RADIUS_MS)
+        return max(float(np.median(known_ms)) * part, SMALLEST_RADIUS_MS)
 
     def _ask(self, search: _Wanted, point: int, radius_ms: float) -> Sequence[Effect]:
         ranges = [
@@ -127,11 +129,6 @@ class _Wanted:
         )
         self.open = 0
         self.sites: dict[int, CandidateSite] = {}
-
-
-def _apart_ms(one: Coordinate, other: Coordinate) -> float:
-    """The radius of the smallest box around one that holds the other."""
-    return max(abs(a - b) for a, b in zip(one.position_ms, other.position_ms, strict=True))
 
 
 def middle_of(sites: Sequence[CandidateSite]) -> Coordinate:

@@ -229,12 +229,16 @@ class Directory:
     def _contact(self, low: int, high: int) -> int:
         """A site of a node of the tree; different sites ask different ones."""
         first, count = self._site % (high - low), high - low
+        if not self.silent:
+            return low + first
         around = (low + (first + k) % count for k in range(count))
         return next((site for site in around if site not in self.silent), low + first)
 
     def _half_there(self, low: int, high: int, upper: bool) -> tuple[int, int]:
         """A half of a node of the tree, or the other one where nobody of it is heard of."""
         half, other = _half(low, high, upper), _half(low, high, not upper)
+        if not self.silent:
+            return half
         return half if any(site not in self.silent for site in range(*half)) else other
 
     def _route(self, message: Advertise, now_ms: float) -> Sequence[Effect]:

@@ -8,7 +8,8 @@ latency is stated, that counts in place of what is measured.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -42,6 +43,9 @@ class NetworkMonitor:
         if start is not None:
             self._vivaldi.coordinate = start
         self._places: dict[int, Coordinate] = {}
+        self._rows: dict[int, int] = {}
+        self._positions_ms: Floats = np.zeros((8, params.dimensions))
+        """Of the places, in the order in which sites became known."""
         self._pairs: dict[tuple[int, int], LatencyFilter] = {}
         self._filter: FilterParams = params.filter
         self._stated_ms: dict[int, float] = {}
@@ -51,9 +55,10 @@ class NetworkMonitor:
     def coordinate(self) -> Coordinate:
         return self._vivaldi.coordinate
 
-    def known_places(self) -> Collection[Coordinate]:
-        """Of other sites."""
-        return self._places.values()
+    @property
+    def known_positions_ms(self) -> Floats:
+        """Of other sites, a row each."""
+        return self._positions_ms[: len(self._rows)]
 
     def place_of(self, site: int) -> Coordinate | None:
         return self.coordinate if site == self._site else self._places.get(site)
@@ -80,6 +85,10 @@ class NetworkMonitor:
         params = self._vivaldi.params
         if coordinate.unusable(params.dimensions, params.largest_latency_ms) is None:
             self._places[site] = coordinate
+            row = self._rows.setdefault(site, len(self._rows))
+            if row == len(self._positions_ms):
+                self._positions_ms = np.concatenate([self._positions_ms, np.zeros_like(self._positions_ms)])
+            self._positions_ms[row] = coordinate.position_ms
 
     def learn_pair(self, one: int, other: int, latency_ms: float) -> None:
         """What somebody measured between two sites."""
@@ -101,16 +110,19 @@ class NetworkMonitor:
         return LatencyEstimate(apart_ms, apart_ms * max(start.error, end.error), False)
 
     def between_ms(self, starts: Ints, ends: Ints) -> Floats:
-        to = ends.tolist()
-        found = [[self._known_ms(one, other) for other in to] for one in starts.tolist()]
-        return np.array(found, dtype=np.float64).reshape(len(starts), len(ends))
-
-    def _known_ms(self, one: int, other: int) -> float:
         """What `estimate` says, without saying how sure it is: plans ask for thousands."""
-        if one == other:
-            return 0.0
-        known = self._pairs.get((one, other) if one < other else (other, one))
-        if known is not None:
-            return known.value
-        start, end = self.place_of(one), self.place_of(other)
-        return UNKNOWN_MS if start is None or end is None else start.latency_ms(end)
+        pairs, to = self._pairs, [(other, self.place_of(other)) for other in ends.tolist()]
+        found: list[float] = []
+        for one in starts.tolist():
+            start = self.place_of(one)
+            for other, end in to:
+                if one == other:
+                    found.append(0.0)
+                elif (known := pairs.get((one, other) if one < other else (other, one))) is not None:
+                    found.append(known.value)
+                elif start is None or end is None:
+                    found.append(UNKNOWN_MS)
+                else:
+                    apart_ms = math.dist(start.position_ms, end.position_ms)
+                    found.append(apart_ms + start.height_ms + end.height_ms)
+        return np.array(found, dtype=np.float64).reshape(len(starts), len(ends))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import get_args
 
 import msgspec
 import numpy as np
@@ -47,6 +48,12 @@ MOST_REGISTERED = 100_000
 """Operators that a site keeps the register of."""
 MOST_WAITING = 1_000
 """Reservations that wait for the measurement of one link."""
+KINDS = {
+    **dict.fromkeys(get_args(DirectoryMessage), "directory"),
+    **dict.fromkeys((Search, Answer), "search"),
+    **dict.fromkeys((m.Echo, m.EchoBack), "monitor"),
+}
+"""Of messages; all others are of the exchange."""
 SILENT_AFTER = 2
 """Times that a neighbour may be asked in vain before the directory does without it."""
 
@@ -60,6 +67,8 @@ class OverlayParams:
     neighbours: int = 16
     """Sites that each site measures in turn to keep its coordinate."""
     patience: PatienceParams = field(default_factory=PatienceParams)
+    stores_plans: bool = True
+    """Whether plans are kept for limits that are missed later."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,7 @@ class OverlaySite:
         self.agents = Agents(
             site, params.search, self.monitor, self.hosting, self.searches, self.coordinator.plans_made
         )
+        self.agents.stores = params.stores_plans
         self.sent = {"exchange": 0, "within": 0, "search": 0, "directory": 0, "monitor": 0}
         """Messages so far, to other sites; `within`: those of the exchange that an agent or host here had for
         another here."""
@@ -114,7 +124,7 @@ class OverlaySite:
         effects = self._handled(event, now_ms)
         for effect in effects:
             if isinstance(effect, Send):
-                kind = _kind(effect.message)
+                kind = KINDS.get(type(effect.message), "exchange")
                 if effect.to != self.site:
                     self.sent[kind] += 1
                 elif kind == "exchange":
@@ -237,12 +247,6 @@ class OverlaySite:
             publishers = dict(hosted.publishers) | {message.publisher: message.site}
             moved = msgspec.structs.replace(hosted, publishers=tuple(publishers.items()))
             self.hosting.hosted[message.operator] = moved
-
-
-def _kind(message: Data) -> str:
-    if isinstance(message, DirectoryMessage):
-        return "search" if isinstance(message, Search | Answer) else "directory"
-    return "monitor" if isinstance(message, m.Echo | m.EchoBack) else "exchange"
 
 
 def overlay_machines(params: OverlayParams, starts: Callable[[int], SiteStart]) -> MakeMachine:

@@ -87,9 +87,13 @@ def subscribers_of(operators: Iterable[SharedOperator]) -> Subscribers:
 
 def queries_of(operators: Sequence[SharedOperator]) -> dict[int, dict[int, float]]:
     """Operator -> the queries that share it, with their limits."""
-    readers = subscribers_of(operators)
+    return queries_along(upstream_first(operators), subscribers_of(operators))
+
+
+def queries_along(ordered: Sequence[SharedOperator], readers: Subscribers) -> dict[int, dict[int, float]]:
+    """The same, for who has them publishers first, with their readers."""
     found: dict[int, dict[int, float]] = {}
-    for own in reversed(upstream_first(operators)):
+    for own in reversed(ordered):
         shared: dict[int, float] = {}
         behind = [(end.query, end.limit_ms) for end in own.ends]
         behind += [each for reader in readers[own.operator] for each in found[reader].items()]
