@@ -92,12 +92,12 @@ class RunView:
         return self.picture.document(status, self.source.records, proposal, runs=self.source.runs)
 
     def _described(self, status: Mapping[str, Any]) -> Document | None:
-        """The proposal with its fingerprint and effect, worked out once for as long as it stays the same."""
+        """The proposal with its fingerprint and effect, worked out once per look."""
         proposed = status.get("proposal")
         if not proposed or not proposed["moves"] or not self.source.runs:
             self._proposed = (None, None)
             return None
-        key = json.dumps([proposed["moves"], sorted(sites_of(status).items())])
+        key = json.dumps([proposed["moves"], sorted(sites_of(status).items()), status["at_s"]])
         if self._proposed[0] != key:
             try:
                 asker = self.source.asker("")
