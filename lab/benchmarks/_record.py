@@ -6,18 +6,21 @@ and the list of all records are written in the end. Nobody edits either by hand.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from lab.benchmarks import _machine
 from mooring.cli.output.result_table import ResultTable
 
+SEEDS_AT_ONCE = 250
 RESULTS = _machine.ROOT / "docs" / "results"
 RECORD = "--record"
 INDEX = """\
@@ -54,6 +57,55 @@ def prose_of(docstring: str | None) -> str:
     """What a module says of itself after its first paragraph, without the commands, which are indented."""
     paragraphs = (docstring or "").strip().split("\n\n")[1:]
     return "\n\n".join(paragraph for paragraph in paragraphs if not paragraph.startswith(" "))
+
+
+class KeptRows:
+    """Of a long campaign: with a file, each row is kept there as it comes, and what the file has is not done
+    again. So a campaign that was cut short goes on, and its record says with which code each part ran.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        # Of what runs, even if something else is checked out meanwhile; without a file one row is one run.
+        self._commit = {} if file is None else {"commit": _machine.commit()}
+        there = file is not None and file.exists()
+        self._rows = [json.loads(line) for line in file.read_text().splitlines()] if file and there else []
+
+    def of(self, part: str) -> list[dict[str, Any]]:
+        return [row for row in self._rows if row["part"] == part]
+
+    def add(self, part: str, row: Mapping[str, object]) -> None:
+        self._rows.append({"part": part, **self._commit, **row})
+        if self._file is not None:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with self._file.open("a") as kept:
+                kept.write(json.dumps(self._rows[-1]) + "\n")
+
+    def drawn(
+        self, seeds: range, explored: Callable[[range], Mapping[str, object]]
+    ) -> Iterator[ResultTable | str]:
+        """Explores what is not there yet, some seeds at a time; a row for each commit, then the findings."""
+        done = {row["first_seed"] for row in self.of("drawn")}
+        for part in (seeds[at : at + SEEDS_AT_ONCE] for at in range(0, len(seeds), SEEDS_AT_ONCE)):
+            if part.start not in done:
+                began_s = time.process_time()
+                found = explored(part)
+                cpu_s = time.process_time() - began_s
+                self.add("drawn", {"first_seed": part.start, "last_seed": part[-1], **found, "cpu_s": cpu_s})
+        rows = self.of("drawn")
+        commits = dict.fromkeys(row.get("commit") for row in rows)
+        summed = [_summed([row for row in rows if row.get("commit") == commit]) for commit in commits]
+        yield ResultTable.of("Drawn schedules", summed)
+        yield from (row["finding"] for row in rows if row["finding"])
+
+
+def _summed(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of one commit."""
+    found = {name: rows[0][name] for name in ("commit", "first_seed") if name in rows[0]}
+    found["first_seed"] = min(row["first_seed"] for row in rows)
+    found["last_seed"] = max(row["last_seed"] for row in rows)
+    counted = [name for name in rows[0] if name not in ("part", "finding", *found)]
+    return {**found, **{name: sum(row[name] for row in rows) for name in counted}}
 
 
 @dataclass(frozen=True)

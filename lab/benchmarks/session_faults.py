@@ -11,17 +11,19 @@ plans), crashes, torn records, owners that stand still while a standby takes ove
 side by side, and sites that are silent, late, frozen or dead. Systematic: five runs, each again with one
 thing going wrong after each of its effects. Twice: each of them with a crash after every effect and a second
 one after every effect of the recovery. After each effect and at the end the invariants are checked. Planted:
-bugs on purpose, the schedules until each is found, and what is left of the one that shows it.
+bugs on purpose, the schedules until each is found, and what is left of the one that shows it. With `--add-to
+FILE` outcomes are kept as they come, and what the file has is not done again.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
-from lab.benchmarks._record import Measurement, carry_out, chosen_parts, prose_of
+from lab.benchmarks._record import KeptRows, Measurement, carry_out, chosen_parts, prose_of
 from lab.session_faults.campaign import (
     BASES,
     FaultsAt,
@@ -45,53 +47,59 @@ def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
     parser.add_argument("--schedules", type=int, default=SCHEDULES)
     parser.add_argument("--seed", type=int, default=FIRST_SEED)
     parser.add_argument("--planted", action="store_true", help="the planted bugs alone")
+    parser.add_argument("--add-to", type=Path, metavar="FILE", help="outcomes so far, a line each")
     given = parser.parse_args(words)
+    kept = KeptRows(given.add_to)
     parts: dict[str, Callable[[], Iterator[ResultTable | str]]] = {
-        "drawn": lambda: drawn(range(given.seed, given.seed + given.schedules)),
-        "systematic": lambda: systematic("Every fault at every effect", every_fault),
-        "twice": lambda: systematic("A crash at every effect, and another in the recovery", crashes_twice),
-        "planted": lambda: planted(range(given.seed, given.seed + MOST_UNTIL_FOUND)),
+        "drawn": lambda: kept.drawn(range(given.seed, given.seed + given.schedules), drawn),
+        "systematic": lambda: systematic("Every fault at every effect", every_fault, kept),
+        "twice": lambda: systematic(
+            "A crash at every effect, and another in the recovery", crashes_twice, kept
+        ),
+        "planted": lambda: planted(range(given.seed, given.seed + MOST_UNTIL_FOUND), kept),
     }
     for part in ["planted"] if given.planted else chosen_parts(given.parts, parts):
         yield from parts[part]()
 
 
-def drawn(seeds: range) -> Iterator[ResultTable | str]:
-    began_s = time.process_time()
+def drawn(seeds: range) -> dict[str, str | float]:
     found = explored(by_seeds(seeds))
-    row: dict[str, str | float] = {
+    return {
         "schedules": found.schedules,
         "effects": found.effects,
         "broken": 0 if found.finding is None else 1,
-        "cpu_s": time.process_time() - began_s,
+        "finding": "" if found.finding is None else str(found.finding),
     }
-    yield ResultTable.of("Drawn schedules", [row])
-    if found.finding is not None:
-        yield str(found.finding)
 
 
-def systematic(title: str, faults_at: FaultsAt) -> Iterator[ResultTable | str]:
-    rows: list[dict[str, str | float]] = []
-    findings = []
+def systematic(title: str, faults_at: FaultsAt, kept: KeptRows) -> Iterator[ResultTable | str]:
+    done = {row["run"] for row in kept.of(title)}
     for name, base in BASES.items():
-        found = explored(at_every_effect(base, faults_at))
-        broken = 0 if found.finding is None else 1
-        rows.append({"run": name, "runs": found.schedules, "effects": found.effects, "broken": broken})
-        findings += [] if found.finding is None else [str(found.finding)]
-    yield ResultTable.of(title, rows)
-    yield from findings
+        if name not in done:
+            found = explored(at_every_effect(base, faults_at))
+            broken = 0 if found.finding is None else 1
+            row = {"run": name, "runs": found.schedules, "effects": found.effects, "broken": broken}
+            kept.add(title, {**row, "finding": "" if found.finding is None else str(found.finding)})
+    yield ResultTable.of(title, _shown(kept, title))
+    yield from (row["finding"] for row in kept.of(title) if row["finding"])
 
 
-def planted(seeds: range) -> Iterator[ResultTable | str]:
-    rows: list[dict[str, str | float]] = []
+def planted(seeds: range, kept: KeptRows) -> Iterator[ResultTable | str]:
+    done = {row["bug"] for row in kept.of("planted")}
     for bug in PLANTED:
+        if bug.__name__ in done:
+            continue
         found = explored(by_seeds(seeds), bug)
         row: dict[str, str | float] = {"bug": bug.__name__, "schedules": found.schedules, "broken": "nothing"}
         if (finding := found.finding) is not None and finding.outcome.violation is not None:
             row["broken"] = finding.outcome.violation.checker
             row["events"], row["shrunken_to"] = len(finding.schedule.events), len(finding.small.events)
-        rows.append(row)
-    yield ResultTable.of("Planted bugs", rows)
+        kept.add("planted", row)
+    yield ResultTable.of("Planted bugs", _shown(kept, "planted"))
+
+
+def _shown(kept: KeptRows, part: str) -> list[dict[str, Any]]:
+    return [{name: row[name] for name in row if name not in ("part", "finding")} for row in kept.of(part)]
 
 
 SESSION_FAULTS = Measurement(

@@ -13,17 +13,18 @@ ESTALE. In a fifth of the schedules Spark syncs nothing; in some, machines go by
 
 Drawn: 20,000 schedules. In the end every row is in each table once, or (after a power cut where Spark syncs
 nothing) the run was refused with the name of a damaged file. Planted: mistakes on purpose, the schedules
-until each is found, and what is left of the one that shows it.
+until each is found, and what is left of the one that shows it. With `--add-to FILE` outcomes are kept as they
+come, and what the file has is not done again.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
-from lab.benchmarks._record import Measurement, carry_out, chosen_parts, prose_of
+from lab.benchmarks._record import KeptRows, Measurement, carry_out, chosen_parts, prose_of
 from lab.storage_faults.campaign import by_seeds, explored
 from lab.storage_faults.planted import PLANTED
 from mooring.cli.output.result_table import ResultTable
@@ -39,43 +40,40 @@ def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
     parser.add_argument("--schedules", type=int, default=SCHEDULES)
     parser.add_argument("--seed", type=int, default=FIRST_SEED)
     parser.add_argument("--planted", action="store_true", help="the planted mistakes alone")
+    parser.add_argument("--add-to", type=Path, metavar="FILE", help="outcomes so far, a line each")
     given = parser.parse_args(words)
+    kept = KeptRows(given.add_to)
     parts: dict[str, Callable[[], Iterator[ResultTable | str]]] = {
-        "drawn": lambda: drawn(range(given.seed, given.seed + given.schedules)),
-        "planted": lambda: planted(range(given.seed, given.seed + MOST_UNTIL_FOUND)),
+        "drawn": lambda: kept.drawn(range(given.seed, given.seed + given.schedules), drawn),
+        "planted": lambda: planted(range(given.seed, given.seed + MOST_UNTIL_FOUND), kept),
     }
     for part in ["planted"] if given.planted else chosen_parts(given.parts, parts):
         yield from parts[part]()
 
 
-def drawn(seeds: range) -> Iterator[ResultTable | str]:
-    began_s = time.process_time()
+def drawn(seeds: range) -> dict[str, str | float]:
     found = explored(by_seeds(seeds))
-    row: dict[str, str | float] = {
+    return {
         "schedules": found.schedules,
         "operations": found.operations,
         "refused": found.refused,
         "broken": 0 if found.finding is None else 1,
-        "cpu_s": time.process_time() - began_s,
+        "finding": "" if found.finding is None else str(found.finding),
     }
-    yield ResultTable.of("Drawn schedules", [row])
-    if found.finding is not None:
-        yield str(found.finding)
 
 
-def planted(seeds: range) -> Iterator[ResultTable | str]:
-    rows: list[dict[str, str | float]] = []
+def planted(seeds: range, kept: KeptRows) -> Iterator[ResultTable | str]:
+    done = {row["mistake"] for row in kept.of("planted")}
     for bug in PLANTED:
+        if (name := bug.__name__.replace("_", " ")) in done:
+            continue
         found = explored(by_seeds(seeds), bug)
-        row: dict[str, str | float] = {
-            "mistake": bug.__name__.replace("_", " "),
-            "schedules": found.schedules,
-            "broken": "nothing",
-        }
+        row: dict[str, str | float] = {"mistake": name, "schedules": found.schedules, "broken": "nothing"}
         if (finding := found.finding) is not None and finding.outcome.violation is not None:
             row["broken"] = finding.outcome.violation.checker
             row["steps"], row["shrunk_to"] = len(finding.schedule.steps), len(finding.small.steps)
-        rows.append(row)
+        kept.add("planted", row)
+    rows = [{name: row[name] for name in row if name != "part"} for row in kept.of("planted")]
     yield ResultTable.of("Planted mistakes", rows)
 
 
