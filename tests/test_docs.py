@@ -231,6 +231,13 @@ def test_the_readme_leads_to_every_guide() -> None:
     assert not [path.name for path in DOCS.glob("*.md") if f"docs/{path.name}" not in found]
 
 
+def test_the_files_that_the_architecture_names_exist() -> None:
+    """From the package's folder on, or from that of the checkout."""
+    named = re.findall(r"`([a-z_]+/[a-z_/]*(?:\w\.py)?)`", (DOCS / "architecture.md").read_text())
+    assert len(named) > 40
+    assert not [path for path in named if not any((top / path).exists() for top in (ROOT, ROOT / "mooring"))]
+
+
 def test_the_architecture_describes_every_room_and_no_other() -> None:
     """In the order in which they import one another; the folders within a room describe themselves."""
     rooms: list[str] = runpy.run_path(str(ROOT / "tests" / "test_rooms.py"))["ROOMS"]
