@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from mooring.algorithms.catalogue import policy_of
+from mooring.algorithms.catalogue import POLICIES, policy_of
 from mooring.contracts.deadline import NO_DEADLINE, Deadline
 from mooring.contracts.policy import Policy, place
 from mooring.errors import InfeasibleError, UnsupportedError
@@ -341,12 +341,13 @@ class PolicyComparison(Mapping[str, Plan | str]):
 
 def compare(
     problem: SomeProblem,
-    policies: Sequence[str | Policy],
+    policies: Sequence[str | Policy] = POLICIES,
     *,
     seed: int = 0,
     progress: Report = silent,
 ) -> PolicyComparison:
-    """Several policies on one problem; a policy that refuses or finds nothing is reported in words."""
+    """Several policies on one problem, all of the catalogue if none are named. A policy that refuses or finds
+    nothing is reported in words."""
     problem = problem_of(problem)
     # A name that is not known is an error before any work, not a row of the table.
     chosen = {each if isinstance(each, str) else each.name: policy_of(each) for each in policies}

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mooring
+from mooring.algorithms.catalogue import POLICIES
 from mooring.model.problem.generate import GraphParameters, generate_problem
 
 SMALL: dict[str, Any] = {
@@ -89,6 +90,18 @@ def test_every_function_takes_objects_plain_data_and_file_names(tmp_path: Path) 
             assert mooring.plan(problem, current=placement, max_moves=0).placement == made.placement
             report = mooring.simulate(problem, placement, seconds=0.2)
             assert report.as_json() == mooring.simulate(small(), made.placement, seconds=0.2).as_json()
+
+
+def test_what_is_neither_problem_nor_placement_is_refused_with_what_would_be() -> None:
+    made = mooring.plan(small())
+    with pytest.raises(mooring.InputError, match="problem: found Plan, expected a Problem"):
+        mooring.evaluate(made, small())  # type: ignore[arg-type]
+    with pytest.raises(mooring.InputError, match="placement: found Problem, expected a Placement"):
+        mooring.evaluate(small(), small())  # type: ignore[arg-type]
+
+
+def test_all_policies_are_compared_if_none_are_named() -> None:
+    assert tuple(mooring.compare(small())) == POLICIES
 
 
 def test_settings_are_python_values_or_words() -> None:

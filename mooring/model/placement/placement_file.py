@@ -33,17 +33,29 @@ SomePlacement = Placement | HasPlacement | Mapping[str, object] | str | PathLike
 
 
 def problem_of(given: SomeProblem) -> Problem:
-    if isinstance(given, Problem):
-        return given
-    return Problem.from_dict(given) if isinstance(given, Mapping) else Problem.load(Path(given))
+    match given:
+        case Problem():
+            return given
+        case Mapping():
+            return Problem.from_dict(given)
+        case str() | PathLike():
+            return Problem.load(Path(given))
+    raise _another_kind(given, "problem", "a Problem, a mapping with the fields of a problem file")
 
 
 def placement_of(given: SomePlacement, problem: Problem) -> Placement:
-    if isinstance(given, Placement):
-        return given
-    if isinstance(given, Mapping):
-        return placement_from_data(given, problem)
-    return read_placement(Path(given), problem) if isinstance(given, str | PathLike) else given.placement
+    match getattr(given, "placement", given):
+        case Placement() as placement:
+            return placement
+        case Mapping() as data:
+            return placement_from_data(data, problem)
+        case str() | PathLike() as name:
+            return read_placement(Path(name), problem)
+    raise _another_kind(given, "placement", "a Placement, a plan, a mapping of operators to sites")
+
+
+def _another_kind(given: object, field: str, expected: str) -> InputError:
+    return InputError(f"found {type(given).__name__}, expected {expected} or a file name", field=field)
 
 
 def read_placement(path: Path, problem: Problem) -> Placement:
