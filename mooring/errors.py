@@ -103,7 +103,7 @@ class Gathered:
     def note(self, error: InputError) -> None:
         self.errors += error.errors if isinstance(error, InputErrors) else (error,)
         if self._most is not None and len(self.errors) >= self._most:
-            raise InputErrors(self.errors[: self._most], remedy="there may be more: mend these first")
+            raise InputErrors(self.errors[: self._most], remedy="there may be more; correct these first")
 
     @contextlib.contextmanager
     def noting(self) -> Iterator[None]:

@@ -27,13 +27,13 @@ from mooring.progress import Report
 from mooring.spark.needs_spark import require_spark
 
 DESCRIPTION = (
-    "Runs an experiment of the papers, prints what its trials say together and writes the row of each to "
+    "Runs an experiment of the papers. Prints a summary of its trials, and writes a row per trial to "
     "NAME.csv and a figure to NAME.png."
 )
 
 
 def add_options(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME", nargs="?", help="which one; without it, all are listed")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="experiment to run (default: list all)")
     parser.add_argument("--quick", action="store_true", help="fewer trials: seconds instead of minutes")
     add_on_spark(parser)
     parser.add_argument(

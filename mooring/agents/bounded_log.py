@@ -17,7 +17,7 @@ MOST_LINES = 200
 """That are told apart."""
 MOST_CHARACTERS = 2_000
 """Of one entry: names and values in it come from elsewhere."""
-_OTHERS = "others, not told apart any more"
+_OTHERS = "all other lines together"
 
 
 class BoundedLog:

@@ -151,5 +151,5 @@ class RunnerPost:
             return  # what is kept need not be fetched, and nobody might
         if len(self._letters) >= MOST_LETTERS:
             self._letters.popleft()
-            self._endpoint.counts["dropped: nobody fetched it"] += 1
+            self._endpoint.counts["dropped: not fetched in time"] += 1
         self._letters.append(Letter(site, envelope.protocol, envelope.kind, content))

@@ -155,7 +155,7 @@ def policy_of(
         raise InputError(
             f"found settings beside an object of {type(given).__name__}",
             field="settings",
-            remedy="make the object with them",
+            remedy="pass them to its constructor",
         )
     return given
 

@@ -118,5 +118,5 @@ def _require_subject(about: object, name: str, field: str) -> None:
         raise InputError(
             f"{name} is about {about!r}, expected one of {', '.join(map(repr, get_args(Subject)))}",
             field=f"{field}.about",
-            remedy="its plans are explained by that",
+            remedy="`about` states by which of them its plans are judged",
         )

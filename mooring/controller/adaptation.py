@@ -68,7 +68,7 @@ class _Ordered:
     order: Order
     promise: Callable[[], None]
     """What is to be kept of it as it begins."""
-    refusal: str | None = "it could not be begun"
+    refusal: str | None = "it could not begin"
     """Until the desk says that it has begun, or why not."""
 
 

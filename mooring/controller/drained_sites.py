@@ -148,7 +148,7 @@ class DrainedSites:
         match event:
             case MovesRefused(order=order, why=why) if order.answer_to in self._emptying:
                 site, _ = self._emptying.pop(order.answer_to)
-                self._open(site, f"not left: {why}")
+                self._open(site, f"not emptied: {why}")
             case MovesEnded(order=order, ending=ending) if order.answer_to in self._emptying:
                 site, staying = self._emptying.pop(order.answer_to)
                 yield from self._emptied(site, staying, ending)
@@ -172,8 +172,8 @@ class DrainedSites:
         yield Order(needed.moves, asked_by, request.id, within_limits=not request.force)
         if request.id in self._emptying and self.state.moves is None:  # neither begun nor refused
             del self._emptying[request.id]
-            self._open(site, "not left: its moves could not be begun")
-            raise EngineError("its moves could not be begun", remedy="see the run's troubles")
+            self._open(site, "not emptied: its moves could not begin")
+            raise EngineError("its moves could not begin", remedy="see the run's troubles")
 
     def _return(self, request: ReturnRequest) -> Iterator[Event]:
         if request.site not in self.state.drained:
@@ -194,7 +194,7 @@ class DrainedSites:
             yield Incident(f"the site {site} was emptied and is kept empty{waits}")
         elif ending != "left":
             self._open(site, "the moves were not made")
-            yield Incident(f"the site {site} is not left: the moves were not made")
+            yield Incident(f"the site {site} is not emptied: the moves were not made")
 
     def _close(self, site: str, asked_by: str) -> None:
         self._journal.note_left(site, asked_by)

@@ -245,7 +245,7 @@ class MoveDesk:
         self.parts.refuse_overtaken()  # what those who received it did may have taken long
         where = {"placement": dict(self.engine.homes()), "steps": list(shown.steps)}
         if listed.aborts and listed.ending == "aborted":
-            why += f" (asked for by {shown_asker(listed.aborts[0].asked_by) or 'somebody'})"
+            why += f" (requested by {shown_asker(listed.aborts[0].asked_by) or 'an unknown user'})"
         state = {"done": "done", "aborted": "aborted"}.get(listed.ending, "failed")
         answers = {listed.order.answer_to: state, **dict.fromkeys((a.id for a in listed.aborts), state)}
         for name, said in answers.items():
@@ -284,12 +284,12 @@ class MoveDesk:
         if self._ending:
             return "the run is about to end"
         if (under_way := self.state.moves) is not None:
-            by = f", asked for by {under_way.asked_by}" if under_way.asked_by else ""
+            by = f", requested by {under_way.asked_by}" if under_way.asked_by else ""
             return f"a list of {under_way.count} moves is being carried out{by}"
         if self._unwritten is not None:
             return "the journal cannot be written and lacks the end of the last list"
         if old != running:
-            return "the placement has changed since the list was made; request a new list; request a new list"
+            return "the placement has changed since the list was made; request a new list"
         closed = self.state.closed
         for move in moves:
             if move.to_site in closed:

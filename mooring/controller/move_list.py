@@ -186,7 +186,7 @@ class MoveListRun:
     def _left(self) -> Ending:
         self.failure = EngineError(
             f"the run was stopped after {len(self.reports)} of {len(self.moves)} moves",
-            remedy="the next `mooring run` finishes the list or takes it back, and says so",
+            remedy="the next `mooring run` finishes the list or takes it back, and reports which",
         )
         return "left"
 

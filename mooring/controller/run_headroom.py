@@ -64,7 +64,7 @@ class SiteHeadroom:
 
 @dataclass(frozen=True)
 class RunHeadroom:
-    missing: str = "the run has not been looked at"
+    missing: str = "the run has no observation yet"
     """What has to be known before there is a headroom; empty: it is known."""
     all: SiteHeadroom | None = None
     site: str | None = None

@@ -97,7 +97,7 @@ class RunState:
 
     def why_drained(self, site: str) -> str:
         """For whoever wants to put something there."""
-        by = f" (asked for by {self.drained[site]})" if self.drained[site] else ""
+        by = f" (requested by {self.drained[site]})" if self.drained[site] else ""
         return f"{site} is kept empty{by}; `mooring moves PROJECT --return {site}` opens it again"
 
     def placement(self, homes: Mapping[str, str]) -> FragmentSites:

@@ -384,5 +384,5 @@ class RunSession:
             self.clock.sleep(self._options.tick_s)
         if (left := self.status.moves()) is not None:
             self.desk.abandon()
-            what = f"the move of {left.get('fragment')} to {left.get('to')} is not waited for any longer"
+            what = f"the move of {left.get('fragment')} to {left.get('to')} did not end in time"
             self.note(f"{what}: the next run decides by the journal")

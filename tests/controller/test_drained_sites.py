@@ -82,7 +82,7 @@ def test_a_site_is_emptied_and_nobody_puts_anything_there_until_it_is_used_again
     homes = run.engine.homes()
     refused = answered(run, run.tray.ask(homes, [Move("h", homes["h"], "b")]))
     assert refused["state"] == "refused"
-    assert "b is kept empty (asked for by ann)" in str(refused["why"])
+    assert "b is kept empty (requested by ann)" in str(refused["why"])
 
     # Deciders do not propose it, however full the others are.
     picture = run.session.state.picture

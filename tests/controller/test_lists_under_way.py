@@ -201,7 +201,7 @@ def test_an_abort_takes_the_list_back_and_is_written_down_with_who_asked(
     assert found.placement == OLD
     rig.finish()
     assert rig.state(name) == rig.state(abort) == "aborted"
-    assert "so the placement is as before (asked for by bob)" in rig.why(name)
+    assert "so the placement is as before (requested by bob)" in rig.why(name)
     assert rig.engine.homes() == OLD == rig.journal.placement()
     asked = {r["kind"]: r["asked_by"] for r in rig.journal.records() if "asked_by" in r}
     assert asked == {"list": "ann", "abort": "bob"}
@@ -217,7 +217,7 @@ def test_an_abort_with_nothing_under_way_is_refused(rig: Rig) -> None:
 def test_a_second_list_and_a_lost_target_are_refused(rig: Rig) -> None:
     rig.ask(Move("f", "a", "b"), gate=("f", "prepared"))
     second = rig.ask(Move("g", "a", "b"), gate=None)
-    assert "a list of 1 moves is being carried out, asked for by ann" in rig.why(second)
+    assert "a list of 1 moves is being carried out, requested by ann" in rig.why(second)
     rig.finish()
     rig.engine.lose_site("c")
     rig.pass_s(3.0)
@@ -276,9 +276,7 @@ def test_the_end_of_a_run_does_not_wait_for_ever(rig: Rig, stage: Stage) -> None
     """And whatever becomes of the move writes nothing more: the journal may be another run's by then."""
     rig.ask(Move("f", "a", "b"), gate=("f", stage))
     rig.run.session.run(lambda passed: True)
-    assert any(
-        "the move of f to b is not waited for any longer" in what for _, what in rig.run.book.incidents
-    )
+    assert any("the move of f to b did not end in time" in what for _, what in rig.run.book.incidents)
     listed = rig.run.session.desk._under_way
     assert listed is not None
     assert listed.over is not None

@@ -188,4 +188,4 @@ def _refusal(error: ssl.SSLError) -> str:
         expired = "expired" in (error.verify_message or "")
         return "expired certificate" if expired else "certificate of another authority"
     reason = error.reason or ""
-    return "no certificate" if "DID_NOT_RETURN_A_CERTIFICATE" in reason else "no TLS of ours"
+    return "no certificate" if "DID_NOT_RETURN_A_CERTIFICATE" in reason else "no TLS as agents use it"

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from mooring.spark.pipeline.layout import Layout
 
 _HEAD = """\
-# Where the pipeline {name} runs; written by `mooring init`. `sites` is all that is needed, and
-# everything else may go. `mooring check` shows the graph, `mooring run` runs it.
+# Where the pipeline {name} runs; written by `mooring init`. Only `sites` is required.
+# `mooring check` shows the graph, `mooring run` runs it.
 """
 _SITES = """
 # Small Spark servers that Mooring starts on this machine, with their cores. A cluster that runs
@@ -26,7 +26,7 @@ _QUERIES = """
 queries:
 """
 _MORE = """
-# More that can be said, with what holds otherwise:
+# Further settings, with their defaults:
 # trigger_s: 5                    # seconds between micro-batches; each costs CPU, however few its rows
 # storage: {storage}       # channels, checkpoints and tables, on a file system that all sites see
 # policy: rod                     # how places are chosen; `mooring policies` lists them

@@ -56,7 +56,7 @@ DESCRIBED = {
     "max_utilisation": ("utilisation of the busiest site at the present rates", "{:.0%}"),
     "bandwidth": ("cross between sites", "B/s"),
     "network_usage": ("in flight between sites", "B"),
-    "delay_penalty": ("times the direct latency, added by the way over the operators, on average", "{:.2f}"),
+    "delay_penalty": ("times the direct latency: the mean detour by way of the operators", "{:.2f}"),
     "qos_met": ("of the latency limits are met without queues", "{:.0%}"),
     "qos_queued_met": ("of the latency limits are met with queues", "{:.0%}"),
 }

@@ -150,7 +150,7 @@ def _print(
         if own.partitioning.count > 1:
             terminal.print(
                 f"\n{escape(operator.name)}: the work in its first frame"
-                + (", and who does it" if own.sites else "")
+                + (", and the site of each chunk" if own.sites else "")
             )
             for line in text_picture(operator, own, sites):
                 terminal.print(f"  {escape(line)}")

@@ -69,7 +69,7 @@ def _gauges(picture: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Labelle
     yield "mooring_stream_headroom_ratio", "Headroom of this stream alone.", "stream", growths
     stalls = [name.split(": ")[0] for name in picture["troubles"]]
     counts: Labelled = {str(kind): float(stalls.count(kind)) for kind in STALLS}
-    yield "mooring_stalls", "Of this kind: what is not done although it runs.", "kind", counts
+    yield "mooring_stalls", "Fragments, views and streams that make no progress, by kind.", "kind", counts
     up = {each["name"]: float(f"site {each['name']}" not in picture["troubles"]) for each in sites}
     yield "mooring_site_up", "Whether the site has no trouble.", "site", up
     yield "mooring_site_headroom_ratio", "Headroom of the site.", "site", _by(sites, "headroom")

@@ -146,7 +146,7 @@ class Unfolding:
             if operator not in stand_ins:
                 site = homes[min(fragments_with(problem, [by]))]
                 self.reused.append(Reused(self.engine.simulation.now_s, query, operator, by, site))
-                self._session.note(f"{query} comes, and reads {by} at {site} instead of {operator}")
+                self._session.note(f"{query} joins, and reads {by} at {site} instead of {operator}")
         return now
 
     def _connect_stand_ins(self, before: StandIns, now: StandIns) -> None:

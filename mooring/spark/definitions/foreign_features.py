@@ -33,7 +33,7 @@ def foreign_to_spark(failure: BaseException, file: str) -> tuple[str, str] | Non
         if top == "dlt":
             return (
                 "imports dlt, the pipeline package of Databricks",
-                f"write `from pyspark import pipelines as dp`, and dp where it says dlt; or {left_out}",
+                f"write `from pyspark import pipelines as dp`, and dp in place of dlt; or {left_out}",
             )
         if top == "databricks":
             return f"imports {failure.name}, which exists on Databricks only", f"remove it, or {left_out}"

@@ -133,8 +133,8 @@ def _newly_kept(layout: Layout) -> Iterator[str]:
         gone = [name for name in written if name in layout.channels and _beginning_gone(layout, name)]
         if gone:
             yield (
-                f"{dataset} is kept from now on; its earlier rows went as they were read "
-                f"(`tables: {{{dataset}: {{keep: read}}}}` lets them go as before)"
+                f"{dataset} is kept from now on; its earlier rows were deleted once read "
+                f"(`tables: {{{dataset}: {{keep: read}}}}` deletes rows as before)"
             )
 
 
@@ -143,7 +143,7 @@ def _unstored(layout: Layout) -> Iterator[str]:
         home = layout.home[layout.pipeline.writers(dataset)[0].name]
         yield (
             f"{dataset} is not stored: it runs inside {home}, as in earlier versions. To store it from now "
-            f"on set `tables: {{{dataset}: {{keep: all}}}}`; {{keep: read}} says that it need not be"
+            f"on, set `tables: {{{dataset}: {{keep: all}}}}`; to leave it so, set {{keep: read}}"
         )
 
 

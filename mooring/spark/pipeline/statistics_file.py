@@ -35,8 +35,8 @@ LONG_AGO_DAYS = 90
 _HEAD = """\
 # Measured by `mooring profile`: CPU per row (cost_us) and per micro-batch (batch_cpu_s), each with its
 # standard error; rows out per row in; bytes per row written; bytes of state held. `error` is relative, of
-# cost and selectivity. Edit what you know better; `statistics` in mooring.yml wins over this file, and the
-# next profile replaces it.
+# cost and selectivity. Figures may be edited; `statistics` in mooring.yml overrides this file, and the next
+# profile replaces it.
 """
 
 

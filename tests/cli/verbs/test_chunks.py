@@ -72,7 +72,7 @@ def test_the_same_seed_gives_the_same_bytes(mooring: Mooring, small: Path, words
 
 def test_the_table_and_the_picture_show_who_does_the_work(mooring: Mooring, small: Path) -> None:
     shown = mooring("chunks", small, "--most-chunks", 4, "--steps", 30).out
-    assert "blur: the work in its first frame, and who does it" in shown
+    assert "blur: the work in its first frame, and the site of each chunk" in shown
     assert "A fast, B slow" in shown
     assert "no chunk plan is below" in shown
     assert "@@@@@@" in shown

@@ -165,7 +165,7 @@ def test_a_list_is_aborted_from_another_process(
             wait_until(lambda: mailbox.answer(name) is not None, "the list to be begun")
             aborted = mooring("moves", folder, "--abort")
             assert aborted.code == 0, aborted.err
-            assert "aborted, so the placement is as before (asked for by " in aborted.out
+            assert "aborted, so the placement is as before (requested by " in aborted.out
             assert "--abort)" in aborted.out.replace("\n", " ")
             assert (mailbox.answer(name) or {})["state"] == "aborted"
             again = mooring("moves", folder, "--abort")

@@ -146,7 +146,7 @@ class Keeper:
         if unheard:
             return LockDenied(request.id, operator, f"the plan also affects queries {sorted(unheard)}")
         if around.needs(operator).cores > dict(plan.cores).get(operator, 0.0) + SLACK:
-            return LockDenied(request.id, operator, "the operator needs more than the plan says")
+            return LockDenied(request.id, operator, "the operator needs more than the plan states")
         return None
 
     def _no_room(self, request: RequestLock) -> LockDenied | None:
