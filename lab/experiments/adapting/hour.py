@@ -24,6 +24,7 @@ import msgspec
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from lab.networks.measured_series import planetlab_series
@@ -206,12 +207,7 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
-
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(8, 4)
     own = [row for row in rows if row["rates"] == "changing"]
     ways = list(dict.fromkeys(str(row["way"]) for row in own))
     columns = {
@@ -224,8 +220,7 @@ def draw(rows: Sequence[Row]) -> Figure:
         axes.bar(np.arange(len(ways)) + 0.27 * offset, means, 0.25, label=label)
     axes.set_xticks(np.arange(len(ways)) + 0.27, ways)
     axes.set(ylabel="share of the time", ylim=(0, 1))
-    axes.legend(frameon=False, ncols=3)
-    tidy(axes)
+    finish(axes, ncols=3)
     return figure
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lab.experiments.figures import finish, panels
 from lab.experiments.trials import Row
 
 if TYPE_CHECKING:
@@ -15,18 +16,12 @@ if TYPE_CHECKING:
 
 def course_figure(rows: Sequence[Row], ways: Sequence[str], title: str, latency: str) -> Figure:
     """One line per way: the mean over the trials in which anything arrived. `latency` says whose it is."""
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(6, 4)
     for way in ways:
         own = [row for row in rows if row["way"] == way]
         times = sorted({float(row["at_s"]) for row in own})
         means = [np.nanmean([float(r["latency_ms"]) for r in own if r["at_s"] == at_s]) for at_s in times]
         axes.plot(times, means, marker=".", label=way)
     axes.set(title=title, xlabel="seconds", ylabel=latency, ylim=(0, None))
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)
     return figure

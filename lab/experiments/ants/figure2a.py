@@ -13,12 +13,14 @@ import numpy as np
 
 from lab.experiments.ants.mixed_queries import drawn_queries
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels, plot_means
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from mooring.algorithms.ants.latency_search import LatencySearch
 from mooring.algorithms.ants.policy import Ants
 from mooring.algorithms.exact.latency_optimum import latency_optimum
 from mooring.contracts.policy import Context
+from mooring.figure_style import colour_of
 from mooring.progress import Report
 
 if TYPE_CHECKING:
@@ -65,22 +67,20 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import colour_of, tidy
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
-    counts = sorted({int(row["tasks"]) for row in rows})
+    figure, (axes,) = panels(6, 4)
     for policy in ("optimal", "ants"):
-        means = [
-            np.mean([float(r["latency_ms"]) for r in rows if (r["tasks"], r["policy"]) == (count, policy)])
-            for count in counts
-        ]
-        axes.plot(counts, means, marker=".", label=policy, color=colour_of(policy))
+        plot_means(
+            axes,
+            rows,
+            "tasks",
+            "latency_ms",
+            {"policy": policy},
+            marker=".",
+            label=policy,
+            color=colour_of(policy),
+        )
     axes.set(title="Figure 2a", xlabel="tasks of the query", ylabel="end-to-end latency, ms", ylim=(0, None))
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)
     return figure
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from lab.experiments.ants.mixed_queries import drawn_queries
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels, plot_means
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from mooring.algorithms.ants.latency_search import LatencySearch
@@ -23,6 +24,7 @@ from mooring.algorithms.ants.policy import Ants
 from mooring.algorithms.baselines.random_placement import random_assign
 from mooring.arrays import Ints
 from mooring.contracts.policy import Context
+from mooring.figure_style import colour_of
 from mooring.model.problem.problem import Problem
 from mooring.progress import Report
 
@@ -90,22 +92,20 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import colour_of, tidy
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(7, 4)
     for policy in POLICIES:
-        own = [row for row in rows if row["policy"] == policy]
-        counts = sorted({int(row["queries"]) for row in own})
-        means = [
-            np.mean([float(row["latency_ms"]) for row in own if row["queries"] == count]) for count in counts
-        ]
-        axes.plot(counts, means, marker=".", label=policy, color=colour_of(policy))
+        plot_means(
+            axes,
+            rows,
+            "queries",
+            "latency_ms",
+            {"policy": policy},
+            marker=".",
+            label=policy,
+            color=colour_of(policy),
+        )
     axes.set(title="Figure 2b", xlabel="queries", ylabel="mean end-to-end latency, ms", ylim=(0, None))
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)
     return figure
 
 

@@ -19,12 +19,14 @@ import numpy as np
 
 from lab.experiments.ants.mixed_queries import MixedQueries, drawn_queries
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels, plot_means
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from mooring.algorithms.ants.latency_search import LatencySearch
 from mooring.algorithms.ants.policy import Ants
 from mooring.arrays import Ints
 from mooring.contracts.policy import Context
+from mooring.figure_style import colour_of
 from mooring.model.evaluation.network_metrics import network_metrics
 from mooring.model.placement.placement import Placement
 from mooring.progress import Report
@@ -114,23 +116,21 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import colour_of, tidy
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
-    counts = sorted({int(row["sites"]) for row in rows})
+    figure, (axes,) = panels(6, 4)
     for policy in ("reference", "ants"):
-        means = [
-            100.0
-            * np.mean([float(r["success"]) for r in rows if (r["sites"], r["policy"]) == (count, policy)])
-            for count in counts
-        ]
-        axes.plot(counts, means, marker=".", label=policy, color=colour_of(policy))
+        plot_means(
+            axes,
+            rows,
+            "sites",
+            "success",
+            {"policy": policy},
+            scale=100.0,
+            marker=".",
+            label=policy,
+            color=colour_of(policy),
+        )
     axes.set(title="Figure 4", xlabel="sites", ylabel="queries deployed, %", ylim=(0, 102))
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)
     return figure
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from lab.experiments.ants.mixed_queries import drawn_queries
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from mooring.model.load.queued.latencies import queued_latencies
@@ -153,12 +154,8 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
-
-    figure = Figure(figsize=(9, 4), layout="constrained")
-    for axes, part in zip(figure.subplots(1, 2), ("one site", "placements"), strict=True):
+    figure, sides = panels(9, 4, 2)
+    for axes, part in zip(sides, ("one site", "placements"), strict=True):
         for form, marker in zip(FORMS, ("x", "+", "."), strict=True):
             own = [row for row in rows if (row["part"], row["form"]) == (part, form)]
             simulated = [float(row["simulated_ms"]) for row in own]
@@ -166,8 +163,7 @@ def draw(rows: Sequence[Row]) -> Figure:
         both = [float(row["simulated_ms"]) for row in rows if row["part"] == part]
         axes.plot([min(both), max(both)], [min(both), max(both)], "k-", linewidth=0.5)
         axes.set(xscale="log", yscale="log", xlabel="simulated, ms", ylabel="model, ms", title=part)
-        axes.legend(frameon=False)
-        tidy(axes)
+        finish(axes)
     return figure
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from lab.experiments.ants.mixed_queries import network_of
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import panels, plot_means
 from lab.experiments.summary import Key, Reference, Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from mooring.algorithms.ants.latency_search import LatencySearch
@@ -25,6 +26,7 @@ from mooring.algorithms.ants.neighbours import neighbours_of
 from mooring.algorithms.ants.policy import Ants
 from mooring.algorithms.ants.updating import Updating
 from mooring.arrays import Ints
+from mooring.figure_style import tidy
 from mooring.model.load.build import build_load_model
 from mooring.model.problem.network import Network
 from mooring.model.problem.problem import Problem
@@ -135,14 +137,9 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
-
-    figure = Figure(figsize=(8, 3.5), layout="constrained")
-    for axes, column in zip(figure.subplots(1, 2), ("updates", "loss_ms_s"), strict=True):
-        means = [np.mean([float(row[column]) for row in rows if row["beta"] == beta]) for beta in BETAS]
-        axes.plot(BETAS, means, marker=".")
+    figure, sides = panels(8, 3.5, 2)
+    for axes, column in zip(sides, ("updates", "loss_ms_s"), strict=True):
+        plot_means(axes, rows, "beta", column, {}, marker=".")
         axes.set(xlabel="beta", ylabel=column.replace("_", " "), ylim=(0, None))
         tidy(axes)
     return figure

@@ -17,6 +17,7 @@ from lab.experiments.chunks.learned_costs import estimates_by_frame
 from lab.experiments.chunks.plans import SITES, drawn_problem
 from lab.experiments.chunks.searches import evaluated_here
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels, plot_means
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from mooring.chunks.model import ChunkProblem
@@ -126,20 +127,12 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
-
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    for axes, plan in zip(figure.subplots(1, 2), PLANS, strict=True):
+    figure, sides = panels(8, 4, 2)
+    for axes, plan in zip(sides, PLANS, strict=True):
         for way in (*EXACTLY_KNOWN, LEARNED):
-            own = [row for row in rows if row["plan"] == plan and row["way"] == way]
-            loads = sorted({float(row["load"]) for row in own})
-            means = [np.mean([float(r["gap"]) for r in own if r["load"] == load]) for load in loads]
-            axes.plot(loads, means, "o-", label=way)
+            plot_means(axes, rows, "load", "gap", {"plan": plan, "way": way}, marker="o", label=way)
         axes.set(title=f"Gap, {plan} plan", xlabel="load", ylabel="latency over the bound", ylim=(0, 1))
-        axes.legend(frameon=False)
-        tidy(axes)
+        finish(axes)
     return figure
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from lab.experiments.chunks.plans import PLANS, SITES, drawn_problem
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from mooring.chunks.assignment.balancing import Balancer, Scope
@@ -99,19 +100,14 @@ def conclude(rows: Sequence[Row]) -> list[str]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
-
-    figure = Figure(figsize=(8, 3.5), layout="constrained")
-    for axes, sites in zip(figure.subplots(1, len(SITES), sharey=True), SITES, strict=True):
+    figure, sides = panels(8, 3.5, len(SITES), sharey=True)
+    for axes, sites in zip(sides, SITES, strict=True):
         for shift, scope in enumerate(ORDER):
             heights = [mean_to_worst(rows, plan, sites)[str(scope)] for plan in PLANS]
             axes.bar(np.arange(len(PLANS)) + 0.25 * (shift - 1), heights, width=0.25, label=str(scope))
         axes.set(title=f"Figure 5, {sites} sites", ylabel="latency to the worst", ylim=(0, 1.05))
         axes.set_xticks(range(len(PLANS)), PLANS)
-        axes.legend(frameon=False, ncols=3)
-        tidy(axes)
+        finish(axes, ncols=3)
     return figure
 
 

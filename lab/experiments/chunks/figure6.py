@@ -16,6 +16,7 @@ import numpy as np
 from lab.experiments.chunks.plans import drawn_problem
 from lab.experiments.chunks.searches import FRAMES, searched
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from mooring.chunks.search.evaluation import Assignment
@@ -97,12 +98,7 @@ def mean_to_best(rows: Sequence[Row], search: str, seeded: str, chunks: int) -> 
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(7, 4)
     for k, search in enumerate(SEARCHES):
         for seeded, line in (("no", "-"), ("yes", "--")):
             means = [mean_to_best(rows, search, seeded, chunks) for chunks in STEPS]
@@ -115,8 +111,7 @@ def draw(rows: Sequence[Row]) -> Figure:
         ylabel="latency to the best of all",
         xscale="log",
     )
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)
     return figure
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from lab.experiments.chunks.plans import chain_edges, plan_problem, unlike_sites
 from lab.experiments.chunks.searches import FRAMES, SKIP, searched
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels, plot_means
 from lab.experiments.summary import Reference, Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from mooring.chunks.search.evaluation import Assignment, ChunkEvaluator
@@ -75,24 +76,14 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(6, 4)
     for search in SEARCHES:
-        means = [
-            np.mean([float(r["over_ms"]) for r in rows if r["search"] == search and r["chunks"] == chunks])
-            for chunks in STEPS
-        ]
-        axes.plot(STEPS, means, marker="o", label=search)
+        plot_means(axes, rows, "chunks", "over_ms", {"search": search}, marker="o", label=search)
     axes.axhline(0.0, color="black", linestyle=":", label="best uniform partitioning")
     axes.set(
         title="Figure 7", xlabel="chunks simulated per frame", ylabel="latency over it (ms)", xscale="log"
     )
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)
     return figure
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from lab.experiments.chunks.plans import SIMPLE, SITE_HZ, plan_problem
 from lab.experiments.chunks.searches import searched
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels, plot_means
 from lab.experiments.summary import Key, Reference, Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from mooring.chunks.complexity import ComplexityMap
@@ -84,23 +85,12 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(6, 4)
     for way in WAYS:
-        own = [row for row in rows if row["way"] == way]
-        axes.plot(
-            [float(row["load"]) for row in own], [float(row["latency_ms"]) for row in own], "o-", label=way
-        )
-    own = [row for row in rows if row["way"] == WAYS[0]]
-    bounds = [float(row["bound_ms"]) for row in own]
-    axes.plot([float(row["load"]) for row in own], bounds, "k:", label="bound")
+        plot_means(axes, rows, "load", "latency_ms", {"way": way}, marker="o", label=way)
+    plot_means(axes, rows, "load", "bound_ms", {"way": WAYS[0]}, color="black", linestyle=":", label="bound")
     axes.set(title="Figure 8", xlabel="load", ylabel="latency (ms)", yscale="log")
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)
     return figure
 
 

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels, plot_means
 from lab.experiments.overlay.shared_chains import CHAINS, SharedChains, draw_chains
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from mooring.algorithms.overlay.policy import Overlay
 from mooring.arrays import Bools, Ints
 from mooring.contracts.policy import Context
+from mooring.figure_style import colour_of
 from mooring.progress import Report
 
 if TYPE_CHECKING:
@@ -119,24 +121,21 @@ def conclude(rows: Sequence[Row]) -> list[str]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import colour_of, tidy
-
-    figure = Figure(figsize=(5, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(5, 4)
     for way in (RANDOM, OPTIMIZED):
-        sizes = sorted({int(row["sites"]) for row in rows if row["series"] == "sizes"})
-        axes.plot(
-            sizes,
-            [100 * fmean(_values(rows, "met", series="sizes", sites=n, way=way)) for n in sizes],
+        plot_means(
+            axes,
+            rows,
+            "sites",
+            "met",
+            {"series": "sizes", "way": way},
+            scale=100.0,
             marker="o",
             label=way,
             color=colour_of(way),
         )
     axes.set(xlabel="sites", ylabel="% of queries within their limit", ylim=(0, 101))
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)
     return figure
 
 

@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels, plot_means
 from lab.experiments.overlay.shared_chains import CHAINS, SharedChains, draw_chains
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from mooring.algorithms.overlay.policy import Overlay
 from mooring.contracts.policy import Context
+from mooring.figure_style import colour_of
 from mooring.model.evaluation.network_metrics import network_metrics
 from mooring.model.placement.admission import without_queries
 from mooring.model.placement.placement import Placement
@@ -153,19 +155,20 @@ def _half_rates(rows: Sequence[Row], case: dict[str, str | int]) -> str:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import colour_of, tidy
-
-    figure = Figure(figsize=(5, 4), layout="constrained")
-    axes = figure.subplots()
-    sizes = sorted({int(row["sites"]) for row in rows if row["series"] == "sizes"})
+    figure, (axes,) = panels(5, 4)
     for stage in STAGES:
-        values = [_mean(rows, "operators_kb_s", series="sizes", sites=n, stage=stage) for n in sizes]
-        axes.plot(sizes, values, marker="o", label=stage, color=colour_of(stage))
+        plot_means(
+            axes,
+            rows,
+            "sites",
+            "operators_kb_s",
+            {"series": "sizes", "stage": stage},
+            marker="o",
+            label=stage,
+            color=colour_of(stage),
+        )
     axes.set(xlabel="sites", ylabel="kB/s between operators", ylim=(0, None))
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)
     return figure
 
 

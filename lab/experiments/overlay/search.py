@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import panels
 from lab.experiments.overlay.shared_chains import HEIGHT, SharedChains, draw_chains
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
@@ -29,6 +30,7 @@ from mooring.algorithms.overlay.search.ahead import KnownLatencies
 from mooring.algorithms.overlay.search.partial_plans import Candidates, PlanTable
 from mooring.algorithms.overlay.search.shared_operator import QueryEnd, SharedOperator, Source
 from mooring.algorithms.overlay.virtual_run import OverlayRun
+from mooring.figure_style import tidy
 from mooring.progress import Report
 
 if TYPE_CHECKING:
@@ -205,12 +207,7 @@ def conclude(rows: Sequence[Row]) -> list[str]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
-
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    plans, messages = figure.subplots(1, 2)
+    figure, (plans, messages) = panels(8, 4, 2)
     for limits in ("loose", "tight"):
         steps = sorted({int(row["k"]) for row in rows if row["part"] == "plans"})
         for candidates, line in (("any", "-"), ("near", "--")):

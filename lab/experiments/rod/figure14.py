@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import panels
 from lab.experiments.summary import Reference, Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from mooring.algorithms.catalogue import make_policy
 from mooring.arrays import Floats
 from mooring.contracts.policy import Context
+from mooring.figure_style import colour_of, tidy
 from mooring.model.bounds.upper_bound import upper_bound
 from mooring.model.load.build import build_load_model
 from mooring.model.load.feasible.feasible_set import FeasibleSet
@@ -154,12 +156,7 @@ def summarise(trials: Sequence[Row]) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import colour_of, tidy
-
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    to_ideal, to_rod = figure.subplots(1, 2)
+    figure, (to_ideal, to_rod) = panels(10, 4, 2)
     for policy in POLICIES:
         own = [row for row in rows if row["policy"] == policy]
         operators = [row["operators"] for row in own]

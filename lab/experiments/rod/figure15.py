@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import panels
 from lab.experiments.rod.figure14 import with_random_rates
 from lab.experiments.rod.trials import (
     QUICK_STEPS,
@@ -76,10 +77,7 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 4.5), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(6, 4.5)
     draw_lines(axes, rows, "streams", "ratio_to_rod")
     axes.set(xlabel="number of input streams", ylabel="feasible set / ROD's", yscale="log")
     return figure

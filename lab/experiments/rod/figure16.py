@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import panels
 from lab.experiments.rod.trials import QUICK_STEPS, averaged, bound_of, plan_sites, ratio_of
 from lab.experiments.summary import Reference, Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from mooring.arrays import Floats
+from mooring.figure_style import colour_of, tidy
 from mooring.model.load.build import build_load_model
 from mooring.model.problem.generate import GraphParameters, generate_problem
 from mooring.model.problem.problem import Problem
@@ -106,12 +108,7 @@ def run_table(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw_figure(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import colour_of, tidy
-
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    origin, random = figure.subplots(1, 2)
+    figure, (origin, random) = panels(10, 4, 2)
     for axes, assumed, x in ((origin, "origin", "distance_to_ideal"), (random, "random", "distance_between")):
         for policy in POLICIES:
             own = [row for row in rows if row["policy"] == policy and row["assumed"] == assumed]
@@ -126,12 +123,7 @@ def draw_figure(rows: Sequence[Row]) -> Figure:
 
 
 def draw_table(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import colour_of, tidy
-
-    figure = Figure(figsize=(6, 4.5), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(6, 4.5)
     for policy in POLICIES:
         for assumed, style in (("origin", "o-"), ("random", "s--")):
             own = [row for row in rows if row["policy"] == policy and row["assumed"] == assumed]

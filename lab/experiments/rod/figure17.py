@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import panels
 from lab.experiments.rod.trials import (
     QUICK_STEPS,
     STEPS,
@@ -99,10 +100,8 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(13, 4), layout="constrained")
-    for axes, per_stream in zip(figure.subplots(1, 3), OPERATORS_PER_STREAM, strict=True):
+    figure, sides = panels(13, 4, 3)
+    for axes, per_stream in zip(sides, OPERATORS_PER_STREAM, strict=True):
         own = [row for row in rows if row["operators_per_stream"] == per_stream]
         draw_lines(axes, own, "communication", "ratio_to_rod")
         axes.set(xlabel="communication cost / processing cost", ylabel="feasible set / clustered ROD's")

@@ -25,11 +25,13 @@ import msgspec
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import panels
 from lab.experiments.summary import Reference, Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from mooring.algorithms.catalogue import make_policy
 from mooring.arrays import Floats
 from mooring.contracts.policy import Context
+from mooring.figure_style import colour_of, tidy
 from mooring.model.load.build import build_load_model
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.history import RateHistory
@@ -223,23 +225,18 @@ def summarise(trials: Sequence[Row]) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import colour_of, tidy
-
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    panels = figure.subplots(1, 3)
-    for axes, column in zip(panels, ("mean_ms", "max_ms", "overloaded"), strict=True):
+    figure, sides = panels(11, 4, 3)
+    for axes, column in zip(sides, ("mean_ms", "max_ms", "overloaded"), strict=True):
         for policy in POLICIES:
             own = [row for row in rows if row["policy"] == policy]
             values = [float(row[column]) for row in own]
             axes.plot([row["multiplier"] for row in own], values, "o-", label=policy, color=colour_of(policy))
         axes.set_xlabel("rate multiplier")
         tidy(axes)
-    for axes, label in zip(panels, ("average latency, ms", "maximum latency, ms"), strict=False):
+    for axes, label in zip(sides, ("average latency, ms", "maximum latency, ms"), strict=False):
         axes.set(yscale="log", ylabel=label)
-    panels[2].set(ylabel=f"draws overloaded, of {rows[0]['draws'] if rows else 0}")
-    panels[0].legend(frameon=False)
+    sides[2].set(ylabel=f"draws overloaded, of {rows[0]['draws'] if rows else 0}")
+    sides[0].legend(frameon=False)
     return figure
 
 

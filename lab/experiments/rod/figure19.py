@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import panels
 from lab.experiments.rod.figure14 import with_random_rates
 from lab.experiments.rod.trials import (
     QUICK_STEPS,
@@ -113,10 +114,7 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 4.5), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(6, 4.5)
     draw_lines(axes, rows, "error", "ratio_to_ideal")
     rod = [row for row in rows if row["policy"] == "rod"]
     axes.plot([r["error"] for r in rod], [r["rod_yardstick"] for r in rod], "x", color="#888888")

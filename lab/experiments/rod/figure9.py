@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels
 from lab.experiments.rod.trials import QUICK_STEPS, STEPS, bound_of, plan_sites, ratio_of
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
+from mooring.figure_style import colour_of
 from mooring.model.load.build import build_load_model
 from mooring.model.load.feasible.directions import Directions
 from mooring.model.load.feasible.feasible_set import FeasibleSet
@@ -100,12 +102,7 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import colour_of, tidy
-
-    figure = Figure(figsize=(6, 4.5), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(6, 4.5)
     for policy in dict.fromkeys(str(row["policy"]) for row in rows):
         own = [row for row in rows if row["policy"] == policy]
         size, colour = (3, "#bbbbbb") if policy == "random matrix" else (22, colour_of(policy))
@@ -114,8 +111,7 @@ def draw(rows: Sequence[Row]) -> Figure:
     grid = np.linspace(0.0, 1.0, 100)
     axes.plot(grid, [sphere_ratio(x) for x in grid], color="#222222", label="lower bound (sphere)")
     axes.set(xlabel="r / r*", ylabel="feasible set / ideal", xlim=(0, 1.02), ylim=(0, 1.02))
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)
     return figure
 
 

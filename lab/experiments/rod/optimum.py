@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels
 from lab.experiments.rod.trials import QUICK_STEPS, bound_of, plan_sites, ratio_of
 from lab.experiments.summary import Reference, Shown, Summary
 from lab.experiments.trials import Row, run_trials
+from mooring.figure_style import colour_of
 from mooring.model.load.build import build_load_model
 from mooring.model.problem.generate import GraphParameters, generate_problem
 from mooring.progress import Report
@@ -65,20 +67,14 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import colour_of, tidy
-
-    figure = Figure(figsize=(6, 4.5), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(6, 4.5)
     for policy in ("rod", "resilient", "bound"):
         values = sorted(float(row[f"{policy}_to_optimum"]) for row in rows)
         axes.plot(np.linspace(0, 1, len(values)), values, label=policy, color=colour_of(policy))
     axes.axhline(PAPER_MEAN, color="#888888", linestyle=":", label="paper: ROD's mean")
     axes.axhline(PAPER_LEAST, color="#bbbbbb", linestyle=":", label="paper: ROD's minimum")
     axes.set(xlabel="share of graphs", ylabel="feasible set / optimum")
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)
     return figure
 
 

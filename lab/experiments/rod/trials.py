@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lab.experiments.figures import finish
 from lab.experiments.trials import Row
 from mooring.algorithms.catalogue import make_policy
 from mooring.arrays import Ints
 from mooring.contracts.policy import Context
+from mooring.figure_style import colour_of
 from mooring.model.bounds.upper_bound import upper_bound
 from mooring.model.load.feasible.feasible_set import FeasibleSet
 from mooring.model.load.model import LoadModel
@@ -65,10 +67,7 @@ def averaged(trials: Sequence[Row], by: Sequence[str], values: Sequence[str]) ->
 
 def draw_lines(axes: Axes, rows: Sequence[Row], x: str, y: str) -> None:
     """One line per policy."""
-    from mooring.figure_style import colour_of, tidy
-
     for policy in dict.fromkeys(str(row["policy"]) for row in rows):
         own = [row for row in rows if row["policy"] == policy]
         axes.plot([r[x] for r in own], [r[y] for r in own], "o-", label=policy, color=colour_of(policy))
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels
 from lab.experiments.sbon.star_queries import StarQueries
 from lab.experiments.sbon.table1 import Trial, networks
 from lab.experiments.sbon.unreliable_sites import Deceit, UnreliableSites
@@ -97,12 +98,7 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(7, 4)
     names = list(VARIANTS)
     for shift, network in ((-0.2, "transit-stub"), (0.2, "planetlab")):
         means = [
@@ -113,8 +109,7 @@ def draw(rows: Sequence[Row]) -> Figure:
         axes.bar(np.arange(len(names)) + shift, means, 0.38, label=network)
     axes.set_xticks(range(len(names)), names)
     axes.set(ylabel="extra network usage, %", title="A tenth dead, a tenth lying")
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)
     return figure
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels
 from lab.experiments.sbon.star_queries import StarQueries
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
@@ -82,12 +83,8 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
-
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    for axes, network in zip(figure.subplots(1, 2, sharey=True), NETWORKS, strict=True):
+    figure, sides = panels(8, 4, 2, sharey=True)
+    for axes, network in zip(sides, NETWORKS, strict=True):
         names = list(VARIANTS)
         means = [
             np.mean([float(r["mean_rank"]) for r in rows if r["policy"] == n and r["network"] == network])
@@ -96,8 +93,7 @@ def draw(rows: Sequence[Row]) -> Figure:
         axes.bar(["nearest", "estimated", "10 probes"], means)
         axes.axhline((NODES + 1) / 2, color="black", linestyle=":", label="by chance")
         axes.set(title=f"Figure 14, {network}", ylabel="mean rank among 19 sites")
-        axes.legend(frameon=False)
-        tidy(axes)
+        finish(axes)
     return figure
 
 

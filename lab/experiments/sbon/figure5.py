@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels, plot_means
 from lab.experiments.sbon.adaptation import FilteredSamples
 from lab.experiments.summary import Reference, Shown, Summary
 from lab.experiments.trials import Row, run_trials
@@ -107,22 +108,13 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(7, 4)
     for name in dict.fromkeys(str(row["network"]) for row in rows):
-        own = [row for row in rows if row["network"] == name]
-        samples = sorted({int(row["samples"]) for row in own})
-        medians = [np.mean([float(r["median_error"]) for r in own if r["samples"] == s]) for s in samples]
-        axes.plot(samples, medians, marker=".", label=name)
+        plot_means(axes, rows, "samples", "median_error", {"network": name}, marker=".", label=name)
     axes.axhline(PAPER_ERROR, color="black", linestyle=":", label="paper, settled")
     axes.set(xscale="log", yscale="log", xlabel="samples per node", ylabel="median relative error")
     axes.set_title("Figure 5")
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)
     return figure
 
 

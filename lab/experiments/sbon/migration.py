@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels
 from lab.experiments.sbon.adaptation import AdaptationParams, adapt
 from lab.experiments.sbon.changing_network import planetlab_weather, seattle_weather
 from lab.experiments.sbon.star_queries import StarQueries
@@ -91,12 +92,7 @@ def overall(rows: Sequence[Row], weather: str, space: str, column: str) -> float
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
-
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(8, 4)
     for space in VARIANTS:
         own = [
             r for r in rows if r["weather"] == "planetlab" and r["space"] == space and int(r["query"]) >= 0
@@ -106,8 +102,7 @@ def draw(rows: Sequence[Row]) -> Figure:
         axes.plot(np.linspace(0, 100, len(change)), change, label=f"{space} ({moves:.1f} moves per query)")
     axes.axhline(0, color="black", linewidth=0.6)
     axes.set(xlabel="% of query pairs", ylabel="change of network usage by moving, %", title="Figure 12")
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)
     return figure
 
 

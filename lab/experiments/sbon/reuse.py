@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels
 from lab.experiments.sbon.running_queries import RunningQueries
 from lab.experiments.summary import Reference, Shown, Summary
 from lab.experiments.trials import Row, run_trials
@@ -131,19 +132,13 @@ def mean_saving(rows: Sequence[Row], kind: str, queries: int) -> float:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(7, 4)
     settings = list(dict.fromkeys((str(row["kind"]), int(row["queries"])) for row in rows))
     labels = [f"{kind}, {queries} queries" for kind, queries in settings]
     axes.bar(labels, [100 * mean_saving(rows, *each) for each in settings])
     axes.axhline(100 * PAPER_SAVING, color="black", linestyle=":", label="paper, four queries")
     axes.set(ylabel="network usage saved by sharing, %", title="Figure 13")
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)
     return figure
 
 

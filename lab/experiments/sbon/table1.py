@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import panels
 from lab.experiments.sbon.star_queries import StarQueries
 from lab.experiments.summary import Key, Reference, Shown, Summary
 from lab.experiments.trials import Row, run_trials
 from lab.networks.transit_stub import transit_stub
 from mooring.algorithms.relaxation.mapping import MappingParams
 from mooring.arrays import Floats, Ints
+from mooring.figure_style import colour_of, tidy
 from mooring.model.network.cost_space import CostSpace
 from mooring.model.network.embedding import embed
 from mooring.model.network.routing import Routing
@@ -130,12 +132,7 @@ def mean_penalties(rows: Sequence[Row], network: str = "transit-stub") -> dict[s
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import colour_of, tidy
-
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    bars, usage, delay = figure.subplots(1, 3)
+    figure, (bars, usage, delay) = panels(11, 4, 3)
     means = mean_penalties(rows)
     names = [name for name in PAPER if name in means]
     bars.barh(names, [100 * means[name][0] for name in names], color=[colour_of(name) for name in names])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels
 from lab.experiments.sbon.adaptation import AdaptationParams, adapt
 from lab.experiments.sbon.changing_network import planetlab_weather
 from lab.experiments.sbon.migration import PAIRS
@@ -62,12 +63,7 @@ def run(*, seed: int, quick: bool, report: Report) -> list[Row]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
-
-    figure = Figure(figsize=(9, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(9, 4)
     rounds = [int(row["round"]) for row in rows]
     for column, label in (
         ("usage_static", "never moves"),
@@ -85,8 +81,7 @@ def draw(rows: Sequence[Row]) -> Figure:
                 ha="center",
             )
     axes.set(xlabel="round", ylabel="network usage, bytes in flight", title="Figures 10 and 11")
-    axes.legend(frameon=False)
-    tidy(axes)
+    finish(axes)
     return figure
 
 

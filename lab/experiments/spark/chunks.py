@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import finish, panels
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row
 from mooring.arrays import Bytes, Cells
@@ -195,21 +196,17 @@ def _change(less: float) -> str:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
-
-    from mooring.figure_style import tidy
 
     colours = {"equal": "#b5403c", "planned": "#1b6ca8", "Spark's own": "#3a9d5d"}
-    figure = Figure(figsize=(10, 4), layout="constrained")
     parts = list(dict.fromkeys(str(row["part"]) for row in rows))
-    for axes, part in zip(np.atleast_1d(figure.subplots(1, len(parts))), parts, strict=True):
+    figure, sides = panels(10, 4, len(parts))
+    for axes, part in zip(sides, parts, strict=True):
         own = [row for row in rows if row["part"] == part and row["counts"]]
         for way in dict.fromkeys(str(row["chunks_are"]) for row in own):
             points = [(row["frame"], row["scatter_to_gather_ms"]) for row in own if row["chunks_are"] == way]
             axes.plot(*zip(*points, strict=True), color=colours.get(way), label=way)
         axes.set(title=part, xlabel="frame", ylabel="scatter to gather, ms", ylim=(0, None))
-        axes.legend(frameon=False)
-        tidy(axes)
+        finish(axes)
     return figure
 
 

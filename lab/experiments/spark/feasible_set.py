@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import panels
 from lab.experiments.spark.quota_trials import (
     DRAIN_S,
     FULL,
@@ -37,6 +38,7 @@ from lab.experiments.spark.quota_trials import (
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row
 from mooring.arrays import Floats
+from mooring.figure_style import colour_of, tidy
 from mooring.model.placement.placement import Placement
 from mooring.progress import Report
 
@@ -201,12 +203,8 @@ def conclude(rows: Sequence[Row]) -> list[str]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
 
-    from mooring.figure_style import colour_of, tidy
-
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    shares, points = figure.subplots(1, 2)
+    figure, (shares, points) = panels(10, 4, 2)
     policies = list(dict.fromkeys(str(row["policy"]) for row in rows))
     for at, policy in enumerate(policies):
         known = [row for row in rows if row["policy"] == policy and row["measured"] != -1]

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.experiments.experiment import Experiment
+from lab.experiments.figures import panels
 from lab.experiments.spark.quota_trials import (
     DRAIN_S,
     FULL,
@@ -40,6 +41,7 @@ from lab.experiments.spark.quota_trials import (
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row
 from mooring.arrays import Floats
+from mooring.figure_style import colour_of, tidy
 from mooring.model.load.build import build_load_model
 from mooring.model.load.feasible.headroom import headroom
 from mooring.model.placement.placement import Placement
@@ -299,12 +301,8 @@ def conclude(rows: Sequence[Row]) -> list[str]:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
 
-    from mooring.figure_style import colour_of, tidy
-
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    latency, load = figure.subplots(1, 2)
+    figure, (latency, load) = panels(11, 4, 2)
     for policy in dict.fromkeys(str(row["policy"]) for row in rows):
         own, colour = [row for row in rows if row["policy"] == policy], colour_of(policy)
         at = [float(row["multiplier"]) for row in own]
