@@ -10,16 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mooring.arrays import Floats, Ints
 from mooring.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from scipy.spatial import cKDTree
 
 MOST_IN_MATRIX = 5_000
 """Sites between which a matrix is made of coordinates, for those who cannot do without: 0.2 GB."""
@@ -74,32 +71,6 @@ class Coordinates:
             found = np.where(keys[at] == wanted, values[at], found)
         return np.asarray(found)
 
-    def nearest(self, site: int, count: int) -> Ints:
-        """The sites nearest to one, itself left out, nearest first."""
-        count = min(count, len(self) - 1)
-        asked = min(2 * count + 8 + len(self.changed_ms), len(self))
-        while True:
-            far, near = self._tree.query(self._axes[site], k=asked)
-            others = np.sort(near[near != site])
-            found = self.between(site, others)
-            order = np.argsort(found, kind="stable")[:count]
-            # Sites not looked at are at least this far: the tree's distance leaves out our own height.
-            least = float(far[-1]) + float(self.height_ms[site])
-            if asked == len(self) or not count or (not self.changed_ms and found[order[-1]] < least):
-                return np.asarray(others[order])
-            asked = len(self) if self.changed_ms else min(2 * asked, len(self))
-
-    @cached_property
-    def _axes(self) -> Floats:
-        """With a height of zero for the one who looks: below the latency without its own height."""
-        return np.column_stack([self.position_ms, np.zeros(len(self))])
-
-    @cached_property
-    def _tree(self) -> cKDTree:
-        from scipy.spatial import cKDTree
-
-        return cKDTree(np.column_stack([self.position_ms, self.height_ms]))
-
     @cached_property
     def _changed(self) -> tuple[Ints, Floats]:
         pairs = sorted(self.changed_ms.items())
@@ -115,14 +86,6 @@ class Coordinates:
 
 
 Latencies = Floats | Coordinates
-
-
-def nearest_sites(latency_ms: Latencies, site: int, count: int) -> Ints:
-    """Those to which the way from a site is shortest, itself left out, nearest first."""
-    if isinstance(latency_ms, Coordinates):
-        return latency_ms.nearest(site, count)
-    order = np.argsort(latency_ms[site], kind="stable")
-    return np.asarray(order[order != site][:count])
 
 
 def among(latency_ms: Latencies, sites: npt.ArrayLike) -> Latencies:
@@ -173,29 +136,3 @@ def as_matrix(latency_ms: Latencies) -> Floats:
             field="sites",
         )
     return latency_ms[:, :]
-
-
-class LatencyTable(NamedTuple):
-    """Latencies as compiled loops take them: `pair_latency_kernels.between_ms` reads it."""
-
-    matrix_ms: Floats
-    """0 x 0 where there are coordinates."""
-    position_ms: Floats
-    height_ms: Floats
-    changed: Ints
-    """start x sites + end, rising, of pairs whose latency is another than their coordinates tell."""
-    changed_ms: Floats
-
-
-def latency_table(latency_ms: Latencies | None, sites: int) -> LatencyTable:
-    """Zero between all sites where no latencies are stated."""
-    if isinstance(latency_ms, Coordinates):
-        changed, changed_ms = latency_ms._changed
-        position_ms = np.ascontiguousarray(latency_ms.position_ms, dtype=np.float64)
-        height_ms = np.ascontiguousarray(latency_ms.height_ms, dtype=np.float64)
-        return LatencyTable(np.zeros((0, 0)), position_ms, height_ms, changed, changed_ms)
-    no_keys, none = np.zeros(0, dtype=np.int64), np.zeros(0)
-    if latency_ms is None:
-        return LatencyTable(np.zeros((0, 0)), np.zeros((sites, 1)), np.zeros(sites), no_keys, none)
-    matrix_ms = np.ascontiguousarray(latency_ms, dtype=np.float64)
-    return LatencyTable(matrix_ms, np.zeros((0, 0)), none, no_keys, none)
