@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path, PurePath
 
@@ -108,9 +109,14 @@ HOMES = {
 }
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imported_modules(path: Path) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -180,8 +186,7 @@ def test_no_modules_load_one_another_in_a_circle() -> None:
     }
     loads = {
         ".".join(path.relative_to(ROOT.parent).with_suffix("").parts): {
-            name if name in modules else name.rpartition(".")[0]
-            for name in loaded_names(ast.parse(path.read_text()))
+            name if name in modules else name.rpartition(".")[0] for name in loaded_names(tree(path))
         }
         & modules
         for path in sources()
@@ -226,7 +231,7 @@ def test_files_are_renamed_into_place_in_one_place() -> None:
     renaming = {
         path.relative_to(ROOT).as_posix()
         for path in sources()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.Attribute) and ast.unparse(node) == "os.replace"
     }
     assert renaming == homes
@@ -283,7 +288,7 @@ def test_arrays_have_one_set_of_names() -> None:
         f"{path.relative_to(ROOT)} line {node.lineno}"
         for path in sources()
         if path != ROOT / "arrays.py"
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.Subscript) and ast.unparse(node.value).split(".")[-1].lower() == "ndarray"
     ]
     assert not spelled, f"take the names of mooring/arrays.py: {spelled}"
@@ -294,7 +299,7 @@ def test_the_name_of_a_class_means_one_thing() -> None:
     gone."""
     homes: dict[str, list[str]] = {}
     for path in sources():
-        for node in ast.parse(path.read_text()).body:
+        for node in tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     shared = {name: where for name, where in homes.items() if len(where) > 1}
@@ -306,7 +311,7 @@ def test_the_command_line_imports_inside_a_function_only_what_may_not_be_install
     inside = {
         f"{path.relative_to(ROOT)} imports {name}"
         for path in sorted((ROOT / "cli").rglob("*.py"))
-        for function in ast.walk(ast.parse(path.read_text()))
+        for function in ast.walk(tree(path))
         if isinstance(function, ast.FunctionDef | ast.Lambda)
         for node in ast.walk(function)
         if isinstance(node, ast.Import | ast.ImportFrom)
@@ -322,7 +327,7 @@ def test_the_product_imports_nothing_that_tries_it_out() -> None:
     found = {
         str(path.relative_to(ROOT))
         for path in sources()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree(path))
         for name in (
             [alias.name for alias in node.names]
             if isinstance(node, ast.Import)
@@ -342,7 +347,7 @@ def test_no_module_is_named_after_nothing() -> None:
 
 def test_packages_hold_no_code_beyond_public_names() -> None:
     for path in ROOT.rglob("__init__.py"):
-        for node in ast.parse(path.read_text()).body:
+        for node in tree(path).body:
             assert isinstance(node, ast.Import | ast.ImportFrom | ast.Expr | ast.Assign) or (
                 path == ROOT / "__init__.py" and loads_public_names(node)
             ), path
