@@ -1,7 +1,7 @@
 """Mooring decides where each operator of a streaming pipeline runs.
 
-The public names are loaded when they are first used (PEP 562): importing the package takes a moment, and who
-only reads a problem does not wait for what plans it.
+The public names are loaded when they are first used (PEP 562): importing the package takes a moment, and
+reading a problem does not load what plans it.
 """
 
 from importlib import import_module

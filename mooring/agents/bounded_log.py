@@ -1,8 +1,8 @@
 """A log that cannot be filled: what is said again and again is written ever more rarely.
 
 A line is written the first, second, fourth, eighth ... time, each time with its count, so a fault that
-repeats for months leaves twenty lines per million. Only so many different lines are told apart; further ones
-share one entry.
+repeats for months leaves twenty lines per million. Only so many different lines are counted separately;
+further ones share one entry.
 """
 
 from __future__ import annotations

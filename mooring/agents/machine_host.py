@@ -2,9 +2,8 @@
 
 A machine that raises is treated like one that crashed: a new incarnation begins from what was persisted,
 which is what every protocol is tested to survive. So is a machine whose state cannot be written, because the
-disk is full or broken: its memory is ahead of the disk, and whatever it said from there on could be
-forgotten. Nothing that follows from that state is sent, and the next incarnation begins once the disk takes
-its number.
+disk is full or broken: its memory is ahead of the disk, and after a restart it would lack what it had sent.
+Nothing that follows from that state is sent, and the next incarnation begins once the disk takes its number.
 
 Messages are judged before they get here (`coordination/claims.py`). Should one make a machine fail all the
 same, its sender is not listened to for a second, and then for twice as long each time: one member cannot keep

@@ -1,8 +1,8 @@
-"""Latencies between the sites of a project, as its agents know them: for `latency_ms: measured`.
+"""Latencies between the sites of a project, as its agents measured them: for `latency_ms: measured`.
 
-Every agent keeps what it knows of the whole network in a file (`survey.json`), so one of them on this machine
+Every agent keeps the figures of the whole network in a file (`survey.json`), so one of them on this machine
 is enough. A pair that was measured has the mean of what both ends measured; one that was not has what the
-coordinates predict; and a site that nobody has heard of is taken to be as far away as the farthest known.
+coordinates predict; and a site without any measurement is taken to be as far away as the farthest one.
 """
 
 from __future__ import annotations

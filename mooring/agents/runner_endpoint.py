@@ -1,8 +1,8 @@
 """The runner's connection to the agents of a run's sites; it never blocks the run session.
 
 To machines the runner is a peer like any other, with the number that follows the last site's. It runs in a
-thread of its own; `poll` and the two ways to send come back at once. Letters that nobody fetches are dropped,
-the oldest first, and counted.
+thread of its own; `poll` and the two ways to send come back at once. Letters that are not fetched are
+dropped, the oldest first, and counted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Descriptions and parameters of policies, read from their source without loading it.
 
-A policy's module brings numpy, sparse matrices and compiled loops with it; who only asks which policies there
-are should not wait for them. The meaning of a parameter stands in the docstring below its field, which Python
-does not keep, so its source has to be read anyway; the other things said of it stand there too.
+A policy's module brings numpy, sparse matrices and compiled loops with it; a list of policies should not load
+them. The meaning of a parameter stands in the docstring below its field, which Python does not keep, so its
+source has to be read anyway; the other things said of it stand there too.
 """
 
 from __future__ import annotations

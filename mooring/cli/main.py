@@ -1,8 +1,8 @@
 """The command `mooring`: one file per verb, one place where errors become a message and an exit code.
 
 A verb file has a `DESCRIPTION`, `add_options(parser)`, which names its options, and `run(args, terminal)`,
-which does the work and returns an exit code. Only the file of the verb that was asked for is loaded, so that
-nobody waits for the imports of the others; what stands in the list of verbs is therefore said here.
+which does the work and returns an exit code. Only the file of the given verb is loaded, without the imports
+of the others; so the list of verbs and its texts are here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """What a placement is carried out on.
 
-An engine runs fragments at sites and carries tuples between them over channels. There are two: the
-simulator, in virtual time, and Spark. Both are driven by the same calls, so that a controller (or a test)
-cannot tell them apart except by their clocks. Names are those of the problem: fragments, streams, queries,
-sites.
+An engine runs fragments at sites and carries tuples between them over channels. There are two: the simulator,
+in virtual time, and Spark. Both are driven by the same calls, so that for a controller (or a test) they
+differ by their clocks alone. Names are those of the problem: fragments, streams, queries, sites.
 
 A channel is a durable log with a committed position per reader. Hence the one promise that moves rest on:
 what a fragment has not committed when it stops is still in its channel, and is read again where it starts

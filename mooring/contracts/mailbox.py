@@ -2,7 +2,7 @@
 
 A request for moves names the placement that its asker saw, so that it can be refused if that has changed.
 Where the box is (files of a project, a list in memory, later a web service) is the implementation's affair.
-Every request says in words who asks, for the journal; nobody is trusted because of it.
+Every request names its sender in words, for the journal; no right follows from that.
 """
 
 from __future__ import annotations

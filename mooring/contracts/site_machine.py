@@ -2,18 +2,18 @@
 of its own.
 
 The host (a harness in virtual time, or a process at a real site) hands in one event at a time together with
-the time; the machine answers with effects, which are data, and says when it wants to be woken. It sees its
-own state and the messages it receives, nothing else, so the same code runs under simulated faults and on
-real sites.
+the time; the machine answers with effects, which are data, and with the time of its next timer. It sees its
+own state and the messages it receives, nothing else, so the same code runs under simulated faults and on real
+sites.
 
 What a host promises, and no more:
-- Messages may be lost, doubled, delayed and overtaken. They come from who they say they come from.
+- Messages may be lost, doubled, delayed and overtaken. Their senders are authentic.
 - The effects of one event are carried out in order. A crash may cut them off after any of them.
 - A crash loses the machine. What it last `Persist`ed comes back in the next incarnation's `Started`.
 - Timers may be late, never early.
 
 Messages, persisted state, requests and outputs are frozen data (hashable, and encodable by msgspec): two
-sites never share memory, and whatever is sent can go over a wire.
+sites never share memory, and every message can go over a wire.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What fragments really cost, re-estimated while they run.
 
-Statistics are measured before a run, or guessed, and data changes. Each look tells what a fragment used and
-what it should have used at the tuples it took in, by the statistics: y against x. A line through the looks,
-robust against those that are off (medians of slopes, Theil and Sen), splits it into a fixed part and a factor
-for the part per tuple. While its rate hardly varies the two cannot be told apart, and the fixed part stays.
+Statistics are measured before a run, or guessed, and data changes. Each look gives what a fragment used, and
+what it should have used for its input by the statistics: y against x. A line through the looks, robust
+against those that are off (medians of slopes, Theil and Sen), splits it into a fixed part and a factor for
+the part per tuple. While its rate hardly varies the two cannot be told apart, and the fixed part stays.
 
 Where an engine cannot see what a single fragment uses, its site can: the line of the whole site
 (`site_line.py`) gives the factor of all fragments there, and a fixed part that is shared among them in

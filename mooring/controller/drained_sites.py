@@ -1,9 +1,9 @@
 """Leaving a site: everything there goes elsewhere, in good order, and the site is kept empty.
 
-A site is left before its machine is taken down, say. From then on nothing is put there, by whomever:
-recovery, deciders, moves by hand and new plans go around it, also in runs to come, until somebody has it used
-again. What may run nowhere else is a reason not to leave; with force it is stopped and waits for its site. So
-is too little room elsewhere at the rates that are measured.
+A site is left before its machine is taken down, say. From then on nothing is placed there: recovery,
+deciders, moves by hand and new plans avoid it, also in later runs, until a user returns it. What may run
+nowhere else is a reason not to leave; with force it is stopped and waits for its site. So is too little room
+elsewhere at the rates that are measured.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What happens in a run, as data, and who receives it.
+"""What happens in a run, as data, and which parts receive it.
 
 A part of a run yields what it has done or is about to do, and goes on once all who receive that are through
 with it. So what has to be done before something slow (a sign of life for the lease, a status that says what
 is going on) is done before it, and what follows from something is done before the next thing happens. Parts
-do not know one another: `ROUTES` is all there is between them.
+do not refer to one another: `ROUTES` is all that connects them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Guards: whether a proposal is carried out, or why not. One set for all deciders.
 
-A proposal is judged as a whole, but may be cut short: each of its moves knows what it leads to, so its first
-moves are a proposal too, and plans that are made as a whole are never cut. What is judged is in one currency,
-tuple-seconds: tuples under way that a placement saves over the time a decision is made for, against those
-that wait while fragments stand still.
+A proposal is judged as a whole, but may be cut short: each of its moves carries its predicted effect, so its
+first moves are a proposal too, and plans that are made as a whole are never cut. What is judged is in one
+currency, tuple-seconds: tuples under way that a placement saves over the time a decision is made for, against
+those that wait while fragments stand still.
 """
 
 from __future__ import annotations

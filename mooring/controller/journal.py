@@ -4,8 +4,8 @@ One JSON document per line, with a checksum, on disk before the step that it ann
 tear the last line, which is then as if it had never been written; a line that is wrong anywhere else means
 the file was damaged, and is refused rather than guessed at.
 
-A run that lasts writes for months, so the journal is compacted as it grows: records that nothing asks for any
-more are left out, and the rest is written anew, all or nothing.
+A run that lasts writes for months, so the journal is compacted as it grows: records that are no longer needed
+are left out, and the rest is rewritten, all or nothing.
 """
 
 from __future__ import annotations

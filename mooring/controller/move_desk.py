@@ -1,9 +1,9 @@
 """The desk of a run: takes requests out of the mailbox, has lists of moves carried out, answers how far they
 are.
 
-A request names the placement its asker saw and the moves it wants. It is refused unless that is what runs
-now, and unless every move is allowed by what the runner itself knows of the problem. One list at a time is
-carried out, beside the run's turns; it can be aborted.
+A request names the placement that its sender saw, and the moves. It is refused unless that is what runs now,
+and unless every move is allowed by the runner's own problem. One list at a time is carried out, beside the
+run's turns; it can be aborted.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Carrying out a list of moves on an engine, step by step, each announced in the journal.
 
 Every start of a fragment fences off what ran before, so a crash leaves nothing half done in storage: what is
-left to decide is where each fragment belongs. The rule is one for failures, aborts and crashes alike. As
-long as no move of the list is known to be done, the old placement holds. Once one is, the list is finished,
-unless a move failed for a reason of its own or somebody aborted the list: then the moves done are taken back,
-and the old placement holds. Fragments that went on elsewhere meanwhile, because their site was lost, stay
-there. The states of a list are a table in `journal.py`.
+left to decide is where each fragment belongs. The rule is one for failures, aborts and crashes alike. As long
+as no move of the list is known to be done, the old placement holds. Once one is, the list is finished, unless
+a move failed for a reason of its own or a user aborted the list: then the moves done are taken back, and the
+old placement holds. Fragments that went on elsewhere meanwhile, because their site was lost, stay there. The
+states of a list are a table in `journal.py`.
 """
 
 from __future__ import annotations

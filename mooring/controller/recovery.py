@@ -2,8 +2,8 @@
 
 It decides and never acts: a supervisor says what happened, and takes what there is to report and what is due.
 A fragment whose site is lost goes where the policy puts it, at once; one that may run nowhere else waits for
-its site. A site that somebody left on purpose is no place for anything either, but what still runs there goes
-on until it is moved. A fragment that fails by itself is tried again after a pause that doubles, and after
+its site. A site that is kept empty on request receives nothing either, but what still runs there goes on
+until it is moved. A fragment that fails by itself is tried again after a pause that doubles, and after
 `tries` failures without a committed batch in between it is left alone and reported. What was stopped on
 purpose is held and not touched. What has nothing to do, because its turn has not come or it has read to the
 end, is idle until it is released.

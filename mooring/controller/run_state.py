@@ -1,7 +1,7 @@
 """The state of a run: every part reads it, and each field has one writer.
 
 Values are never changed in place; the writer of a field replaces its value as a whole. So what a part has
-read stays as it was, and who writes what can be seen from the assignments alone: a test holds them against
+read stays as it was, and the writer of each field can be read off the assignments: a test holds them against
 `WRITERS`.
 """
 

@@ -1,11 +1,11 @@
 """A run as one object: collect -> decide -> apply, again and again.
 
-It is made from a problem, an engine, a clock and a mailbox, and cannot tell Spark from the simulator by them.
-It owns what a run needs beside: the journal of what was done, the recovery from faults, the desk that
-answers requests for moves, and the decider whose proposals it publishes. Who shows or steers a run (the
-command line, a web page, a test) does it through this object.
+It is made from a problem, an engine, a clock and a mailbox, and depends on nothing that differs between Spark
+and the simulator. It owns what a run needs beside: the journal of what was done, the recovery from faults,
+the desk that answers requests for moves, and the decider whose proposals it publishes. The command line, the
+web page and tests show and steer a run through this object.
 
-Whatever is done in a turn is a part of the run that fails by itself (`parts.py`): advice, measurement and
+Every step of a turn is a part of the run that fails by itself (`parts.py`): advice, measurement and
 publishing end neither the run nor a turn of its data plane.
 """
 

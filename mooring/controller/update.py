@@ -1,8 +1,8 @@
 """An update of a running session: fragments begin when their inputs are complete, and end by themselves.
 
 The session looks after what runs as it always does: a lost site's fragments go elsewhere, one that fails is
-tried again. The update tells it what ended and what is next, and says when it is over: all have ended, or
-nothing is left that could go on.
+tried again. The update reports what ended and what is next, and when it is over: all have ended, or none of
+the rest can go on.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Checks of what members claim, made where a message arrives, before a machine sees it. Judged where a
-message comes in, before a machine sees it.
+"""Checks of what members claim, made where a message arrives, before a machine receives it.
 
-Types say that a field is a number; here is whether the number can be one: that sites exist, that lists which
-go together are equally long, that nothing is NaN, and that whoever speaks in somebody's name is that member.
-Each function returns why a message cannot be, or None. What only a machine can know (whether it has asked
-for an answer, which operators there are) it judges itself.
+Types guarantee that a field is a number. The checks here guarantee that it is a possible one: sites exist,
+lists that belong together are equally long, nothing is NaN, and a message in the name of a member comes from
+that member. Each function returns why a message cannot be, or None. What depends on a machine's state
+(whether it awaits an answer, which operators exist) the machine checks itself.
 """
 
 from __future__ import annotations

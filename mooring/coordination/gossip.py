@@ -1,11 +1,12 @@
-"""Anti-entropy gossip: every site learns every site's newest value, through whatever the network does to
-messages.
+"""Anti-entropy gossip: every site receives every site's newest value, although messages are lost, doubled and
+delayed.
 
-Each site owns one value, and numbers its versions. In every round a site sends one peer the versions it
-knows (a `Summary`). The peer answers with what is newer at its end and asks for what is older (`Reply`),
-and the first one sends that back (`Entries`): push and pull in three messages. Merging keeps the higher
-version, so it does not matter in what order, or how often, messages arrive. An owner that hears of a version
-of its own that is newer than what it said says it again under a newer one: nobody else has the last word.
+Each site owns one value, and numbers its versions. In every round a site sends one peer the versions it has
+(`KnownVersions`). The peer answers with what is newer at its end and requests what is older (`Reply`), and
+the first one sends that back (`Entries`): push and pull in three messages. Merging keeps the higher version,
+so it does not matter in what order, or how often, messages arrive. An owner that receives a newer version of
+its own value than it published publishes the value again, under a still newer version. So the owner always
+has the last word.
 
 Peers are visited in shuffled rounds instead of independent draws: on a network that delivers, every site
 has exchanged with every other within 2 (n - 1) rounds, so convergence has a bound and not only an

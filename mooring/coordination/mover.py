@@ -1,15 +1,15 @@
-"""The mover: where proposals of all sites are judged, and handed to who carries them out.
+"""The mover: judges the proposals of all sites, and hands those that it accepts to its host.
 
 It is a machine like those of the sites, so that it can be tested with them, and crashed. It stops and starts
-nothing either: what it accepts goes to its host (`CarryOut`), which has journal, fence and engine, tells the
-mover whatever was started anywhere, by whomever, and at last that the list has ended (`CarriedOut`).
+nothing either: what it accepts goes to its host (`CarryOut`), which has journal, fence and engine, reports
+every start of a fragment to the mover, and at last that the list has ended (`CarriedOut`).
 
 The host decides when to judge those that wait, and how: it hands in its `Verdicts`. What mends a violation is
 first, then the largest promise. What is accepted is carried out as one list; two of which one concerns what
 the other moves are not. What comes meanwhile is refused: it was made without knowing of it.
 
-What becomes of a proposal is in the table below. `WAITING` is not durable: a mover that crashed hears of it
-again.
+What becomes of a proposal is in the table below. `WAITING` is not durable: after a crash the mover receives
+the proposal again.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A decider that decides nothing itself: machines at the sites propose, and wait for answers.
+"""A decider for machines at the sites: they propose, and it relays their proposals and the answers.
 
-It holds the mover of the contract in `coordination/move_messages.py`. At every look it tells the sites what
-runs where and what flows, takes in what they propose, and puts together what may be done at once. Guards
-judge that as they judge everybody's proposals; what they allow is `Accepted` before it is ordered, what they
-refuse is `Refused` with their reason, and when the list has ended the proposers hear how. What was proposed
-at too few looks yet goes on waiting.
+It holds the mover of the contract in `coordination/move_messages.py`. At every look it sends the sites the
+placement and the measurements, receives their proposals, and combines those that may be carried out together.
+Guards judge these like the proposals of any decider. What they allow is `Accepted` before it is ordered, what
+they refuse is `Refused` with their reason, and when the list has ended the proposers receive the outcome.
+What was proposed at too few looks yet goes on waiting.
 """
 
 from __future__ import annotations

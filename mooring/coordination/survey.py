@@ -4,10 +4,9 @@ every site.
 In every round a site measures one other in turn: `EchoAsked` goes there, `Echoed` comes back with the peer's
 coordinate, and half of the time between is a sample of the latency. A low percentile of the last samples
 moves the coordinate by Vivaldi. Every few rounds a site publishes its coordinate and what it measured, and
-gossip carries that to all: whoever asks any one site learns of the whole network.
+gossip carries that to all: any one site has the figures of the whole network.
 
-Durable is a site's own published figures, the coordinate with them: a site that comes back need not find its
-place anew.
+Durable is a site's own published figures, the coordinate with them: a site that restarts keeps its place.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Channels: the note of who needs what, the folder behind its link, the sink's log, each file it names."""
+"""Channels: the note of the readers and their needs, the folder behind its link, the sink's log, each file it
+names."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Transport between the members of a project: frames, certificates, connections. It knows no protocol."""
+"""Transport between the members of a project: frames, certificates, connections. Without protocols."""

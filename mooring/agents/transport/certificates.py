@@ -1,6 +1,6 @@
 """A project's certificates: one authority, and one certificate for every site and for the runner.
 
-Who a peer is, its certificate says: a URI with its name, under the project's own authority. Nothing else
+A peer is identified by its certificate: a URI with its name, under the project's own authority. Nothing else
 counts, neither address nor host name. The keys are made by the `openssl` command, where certificates are made
 and nowhere else; agents need Python's `ssl` alone.
 

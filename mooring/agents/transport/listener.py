@@ -1,8 +1,8 @@
 """Accepts frames of peers: from members of the project only, each within its share.
 
 What a stranger can do is open a connection. It is dropped unless it shows a certificate of the project within
-seconds, and only so many may be at that point at a time. A member that sends what nobody understands has the
-frame dropped; one that breaks the framing is cut off. All of it is counted by reason.
+seconds, and only so many may be at that point at a time. A frame that cannot be decoded is dropped; a member
+that breaks the framing is disconnected. All of it is counted by reason.
 """
 
 from __future__ import annotations

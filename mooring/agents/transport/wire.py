@@ -1,7 +1,7 @@
 """The messages of agents and the runner on a connection.
 
-Whoever dials sends frames on that connection and the other end receives, so two peers have one connection
-each way. Both begin with a `Greeting`; after that only the dialling end speaks, in `Envelope`s.
+The dialling end sends frames and the other end receives, so two peers have one connection each way. Both
+begin with a `Greeting`; after that only the dialling end sends, in `Envelope`s.
 
 Envelopes are numbered through the whole life of the sending process, over all its connections to a peer. One
 with a number that was seen, or from a process that a newer one has replaced, is recognised and dropped: TLS

@@ -1,5 +1,5 @@
-"""The ants' leaders, as far as one who sees all observations can stand in for them (section 3.9 of their
-paper).
+"""`ants-central`: takes the place of the ants' leaders, with all observations in one place (section 3.9 of
+their paper).
 
 At every look the chains of the queries that run are scouted for along pheromones that stay from look to look.
 A chain moves where its latency, with what others wait for it, is beta times that of the best report, and the

@@ -1,8 +1,8 @@
 """A colony that places the chains of a problem: one chain's leader after the other, then again and again
 while that helps.
 
-Compiled and in one place, but by what every cell would know: the totals of its own site, the latencies from
-it, and its pheromones. The machines of `algorithms/ants/machines/` do the same from site to site.
+Compiled and in one place, but with the data of each cell alone: the totals of its own site, the latencies
+from it, and its pheromones. The machines of `algorithms/ants/machines/` do the same from site to site.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ants of running queries as agents host them: what they know of the problem, the runner tells them."""
+"""Ants of running queries as agents host them; the runner sends them the problem."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A best placement, for problems small enough for an exhaustive search.
 
-Branch and bound over fragments, largest first, starting from ROD's placement. Sites that nothing tells apart
-are tried once. The search measures placements along a few directions; all that come close to the best are
-then measured finely, so the answer is exact up to the fine estimator's error.
+Branch and bound over fragments, largest first, starting from ROD's placement. Of interchangeable sites only
+one is tried. The search measures placements along a few directions; all that come close to the best are then
+measured finely, so the answer is exact up to the fine estimator's error.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""The overlays' adaptation (section 3.4), as far as one who sees all observations can stand in for the sites.
+"""`overlay-central`: takes the place of the overlays' sites, with all observations in one place (section
+3.4).
 
 Plans are stored ahead, a few operators' at every look while nothing is wrong. When a query's limit breaks or
 a site is too full, the stored plan is taken that mends it at the least bandwidth and harms no other query; it
-is checked against what is observed now before it is proposed. When rates have changed for good, plans are
-made anew, and one that saves bandwidth is proposed. Several troubles are mended in one proposal where their
-plans affect different queries.
+is checked against what is observed now before it is proposed. When rates have changed for good, new plans are
+made, and one that saves bandwidth is proposed. Several troubles are mended in one proposal where their plans
+affect different queries.
 """
 
 from __future__ import annotations

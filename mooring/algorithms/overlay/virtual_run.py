@@ -1,4 +1,4 @@
-"""An overlay under virtual time: sites that know each other, and queries registered one after the other."""
+"""An overlay in virtual time: connected sites, and queries registered one after the other."""
 
 from __future__ import annotations
 

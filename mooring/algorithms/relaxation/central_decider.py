@@ -1,4 +1,5 @@
-"""SBON's optimisers, as far as one who sees all observations can stand in for them (section 3.2).
+"""`relaxation-central`: takes the place of SBON's optimisers, with all observations in one place (section
+3.2).
 
 Every operator hangs in the springs of its data flows. As rates and latencies change, its place in the cost
 space moves; once that has shifted noticeably, sites near it are looked at, and a move is proposed where it

@@ -1,4 +1,4 @@
-"""SBON's optimisers as agents host them: what they know of the problem, the runner tells them."""
+"""SBON's optimisers as agents host them; the runner sends them the problem."""
 
 from __future__ import annotations
 

@@ -6,9 +6,8 @@ by what the operator's links would cost there instead of by nearness (`estimated
 before choosing (`probes`). Neither is in the paper; probing is what pays, because coordinates are off by a
 tenth.
 
-Sites can be dead, and they can lie. Whoever does not answer, whose measured latency contradicts its
-coordinate, or who turns an operator down that it claimed to have room for is passed over, and the report says
-so.
+Sites can be dead, and they can lie. A site is skipped if it does not answer, if its measured latency
+contradicts its coordinate, or if it refuses an operator after advertising room. The report counts these.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Plans anew once the world has changed, by any policy, and goes there a few moves at a time.
+"""Replans by any policy after a change, and approaches the new plan a few moves at a time.
 
 A policy is asked again when the rates, a capacity, a latency, or what runs differ from what the last plan was
 made for by more than they vary anyway: noise alone changes nothing. From where things are, the moves towards
-the new plan that leave the fewest tuples under way come first; what does not help is not moved, whatever the
-plan says.
+the new plan that leave the fewest tuples under way come first; a move that does not help is left out,
+although the plan has it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 It starts from the best of several greedies (ROD's among them, so it never does worse), all of them improved
 on a cheap surrogate of the volume, and anneals the best on the volume itself: hot on few directions, where
-mistakes are cheap, then cold on many, where they would be fitted to. The candidates are judged in the end
-on directions that no search has seen. What is maximised can be told apart from how: see `objective`.
+mistakes are cheap, then cold on many, where they would be fitted to. The candidates are judged in the end on
+directions that no search has seen. The objective is a parameter of its own: see `objective`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page of a run as a process beside it: whatever the page's readers do, the run's loop is not delayed."""
+"""The page of a run as a process beside it, so that the page's readers never delay the run's loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mooring evaluate`: the metrics of any placement, whoever made it."""
+"""`mooring evaluate`: the metrics of any placement."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A run as its files tell it: status, problem and journal, read again when they have changed.
+"""A run as read from its files: status, problem and journal, read again when they have changed.
 
-The service is a process of its own beside the run (decision 0060), so whatever it does, the run's loop is not
-delayed by it, and it can be started, ended and started again while the run goes on.
+The service is a process of its own beside the run (decision 0060), so it never delays the run's loop, and it
+can be started, ended and started again while the run goes on.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Back-off of leaders: the more often scouts find nothing better, the longer a leader leaves its chains
 alone.
 
-What a site is told of the problem, and what moves, stirs it: then all of its chains are scouted for again at
-the next looks. A site whose own capacity has changed stirs the leaders elsewhere too, who are not told of it.
+A new problem, and every move, stirs a site: then all of its chains are scouted for again at the next looks. A
+site whose own capacity has changed stirs the leaders elsewhere too, which do not receive that figure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A cell: per destination, with what probability each neighbour is the next on the way, and what trips take.
 
-Sections 3.3 to 3.5 of the ants paper. Trips that are not good are not counted; pheromones that nobody renews
-are forgotten.
+Sections 3.3 to 3.5 of the ants paper. Trips that are not good are not counted; pheromones that are not
+renewed decay.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The messages of ants, leaders and sites, and their state.
 
-Ants are messages: all that they know is on their back. On the wire their fields have names of one letter, and
-what they carry has none, since names would be half of their bytes.
+Ants are messages: they carry all of their state. On the wire their fields have names of one letter, and what
+they carry has none, since names would be half of their bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Scouts of running queries as they go from site to site: sites know all chains, so scouts carry none.
+"""Scouts of running queries as they go from site to site: every site has all chains, so scouts carry none.
 
-Each site reckons with what it was told last of the chain. A scout of a chain that it knows nothing of, or
-knows to have another number of tasks, goes no further.
+Each site computes with the chain as it received it last. A scout of a chain that the site lacks, or has with
+another number of tasks, goes no further.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ is deployed with the best report, have it rechecked and held, and propose.
 | any       | a fragment of the chain was started anew         | (none)                                    |
 
 A chain that scouts found nothing better for rests, longer each time, until something is stirred
-(`backoff.py`). What is held for what is never proposed ends when its holders ask the mover, who has not heard
-of it.
+(`backoff.py`). What is held for a proposal that is never made ends when its holders send an inquiry to the
+mover, which has no such proposal.
 """
 
 from __future__ import annotations

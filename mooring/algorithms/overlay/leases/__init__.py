@@ -1,1 +1,2 @@
-"""Concurrent changes of shared queries: locks, leases, reservations, replication, and what asks for them."""
+"""Concurrent changes of shared queries: locks, leases, reservations, replication, and the adaptation that
+requests them."""

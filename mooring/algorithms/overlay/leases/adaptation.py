@@ -1,15 +1,16 @@
 """Adaptation (sections 3.4 and 3.5): from a query that is late to a lease on the plan that mends it.
 
 A site that sees a link take more than a query's slack looks among its stored plans at once. If it has none
-that helps, it asks the host of the next operator downstream, whose plans move more, and names the congested
-links; so on to the last operator. Where a plan is in the way of another lease:
+that helps, it sends a request to the host of the next operator downstream, whose plans move more, and names
+the congested links; so on to the last operator. Where a plan is in the way of another lease:
 
     redundant     the other plan mends this query too: wait and look again
     alternative   a plan that does not affect what the other affects, or one that is built on top of it
     replication   if there is none here nor downstream: the plan with copies, for this query alone
 
-Whatever was tried and did not hold is not tried again for the same trouble. A site that is too full looks for
-a plan that takes enough away. While nothing is wrong, plans that save bandwidth are applied, and copies end.
+A plan that was tried and did not hold is not tried again for the same trouble. A site that is too full looks
+for a plan that takes enough away. While nothing is wrong, plans that save bandwidth are applied, and copies
+end.
 """
 
 from __future__ import annotations

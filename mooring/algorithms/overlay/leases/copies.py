@@ -2,7 +2,7 @@
 
 A query that cannot have shared operators moved as it needs gets copies of its own: of the operators that its
 plan moves, of those that the other plan moves, and of every shared operator from there to the query.
-Operators that serve it alone are moved. Nobody else is affected. Once the shared operators serve it well
+Operators that serve it alone are moved. No other query is affected. Once the shared operators serve it well
 enough again, it reads them and the copies end.
 """
 

@@ -10,8 +10,9 @@
     ReleaseLock    ->   all of them
                    <-   Released
 
-The paper lets a site grant once all behind it have granted. Here everyone answers the seeker directly and
-names those that it passed the request to: the seeker knows when all have answered, and whom to ask again.
+The paper lets a site grant once all behind it have granted. Here every site answers the seeker directly and
+names those that it passed the request to. So the seeker can tell when all have answered, and which to send
+the request to again.
 """
 
 from __future__ import annotations

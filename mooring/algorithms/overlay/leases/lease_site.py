@@ -1,5 +1,5 @@
-"""The state machine of a site that changes shared queries together with others: what it knows, the locks it
-keeps, and the lease it seeks."""
+"""The state machine of a site that changes shared queries together with others: its view of the network, the
+locks it keeps, and the lease it seeks."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """The locks that a site keeps for others' leases: its operators, the queries that end here, its room.
 
 A request that is in the way of another lease is denied and goes no further: everything upstream of a shared
-operator is shared by the same queries (Property 1), so nobody upstream has to be asked. Others are passed on,
-to whatever the operator reads and, where its output will come at another time, to whatever reads it, until
-every query that the plan affects has been asked at its end. Ends never move, so two plans that affect one
-query meet there at the latest.
+operator is shared by the same queries (Property 1), so no request has to go upstream. Others are passed on to
+the inputs of the operator and, where its output will come at another time, to its readers, until every query
+that the plan affects has received the request at its end. Ends never move, so two plans that affect one query
+meet there at the latest.
 
 Locks expire until they are held. Then they end with the mover's answer or with a release.
 """

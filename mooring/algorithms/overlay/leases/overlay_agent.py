@@ -3,10 +3,10 @@
 Two machines at one place. The one of `algorithms/overlay/protocol/` measures the network, keeps the
 directory, and makes plans in rounds with others: one for each query that ends here, again and again, and
 changing nothing. The one of `lease_site.py` watches limits and room, takes a stored plan when something is
-wrong, and seeks a lease for it. What runs where both know from the mover's whereabouts alone.
+wrong, and seeks a lease for it. Both take the placement from the mover's whereabouts alone.
 
-Until the run session has told it of the operators, a site is as if it were down: it asks, and hears nothing
-else. What it had kept, it has then.
+Until it has received the operators from the run session, a site behaves as if it were down: it requests them,
+and drops all other messages. Its saved state is then restored.
 """
 
 from __future__ import annotations

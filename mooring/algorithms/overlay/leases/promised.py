@@ -1,9 +1,9 @@
 """The predicted effect of a leased plan: latencies, loads, and tuples under way that it saves (decision
 0041).
 
-By what those who granted its locks have said. On links it is Little's law: tuples per second times the time
-that they take. At the sites that something leaves or goes to it is what waits there, and where more comes
-than can be done, what gathers over the time that a decision is made for.
+Computed from the replies of the sites that granted its locks. On links it is Little's law: tuples per second
+times the time that they take. At the sites that something leaves or goes to it is what waits there, and where
+more comes than can be done, what gathers over the time that a decision is made for.
 """
 
 from __future__ import annotations

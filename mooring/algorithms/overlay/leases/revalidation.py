@@ -1,8 +1,8 @@
-"""Does a plan still hold, by what those who granted its locks have said?
+"""Whether a plan still holds, by the replies of the sites that granted its locks.
 
-Plans were made from latencies and places that may be old. Once everybody concerned has answered, the seeker
-knows where all operators of the affected queries are and how far they are from each other, and works the
-latencies out anew. The paper has no such step; without it a promise would be as old as the plan.
+Plans were made from latencies and places that may be old. Once all sites concerned have answered, the seeker
+has the places of all operators of the affected queries and the latencies between them, and computes the
+latencies of the queries again. The paper has no such step; without it a promise would be as old as the plan.
 """
 
 from __future__ import annotations

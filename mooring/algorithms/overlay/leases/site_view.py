@@ -1,7 +1,7 @@
 """The view of a site: the operators, their sites, its own room, and the distance of other sites.
 
 What operators are (what they read, need, and which queries wait for them) is stated in the problem, and every
-site has that. Where they run changes, and a site knows it from the mover's whereabouts and from leases: it
+site has that. Where they run changes. A site takes that from the mover's whereabouts and from leases, so it
 may be behind. Latencies are its own measurements.
 """
 

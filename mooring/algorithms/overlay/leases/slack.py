@@ -1,8 +1,8 @@
-"""Slack tracking (section 3.4): how much slower each query may become, as the hosts of its operators know it.
+"""Slack tracking (section 3.4): how much slower each query may become, kept at the hosts of its operators.
 
-Hosts tell each other downstream how long results take to reach an operator; a query's end adds the last hop
-and tells the hosts of all its operators what the query takes. So every host knows the slack of each query
-that shares its operators, and sees at once when a link takes more than that.
+Hosts report downstream how long results take to reach an operator. A query's end adds the last hop and
+reports the query's latency to the hosts of all its operators. So every host has the slack of each query that
+shares its operators, and notices at once when a link takes more than that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The resource directory: who has which resources, asked by ranges of several attributes.
+"""The resource directory: the resources of all sites, searched by ranges of several attributes.
 
 As in NodeWiz, the space of all attributes is divided among the sites like a tree: every inner node of it
 splits a range of sites into halves by the value of one attribute, so each site is responsible for one box. An
@@ -7,8 +7,8 @@ own; either takes at most as many hops as the tree is deep, the logarithm of the
 
 Which sites a node of the tree has is fixed by their numbers; at which value it splits is not. Samples of the
 adverts travel up the tree, and where one half has more than its share the first site of the node (its keeper)
-splits it, and everything below it, anew at the medians. Adverts are soft state: they are repeated, expire,
-and find their new place by themselves. The box of a site that is silent is its sibling's until it is heard of
+splits it, and everything below it, again at the medians. Adverts are soft state: they are repeated, expire,
+and find their new place by themselves. The box of a silent site belongs to its sibling until the site sends
 again.
 """
 

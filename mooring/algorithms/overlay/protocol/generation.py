@@ -1,8 +1,8 @@
 """The plans of one operator in one round, made by its agent (sections 3.3.1 and 3.3.2).
 
-In this order: find candidate sites, tell them to the publishers' agents; take k steps ahead, each with what
-the subscribers' agents say of the step before; receive the publishers' plans, expand them, eliminate, keep
-the best, and pass them on.
+In this order: find candidate sites, send them to the publishers' agents; take k steps ahead, each with the
+replies of the subscribers' agents to the step before; receive the publishers' plans, expand them, eliminate,
+keep the best, and pass them on.
 """
 
 from __future__ import annotations

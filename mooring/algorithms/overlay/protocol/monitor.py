@@ -1,9 +1,9 @@
 """The network monitor: latencies measured to a few sites, inferred through coordinates elsewhere.
 
-A site measures the sites it has to do with, and a few neighbours in turn to know its coordinate. Of pairs
-that somebody measured and told, it takes the measurement; of all others the distance of their coordinates,
-with the error that these have shown so far. A site that it knows nothing of is taken to be far away. Where a
-latency is stated, that counts in place of what is measured.
+A site measures the sites of its queries, and a few neighbours in turn for its coordinate. Of pairs with a
+reported measurement, it takes that; of all others the distance of their coordinates, with the error that
+these have shown so far. A site without figures is taken to be far away. Where a latency is stated, that
+counts in place of what is measured.
 """
 
 from __future__ import annotations

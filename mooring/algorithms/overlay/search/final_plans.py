@@ -1,8 +1,8 @@
 """Final plans (end of section 3.3.2): what applying a partial plan would change, and the store of them.
 
 A site finalises every plan it makes: against where things run now, how much the bandwidth changes, and the
-latency of each query that the plan touches. The store answers what a violated limit asks: which of the plans
-takes enough off this query's latency, and costs least?
+latency of each query that the plan touches. For a violated limit the store finds the cheapest plan that takes
+enough off the query's latency.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An operator as plans see it: what it needs, what it reads, and the queries that wait for its output.
 
 Queries share operators, so an operator belongs to every query that reads it or anything downstream of it, and
-whoever places it has to keep the limits of all of them (`Q_o` in the paper).
+its placement has to keep the limits of all of them (`Q_o` in the paper).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The final plans of operators that run, as the plan exchange leaves them, made in one place.
 
-Sites make them by messages (`algorithms/overlay/protocol/`). Who sees everything, a decider or a test, makes
-the same plans here: of an operator and everything upstream of it, whatever reads these otherwise staying
-where it is.
+Sites make them by messages (`algorithms/overlay/protocol/`). A decider with all observations, or a test,
+makes the same plans here: of an operator and everything upstream of it, while other readers of these stay
+where they are.
 """
 
 from __future__ import annotations

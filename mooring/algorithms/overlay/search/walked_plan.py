@@ -1,7 +1,7 @@
 """One plan, walked link by link: when results are where, and how long the rest takes.
 
-Tables of plans carry the latency up to their last operator. Whoever applies one wants to know more of it, and
-with what has been measured meanwhile.
+Tables of plans carry the latency up to their last operator. To apply one takes more figures, and the newest
+measurements.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The messages between placement optimisers of different sites. All frozen data.
 
-What they and the mover tell each other is in `moving.py`.
+Messages between them and the mover are in `coordination/move_messages.py`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The local placement optimiser (section 3.2) as a protocol: every site proposes where its fragments belong.
 
-A site measures the others in turn and keeps its coordinate by Vivaldi (`known_sites.py`). Every few rounds
-it reconsiders each fragment that runs there (`reviews.py`). Where another site is better by enough and keeps
-room for it (`residence.py`), the move is proposed to the mover (`moving.py`, `proposer.py`), who alone says
-whether it is made; that it was made is heard as whereabouts. A site that has become too full lets something
-go as well, wherever there is room.
+A site measures the others in turn and keeps its coordinate by Vivaldi (`known_sites.py`). Every few rounds it
+reconsiders each fragment that runs there (`reviews.py`). Where another site is better by enough and keeps
+room for it (`residence.py`), the move is proposed to the mover (`coordination/move_messages.py`,
+`proposer.py`), which alone decides; a move that was made arrives as whereabouts. A site that has become too
+full lets something go as well, wherever there is room.
 
-Fragments are reconsidered one by one. Two that would only gain by moving together stay where they are;
-planning anew from the running placement finds such moves.
+Fragments are reconsidered one by one. Two that would only gain by moving together stay where they are; a new
+plan from the running placement finds such moves.
 """
 
 from __future__ import annotations

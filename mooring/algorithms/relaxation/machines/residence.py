@@ -5,7 +5,7 @@
     HELD       HoldRoom              HELD      a duplicate
     HELD       Refused, Done, ...    FREE      the mover's word, and nothing else
 
-Whereabouts are learnt and never made here. Room is durable; whereabouts are asked for anew after a crash.
+Whereabouts are learnt and never made here. Room is durable; whereabouts are requested again after a crash.
 """
 
 from __future__ import annotations
