@@ -149,7 +149,7 @@ class MoveDesk:
             self._under_way.run.halt()
 
     def abandon(self) -> None:
-        """The run is over: nothing more is heard of the list under way, nor written by it."""
+        """The run is over: the list under way reports and writes nothing more."""
         if self._under_way is not None:
             self._under_way.run.abandon()
 

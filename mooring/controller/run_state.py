@@ -48,7 +48,7 @@ class MovesUnderWay:
     steps: tuple[Mapping[str, Any], ...] = ()
     """Of the moves that have begun, what each has reached."""
     at: int = 0
-    """The move that was last heard of."""
+    """The move of the last report."""
     reached_at_s: float = 0.0
     aborting: bool = False
 

@@ -48,7 +48,7 @@ from mooring.coordination.move_messages import (
 )
 
 MOST_UNHEARD = 64
-"""Ids per site that it may have refused by asking for them before they are heard of. What it holds for
+"""Ids per site that it may have refused by inquiries that arrive before the proposals. What it holds for
 further ones it keeps until some of these are over."""
 BUSY = "another list of moves is being carried out"
 
@@ -86,8 +86,8 @@ class MoverMemory(msgspec.Struct, frozen=True, tag=True):
     answers: tuple[Answer, ...] = ()
     """To the newest proposal of each site, in the sites' order."""
     unheard: tuple[tuple[int, ProposalId], ...] = ()
-    """Ids that were asked about before they were heard of, and who asked: refused, should they come after
-    all. Each stands for itself alone: one site does not use up the ids of another by asking."""
+    """Ids whose inquiry arrived before the proposal, and the site that sent it: refused, should the proposals
+    arrive after all. Each stands for itself alone: one site cannot use up the ids of another."""
 
 
 class Seen(Enum):

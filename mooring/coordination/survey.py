@@ -52,7 +52,7 @@ class SiteFigures(msgspec.Struct, frozen=True):
 
 
 class NetworkFigures(msgspec.Struct, frozen=True, tag=True):
-    """Put out for this site's own user: the newest figures of every site that was heard of, by its number."""
+    """Put out for this site's own user: the newest figures received from every site, by its number."""
 
     sites: tuple[tuple[int, SiteFigures], ...]
 

@@ -96,7 +96,7 @@ class FragmentMeter:
     fresh: list[Batch] = field(default_factory=list)
     """Those that came since the last look."""
     idle_s: float = float("-inf")
-    """When it was last heard of to have nothing to do."""
+    """When it last reported that it had nothing to do."""
 
     def take(self, progress: Iterable[Mapping[str, Any]], ahead_s: float = 0.0) -> None:
         """Add reports not seen before; Spark repeats recent ones, and idle ones that carry no batch. Reports

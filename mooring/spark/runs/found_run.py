@@ -41,7 +41,7 @@ class FoundRun:
     elsewhere: OwnerRecord | None = None
     """On another machine."""
     silent_s: float = 0.0
-    """How long nothing was heard of it while we listened; 0 once something was."""
+    """How long it gave no sign while its lease was watched; 0 once it did."""
 
     @property
     def runs(self) -> bool:

@@ -280,7 +280,7 @@ def _at_sites(t, entry, rate, server, at, arriving):  # type: ignore[no-untyped-
 
 @njit(cache=True)
 def _settle(t, site_of, stays, batches, entry, rate, server, at, link, on):  # type: ignore[no-untyped-def]
-    """How irregularly messages come to every site and link, followed around until it stands."""
+    """The variability of the messages at every site and link, iterated to a fixed point."""
     count = len(t.rate)
     sent, arriving = np.ones(count), np.ones(count)
     for _ in range(ROUNDS):
