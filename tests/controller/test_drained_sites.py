@@ -144,7 +144,7 @@ def test_a_site_whose_moves_fail_is_not_left(tmp_path: Path) -> None:
     assert answered(run, run.tray.ask_leave("b"))["state"] == "failed"
     assert run.engine.homes() == AT_FIRST
     assert run.session.journal.left_sites() == {}
-    assert any("b is not left" in what for _, what in run.book.incidents)
+    assert any("b is not emptied" in what for _, what in run.book.incidents)
 
 
 def test_the_next_run_leaves_it_empty_too(tmp_path: Path) -> None:

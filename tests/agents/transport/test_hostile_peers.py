@@ -144,7 +144,7 @@ def test_a_certificate_of_the_project_for_no_member_is_refused(
 
 
 def test_plain_tcp_is_refused(members: Members, certificates: CertificateFolder) -> None:
-    wanted = "refused: no TLS of ours"
+    wanted = "refused: no TLS as agents use it"
     strangers(members, certificates, wanted, lambda _: (None, b"GET / HTTP/1.1\r\n\r\n" * 100))
 
 
