@@ -136,6 +136,10 @@ class SiteLostError(EngineError):
     """A site is lost or does not answer; its fragments can no longer be stopped."""
 
 
+class SiteBusyError(SiteLostError):
+    """A site left one request unanswered and answers others: it is slow, and not lost."""
+
+
 class OvertakenError(MooringError):
     """Another process has taken over the run; all further writes of this one fail in storage."""
 

@@ -27,7 +27,7 @@ from mooring.controller.events import (
 from mooring.controller.parts import Parts
 from mooring.controller.recovery import JOINS, Recovery, Start
 from mooring.controller.run_state import RunState
-from mooring.errors import EngineError, OvertakenError, SiteLostError, described
+from mooring.errors import EngineError, OvertakenError, SiteBusyError, SiteLostError, described
 from mooring.model.placement.placement import FragmentSites
 
 _PASSING = ("No space left on device", "Disk quota exceeded", "Too many open files", "Read-only file system")
@@ -214,6 +214,8 @@ class Supervisor:
             return False
         try:
             self.engine.start(order.fragment, order.site)
+        except SiteBusyError as failure:  # what it may have started late is undone
+            yield from self._failed(order.fragment, failure, now_s)
         except SiteLostError as failure:
             yield from self._lose_site(order.site, failure, now_s)
         except OvertakenError:
@@ -230,7 +232,7 @@ class Supervisor:
         return False
 
     def _failed(self, fragment: str, failure: Exception, now_s: float) -> Iterator[Event]:
-        passing = any(sign in str(failure) for sign in _PASSING)
+        passing = isinstance(failure, SiteBusyError) or any(sign in str(failure) for sign in _PASSING)
         self.recovery.failed(fragment, described(failure), now_s, passing=passing)
         yield from self._told(now_s)
 

@@ -78,7 +78,7 @@ class SparkEngine:
         layout.create()
         self.layout, self.sites = layout, sites
         self._to_the_end = chosen.to_the_end
-        self.calls = SiteCalls(chosen.silence_s)
+        self.calls = SiteCalls(chosen.silence_s, sites.pulse)
         self.roster = Roster(note)
         clocks = SiteClocks(sites, layout.owned.out, layout.disk)
         self.progress = Progress(self.calls, clocks)
@@ -96,7 +96,7 @@ class SparkEngine:
             chosen.to_the_end,
         )
         # Moves ask over lanes of their own: a long call of a move keeps nobody from asking how its sites are.
-        self._move_calls = SiteCalls(chosen.silence_s)
+        self._move_calls = SiteCalls(chosen.silence_s, sites.pulse)
         # What looks at checkpoints, or trims behind them, waits while a move carries one into a fresh folder.
         self._fencing = threading.Lock()
         self._mover = Mover(replace(self._lifecycle, calls=self._move_calls, fencing=self._fencing))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.errors import PySparkException
 
 from mooring.contracts.engine import Trouble
-from mooring.errors import EngineError, OvertakenError, SiteLostError, described
+from mooring.errors import EngineError, OvertakenError, SiteBusyError, SiteLostError, described
 from mooring.spark.engine.fragment_query import RunningFragment, flow_failure
 from mooring.spark.engine.fragment_registry import Roster
 from mooring.spark.engine.site_clocks import SiteClocks
@@ -66,6 +66,8 @@ class Health:
 
         try:
             over, failure = self.calls.ask(site, ask)
+        except SiteBusyError as busy:
+            return Trouble(site, name, busy, unknown=True)
         except SiteLostError as lost:
             return Trouble(site, None, lost)
         except PySparkException as unanswered:

@@ -24,7 +24,8 @@ from mooring.spark.sites.sites import SiteHandle
 
 ASK_S = 60.0
 """Seconds between two questions for a site's time; clocks are set now and then."""
-_NOW = "SELECT unix_micros(current_timestamp())"
+_NOW = "VALUES (unix_micros(current_timestamp()))"
+"""Answered while it is planned: a SELECT would be a job, and wait for a slot at a full site."""
 _MARGIN_S = 0.5
 """A file's time may be as far from the batch that wrote it: file systems round."""
 LEAST_STEP_S = 10.0

@@ -3,22 +3,31 @@
 A Connect client has no deadline of its own: a site that is frozen, or unreachable without a word, would keep
 the caller waiting for good. So every site has a lane, a thread that asks it one thing at a time. Who does not
 get an answer in time goes on without it, and until the lane is free again the site counts as silent.
+
+A full site may be silent and well: its cores belong to others. Before it counts as lost it is asked something
+that needs no slot, over a lane of its own. If it answers that, it is busy, unless the first request has been
+waiting for several times as long.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from typing import Any, TypeVar
 
-from mooring.errors import EngineError, SiteLostError
+from mooring.errors import EngineError, SiteBusyError, SiteLostError
 
 T = TypeVar("T")
 FIRST_PATIENCE_S = 20.0
 """For an answer of a site before a run has begun."""
+PULSE_SHARE = 0.25
+"""Of the time in which a site has to answer: left for the question whether it answers at all."""
+MOST_BUSY = 5.0
+"""Times as long a request may wait at a site that answers others."""
 
 
 class SiteSilentError(Exception):
@@ -32,6 +41,7 @@ class Lane:
         self.site = site
         self._orders: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._unanswered: Future[Any] | None = None
+        self._since_s = 0.0
         self._thread: threading.Thread | None = None
 
     def ask(
@@ -47,6 +57,7 @@ class Lane:
             self._thread = threading.Thread(target=self._work, name=f"site {self.site}", daemon=True)
             self._thread.start()
         answer: Future[T] = Future()
+        self._since_s = time.monotonic()
         self._orders.put((answer, call))
         try:
             return answer.result(patience_s)
@@ -69,6 +80,10 @@ class Lane:
             self._unanswered = None
         return self._unanswered is not None
 
+    def silent_s(self) -> float:
+        """For how long a call has been waiting for its answer."""
+        return time.monotonic() - self._since_s if self.is_silent() else 0.0
+
     def _work(self) -> None:
         while (order := self._orders.get()) is not None:
             answer, call = order
@@ -83,10 +98,13 @@ class Lane:
 class SiteCalls:
     """Asks the sites of a run, each over a lane of its own; one that is silent counts as lost."""
 
-    def __init__(self, silence_s: float) -> None:
+    def __init__(self, silence_s: float, pulse: Callable[[str], object] | None = None) -> None:
         self.silence_s = silence_s
         """A site that leaves an ordinary question unanswered for so long counts as lost."""
+        self._pulse = pulse
+        """Asks a site something that takes it no slot; raises if it does not answer."""
         self._lanes: dict[str, Lane] = {}
+        self._pulses: dict[str, Lane] = {}
         self._closed = False
 
     def ask(
@@ -96,23 +114,41 @@ class SiteCalls:
         patience_s: float | None = None,
         late: Callable[[T], object] = lambda answer: None,
     ) -> T:
-        """What a call to the site gives; `SiteLostError` if that takes longer than `patience_s`. `late` gets
-        an answer that comes after that.
+        """What a call to the site gives; if that takes longer than `patience_s`, `SiteBusyError` where the
+        site answers otherwise, else `SiteLostError`. `late` gets an answer that comes after that.
         """
         if self._closed:
             raise EngineError(f"the run is over: it sends no more calls to the site {site!r}")
         patience_s = self.silence_s if patience_s is None else patience_s
+        pulse_s = 0.0 if self._pulse is None else PULSE_SHARE * min(patience_s, self.silence_s)
+        lane = self._lanes.setdefault(site, Lane(site))
         try:
-            return self._lanes.setdefault(site, Lane(site)).ask(call, patience_s, late)
+            return lane.ask(call, patience_s - pulse_s, late)
         except SiteSilentError as silent:
+            if lane.silent_s() < MOST_BUSY * max(patience_s, self.silence_s) and self._answers(site, pulse_s):
+                raise SiteBusyError(
+                    f"the site {site!r} answers slowly: {silent}, but it answers other requests",
+                    remedy="it is full: add cores, or move work away from it",
+                ) from silent
             raise SiteLostError(
                 f"the site {site!r} does not answer: {silent}",
                 remedy="check whether it is overloaded, stopped or disconnected",
             ) from silent
 
+    def _answers(self, site: str, patience_s: float) -> bool:
+        pulse = self._pulse
+        if pulse is None:
+            return False
+        try:
+            self._pulses.setdefault(site, Lane(f"{site} (pulse)")).ask(lambda: pulse(site), patience_s)
+        except Exception:  # whatever it was, it is no answer
+            return False
+        return True
+
     def close(self) -> None:
         """Ask no site anything more; who tries is told that the run is over."""
         self._closed = True
-        for lane in self._lanes.values():
+        for lane in (*self._lanes.values(), *self._pulses.values()):
             lane.close()
         self._lanes.clear()
+        self._pulses.clear()

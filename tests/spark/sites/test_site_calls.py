@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-from mooring.errors import EngineError, SiteLostError
+from mooring.errors import EngineError, SiteBusyError, SiteLostError
 from mooring.spark.sites.site_calls import Lane, SiteCalls, SiteSilentError
 
 
@@ -87,3 +88,34 @@ def test_calls_that_are_closed_ask_nothing_more() -> None:
 
 def _raise_timeout() -> None:
     raise TimeoutError("somewhere inside")
+
+
+def test_a_site_that_answers_other_requests_is_slow_and_not_lost() -> None:
+    thaw, dead = threading.Event(), threading.Event()
+
+    def pulse(site: str) -> None:
+        if dead.is_set():
+            raise OSError(f"{site} has ended")
+
+    calls = SiteCalls(0.2, pulse)
+    with pytest.raises(SiteBusyError, match="answers slowly"):
+        calls.ask("here", lambda: thaw.wait(60))
+    dead.set()
+    with pytest.raises(SiteLostError, match="does not answer"):
+        calls.ask("here", lambda: 7)
+    thaw.set()
+
+
+def test_a_request_that_waits_for_too_long_loses_the_site_whatever_else_it_answers() -> None:
+    calls, thaw = SiteCalls(0.02, lambda site: None), threading.Event()
+    with pytest.raises(SiteBusyError):
+        calls.ask("here", lambda: thaw.wait(60))
+
+    def ask_until_lost() -> None:
+        while True:
+            with contextlib.suppress(SiteBusyError):
+                calls.ask("here", lambda: 7)
+
+    with pytest.raises(SiteLostError, match="does not answer"):
+        ask_until_lost()
+    thaw.set()
