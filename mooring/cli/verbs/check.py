@@ -41,6 +41,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     warnings, notes = find_warnings(problem, model), source_notes(layout)
     warnings += [] if layout is None else _project_notes(layout)
     survives = {} if layout is None else _power_cut_notes(layout)
+    partitions, kept_notes = ({}, []) if layout is None else _partitions(layout)
     terminal.document(
         {
             "version": 1,
@@ -50,7 +51,11 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             "left_out": left_out,
             "feasible": reason is None,
             "warnings": [*([reason] if reason else []), *warnings],
-            **({} if layout is None else {"statistics": notes, "power_cut": survives}),
+            **(
+                {}
+                if layout is None
+                else {"statistics": notes, "power_cut": survives, "partitions": partitions}
+            ),
         }
     )
     terminal.print(f"[bold]{escape(str(args.problem))}[/bold]: " + _sentence(counts))
@@ -61,6 +66,11 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         terminal.print(f"[yellow]note:[/yellow] {escape(stream)} loads nothing, so its rate does not matter")
     for note in notes:
         terminal.print(f"[yellow]statistics:[/yellow] {escape(note)}")
+    for count in dict.fromkeys(each["count"] for each in partitions.values()):
+        names = ", ".join(name for name, each in partitions.items() if each["count"] == count)
+        terminal.print(f"shuffle partitions: {count} ({escape(names)})")
+    for note in kept_notes:
+        terminal.print(f"[yellow]note:[/yellow] {escape(note)}")
     for what in dict.fromkeys(survives.values()):
         sites = ", ".join(site for site, own in survives.items() if own == what)
         terminal.print(f"power cut: {escape(what)} ({escape(sites)})")
@@ -151,6 +161,14 @@ def _power_cut_notes(layout: Layout) -> dict[str, str]:
     from mooring.spark.pipeline.site_options import power_cut_notes
 
     return power_cut_notes(layout.project)
+
+
+def _partitions(layout: Layout) -> tuple[dict[str, dict[str, object]], list[str]]:
+    """Of the fragments with state, and what to know about them."""
+    from mooring.spark.pipeline.shuffle_partitions import partition_notes, shuffling
+
+    found = shuffling(layout)
+    return {name: of.as_json() for name, of in found.items()}, partition_notes(found)
 
 
 def _draw_graph(layout: Layout) -> Path:

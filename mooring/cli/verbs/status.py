@@ -48,6 +48,13 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         if found.runs and (adapting := status.get("adapting")):
             for line in adapting_lines(adapting):
                 terminal.print(escape(line))
+    for name, of in ((status or {}).get("partitions") or {}).items():
+        if of["count"] != of["chosen"]:
+            terminal.print(
+                escape(
+                    f"{name} keeps the {of['count']} shuffle partitions of its checkpoint, not {of['chosen']}"
+                )
+            )
     if found.runs and status is not None and status.get("edit"):
         terminal.print(escape(str(status["edit"])))
     for site, by in left.items():

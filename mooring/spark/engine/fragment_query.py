@@ -34,6 +34,7 @@ from mooring.spark.engine.meters import OBSERVED
 from mooring.spark.engine.sink_beginning import later_beginning
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import read_pipeline
+from mooring.spark.pipeline.shuffle_partitions import use_partitions
 from mooring.spark.pipeline.table_schema import in_table_order, quoted, stored_columns
 from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session
 from mooring.spark.storage import stream_logs
@@ -161,6 +162,7 @@ def prepare_fragment(
     try:
         layout.storage_root.introduce(session, site)
         use_settings(session, layout.project.spec, layout.project.spec_file, site)
+        use_partitions(layout, fragment.name, session)
         definitions = load_definitions(
             layout.project.folder, layout.project.spec, session, skip=layout.project.settings.skip
         )

@@ -37,6 +37,7 @@ from mooring.spark.definitions.running_session import active_session
 from mooring.spark.definitions.session_settings import use_settings
 from mooring.spark.engine import fragment_query
 from mooring.spark.pipeline.layout import Layout
+from mooring.spark.pipeline.shuffle_partitions import use_partitions
 from mooring.spark.pipeline.statistics_file import FlowStatistics
 from mooring.spark.profile.batches import BatchRunner
 from mooring.spark.profile.feed import (
@@ -122,6 +123,7 @@ class _Profiler:
         settings = dataclasses.replace(layout.project.settings, storage=scratch, trigger_s=_TRIGGER_S)
         project = dataclasses.replace(layout.project, settings=settings)
         self._layout = Layout(project, plain_tables(layout.pipeline), layout.fragments)
+        self._measured = layout
         self._trigger_s = layout.project.settings.trigger_s
         self._rates = {stream.name: stream.rate for stream in problem.streams}
         self._site = site
@@ -197,6 +199,7 @@ class _Profiler:
             *(self._layout, self._samples, self._cpu_s, self.result.idle_cores, self._options.largest_rows)
         )
         try:
+            use_partitions(self._measured, name, session)
             definitions = load_definitions(project.folder, project.spec, session)
             found, sample = views.profile(self._layout.pipeline.flows[name], definitions, session, scratch)
         except MooringError:
@@ -213,6 +216,7 @@ class _Profiler:
     def _start(self, fragment: Fragment, session: SparkSession, feed: _Feed) -> StreamingQuery:
         project = self._layout.project
         use_settings(session, project.spec, project.spec_file, self._site.name)
+        use_partitions(self._measured, fragment.name, session, kept=True)
         definitions = with_stand_ins(
             load_definitions(project.folder, project.spec, session, skip=project.settings.skip),
             lambda source: feed.stand_in(source, session),

@@ -13,6 +13,7 @@ from mooring.model.placement.placement import FragmentSites, operators_at
 from mooring.model.problem.problem import Problem
 from mooring.spark.engine.engine import SparkEngine
 from mooring.spark.engine.snapshot import Snapshot
+from mooring.spark.pipeline.shuffle_partitions import ShufflePartitions
 from mooring.spark.runs.record.run_report import RunRecord
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.sites.site_watchdog import keep_short
@@ -36,6 +37,8 @@ class RunBook:
     """Says how far an update is, where the run is one."""
     parts: Parts = field(default_factory=Parts)
     """Of the run."""
+    partitions: Mapping[str, ShufflePartitions] = field(default_factory=dict)
+    """Of the fragments with state."""
     _told: set[str] = field(default_factory=set)
 
     def write(self, troubles: Mapping[str, str], remarks: Mapping[str, object]) -> None:
@@ -60,6 +63,7 @@ class RunBook:
                 "placement": dict(self.record.placement),
                 "statistics": statistics or {},
                 "update": self.record.update,
+                "partitions": {name: of.as_json() for name, of in self.partitions.items()},
                 **self.snapshot.as_json(),
                 **remarks,
             }

@@ -31,6 +31,7 @@ from mooring.model.deployment.update_order import UpdateOrder
 from mooring.model.problem.problem import Problem
 from mooring.model.problem.write import problem_to_json
 from mooring.spark.engine.engine import EngineOptions
+from mooring.spark.pipeline.shuffle_partitions import partition_notes, shuffling
 from mooring.spark.pipeline.statistics_used import assumed_sentence, statistics_notes
 from mooring.spark.runs.found_tables import find_tables
 from mooring.spark.runs.live_settings import Joining
@@ -116,6 +117,8 @@ class SparkRun:
             ):
                 self.record.notes += [*prepared.unregistered, *prepared.gone_back]
                 book = RunBook(prepared.problem, engine, prepared.files, self.record, self.say)
+                book.partitions = shuffling(prepared.layout)
+                self.record.notes += partition_notes(book.partitions)
                 session = RunSession(
                     prepared.problem,
                     engine,
