@@ -148,7 +148,7 @@ class SiteNodes:
 
     def _cores(self, node: int) -> int:
         embedded = self._sites[node].embedded
-        return max(1, round(self._sites[node].capacity)) if embedded is None else embedded.threads
+        return max(1, round(self._sites[node].capacity)) if embedded is None else embedded.cores
 
     def _goes_on(self, node: int, session: SparkSession, failure: Exception, attempts: int) -> bool:
         """After a job that failed: whether the site tries again."""

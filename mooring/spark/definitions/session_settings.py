@@ -38,7 +38,12 @@ def shown_value(name: str, value: str) -> str:
     >>> shown_value("spark.hadoop.fs.s3a.secret.key", "x"), shown_value("spark.sql.shuffle.partitions", "2")
     ('a hidden value', "'2'")
     """
-    return "a hidden value" if _HIDDEN.search(name) else repr(value)
+    return "a hidden value" if is_hidden(name) else repr(value)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether what goes by that name may be a secret."""
+    return _HIDDEN.search(name) is not None
 
 
 def is_left_to_mooring(name: str) -> bool:

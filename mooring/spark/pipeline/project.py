@@ -35,15 +35,23 @@ from mooring.model.problem.reading.fields import (
 from mooring.model.problem.schema import OPERATOR_FIELDS, QUERY_FIELDS
 from mooring.model.problem.site import Site
 from mooring.model.problem.stream import Stream
-from mooring.model.problem.surroundings import Surroundings, check_site, entries, read_surroundings
+from mooring.model.problem.surroundings import (
+    SITE_FIELDS,
+    Surroundings,
+    check_site,
+    entries,
+    read_surroundings,
+)
 from mooring.spark.definitions.names import PipelineNames
 from mooring.spark.definitions.pipeline_spec import is_default, load_spec, spec_file_of, work_folder_of_spec
 from mooring.spark.definitions.working_folder import command_folder
+from mooring.spark.pipeline.jvm_settings import JVM_FIELDS, read_jvm
 from mooring.spark.pipeline.statistics_file import (
     STATISTICS_FILE_NAME,
     MeasuredStatistics,
     read_statistics,
 )
+from mooring.spark.sites.site_jvm import SiteJvm
 from mooring.spark.storage.retention import Keep, read_keep
 from mooring.spark.storage.sink_numbers import SinkPlace, sink_place
 from mooring.spark.storage.storage_root import StorageRoot
@@ -133,6 +141,8 @@ class ProjectSettings:
     """Paths, patterns and addresses of jars for embedded sites, beyond those of the spec."""
     packages: tuple[str, ...] = ()
     """Maven coordinates of the same."""
+    jvms: dict[str, SiteJvm] = field(default_factory=dict)
+    """Embedded site -> its heap and Java options, where they are stated."""
     agents: dict[str, AgentAddress] = field(default_factory=dict)
     """Site, or the runner -> where its agent listens, if not on this machine."""
     measures_latency: bool = False
@@ -241,6 +251,7 @@ def _read_settings(data: object, work_folder: Path, names: PipelineNames) -> Pro
             mapping(sections.get(section, {}), section)
         if not sections.get("sites"):
             fail("sites", "at least one entry", sections.get("sites"))
+        sections["sites"], own["jvms"] = _jvms(sections["sites"], gather)
         sections["streams"], own["unrated"] = _with_rates(sections.get("streams", {}), names)
         sites = tuple(map(str, sections["sites"]))
         own["agents"] = read_addresses(own.get("agents", {}), sites)
@@ -290,6 +301,31 @@ def _own_sections(data: Mapping[str, Any], names: PipelineNames, gather: Gathere
         own[section] = entries_read
     own["tables"], own["refreshes"] = _tables(own.get("tables", {}), names, gather)
     return own
+
+
+def _jvms(sites: Mapping[Any, Any], gather: Gathered) -> tuple[dict[Any, Any], dict[str, SiteJvm]]:
+    """The section without what concerns the Java machines of embedded sites, and that."""
+    rest, jvms = dict(sites), dict[str, SiteJvm]()
+    for key, raw in sites.items():
+        if not isinstance(raw, Mapping):
+            continue
+        own = {each: raw[each] for each in JVM_FIELDS if each in raw}
+        rest[key] = {each: value for each, value in raw.items() if each in SITE_FIELDS}
+        for unknown in raw.keys() - SITE_FIELDS.keys() - own.keys():
+            with gather.noting():
+                refuse_key(unknown, [*SITE_FIELDS, *JVM_FIELDS], f"sites.{key}")
+        if not own:
+            continue
+        with gather.noting():
+            if "connect" in raw:
+                refused = next(iter(own))
+                raise InputError(
+                    f"found {refused} for an existing endpoint, whose Java machine runs already",
+                    field=f"sites.{key}.{refused}",
+                    remedy="start that endpoint with it, and remove it here",
+                )
+            jvms[str(key)] = read_jvm(own, f"sites.{key}")
+    return rest, jvms
 
 
 def _with_rates(streams: Mapping[Any, Any], names: PipelineNames) -> tuple[dict[Any, Any], tuple[str, ...]]:

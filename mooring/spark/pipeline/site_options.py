@@ -38,6 +38,7 @@ def site_options(project: Project, options: EmbeddedOptions | None = None) -> Em
         settings={**launch_settings(project.spec, project.spec_file), **base.settings},
         working_folder=project.run_from,
         durable=project.settings.durability != FAST,
+        of_sites=project.settings.jvms,
     )
 
 

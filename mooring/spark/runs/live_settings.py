@@ -55,8 +55,9 @@ def live_edit(old: ProjectSettings, new: ProjectSettings) -> LiveEdit:
     network = _reordered(new.around.network, order)
     around = replace(old.around, sites=(*old.sites, *added), network=network)
     before = _first(network, len(known))
+    of_added = {site.name: new.jvms[site.name] for site in added if site.name in new.jvms}
     return LiveEdit(
-        replace(old, around=around),
+        replace(old, around=around, jvms={**of_added, **old.jvms}),
         added,
         not _alike(before, old.around.network),
         tuple(_waiting(old, new, named)),
@@ -64,11 +65,15 @@ def live_edit(old: ProjectSettings, new: ProjectSettings) -> LiveEdit:
 
 
 def _waiting(old: ProjectSettings, new: ProjectSettings, named: dict[str, Site]) -> list[str]:
-    found = [f"sites.{site.name}" for site in old.sites if named[site.name] != site]
+    found = [
+        f"sites.{site.name}"
+        for site in old.sites
+        if named[site.name] != site or new.jvms.get(site.name) != old.jvms.get(site.name)
+    ]
     if old.around.streams != new.around.streams:
         found.append("streams")
     for each in fields(ProjectSettings):
-        if each.name not in ("around", "storage_sites") and getattr(old, each.name) != getattr(
+        if each.name not in ("around", "storage_sites", "jvms") and getattr(old, each.name) != getattr(
             new, each.name
         ):
             found.append(each.name)

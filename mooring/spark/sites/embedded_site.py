@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import math
 import os
 import re
 import secrets
@@ -18,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from mooring.spark.sites.endpoint import Endpoint
 from mooring.spark.sites.java import Java, argument_file
 from mooring.spark.sites.neighbours import Contention, contention
 from mooring.spark.sites.process_tree import TreeUsage, tree_usage
+from mooring.spark.sites.site_jvm import SiteJvm, chooses_collector, default_heap_mb, usable_cores
 
 _READY = re.compile(rb"Spark Connect server started at: \S*?:(\d+)")
 _MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -60,8 +61,10 @@ class EmbeddedOptions:
     docs/spark.md).
     """
 
-    heap_mb: int = 512
-    """Java heap; Spark refuses less than about 450 MiB."""
+    heap_mb: int | None = None
+    """Java heap, where the site has none of its own; None: by its memory or capacity."""
+    of_sites: Mapping[str, SiteJvm] = field(default_factory=dict)
+    """What is stated for single sites."""
     start_timeout_s: float = 90.0
     grace_s: float = 8.0
     """How long the server may take to end by itself before it is made to."""
@@ -70,6 +73,7 @@ class EmbeddedOptions:
     settings: dict[str, str] = field(default_factory=dict)
     """Further Spark settings, which win over ours."""
     jvm_flags: tuple[str, ...] = ()
+    """Of every site, before those of single ones."""
     jars: tuple[Path, ...] = ()
     """Behind Spark's own on the class path: where both have a class, Spark's is used."""
     working_folder: Path | None = None
@@ -78,7 +82,7 @@ class EmbeddedOptions:
     """What Spark has committed survives a power cut: its files are synced as they are written."""
 
     def __post_init__(self) -> None:
-        if self.heap_mb < 450:
+        if self.heap_mb is not None and self.heap_mb < 450:
             raise ValueError(f"heap_mb is {self.heap_mb}; Spark refuses heaps under 450 MiB")
 
 
@@ -92,15 +96,19 @@ class EmbeddedSite:
         java: Java,
         *,
         capacity: float = 1.0,
+        memory_mb: float | None = None,
         options: EmbeddedOptions | None = None,
     ) -> None:
         self.name = name
         self.folder = folder.resolve()
         self.capacity = capacity
-        self.threads = max(1, math.ceil(min(capacity, os.cpu_count() or 1)))
-        self._notes = {"threads": f"{self.threads} thread(s)"}
         self._java = java
         self._options = options or EmbeddedOptions()
+        self._jvm = self._options.of_sites.get(name, SiteJvm())
+        self.heap_mb = self._jvm.heap_mb or self._options.heap_mb or default_heap_mb(capacity, memory_mb)
+        self.cores = usable_cores(capacity)
+        self.slots = self.cores + 1
+        self._notes = {"slots": f"{self.slots} slots", "heap": f"heap {self.heap_mb} MB"}
         self._token = secrets.token_hex(16)
         self._keeper: subprocess.Popen[str] | None = None
         self._server_pid: int | None = None
@@ -269,7 +277,9 @@ class EmbeddedSite:
 
     def _command(self, scratch: Path) -> list[str]:
         options = self._options
-        flags = [f"-Xmx{options.heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k"]
+        own = (*options.jvm_flags, *self._jvm.options)
+        flags = [f"-Xmx{self.heap_mb}m", "-XX:TieredStopAtLevel=1", "-Xss512k"]
+        flags += [] if chooses_collector(own) else ["-XX:+UseSerialGC"]
         # Java reserves 48 MB for compiled code when told to stop at its first compiler. Spark fills that in
         # minutes; then methods are thrown out and compiled again, at .1 to .2 core per site.
         flags += ["-XX:ReservedCodeCacheSize=128m"]
@@ -280,7 +290,8 @@ class EmbeddedSite:
         if options.class_archive is not None and options.class_archive.exists():
             name = "-XX:AOTCache" if self._java.major >= 24 else "-XX:SharedArchiveFile"
             flags += [f"{name}={options.class_archive}"]
-        settings = site_settings(self.name, self.threads, scratch) | options.settings
+        (scratch / _POOLS_FILE_NAME).write_text(_POOLS)
+        settings = site_settings(self.name, self.cores, scratch) | options.settings
         if _MAKES_ITS_SECRET.fullmatch(settings["spark.master"]):
             settings.setdefault("spark.authenticate", "true")
         classes = f"{spark_home()}/jars/*"
@@ -296,7 +307,7 @@ class EmbeddedSite:
         flags += [f"-D{name}={value}" for name, value in settings.items() if name not in options.settings]
         if options.settings:
             flags.append(f"@{self._hand_over(scratch)}")
-        flags += [f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}", *options.jvm_flags]
+        flags += [f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}", *own]
         return [str(self._java.path), *flags, "-cp", classes, _MAIN_CLASS]
 
     def _hand_over(self, scratch: Path) -> Path:
@@ -371,11 +382,29 @@ _KEPT_FOR_NO_PAGE = 20
 and would fill the heap with them for the first hour of micro-batches."""
 
 
-def site_settings(name: str, threads: int, scratch: Path) -> dict[str, str]:
-    """Spark settings of an embedded site: small, private, and with short state and log histories."""
+_POOLS_FILE_NAME = "pools.xml"
+_POOLS = """\
+<?xml version="1.0"?>
+<allocations><pool name="default"><schedulingMode>FAIR</schedulingMode></pool></allocations>
+"""
+"""A Connect session cannot choose a pool, so all share one. In it the batches of all fragments take turns,
+task by task; by default Spark runs the tasks of the oldest batch first."""
+
+
+def site_settings(name: str, cores: int, scratch: Path) -> dict[str, str]:
+    """Spark settings of an embedded site: small, private, and with short state and log histories.
+
+    It runs one task more than it has cores, so that one long task leaves a slot to the others; the CPU quota
+    holds all of them to the site's capacity. Work is divided by cores.
+    """
     return {
         "spark.app.name": f"mooring {name}",
-        "spark.master": f"local[{threads}]",
+        "spark.master": f"local[{cores + 1}]",
+        "spark.scheduler.mode": "FAIR",
+        "spark.scheduler.allocation.file": (scratch / _POOLS_FILE_NAME).as_uri(),
+        "spark.default.parallelism": str(cores),
+        "spark.sql.leafNodeDefaultParallelism": str(cores),
+        "spark.sql.files.minPartitionNum": str(cores),
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -385,7 +414,7 @@ def site_settings(name: str, threads: int, scratch: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.artifactory.dir.path": str(scratch / "artifacts"),
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.shuffle.partitions": str(threads),
+        "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "false",
         # Short histories: what channels and checkpoints keep beside the data stays small.

@@ -15,7 +15,7 @@ from mooring.spark.sites.class_archive import usable_archive
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.sites.file_name import file_name
-from mooring.spark.sites.java import find_java
+from mooring.spark.sites.java import Java, find_java
 from mooring.spark.sites.neighbours import Contention
 from mooring.spark.sites.process_tree import TreeUsage
 from mooring.spark.sites.site_calls import FIRST_PATIENCE_S, SiteCalls
@@ -61,8 +61,8 @@ class SiteHandle:
 
     @property
     def slots(self) -> int:
-        """Tasks that it runs at a time; as many as its cores where nothing can be seen of it."""
-        return max(1, math.ceil(self.capacity)) if self.embedded is None else self.embedded.threads
+        """Tasks that it has cores for at a time."""
+        return max(1, math.ceil(self.capacity)) if self.embedded is None else self.embedded.cores
 
     def contention(self, usage: TreeUsage) -> Contention | None:
         """How long its threads waited for a CPU so far; None where nothing can be seen of it."""
@@ -101,6 +101,10 @@ class SiteHandles(Mapping[str, SiteHandle]):
     def replace(self, handle: SiteHandle) -> None:
         self._handles[handle.name] = handle
 
+    def pulse(self, name: str) -> None:
+        """Returns once the site has answered something that takes no slot; raises where it does not."""
+        _try_out(self.of(name).endpoint)
+
     def hold_to_capacity(self) -> None:
         for handle in self._handles.values():
             handle.hold_to_capacity()
@@ -119,9 +123,7 @@ def running_sites(
             chosen = options or EmbeddedOptions(class_archive=usable_archive(java))
             for site in sites:
                 if site.connect is None:
-                    made = EmbeddedSite(
-                        site.name, folder / file_name(site.name), java, capacity=site.capacity, options=chosen
-                    )
+                    made = _embedded(site, folder, java, chosen)
                     stack.callback(made.stop)
                     made.start()
                     embedded[site.name] = made
@@ -154,8 +156,18 @@ def joining_site(site: Site, folder: Path, options: EmbeddedOptions | None) -> S
         return SiteHandle(site.name, site.capacity, _endpoint(site.name, site.connect), None)
     java = find_java()
     chosen = options or EmbeddedOptions(class_archive=usable_archive(java))
-    own = EmbeddedSite(site.name, folder / file_name(site.name), java, capacity=site.capacity, options=chosen)
-    return SiteHandle(site.name, site.capacity, _NOWHERE_YET, own)
+    return SiteHandle(site.name, site.capacity, _NOWHERE_YET, _embedded(site, folder, java, chosen))
+
+
+def _embedded(site: Site, folder: Path, java: Java, options: EmbeddedOptions) -> EmbeddedSite:
+    return EmbeddedSite(
+        site.name,
+        folder / file_name(site.name),
+        java,
+        capacity=site.capacity,
+        memory_mb=site.memory_mb,
+        options=options,
+    )
 
 
 def _stop_all(handles: Iterable[SiteHandle]) -> None:

@@ -9,8 +9,10 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,11 +20,13 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from lab.benchmarks._wrong_clock import DAY_S, Clock, built_library, why_not
 from mooring.errors import EngineError
+from mooring.spark.engine.site_clocks import SiteClocks
 from mooring.spark.sites import local_files
 from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.sites.java import Java, find_java
 from mooring.spark.sites.process_tree import can_see_processes, tree_usage
+from mooring.spark.sites.sites import SiteHandle, SiteHandles
 from tests.spark.quick_start import quick_start
 
 if TYPE_CHECKING:
@@ -288,3 +292,47 @@ def test_a_clock_that_jumps_ahead_does_not_take_a_servers_executor_for_lost(
 
 def seconds_there(session: SparkSession) -> int:
     return int(session.sql("SELECT unix_timestamp()").collect()[0][0])
+
+
+def test_a_full_site_answers_what_needs_no_slot_and_the_next_slot_is_for_who_has_none(
+    site: EmbeddedSite, session: SparkSession
+) -> None:
+    """A batch of more tasks than there are slots, each of which ends when it is told to."""
+    gate, tasks = str(site.folder / "gate"), 3 * site.slots
+    Path(gate).mkdir()
+
+    def wait(parts: Iterator[Any]) -> Iterator[Any]:
+        for part in parts:
+            number = part.column(0)[0].as_py()
+            Path(gate, f"begun-{number}").touch()
+            while not Path(gate, f"end-{number}").exists():
+                time.sleep(0.02)
+            yield part
+
+    def begun() -> list[str]:
+        return sorted(file.name.removeprefix("begun-") for file in Path(gate).glob("begun-*"))
+
+    batch = open_session(site.endpoint)
+    handle = SiteHandle("here", 2.0, site.endpoint, None)
+    with ThreadPoolExecutor() as threads:
+        try:
+            rows = batch.range(0, tasks, 1, tasks).mapInArrow(wait, "id long")
+            whole = threads.submit(rows.collect)
+            while len(begun()) < site.slots:
+                assert not whole.done(), whole.result()
+            SiteClocks({"here": handle}, site.folder).ask("here", session)
+            SiteHandles([handle]).pulse("here")
+            other = threads.submit(session.range(5).count)
+            ended: set[str] = set()
+            while not other.done() and (left := set(begun()) - ended):
+                ended.add(left.pop())
+                for number in ended:
+                    Path(gate, f"end-{number}").touch()
+                while not other.done() and len(begun()) < min(site.slots + len(ended), tasks):
+                    time.sleep(0.02)
+            assert other.result(60) == 5
+            assert len(begun()) < tasks, "waited for the last task of another batch"
+        finally:
+            for each in range(tasks):
+                Path(gate, f"end-{each}").touch()
+    close_session(batch)
