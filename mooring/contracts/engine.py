@@ -36,6 +36,7 @@ class SiteReport:
     saturated: bool = False  # it got done all that it could, whatever its average says
     left_cores: float | None = None  # what its neighbours leave it; None: nobody is in its way
     resident_mb: float | None = None  # memory in use; None: not measured
+    server_cores: float | None = None  # CPU of its whole server, which serves others too; None: not seen
 
 
 @dataclass(frozen=True)

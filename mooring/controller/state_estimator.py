@@ -12,7 +12,9 @@ over sites is ever taken. One that was saturated for some looks has no more capa
 whatever it is said to have; where its load cannot be seen, that is what its fragments should have used at the
 tuples they took in, and the capacity is an estimate. One that lastingly uses more than its fragments should
 counts with less by the difference, so that the model agrees with what was measured. One that falls behind
-counts with what it keeps up with, and one whose neighbours on its machine leave it less counts with that.
+counts with what it keeps up with, and one whose neighbours on its machine leave it less counts with that. An
+endpoint serves others too: it counts without what its server uses beyond the load of our fragments, or, where
+that cannot be seen, with less as soon as the batches of all our fragments there take longer than they did.
 """
 
 from __future__ import annotations
@@ -55,6 +57,8 @@ class SurveyOptions:
     """... where that is less than this share of what it is said to have."""
     neighbours: int = 3
     """Looks of which the median is what neighbours leave a site."""
+    slowed: float = 1.5
+    """Times as long as at best that all batches of a site take before it counts with less."""
     remembered: int = 120
     """Looks for which that is not forgotten, unless it got more done."""
     surplus: float = 0.15
@@ -90,6 +94,11 @@ class Surveyor:
         """Site -> what its neighbours left it, look by look; infinite where nobody was in its way."""
         self.left_cores: dict[str, float] = {}
         """Of sites that count with what their neighbours leave them."""
+        self._slowed: dict[str, float] = {}
+        """The same where batches tell it."""
+        self._why_left: dict[str, str] = {}
+        self._best: dict[tuple[str, str], float] = {}
+        """Fragment and site -> the least of its batch time over the modelled one."""
         self._over: dict[str, deque[float]] = {}
         """Site -> measured over modelled load, look by look."""
         self._batch_s: dict[str, deque[float]] = {}
@@ -132,6 +141,7 @@ class Surveyor:
         known, behind = self.calibration, observation.behind
         lost = np.array([site.name in observation.lost_sites for site in self._problem.sites])
         sites = Placement.from_fragments(known.problem, observation.belongs).site_of_fragment
+        self._take_slowdowns(observation, sites, likely)
         capacity, *bounds = (
             np.where(lost, NOTHING_CORES, cores)
             for cores in self._with_surplus(self._capacities(), known.model.site_loads(sites, likely))
@@ -182,11 +192,43 @@ class Surveyor:
                     self._done.pop(site.name, None)
                 self._capacity[i] = report.capacity_cores
             if report is not None:
-                left = np.inf if report.left_cores is None else report.left_cores
-                self._left.setdefault(site.name, deque(maxlen=self._options.neighbours)).append(left)
+                self._take_neighbours(site.name, report, inferred.get(site.name))
                 self._take_saturation(site.name, report, inferred.get(site.name))
         if observation.measured.latency_ms is not None:
             self._latency_ms = observation.measured.latency_ms
+
+    def _take_neighbours(self, site: str, report: SiteReport, own: float | None) -> None:
+        """`own`: what our fragments should have used there."""
+        left = np.inf if report.left_cores is None else report.left_cores
+        self._why_left[site] = "what its neighbours leave it"
+        if report.server_cores is not None:
+            beyond = 0.0 if own is None else report.server_cores - own
+            rest = max(NOTHING_CORES, self._capacity[self._problem.site_index[site]] - max(0.0, beyond))
+            if beyond > 0.0 and rest < left:
+                left = rest
+                self._why_left[site] = f"its server uses {beyond:.2f} beyond the load of its fragments"
+        self._left.setdefault(site, deque(maxlen=self._options.neighbours)).append(left)
+
+    def _take_slowdowns(self, observation: Observation, sites: Ints, rates: Floats) -> None:
+        """Where nothing can be seen of a site, batches tell what others leave it. Rows that wait make them
+        longer too, so a site that falls behind tells nothing.
+        """
+        self._slowed = {}
+        model = replace(self.calibration.model, capacity_cores=self._capacity)
+        if (times := self._batch_times(model, sites, rates)) is None:
+            return
+        for i, site in enumerate(self._problem.sites):
+            report = observation.measured.sites.get(site.name)
+            if report is None or not report.estimated or report.server_cores is not None:
+                continue
+            slower = []
+            for f in np.flatnonzero((sites == i) & (times.over_model > 0.0)).tolist():
+                key, over = (self._problem.fragment_names[f], site.name), float(times.over_model[f])
+                best = self._best[key] = min(over, self._best.get(key, over))
+                slower.append(over / best)
+            if slower and min(slower) >= self._options.slowed and site.name not in observation.behind:
+                self._slowed[site.name] = float(self._capacity[i]) / min(slower)
+                self._why_left[site.name] = f"batches take {min(slower):.1f} times as long as at best"
 
     def _take_loads(self, observation: Observation) -> None:
         """What sites use, held against what their fragments should have used at the tuples they took in."""
@@ -294,6 +336,7 @@ class Surveyor:
                 if left <= 0:
                     del self._shown[site.name]
             beside = float(np.median(self._left.get(site.name, [np.inf])))
+            beside = min(beside, self._slowed.get(site.name, np.inf))
             if beside < self._options.notable * capacity[i]:
                 capacity[i] = self.left_cores[site.name] = beside
         return capacity
@@ -322,7 +365,7 @@ class Surveyor:
         for site, cores in self.estimated.items():
             said += f"; {site} counts with {cores:.2f} cores (estimated)"
         for site, cores in self.left_cores.items():
-            said += f"; {site} counts with {cores:.2f} cores (what its neighbours leave it)"
+            said += f"; {site} counts with {cores:.2f} cores ({self._why_left[site]})"
         return said
 
     def _running(self, observation: Observation) -> Bools | str:

@@ -185,3 +185,37 @@ def test_of_a_site_that_cannot_be_seen_capacity_follows_from_what_its_fragments_
     assert isinstance(seen, Picture)
     assert seen.model.capacity_cores[0] == pytest.approx(0.4)
     assert surveyor.estimated == pytest.approx({"a": 0.4})
+
+
+def endpoint(server_cores: float | None = None, batch_s: float = 1.0) -> Observation:
+    """Site a serves others too; our fragment there should use 0.1 cores."""
+    report = SiteReport(0.2, estimated=True, server_cores=server_cores)
+    took = FragmentReport("a", True, 100.0, 100.0, 0.2, batch_s=batch_s, cores_estimated=True)
+    rates = {"x": 100.0, "y": 5.0}
+    measured = Measurement(0.0, 5.0, rates, {"a": report}, {"f": took}, trigger_s=5.0)
+    return Observation(0.0, FragmentSites(HOMES), measured, placement=FragmentSites(HOMES))
+
+
+def test_an_endpoint_counts_without_what_its_server_does_for_others() -> None:
+    surveyor = Surveyor(PROBLEM)
+    seen = surveyed(surveyor, *[endpoint(0.1)] * 3)
+    assert isinstance(seen, Picture)
+    assert seen.model.capacity_cores[0] == 1.0
+    seen = surveyed(surveyor, *[endpoint(0.7)] * 3)
+    assert isinstance(seen, Picture)
+    assert seen.model.capacity_cores[0] == pytest.approx(0.4)
+    assert "a counts with 0.40 cores (its server uses 0.60 beyond" in seen.statistics
+    seen = surveyed(surveyor, *[endpoint(0.1)] * 3)
+    assert isinstance(seen, Picture)
+    assert seen.model.capacity_cores[0] == 1.0
+
+
+def test_where_its_server_cannot_be_seen_batches_that_take_longer_tell_of_others() -> None:
+    surveyor = Surveyor(PROBLEM)
+    seen = surveyed(surveyor, *[endpoint()] * 6)
+    assert isinstance(seen, Picture)
+    assert seen.model.capacity_cores[0] == 1.0
+    seen = surveyed(surveyor, *[endpoint(batch_s=2.5)] * 6)
+    assert isinstance(seen, Picture)
+    assert seen.model.capacity_cores[0] == pytest.approx(0.4)
+    assert "a counts with 0.40 cores (batches take 2.5 times as long as at best)" in seen.statistics

@@ -279,6 +279,7 @@ class SparkEngine:
                     saturated=self._is_saturated(site),
                     left_cores=site.left_cores,
                     resident_mb=site.resident_mb,
+                    server_cores=site.server_cores,
                 )
                 for name, site in seen.sites.items()
             },

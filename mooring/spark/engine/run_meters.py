@@ -6,6 +6,7 @@ process table.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,11 +27,14 @@ from mooring.spark.engine.snapshot import (
     ViewSnapshot,
 )
 from mooring.spark.pipeline.layout import Layout
-from mooring.spark.sites.neighbours import NeighbourMeter
+from mooring.spark.sites.neighbours import NeighbourMeter, contention
+from mooring.spark.sites.process_tree import tree_usage
 from mooring.spark.sites.sites import SiteHandle
 from mooring.spark.storage.stream_logs import LogEntry
 
 T = TypeVar("T")
+_SEARCH_S = 60.0
+"""Between two searches for the process of an endpoint that was not found."""
 
 
 @dataclass
@@ -39,6 +43,31 @@ class _SiteMeter:
     at_s: float
     neighbours: NeighbourMeter
     held_back_s: float | None = None
+
+
+@dataclass
+class _ServerMeter:
+    """Of an existing endpoint on this machine, which serves others too."""
+
+    neighbours: NeighbourMeter
+    pid: int | None = None
+    searched_s: float = -math.inf
+    before: tuple[float, float] | None = None
+    """When it was looked at last, and its CPU by then."""
+
+    def cores(self, site: SiteHandle, now: float) -> tuple[float | None, float | None]:
+        """Since the last look: what its server used, and what its neighbours on the machine left it."""
+        if self.pid is None and now - self.searched_s >= _SEARCH_S:
+            self.pid, self.searched_s = site.server_pid(), now
+        usage = None if self.pid is None else tree_usage(self.pid)
+        if self.pid is None or usage is None:
+            self.pid = self.before = None
+            return None, None
+        before, self.before = self.before, (now, usage.cpu_s)
+        left = self.neighbours.left_cores(contention(self.pid, usage.cpu_s, (0, 0)))
+        if before is None or now <= before[0] or usage.cpu_s < before[1]:
+            return None, left
+        return (usage.cpu_s - before[1]) / (now - before[0]), left
 
 
 @dataclass
@@ -53,6 +82,7 @@ class RunMeters:
     began_s: float
     clocks: SiteClocks
     _site_meters: dict[str, _SiteMeter] = field(default_factory=dict)
+    _server_meters: dict[str, _ServerMeter] = field(default_factory=dict)
     _channel_meters: dict[str, ChannelMeter] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -271,9 +301,11 @@ class RunMeters:
                     held_back = min(1.0, (held_back_s - before_s) / (now - meter.at_s))
             meter.cpu_s, meter.at_s, meter.held_back_s = usage.cpu_s, now, held_back_s
             resident, left = usage.resident_mb, meter.neighbours.left_cores(site.contention(usage))
-        estimated = usage is None and site.is_alive()
+        estimated, server = usage is None and site.is_alive(), None
         if estimated:
             load = self._estimated_load(name)
+            first_server = _ServerMeter(NeighbourMeter(site.slots))
+            server, left = self._server_meters.setdefault(name, first_server).cores(site, now)
         return SiteSnapshot(
             load,
             estimated,
@@ -283,6 +315,7 @@ class RunMeters:
             self.clocks.ahead_s(name),
             held_back,
             left,
+            server,
         )
 
     def _estimated_load(self, site: str) -> float:

@@ -22,6 +22,8 @@ class SiteSnapshot:
     """Share of the time since the last look in which its control group held it back; None: nobody knows."""
     left_cores: float | None = None
     """What its neighbours on the machine leave it; None: nobody is in its way, or that cannot be seen."""
+    server_cores: float | None = None
+    """CPU of the whole server of an existing endpoint, whoever it serves; None where it cannot be seen."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
+_LISTENS = "0A"
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,24 @@ def thread_waits_s(root_pid: int) -> dict[int, float]:
                     counts = (_PROC / str(pid) / "task" / thread / "schedstat").read_text().split()
                     found[int(thread)] = int(counts[1]) / 1e9
     return found
+
+
+def listening_pid(port: int) -> int | None:
+    """The process that listens at a TCP port of this machine; None if there is none, or it cannot be seen."""
+    sockets = set()
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in (_PROC / "net" / name).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == _LISTENS and int(fields[1].rpartition(":")[2], 16) == port:
+                    sockets.add(f"socket:[{fields[9]}]")
+    for pid in _pids() if sockets else ():
+        with contextlib.suppress(OSError):
+            for handle in os.listdir(_PROC / str(pid) / "fd"):
+                with contextlib.suppress(OSError):
+                    if os.readlink(_PROC / str(pid) / "fd" / handle) in sockets:
+                        return pid
+    return None
 
 
 def is_alive(pid: int) -> bool:

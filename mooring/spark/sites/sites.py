@@ -17,7 +17,7 @@ from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.sites.java import Java, find_java
 from mooring.spark.sites.neighbours import Contention
-from mooring.spark.sites.process_tree import TreeUsage
+from mooring.spark.sites.process_tree import TreeUsage, listening_pid
 from mooring.spark.sites.site_calls import FIRST_PATIENCE_S, SiteCalls
 
 _NOWHERE_YET = Endpoint("sc://localhost:1")
@@ -48,6 +48,11 @@ class SiteHandle:
     def usage(self) -> TreeUsage | None:
         """None where the site's processes cannot be seen; its load is then an estimate."""
         return None if self.embedded is None else self.embedded.usage()
+
+    def server_pid(self) -> int | None:
+        """Of an existing endpoint on this machine, which serves others too; None where it cannot be seen."""
+        address = self.endpoint.connection.address
+        return listening_pid(address.port) if self.embedded is None and address.is_loopback else None
 
     @property
     def capacity_now(self) -> float:

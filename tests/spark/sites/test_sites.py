@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +15,7 @@ pytest.importorskip("pyspark", reason="needs the spark extra")
 
 from mooring.errors import EngineError
 from mooring.model.problem.site import Connection, Site
+from mooring.spark.sites.endpoint import Endpoint
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.sites.site_revival import RevivalOptions, SiteRevival
 from mooring.spark.sites.sites import SiteHandle, SiteHandles, running_sites
@@ -78,3 +81,11 @@ def test_a_site_that_is_back_but_not_fit_for_use_is_tried_again_until_it_is(
     assert back == ["there"]
     assert failures == []
     assert revival.refusals() == {}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="listening sockets are read from /proc")
+def test_the_server_of_an_endpoint_on_this_machine_is_found_by_its_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert SiteHandle("here", 1.0, Endpoint(f"sc://localhost:{port}"), None).server_pid() == os.getpid()
+    assert SiteHandle("away", 1.0, Endpoint(f"sc://elsewhere:{port}"), None).server_pid() is None
