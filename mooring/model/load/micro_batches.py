@@ -5,10 +5,10 @@ tuple of a stream waits half an interval on average. What a batch writes is read
 it is there: a whole interval from the start of one batch to the start of the next, or several where a batch
 takes longer. The last batch counts with its own time.
 
-Batches of one site become ready together, and an embedded site has as many threads as cores: their tasks run
-one after the other, in an order that differs from trigger to trigger. A batch waits for half of the others in
-the mean. What a batch has to do grows with the interval, its fixed part too, since `fixed_cores` is what a
-fragment takes at this interval without any tuples.
+Batches of one site become ready together and share its cores task by task, in an order that differs from
+trigger to trigger; an embedded site runs one task more than it has cores. A batch waits for half of the
+others in the mean. What a batch has to do grows with the interval, its fixed part too, since `fixed_cores` is
+what a fragment takes at this interval without any tuples.
 
 A run measures how long batches take. `BatchTimes` holds the ratio of measured to modelled time of each
 fragment; `feasible/batch_time.py` says how far the rates can grow before a batch exceeds its interval.
