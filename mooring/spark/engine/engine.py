@@ -211,6 +211,8 @@ class SparkEngine:
         self._lifecycle.forget(fragment)
 
     def clear_leftovers(self, site: str) -> int:
+        for calls in (self.calls, self._move_calls):
+            calls.renew(site)
         return self._lifecycle.clear_leftovers(site)
 
     def reached_end(self) -> list[str]:

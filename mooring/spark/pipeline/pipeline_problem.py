@@ -18,9 +18,11 @@ from mooring.model.problem.query import Query
 from mooring.model.problem.schema import Names, assembled, operators_of, read_operator_fields
 from mooring.spark.pipeline.layout import Layout, pin_of
 from mooring.spark.pipeline.pipeline import FlowNode
+from mooring.spark.pipeline.shuffle_partitions import partitions_of
 from mooring.spark.pipeline.statistics_used import (
     ASSUMED_BATCH_CPU_S,
     ASSUMED_COST_US,
+    ASSUMED_PARTITION_CPU_S,
     given_fields,
     interval_s,
     measured_fields,
@@ -63,7 +65,7 @@ def _operator(layout: Layout, flow: FlowNode) -> dict[str, Any]:
     }
     fields = read_operator_fields({name: known})[name] | given_fields(layout, flow)
     if flow.name in layout.fragments:  # once per fragment
-        fields.setdefault("fixed_cores", ASSUMED_BATCH_CPU_S / interval_s(layout, flow))
+        fields.setdefault("fixed_cores", _assumed_batch_cpu_s(layout, flow.name) / interval_s(layout, flow))
         fields["fixed_cores"] += version_load(layout, flow.name)
     if pipeline.is_view(flow.name):
         fields |= view_load(layout, flow)
@@ -71,6 +73,13 @@ def _operator(layout: Layout, flow: FlowNode) -> dict[str, Any]:
     if (pin := pin_of(layout.project, flow, is_sink=is_sink)) is not None:
         fields["site"] = pin
     return fields
+
+
+def _assumed_batch_cpu_s(layout: Layout, fragment: str) -> float:
+    """Of a fragment with state: every partition beyond the first costs each batch a task and files."""
+    if not any(layout.pipeline.flows[name].stateful for name in layout.fragments[fragment].operators):
+        return ASSUMED_BATCH_CPU_S
+    return ASSUMED_BATCH_CPU_S + ASSUMED_PARTITION_CPU_S * (partitions_of(layout, fragment).count - 1)
 
 
 def _queries(layout: Layout) -> tuple[Query, ...]:

@@ -21,6 +21,8 @@ ASSUMED_COST_US = 20.0
 """CPU per row where nothing is known; a plan made with it says so."""
 ASSUMED_BATCH_CPU_S = 0.2
 """CPU per micro-batch where nothing is known: about what a small one costs an embedded site."""
+ASSUMED_PARTITION_CPU_S = 0.01
+"""CPU per micro-batch and further shuffle partition of a fragment with state, where nothing is known."""
 ASSUMED_VIEW_COST_US = 2.0
 """CPU per row that a refresh of a materialized view reads, where nothing is known."""
 ASSUMED_REFRESH_CPU_S = 0.5
@@ -195,7 +197,7 @@ def _assumed(layout: Layout) -> list[str]:
     if batches:
         notes.append(
             f"no fixed cost for {_names(batches)}: assumed {ASSUMED_BATCH_CPU_S:g} CPU seconds per "
-            "micro-batch"
+            f"micro-batch, and {ASSUMED_PARTITION_CPU_S:g} per shuffle partition of state beyond the first"
         )
     return notes
 

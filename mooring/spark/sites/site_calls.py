@@ -145,6 +145,12 @@ class SiteCalls:
             return False
         return True
 
+    def renew(self, site: str) -> None:
+        """The site is back: a call that still waits, for a server that may be gone, is left to itself."""
+        for lanes in (self._lanes, self._pulses):
+            if site in lanes and lanes[site].is_silent():
+                lanes.pop(site).close()
+
     def close(self) -> None:
         """Ask no site anything more; who tries is told that the run is over."""
         self._closed = True

@@ -78,6 +78,15 @@ def test_a_long_call_of_one_kind_lets_no_site_be_silent_for_another() -> None:
     thaw.set()
 
 
+def test_a_site_that_is_back_is_asked_whatever_its_last_server_left_unanswered() -> None:
+    calls, thaw = SiteCalls(0.05), threading.Event()
+    with pytest.raises(SiteLostError):
+        calls.ask("here", lambda: thaw.wait(60))
+    calls.renew("here")
+    assert calls.ask("here", lambda: 7, 60.0) == 7
+    thaw.set()
+
+
 def test_calls_that_are_closed_ask_nothing_more() -> None:
     calls = SiteCalls(5.0)
     assert calls.ask("here", lambda: 7) == 7
