@@ -21,7 +21,7 @@ ASSUMED_COST_US = 20.0
 """CPU per row where nothing is known; a plan made with it says so."""
 ASSUMED_BATCH_CPU_S = 0.2
 """CPU per micro-batch where nothing is known: about what a small one costs an embedded site."""
-ASSUMED_PARTITION_CPU_S = 0.01
+ASSUMED_PARTITION_CPU_S = 0.009
 """CPU per micro-batch and further shuffle partition of a fragment with state, where nothing is known."""
 ASSUMED_VIEW_COST_US = 2.0
 """CPU per row that a refresh of a materialized view reads, where nothing is known."""
