@@ -158,7 +158,7 @@ def disagreement(
     newest = sink.newest_seen(current=current)
     planned = stream_logs.last_batch(checkpoint / "offsets", sink.disk, current=current)
     again = f"`mooring run PROJECT --once --full-refresh {sink.dataset}` delivers the stored rows of its "
-    if newest is None:
+    if newest is None or (newest < 0 and sink.remote):  # another folder, of this name at this machine
         return None
     if 0 <= planned < newest:
         return Disagreement(

@@ -86,6 +86,9 @@ def test_a_log_that_lacks_what_its_writer_has_committed_is_behind(tmp_path: Path
     numbered(tmp_path / "out" / "_spark_metadata", 1)
     assert disagreement(sink, "w", checkpoint) is None
     assert disagreement(replace(sink, folder=None), "w", checkpoint) is None, "not to be read from here"
+    (tmp_path / "local").mkdir()
+    elsewhere = replace(sink, folder=tmp_path / "local", remote=True)
+    assert disagreement(elsewhere, "w", checkpoint) is None, "the site may have another folder there"
 
 
 def test_an_update_is_not_up_to_date_whose_sink_stands_elsewhere_than_its_writer(tmp_path: Path) -> None:
