@@ -252,6 +252,8 @@ class Watch:
         options = self._options
         for site in {*seen.sites.values()}:
             report = seen.measured.sites.get(site)
+            if site not in self._starved_looks and (report is None or report.left_cores is None):
+                continue
             begun_s = max((p.begun_s for p in self._progress.values() if p.key[0] == site), default=seen.at_s)
             if report is None or report.utilisation is None or seen.at_s - begun_s < options.settles_s:
                 continue
