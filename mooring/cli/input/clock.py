@@ -54,6 +54,27 @@ class Timed:
             self.seconds = time.perf_counter() - start
 
 
+JUDGING: dict[Subject, float] = {"resilience": 6.0, "network": 13.0, "latency": 13.0}
+"""Judging, explaining and printing a large plan, in times of what reading its problem took
+(`python -m lab.benchmarks growth`)."""
+OVER_S = 0.3
+"""By which a command may exceed its budget before placing gets less time."""
+LEAST_SHARE = 0.1
+"""Of a budget that is for placing, however long the rest takes."""
+
+
+def placing_deadline(budget_s: float | None, read_s: float, about: Subject) -> Deadline:
+    """For placing, which begins now, so that the whole command keeps its budget.
+
+    >>> [placing_deadline(10.0, read_s, "resilience").budget_s for read_s in (0.01, 0.9)]
+    [10.0, 4.0]
+    """
+    if budget_s is None:
+        return deadline_in(None)
+    rest_s = max(0.0, (1.0 + JUDGING[about]) * read_s - OVER_S)
+    return deadline_in(max(budget_s - rest_s, LEAST_SHARE * budget_s))
+
+
 def deadline_in(budget_s: float | None) -> Deadline:
     """A time budget that begins now; None: no deadline."""
     return Deadline.in_seconds(budget_s, time.monotonic)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
 
 from rich.markup import escape
 
-from mooring.cli.input.clock import Timed, deadline_in
+from mooring.cli.input.clock import Timed, placing_deadline
 from mooring.cli.input.files import write_text
 from mooring.cli.input.given_algorithm import POLICY_HELP, given_policy
 from mooring.cli.input.parsing import Parser, add_problem, count, seconds, settings
@@ -45,7 +46,10 @@ def add_options(parser: Parser) -> None:
         "--set", metavar="NAME=VALUE", action="append", default=[], help="parameter of the policy, repeatable"
     )
     parser.add_argument(
-        "--budget", type=seconds, metavar="SECONDS", help="time limit of policies that improve step by step"
+        "--budget",
+        type=seconds,
+        metavar="SECONDS",
+        help="time limit of the command, for policies that improve step by step",
     )
     parser.add_argument(
         "--steps", type=count, metavar="N", help="limit of such policies in steps (reproducible)"
@@ -69,7 +73,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         raise InputError(
             "found --max-moves without --from", field="--max-moves", remedy="add --from PLAN.json"
         )
+    begun_s = time.monotonic()
     problem, layout = read_source(args.problem)
+    read_s = time.monotonic() - begun_s
     notes, left = source_notes(layout), left_sites(layout)
     current = None if args.current is None else read_placement(args.current, problem)
     policy = Timed(given_policy(args.policy, settings(args.set)))
@@ -79,7 +85,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             policy,
             seed=args.seed,
             steps=args.steps,
-            deadline=deadline_in(args.budget),
+            deadline=placing_deadline(args.budget, read_s, policy.about),
             progress=report,
             current=current,
             max_moves=args.max_moves,

@@ -13,6 +13,7 @@ import numpy as np
 
 from mooring.arrays import Floats
 from mooring.errors import InputError
+from mooring.model.problem.latencies import MOST_IN_MATRIX
 from mooring.model.problem.network import Network
 from mooring.model.problem.reading.companion import companion_file
 from mooring.model.problem.reading.fields import (
@@ -25,6 +26,7 @@ from mooring.model.problem.reading.fields import (
     read_fields,
     refuse_reference,
 )
+from mooring.model.problem.topology_file import latencies_over
 
 MAX_SITES = 10_000
 """A matrix between more sites than this would not fit in memory."""
@@ -70,6 +72,12 @@ def _read_latency(raw: Mapping[str, object], index: dict[str, int], folder: Path
         if len(raw) > 1:
             fail("latency_ms", "either file or latencies, not both", raw)
         matrix = _read_matrix_file(companion_file(folder, file, "latency_ms.file"), index)
+    elif isinstance(topology := raw.get("topology"), str):
+        if len(raw) > 1:
+            fail("latency_ms", "either topology or latencies, not both", raw)
+        if len(index) > MOST_IN_MATRIX:
+            fail("sites", f"at most {MOST_IN_MATRIX} over a topology (give them coordinates)", len(index))
+        matrix = latencies_over(companion_file(folder, topology, "latency_ms.topology"), index)
     else:
         matrix = _fill(raw, index, "latency_ms")
     _complete(matrix, index, "latency_ms")
