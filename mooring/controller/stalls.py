@@ -249,16 +249,17 @@ class Watch:
         return max(report.batch_s or 0.0, open_s if open_s > seen.measured.trigger_s else 0.0)
 
     def _starved(self, seen: Observation) -> Iterator[_Found]:
-        options = self._options
-        for site in {*seen.sites.values()}:
-            report = seen.measured.sites.get(site)
+        options, begun_s = self._options, dict[str, float]()
+        for progress in self._progress.values():
+            begun_s[progress.key[0]] = max(progress.begun_s, begun_s.get(progress.key[0], progress.begun_s))
+        stated = {each.name: each.capacity for each in self.problem.sites}
+        for site in dict.fromkeys(seen.sites.values()):
+            report, settled_s = seen.measured.sites.get(site), seen.at_s - begun_s.get(site, seen.at_s)
             if site not in self._starved_looks and (report is None or report.left_cores is None):
                 continue
-            begun_s = max((p.begun_s for p in self._progress.values() if p.key[0] == site), default=seen.at_s)
-            if report is None or report.utilisation is None or seen.at_s - begun_s < options.settles_s:
+            if report is None or report.utilisation is None or settled_s < options.settles_s:
                 continue
-            stated = next((each.capacity for each in self.problem.sites if each.name == site), 0.0)
-            capacity = report.capacity_cores or stated
+            capacity = report.capacity_cores or stated.get(site, 0.0)
             left, used = report.left_cores, report.utilisation * capacity
             few = left is not None and left < options.starved * capacity and used >= 0.5 * left
             before = self._starved_looks.get(site, 0)

@@ -20,8 +20,11 @@ that cannot be seen, with less as soon as the batches of all our fragments there
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import sqrt
+from statistics import median
 
 import numpy as np
 
@@ -150,7 +153,8 @@ class Surveyor:
             if (room := known.room(site.name, likely, float(capacity[i]))) is not None and not lost[i]:
                 least, most = known.model.site_loads(sites, np.outer(room, likely))[:, i]
                 bounds[0][i], bounds[1][i] = min(bounds[0][i], least), max(bounds[1][i], most)
-            bounds[0][i] = self._if_pairs_cost(float(bounds[0][i]), i, sites, likely, observation)
+        bounds[0] = self._if_pairs_cost(bounds[0], sites, likely, observation)
+        for i, site in enumerate(self._problem.sites):
             if (share := behind[site.name].share if site.name in behind else None) is not None:
                 kept_up = max(NOTHING_CORES, float(known.model.site_loads(sites, share * likely)[i]))
                 for cores in (capacity, *bounds):
@@ -256,7 +260,7 @@ class Surveyor:
             ratios = self._over.get(site.name, ())
             if len(ratios) < self._options.fewest or not any(ratios):
                 continue
-            over = float(np.median(ratios))
+            over = float(median(ratios))
             least[i], most[i] = capacity[i] / max(over, 1.0), capacity[i] / min(over, 1.0)
             lasting = len(ratios) == self._options.looks and self._looks_here > self._options.warm
             if self._options.calibrates and lasting and over > 1.0 + self._options.surplus:
@@ -264,24 +268,30 @@ class Surveyor:
         return counted, np.minimum(least, counted), np.maximum(most, counted)
 
     def _if_pairs_cost(
-        self, capacity: float, site: int, sites: Ints, rates: Floats, observation: Observation
-    ) -> float:
-        """What a site counts with at least, if a row that a join makes costs as much as one that it reads.
+        self, capacity: Floats, sites: Ints, rates: Floats, observation: Observation
+    ) -> Floats:
+        """What sites count with at least, if a row that a join makes costs as much as one that it reads.
         The model lets a join of an engine grow with the rates; its pairs grow with their square.
         """
-        model, pairs = self.calibration.model, 0.0
-        load = np.asarray(model.coefficients @ model.variable_values(rates)).ravel()
-        for f in np.flatnonzero(sites == site):
-            report = observation.measured.fragments.get(self._problem.fragment_names[f])
-            if report is not None and report.joins and report.output_rate > 0.0:
-                pairs += load[f] * report.output_rate / (report.input_rate + report.output_rate)
-        if pairs <= 0.0:
+        reports = observation.measured.fragments
+        joins = [
+            (f, reports[name])
+            for f, name in enumerate(self._problem.fragment_names)
+            if name in reports and reports[name].joins and reports[name].output_rate > 0.0
+        ]
+        if not joins:
             return capacity
-        grows, left = float(load[sites == site].sum()), float(model.site_capacity_left(sites)[site])
-        fixed = float(model.capacity_cores[site]) - left
-        other, room = grows - pairs, max(0.0, capacity - fixed)
-        factor = (np.sqrt(other**2 + 4.0 * pairs * room) - other) / (2.0 * pairs)
-        return min(capacity, fixed + grows * float(factor))
+        model, pairs, least = self.calibration.model, np.zeros(len(capacity)), capacity.copy()
+        load = np.asarray(model.coefficients @ model.variable_values(rates)).ravel()
+        for f, report in joins:
+            pairs[sites[f]] += load[f] * report.output_rate / (report.input_rate + report.output_rate)
+        fixed_cores = model.capacity_cores - model.site_capacity_left(sites)
+        for site in np.flatnonzero(pairs > 0.0):
+            grows, fixed = float(load[sites == site].sum()), float(fixed_cores[site])
+            other, room = grows - pairs[site], max(0.0, capacity[site] - fixed)
+            factor = (np.sqrt(other**2 + 4.0 * pairs[site] * room) - other) / (2.0 * pairs[site])
+            least[site] = min(capacity[site], fixed + grows * float(factor))
+        return least
 
     def _take_batches(self, observation: Observation) -> None:
         self._trigger_s = observation.measured.trigger_s
@@ -335,7 +345,7 @@ class Surveyor:
                 self._shown = {**self._shown, site.name: (shown[0], left)}
                 if left <= 0:
                     del self._shown[site.name]
-            beside = float(np.median(self._left.get(site.name, [np.inf])))
+            beside = float(median(self._left.get(site.name, [np.inf])))
             beside = min(beside, self._slowed.get(site.name, np.inf))
             if beside < self._options.notable * capacity[i]:
                 capacity[i] = self.left_cores[site.name] = beside
@@ -389,8 +399,8 @@ class Surveyor:
             if len(seen) < self._options.fewest:
                 return f"measurements so far: {len(seen)}, needed: {self._options.fewest}"
             # A step is one difference among many, so the median of differences is that of the noise alone.
-            every = np.array(seen)
-            deviation = 1.48 * float(np.median(np.abs(np.diff(every)))) / np.sqrt(2.0)
+            every = list(seen)
+            deviation = 1.48 * median([abs(b - a) for a, b in pairwise(every)]) / sqrt(2.0)
             values = self._recent(every, deviation)
             middle, least = self._bounded(values, deviation)
             likely.append(middle)
@@ -400,19 +410,19 @@ class Surveyor:
             low.append(max(0.0, least))
         return np.array(likely), np.array(low), np.array(errors)
 
-    def _bounded(self, values: Floats, deviation: float) -> tuple[float, float]:
+    def _bounded(self, values: Sequence[float], deviation: float) -> tuple[float, float]:
         """The median, and what the mean is at least, by the error of a median of so many."""
-        middle = float(np.median(values))
-        return middle, middle - self._options.sure * 1.25 * deviation / np.sqrt(len(values))
+        middle = median(values)
+        return middle, middle - self._options.sure * 1.25 * deviation / sqrt(len(values))
 
-    def _recent(self, seen: Floats, deviation: float) -> Floats:
+    def _recent(self, seen: Sequence[float], deviation: float) -> Sequence[float]:
         """The looks that tell the rate now: those since a step, if there was one."""
         options = self._options
         before, last = seen[: -options.step], seen[-options.step :]
         if len(before) >= options.looks:
-            usual = float(np.median(before[-options.looks :]))
-            away = last - usual
+            usual = median(before[-options.looks :])
+            away = [rate - usual for rate in last]
             beyond = max(options.step_errors * deviation, options.step_share * usual)
-            if beyond > 0.0 and (np.all(away > beyond) or np.all(away < -beyond)):
+            if beyond > 0.0 and (min(away) > beyond or max(away) < -beyond):
                 return last
         return seen[-options.looks :]
