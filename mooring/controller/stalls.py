@@ -40,7 +40,7 @@ class StallOptions:
     first_s: float = 60.0
     """Seconds after a start in which no batch is missed yet: the first one compiles."""
     settles_s: float = 30.0
-    """Seconds after a start in which slow batches do not count."""
+    """Seconds after a start in which slow batches do not count, and the second is not missed either."""
     looks: int = 3
     """Looks in a row that make a slow fragment, or a growing backlog, and that end one."""
     calm: float = 0.9
@@ -157,7 +157,7 @@ class Watch:
     ) -> Iterator[_Found]:
         options = self._options
         quiet_s, most_s = at_s - progress.committed_s, options.triggers * trigger_s
-        if progress.committed_s == progress.begun_s:
+        if progress.committed_s == progress.begun_s or at_s - progress.begun_s < options.settles_s:
             most_s = max(most_s, options.first_s)
         if report.waiting is None:  # a source outside: it says neither that it has done something nor nothing
             if report.open_s is None or report.batches is None:

@@ -212,3 +212,9 @@ def test_a_site_that_neighbours_leave_too_little_is_named_at_the_second_look() -
     assert not any(found[32:])
     # Enough for what it does, or one look alone, is none.
     assert not any(watched([look(k, 0.5 if k % 4 else 0.15) for k in range(40)]))
+
+
+def test_a_second_batch_that_compiles_right_after_a_start_is_no_stall() -> None:
+    """The first is committed at 5 s, the second after 25 s."""
+    early = course(8, batches=lambda k: 0 if k == 0 else 1 if k < 5 else k, waiting=lambda k: 30.0)
+    assert not any(watched(early))
