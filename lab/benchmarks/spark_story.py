@@ -73,6 +73,8 @@ CALM_S = 120.0
 PAIRS_OF = 1400
 """Rows of one key on either side."""
 FULL = 0.95
+KEPT = "MOORING_STORY_LOOKS"
+"""A file for all looks."""
 NAMES = {
     "flood": ("growing backlog", "slow batches", "stalled", "long batch"),
     "stalled join": ("stalled", "slow batches", "long batch", "growing backlog"),
@@ -332,6 +334,8 @@ def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
     root = Path(tempfile.mkdtemp(prefix="mooring-story-"))
     try:
         operator = told(root / "story", step_us(root), STEADY_S[form])
+        if (kept := os.environ.get(KEPT)) is not None:
+            Path(kept).write_text(json.dumps([vars(look) for look in operator.looks]))
         yield ResultTable.of("What was shown, and what was so", rows_of(operator))
         apart = [dict(look.shown) for look in operator.looks if look.shown and not one(look.shown)]
         yield f"Looks at which headrooms differed: {len(apart)} of {len(operator.looks)}." + (
