@@ -1,8 +1,8 @@
 """The checksum of a JSON document that Mooring writes for itself: the last field of the object, over every
 byte before it.
 
-It tells damage (a torn write, a flipped bit, half of a copy), not intent. Documents of earlier versions have
-none and are read as they are. Lines of a journal are documents too. What Spark reads keeps Spark's form.
+It detects damage (a torn write, a flipped bit, half of a copy), not intent. Documents of earlier versions
+have none and are read as they are. Lines of a journal are documents too. What Spark reads keeps Spark's form.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Reading files that may be hostile: nothing is expanded beyond a limit, whatever its header claims."""
+"""Reading files that may be hostile: nothing is expanded beyond a limit, regardless of what its header
+claims."""
 
 from __future__ import annotations
 

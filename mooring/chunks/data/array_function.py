@@ -1,8 +1,8 @@
 """Functions of operators over array frames, by what they read for one cell (section 6 of the chunks paper).
 
 A *cell-to-cell* operator reads the same cell, a *region-to-cell* one a window around it, a *global-to-cell*
-one all cells. That is all a scatter needs to know: given the output cells that a chunk is to produce, the
-mapping says which input cells go along. An operator of which nothing is known is *uncut*: one chunk.
+one all cells. A scatter needs nothing else: given the output cells that a chunk is to produce, the mapping
+says which input cells go along. An operator of which nothing is known is *uncut*: one chunk.
 
 The promise behind everything else: **a kernel computes each output cell from what its mapping lets it read
 and from nothing else, in an order that does not depend on the chunk.** Then the bytes of a cell are the same

@@ -10,7 +10,7 @@ A window that slides over a frame reaches cells which the frame does not have. T
     wrap       b c d | a b c d | a b c
 
 Whoever cuts a chunk fills these cells in. So a chunk in the middle and one at the edge look alike to the
-operator, and an operator needs to know nothing about edges.
+operator, and an operator needs no code for edges.
 """
 
 from __future__ import annotations

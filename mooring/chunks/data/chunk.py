@@ -1,7 +1,7 @@
 """Self-describing chunks: a header that says what to do with the cells, and the cells (section 2.1.2).
 
-Whoever receives a chunk needs nothing else to know which operation to perform, on which cells, which cells to
-produce, and where to send them. Headers travel as msgpack, cells as their bytes in C order.
+Its receiver needs nothing else to decide which operation to perform, on which cells, which cells to produce,
+and where to send them. Headers travel as msgpack, cells as their bytes in C order.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """A graph of functions over array frames, computed in chunks by nodes that may be lost: who does what next.
 
 Frames, results and losses go in; chunks to compute and whole frames come out. There is no clock, thread or
-socket here: whoever owns the nodes asks `take` for work whenever one is free, and says `done` or `lose`.
+socket here: the owner of the nodes calls `take` for work whenever one is free, and `done` or `lose`
+afterwards.
 
-A node's queue is sorted by age, whatever the operator: what has been in the system the longest comes first,
-so that frames leave as early as they can. What a lost node had, computed or not, is given to the others;
-should it answer after all, its cells are the same as theirs and do no harm (see `scatter_gather`).
+A node's queue is sorted by age, over all operators: what has been in the system the longest comes first, so
+that frames leave as early as they can. What a lost node had, computed or not, is given to the others; should
+it answer after all, its cells are the same as theirs and do no harm (see `scatter_gather`).
 """
 
 from __future__ import annotations

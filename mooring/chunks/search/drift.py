@@ -1,6 +1,6 @@
 """Drift: a new search starts when frames take noticeably longer, or shorter, than the chunk plan predicted.
 
-How often the environment changes is different everywhere, so no period fits (section 5.2). What tells is the
+How often the environment changes is different everywhere, so no period fits (section 5.2). The sign is the
 difference between predicted and observed latency. It is smoothed, because single frames say little, and a
 search is asked for once per lasting change: what is observed after it is compared with the new prediction.
 """

@@ -1,8 +1,8 @@
 """An upper bound with hundreds of variables: the logarithm of the volume of a set that contains the feasible
 sets of all plans.
 
-Whatever the plan, some site holds each fragment, so its load alone must fit the largest site; what is pinned
-to a site is there together; and of a variable that comes in few indivisible parts some site has more than its
+In every plan some site holds each fragment, so its load alone must fit the largest site; what is pinned to a
+site is there together; and of a variable that comes in few indivisible parts some site has more than its
 share (`coarseness`). Each of these is a plane that cuts every plan's set, and so is the ideal one. Sampled
 bounds along directions (`upper_bound`) would miss what makes up the volume here, as sampled ratios do.
 """

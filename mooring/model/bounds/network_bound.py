@@ -11,9 +11,9 @@ only lower the sum:
 - Where links form a cycle, the lightest of them are left out.
 
 Any weights will do; the bound is highest where each reader has weight at the sites that are good for it. So
-it is worked out in rounds: a site that costs a reader more than others loses weight to those who want it.
-(That is a dual ascent. Over streams shared by three readers or twelve, on 100 sites, 24 rounds came within 1
-to 4% of the best placements that a local search found; equal weights were 15 to 40% short.)
+it is computed in rounds: a site that costs a reader more than others loses weight to those who want it. (That
+is a dual ascent. Over streams shared by three readers or twelve, on 100 sites, 24 rounds came within 1 to 4%
+of the best placements that a local search found; equal weights were 15 to 40% short.)
 """
 
 from __future__ import annotations

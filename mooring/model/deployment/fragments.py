@@ -2,8 +2,8 @@
 placement.
 
 Every fragment costs a fixed part of a core per micro-batch, so operators are joined wherever that changes
-nothing else: along an edge whose producer nobody else reads, unless a pin, the user, or state stands against
-it.
+nothing else: along an edge whose producer has no other reader, unless a pin, the user, or state stands
+against it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A move, and lists of them: what a journal needs to know, without what it takes to plan or judge them."""
+"""A move, and lists of them: what a journal records, without what it takes to plan or judge them."""
 
 from __future__ import annotations
 

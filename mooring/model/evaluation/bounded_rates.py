@@ -2,7 +2,7 @@
 
 Rates beyond what a stream can ever bring need not be survived. Of the ideal set only the part below the
 maximum rates then counts: the rate combinations that may come and that some placement could carry. The share
-of them that a placement carries is its `feasible_ratio_below_max`, 1 where it survives whatever may come.
+of them that a placement carries is its `feasible_ratio_below_max`, 1 where it survives all of them.
 """
 
 from __future__ import annotations

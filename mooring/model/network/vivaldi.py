@@ -2,8 +2,8 @@
 
 Each measurement is a spring between two nodes whose rest length is the measured latency; the node moves a
 small way along the force. How far depends on whose coordinate is less certain: a node that joins moves fast,
-and does not drag along those who know where they are. `VivaldiClient` is one node's part; `embedding.py` runs
-thousands of nodes at once for planning and experiments.
+and does not drag along those with certain coordinates. `VivaldiClient` is one node's part; `embedding.py`
+runs thousands of nodes at once for planning and experiments.
 
 Deployed systems were poisoned by samples that cannot be (NaN, zero, negative, absurd) from themselves or
 others. They are refused and counted by reason; nothing of them reaches the coordinate.

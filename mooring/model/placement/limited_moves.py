@@ -1,9 +1,9 @@
 """Limited moves from a running placement: fragments that must stay, and the wanted moves with the largest
 gain.
 
-Any policy may want to move everything. From the running placement, `limit_moves` takes the wanted move that
-helps most, then the next, until the allowance is used up: first what mends a broken rule, then by
-the feasible set.
+A new plan of any policy may move everything. From the running placement, `limit_moves` takes the wanted move
+that helps most, then the next, until the allowance is used up: first what mends a broken rule, then by the
+feasible set.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """From a problem to a data plane: which arcs there are, and what each costs once the operators have sites.
 
-Two things are added to the problem's own graph. An operator that nobody reads gets a sink beside it, so
-that its output's latency can be seen. And where crossings cost CPU, a stream that enters at a site gets a
-*relay* there, and so does a query: they are the ends of crossings at which no operator stands, and the load
-model charges them too.
+Two things are added to the problem's own graph. An operator without readers gets a sink beside it, so that
+its output's latency can be seen. And where crossings cost CPU, a stream that enters at a site gets a *relay*
+there, and so does a query: they are the ends of crossings at which no operator stands, and the load model
+charges them too.
 
 Nodes are numbered streams first, then operators, then relays.
 """

@@ -1,7 +1,7 @@
 """A data plane described part by part, before it is laid out in arrays.
 
 This is the simulator's own vocabulary: sites, operators, sources, queries and the arcs between them, all by
-number. It knows nothing of problem files; `binding` translates those, and the validation against theory
+number. It is independent of problem files; `binding` translates those, and the validation against theory
 builds its queues directly.
 """
 

@@ -1,7 +1,7 @@
 """A problem, its changes and a decider, together in virtual time.
 
 Data plane and control plane are those of any run: the simulated engine under a run session. So recovery looks
-after lost sites here too, whoever decides about moves.
+after lost sites here too, with every decider.
 """
 
 from __future__ import annotations

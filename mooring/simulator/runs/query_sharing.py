@@ -3,8 +3,8 @@
 Operators with equal signatures compute the same. From the query's output backwards, the largest parts first,
 one that would have to be started is left out where an equal one runs: that one stands in for it, and its
 output goes to the readers of both. This is done where no more is under way on links than if the query ran its
-own, and not where it would break the query's limit. What stands in stays as long as somebody reads it,
-whoever it was started for.
+own, and not where it would break the query's limit. A stand-in stays as long as it has a reader, also when
+the query that it was started for has left.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A problem's changes carried out on a simulated run, each at its instant.
 
-A query that leaves takes along what nobody else needs: those fragments rest, and nothing is kept for them
+A query that leaves takes along what no other query needs: those fragments rest, and nothing is kept for them
 until it joins again. One that comes reads what already runs, where that computes the same
 (`query_sharing.py`). Rates are not changed here: the arrivals of the streams follow their course.
 """

@@ -1,8 +1,8 @@
 """The ways a scenario is run: a decider by name, and what it is held against.
 
 Never moving is the decider `none`. Replanning from scratch makes a new plan at every change, with the true
-rates and capacities, and moves everything that the new plan has elsewhere, with its pauses: what somebody who
-knows everything and spares nothing would do.
+rates and capacities, and moves everything that the new plan has elsewhere, with its pauses: a yardstick with
+perfect information and no regard for cost.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The definitions of a Spark Declarative Pipelines project: datasets and flows, from Python and SQL files.
 
 The files are run as `spark-pipelines` runs them, against one session, with a registry of our own that only
-collects. They are run anew for every session, since a flow's function is bound to the session its module was
+collects. They are run again for every session, since a flow's function is bound to the session its module was
 given.
 """
 

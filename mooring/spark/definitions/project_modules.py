@@ -1,6 +1,6 @@
 """Modules that lie beside a project's definitions, each session with its own.
 
-A module may hold a session (`spark = SparkSession.active()`), so it is loaded anew for every session, like
+A module may hold a session (`spark = SparkSession.active()`), so it is loaded again for every session, like
 the definition files; and two projects may both have a `shared.py`. So these modules stand in `sys.modules`
 only while one of them is imported, and what was imported is kept here. Functions in them are sent to Spark by
 value, since Spark's Python workers could not import them.

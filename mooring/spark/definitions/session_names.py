@@ -3,7 +3,7 @@
 Whatever way a definition takes to name a table (`spark.table`, `readStream.table`, `spark.sql`), it ends in a
 message to the site. There, and only there, the name of a dataset is replaced by that of its view.
 
-A dataset that is read both as a stream and as it stands has two views; how it is read says which is meant.
+A dataset that is read both as a stream and as a table has two views; the kind of read selects one.
 """
 
 from __future__ import annotations

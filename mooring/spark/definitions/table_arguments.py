@@ -1,8 +1,8 @@
 """The arguments of a table beside its query: columns, format, layout, comment.
 
 Tables are files that Spark's file sink writes, so every format of that sink can be had, and partitions too.
-Clustering, properties and comment are told to the catalog of an endpoint where tables are registered there;
-with files there is nothing else that Spark does with them.
+Clustering, properties and comment go to the catalog of an endpoint where tables are registered there; with
+files there is nothing else that Spark does with them.
 """
 
 from __future__ import annotations

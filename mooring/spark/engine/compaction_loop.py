@@ -1,8 +1,8 @@
 """Merging the small files of kept tables while a run goes on, one merge at a time.
 
-Reading and writing rows takes long, so it is done by a thread of its own, which touches nothing but a file
-that nobody knows of yet. What the notes and logs of channels say is planned and changed by the run's own
-thread only, whenever it trims.
+Reading and writing rows takes long, so it is done by a thread of its own, which writes only a file that
+nothing refers to yet. What the notes and logs of channels say is planned and changed by the run's own thread
+only, whenever it trims.
 """
 
 from __future__ import annotations

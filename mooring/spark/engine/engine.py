@@ -1,8 +1,8 @@
 """Spark as an engine: fragments started, watched, moved and stopped over the sites of a run.
 
-The parts, each in a file of its own: the *roster* says what runs where, the *lifecycle* starts and ends
-fragments, the *mover* moves them, *health* says what is wrong, *progress* and *meters* how it is doing, and
-the *channels* know their readers. Sites are asked over *calls* that never wait for ever.
+The parts, each in a file of its own: the *registry* holds what runs where, the *lifecycle* starts and ends
+fragments, *moving* moves them, *health* finds faults, *progress* and *meters* measure, and each of the
+*channels* has its readers. Sites are asked over *calls* that never wait for ever.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which fragments run where, which of them a move has in hand, and which queries could not be ended.
 
-One list for everybody who starts, stops, moves or watches fragments: nobody else keeps one.
+The only list of running fragments, for all parts that start, stop, move or watch them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Measurements of a run: rates, loads, latencies and lags from fragments, channels and sites.
 
-Asks no site: the fragments' meters are fed by the engine, channels are read off their files, and CPU off the
+Calls no site: the fragments' meters are fed by the engine, channels are read off their files, and CPU off the
 process table.
 """
 

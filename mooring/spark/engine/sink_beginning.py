@@ -1,8 +1,8 @@
 """The first batch number of a new query whose sink was written before.
 
-Two things about the query only Spark can tell. How many sources it has is told by a query over the same plan
-that is given a checkpoint of none: Spark refuses it and names the number. Which operators keep state, in how
-many partitions, stands in the physical plan.
+Two properties of the query only Spark can give. The number of its sources comes from a query over the same
+plan with a checkpoint of none: Spark refuses it and names the number. Which operators keep state, in how many
+partitions, stands in the physical plan.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 A site stamps its batches with its own clock, and two sites need not agree. Each is asked for its time now and
 then; half the time that the answer took is what may be wrong with it. Embedded sites have our clock. Files
-carry the time of whoever keeps the file system: a server, whose clock a file of ours tells, or the machine
-that wrote them. Which it was is told by the batch that wrote the file; where no known clock explains a file's
-time, it is unknown, and so is every latency that would be reckoned from it.
+carry the time of the machine that keeps the file system: a server, whose clock a file of ours shows, or the
+machine that wrote them. The batch that wrote the file decides between the two. Where no known clock explains
+a file's time, it is unknown, and so is every latency computed from it.
 """
 
 from __future__ import annotations

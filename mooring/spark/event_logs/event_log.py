@@ -1,9 +1,9 @@
 """Spark's event log of streaming queries: batches, rows, CPU of their tasks.
 
 Jobs carry the query and batch they belong to in their properties, tasks the CPU they used, and every batch
-ends with a progress report. Nothing else is kept: above all no property beyond those few names, since the
-log repeats the whole configuration, secrets included. Memory stays bounded however long the logs are and
-however many queries they tell of: all queries share a number of samples, and each is thinned to its share.
+ends with a progress report. Nothing else is kept: above all no property beyond those few names, since the log
+repeats the whole configuration, secrets included. Memory stays bounded however long the logs are and however
+many queries they hold: all queries share a number of samples, and each is thinned to its share.
 
 Everything here is data of unknown origin. A field of the wrong type counts as missing, an event that makes no
 sense as one skipped.

@@ -1,13 +1,13 @@
 """Streaming queries found in event logs, as a problem: a site per application, a stream and an operator per
 query, placed where they ran.
 
-**What the log does not tell.** It has the CPU of tasks, not of the driver, which plans every batch, commits
-offsets and schedules; for small batches that is most of it. The driver's time is known (a batch's duration
-without its stages), its CPU is estimated from it. A thread that wants a core gets one the more rarely the
-busier the machine is, driver and tasks alike; so the driver is taken to use DRIVER_CPU_PER_TASK_SHARE times
-the share of time for which tasks had CPU. The factor is above one since tasks also wait for files, and
-since compiling and collecting garbage go on beside the driver. Measured on servers with room for compiled
-code, on machines with a core to spare and without (docs/decisions/0020-driver-cpu-from-its-time.md).
+**What the log lacks.** It has the CPU of tasks, not of the driver, which plans every batch, commits offsets
+and schedules; for small batches that is most of it. The driver's time is known (a batch's duration without
+its stages), its CPU is estimated from it. A thread gets a core the more rarely, the busier the machine is,
+driver and tasks alike; so the driver is taken to use DRIVER_CPU_PER_TASK_SHARE times the share of time for
+which tasks had CPU. The factor is above one since tasks also wait for files, and since compiling and
+collecting garbage go on beside the driver. Measured on servers with room for compiled code, on machines with
+a core to spare and without (docs/decisions/0020-driver-cpu-from-its-time.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The lines of event logs and progress records, one at a time, whatever state the files are in.
+"""The lines of event logs and progress records, one at a time, also from damaged files.
 
 A log may be a file, a rolling folder of Spark's (`eventlog_v2_*`), or a folder full of either. It may be
 compressed, still being written, or cut off. Lines are read with a bound on their length, so that a hostile

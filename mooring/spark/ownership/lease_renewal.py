@@ -1,4 +1,4 @@
-"""An owner's lease is kept alive for as long as its run loop is: by a thread that asks for signs of life.
+"""An owner's lease is renewed as long as its run loop is alive, by a thread that checks for signs of life.
 
 A lease that a thread keeps alive by itself says that the process runs, not that anybody in it looks after the
 pipeline. So the loop gives a sign with every turn, and the thread stops raising the counter once the last one

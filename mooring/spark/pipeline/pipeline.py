@@ -3,7 +3,7 @@
 Flows are analysed by Spark itself, in one session, in an order found by trying: a flow is ready once
 everything it reads is known. A dataset already analysed stands in that session as a temporary view over an
 empty stream of its schema, so that `spark.readStream.table("x")`, `STREAM x` and `STREAM(x)` resolve as they
-will when it runs; or over an empty table, for those who read it as it stands.
+will when it runs; or over an empty table, for flows that read it as a table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`statistics.yml` beside `mooring.yml`: what `mooring profile` measured, for people to read and edit.
 
 One line per flow. What a human writes under `statistics` in `mooring.yml` wins over it, field by field. Every
-line knows which version of its flow it was measured on, so that an edited flow makes it stale.
+line names the version of its flow that it was measured on, so that an edited flow makes it stale.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The remembered identity of a project's storage root, which tells an empty mount point from a new root.
+"""The recorded identity of a project's storage root, which distinguishes an empty mount point from a new
+root.
 
 Every root has a mark with an identity that is made once. A run notes that identity beside the project before
-it starts anything. From then on a root with another mark, or with none, is refused: whatever was stored is
-somewhere else, and to begin without it would read every source again.
+it starts anything. From then on a root with another mark, or with none, is refused: the stored data is
+somewhere else, and a start without it would read every source again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sessions at sites that outlive a run: noted before anything runs in them, until it is known to have ended.
 
 A query outlives the client that started it, and only a session with the same id finds it again. The note lies
-in the storage root, where whoever runs the project next, on whichever machine, sees it. It says at which
-endpoint a session is, since the site of that name may be another one by then.
+in the storage root, where the next run of the project finds it, on any machine. It says at which endpoint a
+session is, since the site of that name may be another one by then.
 """
 
 from __future__ import annotations

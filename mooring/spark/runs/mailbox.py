@@ -1,9 +1,9 @@
 """Asking the process that runs a project for something: files in `.mooring/requests/`.
 
-The asker renames a request into place and reads the answer, which the runner replaces as it goes on. Whoever
-can write into the project folder can ask, so a request is taken for what it may be: bounded in size, checked
-field by field, and never more than a wish that the runner holds against what it knows. Requests whose asker
-is gone, or that are old, are dropped.
+The asker renames a request into place and reads the answer, which the runner replaces as it goes on. Any
+process that can write into the project folder can send a request. So a request is bounded in size, checked
+field by field, and carried out only if it agrees with the runner's own state. Requests whose asker is gone,
+or that are old, are dropped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Holding a project for a run: its storage root, whose lease is kept alive, and the lock of its folder.
 
-The root is what counts: it has one owner, whatever checkouts and machines there are. The lock says which
-process runs the project from this folder, for those who ask on this machine.
+The root counts: it has one owner among all checkouts and machines. The lock says which process runs the
+project from this folder, for those who ask on this machine.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which tables an update brings up to date, as `spark-pipelines run` has it: all, or those that are named.
 
 A table that is refreshed reads on from where it is. With a full refresh it forgets what it has read and its
-rows, and reads its inputs from their beginning. Who reads it is not told to forget anything: it finds files
-that it has not read, and so all rows again (docs/decisions/0036-updates.md).
+rows, and reads its inputs from their beginning. Its readers are not reset: they find files that they have not
+read, and so all rows again (docs/decisions/0036-updates.md).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A site that Mooring starts itself: a small Spark Connect server as a child process, on the loopback only.
 
-It binds to a port the system picks (told by its log, so there is no race for it) and asks for a token made
-for this run, so that other users of the machine cannot use it. Its files, temporary ones included, stay in
-one folder.
+It binds to a port that the system picks (its log names it, so there is no race for it) and requires a token
+made for this run, so that other users of the machine cannot use it. Its files, temporary ones included, stay
+in one folder.
 """
 
 from __future__ import annotations

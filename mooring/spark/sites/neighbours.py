@@ -3,7 +3,7 @@
 A quota says what a site may use, not what it gets: others may keep the CPUs busy. The kernel counts how long
 each thread was ready to run and waited for a CPU. Waiting that the site's own quota causes is left out: in
 periods in which its control group was held back it got all that the quota allows. Pressure stall information
-tells less: it counts the site's own quota as pressure, and tells of whole control groups in version 2 only.
+is worse: it counts the site's own quota as pressure, and covers whole control groups in version 2 only.
 """
 
 from __future__ import annotations

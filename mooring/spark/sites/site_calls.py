@@ -1,11 +1,11 @@
 """Calls to a site that never wait for ever.
 
 A Connect client has no deadline of its own: a site that is frozen, or unreachable without a word, would keep
-the caller waiting for good. So every site has a lane, a thread that asks it one thing at a time. Who does not
-get an answer in time goes on without it, and until the lane is free again the site counts as silent.
+the caller waiting for good. So every site has a lane, a thread that makes one call at a time. A caller that
+gets no answer in time goes on without it, and until the lane is free again the site counts as silent.
 
-A full site may be silent and well: its cores belong to others. Before it counts as lost it is asked something
-that needs no slot, over a lane of its own. If it answers that, it is busy, unless the first request has been
+A full site may be silent and well: its cores belong to others. Before it counts as lost it gets a call that
+needs no slot, over a lane of its own. If it answers that, it is busy, unless the first request has been
 waiting for several times as long.
 """
 

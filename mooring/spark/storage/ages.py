@@ -3,8 +3,8 @@
 A clock that is set wrong for a moment dates files years ahead, and by their dates all others would be too
 old. So no date counts. The channel's note says up to which position there were files at which moment, and
 moments are counted in seconds that have passed for certain: by the machine's clock since it was started,
-which nobody can set, and which goes on while it sleeps. What passes while the machine is off, or until
-another one takes over, is not counted: files stay so much longer.
+which cannot be set, and which goes on while it sleeps. What passes while the machine is off, or until another
+one takes over, is not counted: files stay so much longer.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 not with time.
 
 A merge is made beside the table and then takes the place of its files in the sink's log. They all stand in
-one file of that log, the newest compacted one, which is replaced in one rename: whoever reads the log finds
-the old files or the new one, never both, never neither. Spark may be compacting from what it read before,
-and so bring the old files back; they are still there, and are replaced again. Only when a later compacted
-file names the merged one are they on their way out, and they stay for some time even then, for those who
-have listed them.
+one file of that log, the newest compacted one, which is replaced in one rename: a reader of the log finds the
+old files or the new one, never both, never neither. Spark may be compacting from what it read before, and so
+bring the old files back; they are still there, and are replaced again. Only when a later compacted file names
+the merged one are they on their way out, and they stay for some time even then, for those who have listed
+them.
 
 No streaming reader takes a merged file for a new one: its entry says that it was written in 1970, and Spark
 ignores files that are too much older than the newest one it has seen: 49 years in a pipeline, a week by

@@ -1,8 +1,8 @@
 """A channel of files: the writing flow's Spark file sink, read by Spark's file source, trimmed by Mooring.
 
 Chosen by measurement (docs/decisions/). One folder per writing flow, since two file sinks in one folder lose
-rows. A position counts files. Trimming first takes the files out of the sink's log, so that no reader to come
-is told of them, then deletes them, then shortens the readers' logs; an intent written beforehand lets it
+rows. A position counts files. Trimming first takes the files out of the sink's log, so that no later reader
+finds them there, then deletes them, then shortens the readers' logs; an intent written beforehand lets it
 resume after a crash at any point.
 
 Spark compacts its logs while we shorten them, so an entry can come back once, with the compaction that was

@@ -1,11 +1,11 @@
 """The owned folder of a storage root: the owner writes only in, or by way of, a folder named after its
 generation.
 
-Whoever takes the root over gets the next generation, and the folder of the last one is gone, as an old epoch
-of a checkpoint is (`fencing.py`). So an owner that was overtaken and does not know it yet can change nothing:
-what lies in its folder (journal, sessions, notes, checkpoints) is out of its reach, and whatever it changes
-elsewhere, such as a sink's log or a file that all readers have passed, it changes by a rename out of its
-folder or into it. A rename is one step, so there is no moment between looking and acting.
+A run that takes the root over gets the next generation, and the folder of the last one is gone, as an old
+epoch of a checkpoint is (`fencing.py`). So an owner that was overtaken and has not noticed yet can change
+nothing: what lies in its folder (journal, sessions, notes, checkpoints) is out of its reach. Everything that
+it changes elsewhere, such as a sink's log or a file that all readers have passed, it changes by a rename out
+of its folder or into it. A rename is one step, so there is no moment between looking and acting.
 """
 
 from __future__ import annotations

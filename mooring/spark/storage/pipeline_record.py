@@ -1,9 +1,9 @@
 """The pipeline record: what a storage root holds, and for which cut of which pipeline.
 
-Whatever runs over a storage root goes on from what lies there: checkpoints belong to fragments, channels to
-flows and their readers. A project says what the pipeline is now; only the storage can say what it was. So
-each run writes down, before it starts anything, how the pipeline is cut, who reads what, and which results
-are kept. The next run holds the project against it, and nothing that is missing or changed is taken as new.
+Every run over a storage root continues with its contents: checkpoints belong to fragments, channels to flows
+and their readers. A project says what the pipeline is now; only the storage can say what it was. So each run
+writes down, before it starts anything, how the pipeline is cut, who reads what, and which results are kept.
+The next run holds the project against it, and nothing that is missing or changed is taken as new.
 
 An edit that touches the storage is carried out in three steps: everything that takes long is made aside, the
 record is replaced by the new one with a list of what is left to do, and that is done, however often it is

@@ -1,6 +1,6 @@
 """Retention of a table's rows: `tables: {x: {keep: all | 7d | read}}` in `mooring.yml`.
 
-Whatever is asked for, nothing goes that a reader of the pipeline has not committed.
+Under every setting, files stay until all readers of the pipeline have committed them.
 """
 
 from __future__ import annotations

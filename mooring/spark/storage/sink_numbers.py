@@ -2,8 +2,8 @@
 
 A sink that Spark gives the number of a batch takes each number once. Files of `parquet` and the like keep
 these numbers in a log of their own beside them (`_spark_metadata`), which outlives a full refresh, `--fresh`
-and a flow that was dropped. Spark skips a batch whose number that log has reached, and says nothing. So a
-writer that begins anew goes on counting from there (`checkpoints/later_beginning.py`).
+and a flow that was dropped. Spark skips a batch whose number that log has reached, and says nothing. So a new
+writer continues the numbers from there (`checkpoints/later_beginning.py`).
 
 Where the log cannot be read from here, and for sinks of connectors that may keep one elsewhere, the root
 remembers the last number that a writer had planned when its checkpoint was given up.

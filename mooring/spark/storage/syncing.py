@@ -3,9 +3,9 @@
 Embedded sites sync every file that Spark commits (`sites/local_files.py`). Existing endpoints do not, nor do
 sites with another class for local files. What they wrote within the last half minute lies in memory, while a
 deletion in the same storage may be on disk at once: a power cut then leaves neither a row nor what it was
-made from. So a channel asks here before it deletes files. First what its readers have made of them is synced:
-offsets, commits, state and the logs of their sources, then the rows and the log of what they write; and the
-channel's own log, which names the files that merges have made.
+made from. So a channel checks here before it deletes files. First what its readers have made of them is
+synced: offsets, commits, state and the logs of their sources, then the rows and the log of what they write;
+and the channel's own log, which names the files that merges have made.
 
 What was synced and has not changed since is not synced again. Of a query at a site that syncs by itself, all
 is synced once after its start: what it began with may be another site's.

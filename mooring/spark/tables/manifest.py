@@ -2,9 +2,9 @@
 
 It is written on request. One that is kept current would have to be replaced with every batch, and a reader
 that opened it a moment before would have an old one all the same. What it names stays on disk for a while
-after it was written: files that were merged for an hour, files of a running pipeline that are too old or
-read by all (`keep: 7d`, `keep: read`) until the next trim. Whoever reads later finds a file missing, and no
-wrong rows. It also remembers how many rows each file has, so that the next one opens new files only.
+after it was written: files that were merged for an hour, files of a running pipeline that are too old or read
+by all (`keep: 7d`, `keep: read`) until the next trim. A later reader finds a file missing, and no wrong rows.
+It also remembers how many rows each file has, so that the next one opens new files only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables of a pipeline in the catalog of an endpoint, under their own names, for tools that look there.
 
-A table is registered over its channel's link. Spark's reader goes by the log it finds there, so that whoever
-reads the table finds exactly what is committed at that moment. A table of several flows is a view over one
+A table is registered over its channel's link. Spark's reader follows the log that it finds there, so a read
+of the table returns exactly what is committed at that moment. A table of several flows is a view over one
 table per flow, named after both. A materialized view is registered as a table over a folder whose log follows
 its versions. Nothing that exists is ever replaced, unless this storage registered it.
 """

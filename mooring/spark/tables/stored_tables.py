@@ -1,7 +1,7 @@
 """Every dataset of a pipeline as it is stored: where, how much, and how to read exactly what is committed.
 
-Told by the storage itself, so that no Spark is needed and it does not matter whether the pipeline runs: the
-record of the pipeline names the datasets, the logs of channels and the pointers of views what is committed.
+Read from the storage itself, without Spark, whether the pipeline runs or not: the record of the pipeline
+names the datasets, the logs of channels and the pointers of views what is committed.
 """
 
 from __future__ import annotations

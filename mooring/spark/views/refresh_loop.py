@@ -1,10 +1,10 @@
 """A materialized view that runs: a loop which refreshes it whenever it is due, until it is stopped.
 
-It answers what everybody asks of a fragment's query, so that starting, watching, moving and stopping a view
-is the same as for any other fragment. A refresh that fails ends the loop, as a batch that fails ends a query:
-recovery starts it again after a pause. One that is under way when the loop is told to stop is given up: it
-holds nothing that another could not make as well, so nobody waits for it. In an update, where fragments end
-once they have read what there is, it refreshes the view once, due or not, and ends.
+It has the interface of a fragment's query, so that starting, watching, moving and stopping a view is the same
+as for any other fragment. A refresh that fails ends the loop, as a batch that fails ends a query: recovery
+starts it again after a pause. A refresh that is under way when the loop is stopped is given up: another one
+can compute the same, so nothing waits for it. In an update, where fragments end once they have read what
+there is, it refreshes the view once, due or not, and ends.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The schedule of refreshes: which materialized views are due, in the order of the graph.
 
 A view is due when what it reads has changed since its last version, its own query was edited, or it reads
-something outside of which nobody can tell; and not before its interval is over. Where a view that it reads is
-due or being refreshed as well, it waits for that one's version rather than be computed twice; but only for
-one, or a view that takes longer than its interval would keep those behind it waiting for good.
+something outside the pipeline, whose changes cannot be observed; and not before its interval is over. Where a
+view that it reads is due or being refreshed as well, it waits for that one's version rather than be computed
+twice; but only for one, or a view that takes longer than its interval would keep those behind it waiting for
+good.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The same dataset may be both: then it stands in the session twice.
 
 In an update everything that a flow reads is complete before it begins, so what it looks up is fixed then, as
-under plain Spark. In a run without end nobody can say when it is complete: rows that come before it would be
+under plain Spark. In a run without end it is never known to be complete: rows that come before it would be
 joined with too little, for good. So only updates run such flows.
 """
 

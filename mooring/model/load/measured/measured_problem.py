@@ -1,6 +1,6 @@
 """A problem as it is measured to be: present rates from a running engine, and costs where they are known.
 
-The control loop asks what a placement does at the rates of now; so does `--measured` on the command line.
+The control loop evaluates placements at the present rates; so does `--measured` on the command line.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ the machine) cannot turn: the slope is the median of the slopes of all pairs of 
 far apart its two sizes are (Theil 1950, Sen 1968; weights after Jaeckel 1972), the height the median of what
 is left. Errors come from the median absolute residual, so that they too ignore the bad batches.
 
-Where the data cannot tell, `NotMeasured` says why; no number is made up.
+Where the data does not suffice, `NotMeasured` gives the reason; no number is made up.
 """
 
 from __future__ import annotations

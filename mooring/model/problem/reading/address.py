@@ -1,8 +1,7 @@
 """Spark Connect addresses, `sc://host:port/;name=value;...`, taken apart without ever showing one.
 
-An address may carry a token, and a mistyped one may carry it anywhere: as a user's password, behind the
-wrong separator, under a name that nobody knows. So complaints say what is wrong and where, and never what was
-found.
+An address may carry a token, and a mistyped one may carry it anywhere: as a user's password, behind the wrong
+separator, under an unknown name. So complaints say what is wrong and where, and never what was found.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Serving a tuple at a site and sending on what comes of it.
+"""Serving a tuple at a site and sending on its results.
 
-A site serves one tuple at a time, at the speed of its capacity; service takes cost over capacity. What comes
-of it goes to the tail of the queue of whoever reads it, or, where the site serves *to completion* (the ants
-paper, section 3.1), through all further operators there before the next tuple begins. An arc delivers in
-order after its latency; arcs of one link share its bandwidth. Queries are passive: what they receive is
-recorded when it is sent, at the instant at which it will arrive.
+A site serves one tuple at a time, at the speed of its capacity; service takes cost over capacity. The results
+go to the tail of the queue of each reader, or, where the site serves *to completion* (the ants paper, section
+3.1), through all further operators there before the next tuple begins. An arc delivers in order after its
+latency; arcs of one link share its bandwidth. Queries are passive: what they receive is recorded when it is
+sent, at the instant at which it will arrive.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A checkpoint of which nothing was read yet, and whose first batch has a number later than 0.
 
-Sinks take a batch once by its number: what their log has already, they skip. A query that begins anew with a
-sink that was written before must therefore go on counting where the sink's log ends. Spark plans the batch
-after the newest one in `offsets` and `commits`, so these hold one that reads nothing. A stateful query loads
-the state of that number, so there is an empty one for each of its stores.
+Sinks take a batch once by its number: what their log has already, they skip. A new query with a sink that was
+written before must therefore continue the numbers where the sink's log ends. Spark plans the batch after the
+newest one in `offsets` and `commits`, so these hold one that reads nothing. A stateful query loads the state
+of that number, so there is an empty one for each of its stores.
 """
 
 from __future__ import annotations

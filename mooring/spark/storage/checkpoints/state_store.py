@@ -1,7 +1,7 @@
 """Which store keeps a fragment's state: Spark's default, maps in memory written out as deltas, or RocksDB.
 
-A checkpoint keeps the store it began with, whatever a session asks for later (Spark notes it with every
-batch), so the choice is made once. Measurements and reasons: docs/decisions/0013-state-stores.md.
+A checkpoint keeps the store that it began with, also if a session sets another one later (Spark notes it with
+every batch), so the choice is made once. Measurements and reasons: docs/decisions/0013-state-stores.md.
 """
 
 from __future__ import annotations

@@ -4,14 +4,14 @@ A stream of a view delivers the rows of every version, each version once, in the
 plain Spark, whose file source finds new files after every refresh. Here the files of a version get a second
 name in the channel's folder as soon as it is published, and a log of the kind by which Spark's file sink
 vouches for files says which there are. From then on they are files of a channel like any other: they stay
-until every reader has committed them, whatever becomes of the version, and a reader is moved, fenced and
-started again as ever.
+until every reader has committed them, also if the version is gone, and a reader is moved, fenced and started
+again as ever.
 
-The pointer of the view is what counts, and the log follows it: whoever publishes a version first sees to it
-that the one before is in the log. So a version is in it once, whoever was killed or overtaken in between.
+The pointer of the view counts, and the log follows it: before a version is published, the one before is put
+into the log. So a version is in it once, also if a publisher was killed or overtaken in between.
 
 What was published last stays for readers to come. One that starts for the first time begins with that, as it
-would under plain Spark, which has no other version; those that came before are kept for nobody else.
+would under plain Spark, which has no other version; earlier ones are kept for no other reader.
 """
 
 from __future__ import annotations

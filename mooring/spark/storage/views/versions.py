@@ -1,9 +1,9 @@
 """The versions of one materialized view: each refresh writes a folder of its own, and a pointer says which
 one counts.
 
-A folder is written by a site and seen by nobody until the pointer names it. The pointer is replaced in one
-rename, out of the epoch of the fragment's checkpoint under which the refresh was begun: whoever starts the
-view anew takes that epoch, and whoever takes over the storage takes the folder above it (`fencing.py`,
+A folder is written by a site and has no readers until the pointer names it. The pointer is replaced in one
+rename, out of the epoch of the fragment's checkpoint under which the refresh was begun: a new start of the
+view takes that epoch away, and a run that takes over the storage takes the folder above it (`fencing.py`,
 `owned_folder.py`). So a refresh that was overtaken has nothing left to rename, and publishes nothing.
 
 A reader sees the old version or the new one. Those that were superseded stay as long as a refresh reads them,

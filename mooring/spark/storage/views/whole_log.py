@@ -1,8 +1,8 @@
 """A log of the kind by which Spark's file sink vouches for files, written by Mooring.
 
-Each file of it has all there is, and so is a compacted one to Spark, whatever a session was told of
-compacting. Two of them stay: by their distance Spark knows that every one is, and whoever has listed the log
-a moment ago finds what it listed.
+Each file of it has all there is, and so is a compacted one to Spark, under every setting of a session. Two of
+them stay: their distance shows Spark that every one is, and a reader that listed the log a moment ago finds
+what it listed.
 """
 
 from __future__ import annotations
